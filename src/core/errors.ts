@@ -1,0 +1,136 @@
+/**
+ * The errors that opmate reports.
+ *
+ * Every failure that a user can cause or meet is an OpmateError: a subject, what is wrong, and where it
+ * helps, a hint that says what to do. The command line prints exactly `message`, then `hint: …`; a
+ * library caller switches on `code`.
+ */
+
+/** Which kind of failure this is; the set is closed, so callers can switch on it. */
+export type ErrorCode =
+  | 'USAGE' // wrong flags or arguments
+  | 'NOT_FOUND' // a file, directory, manifest, blob, package … that does not exist
+  | 'IO' // reading or writing failed: permissions, disk full, broken pipe
+  | 'SYNTAX' // bytes that do not parse
+  | 'INVALID' // parsed, but breaks a rule
+  | 'UNSUPPORTED' // valid, but nothing that opmate handles (yet)
+  | 'LIMIT' // a size, count or ratio cap was reached
+  | 'DIGEST' // content does not have the digest or size that was promised
+  | 'UNSAFE' // a path, link or reference that would leave its place
+  | 'AUTH' // credentials are missing, refused or unreadable
+  | 'NETWORK' // connection, TLS, proxy, time-out
+  | 'REGISTRY' // a registry answered with an error
+  | 'CANCELLED' // stopped by the caller's AbortSignal
+  | 'INTERNAL'; // a defect of opmate itself
+
+/** What an error may carry besides its message. */
+export interface ErrorDetails {
+  /** What the reader should do, as one sentence without a final full stop. */
+  hint?: string | undefined;
+  /** The file that the message is about, as the user named it. */
+  file?: string | undefined;
+  /** Line in `file`, from 1. */
+  line?: number | undefined;
+  /** The error that led to this one; shown with `--debug` only. */
+  cause?: unknown;
+}
+
+/**
+ * Base of all reported errors. `message` is one line that starts with its subject, has no final full
+ * stop, and never contains a credential (see `redact`).
+ */
+export class OpmateError extends Error {
+  override readonly name: string = 'OpmateError';
+  readonly code: ErrorCode;
+  readonly hint: string | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.hint = details.hint;
+    this.file = details.file;
+    this.line = details.line;
+  }
+}
+
+/** Wrong use of a command: unknown flag, missing or contradictory argument. Exit code 2. */
+export class UsageError extends OpmateError {
+  override readonly name: string = 'UsageError';
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('USAGE', message, details);
+  }
+}
+
+/** A cap was reached; the message names the cap and the hint names the flag that raises it. */
+export class LimitError extends OpmateError {
+  override readonly name: string = 'LimitError';
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('LIMIT', message, details);
+  }
+}
+
+/** Content whose digest or size differs from what its descriptor promised. */
+export class DigestMismatchError extends OpmateError {
+  override readonly name: string = 'DigestMismatchError';
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('DIGEST', message, details);
+  }
+}
+
+/** An answer of a registry that is not a success. */
+export class RegistryError extends OpmateError {
+  override readonly name: string = 'RegistryError';
+  /** HTTP status of the last answer. */
+  readonly status: number;
+  /** Error codes of the distribution specification that the body carried, e.g. `MANIFEST_UNKNOWN`. */
+  readonly registryCodes: readonly string[];
+  constructor(
+    message: string,
+    details: ErrorDetails & { status: number; registryCodes?: readonly string[]; code?: ErrorCode },
+  ) {
+    super(details.code ?? 'REGISTRY', message, details);
+    this.status = details.status;
+    this.registryCodes = details.registryCodes ?? [];
+  }
+}
+
+/** Thrown when the caller's AbortSignal fires. Exit code 130 on the command line. */
+export class CancelledError extends OpmateError {
+  override readonly name: string = 'CancelledError';
+  constructor(message = 'cancelled', details: ErrorDetails = {}) {
+    super('CANCELLED', message, details);
+  }
+}
+
+/** Throws CancelledError when `signal` has fired. */
+export function throwIfCancelled(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new CancelledError('cancelled', { cause: signal.reason });
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The `code` of a Node.js system error (`ENOENT`, `EPIPE` …), if it is one. */
+export function systemCode(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+/**
+ * Removes credentials from text that may be shown: user information in URLs, `Authorization` values,
+ * bearer and identity tokens, passwords, and signed-URL parameters.
+ */
+export function redact(text: string): string {
+  return text
+    .replace(/([a-z][a-z0-9+.-]*:\/\/)[^\s/@?#]+@/gi, '$1***@')
+    .replace(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi, '$1 ***')
+    .replace(
+      /("?\b(?:access_token|refresh_token|identitytoken|id_token|token|password|secret|auth)"?\s*[:=]\s*"?)[^\s"&,}]+/gi,
+      '$1***',
+    )
+    .replace(/([?&](?:X-Amz-[A-Za-z-]*|sig|signature|se|sp|Expires|Key-Pair-Id|Policy)=)[^&\s"]+/gi, '$1***');
+}

@@ -1,0 +1,88 @@
+import type { ChannelEntry, DeprecationEntry } from './declarative-config.js';
+
+/**
+ * What validation, listing and drawing need to know of a catalog: names, edges, versions and the faults
+ * that can be seen in one blob alone. About a kilobyte a bundle, so a catalog of any size fits, while its
+ * manifests stay on disk.
+ */
+export interface CatalogFacts {
+  /** Each list in the order in which the blobs were read. */
+  packages: PackageFacts[];
+  channels: ChannelFacts[];
+  bundles: BundleFacts[];
+  deprecations: DeprecationsFacts[];
+}
+
+/** Where a blob was read. The model only passes it on; the reader can find the line of a path in it. */
+export interface BlobOrigin {
+  /** The file as the user would name it. */
+  file: string;
+  /** Byte offset of the blob's first byte in the file. */
+  offset: number;
+  /** Length in bytes. */
+  length: number;
+}
+
+export interface PackageFacts {
+  name: string;
+  defaultChannel: string;
+  origin?: BlobOrigin | undefined;
+}
+
+export interface ChannelFacts {
+  package: string;
+  name: string;
+  entries: ChannelEntry[];
+  origin?: BlobOrigin | undefined;
+}
+
+export interface BundleFacts {
+  package: string;
+  name: string;
+  image: string;
+  /** Number of `olm.bundle.object` properties. */
+  objectCount: number;
+  /** The values of its `olm.package` properties, in order. Valid bundles have exactly one. */
+  packageProperties: { packageName: string; version: string; release: string }[];
+  /** Faults of single properties, in property order, in the words of the reference implementation. */
+  propertyFaults: PathFault[];
+  /** Pull specifications that do not parse: `image`, then related images in order. */
+  imageFaults: PathFault[];
+  origin?: BlobOrigin | undefined;
+}
+
+/** A fault at a place inside a blob. */
+export interface PathFault {
+  /** Keys and indexes from the blob's root, e.g. `['properties', 2, 'value']`. */
+  path: (string | number)[];
+  message: string;
+}
+
+export interface DeprecationsFacts {
+  package: string;
+  entries: DeprecationEntry[];
+  origin?: BlobOrigin | undefined;
+}
+
+/** One finding of validation. */
+export interface Problem {
+  /** What is wrong, on one line. */
+  message: string;
+  package?: string;
+  channel?: string;
+  bundle?: string;
+  origin?: BlobOrigin | undefined;
+  /** Where in the blob at `origin`. */
+  path?: (string | number)[];
+  /** What to change. */
+  hint?: string;
+}
+
+/** The outcome of validating a catalog. */
+export interface ValidationReport {
+  passed: boolean;
+  /** The message of `opm validate` for this catalog, possibly of several lines; undefined when it passes. */
+  message?: string;
+  /** Every problem, in order of package, channel, bundle. Empty exactly when it passes. */
+  problems: Problem[];
+}

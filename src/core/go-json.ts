@@ -1,0 +1,341 @@
+import { Buffer, isUtf8 } from 'node:buffer';
+import { OpmateError } from './errors.js';
+import { parseExactly } from './go-json-parser.js';
+import { type EncodableJson, type JsonObject, type JsonValue, RawJson, setJsonKey } from './json.js';
+import { compareBytes } from './order.js';
+
+export { GoJsonError } from './go-json-parser.js';
+export { quoteGo } from './go-json-quote.js';
+
+/** How deep the recursive functions go before they hand over to ones that need no stack. */
+const recursionLimit = 500;
+
+/**
+ * Parses exactly one JSON value, which white space may surround, with the results and the error texts of
+ * Go's encoding/json. Differs from JSON.parse in that integers beyond 2^53 become bigints, a number
+ * beyond float64 is an error, half a surrogate pair becomes U+FFFD, and nesting ends at 10,000.
+ * Throws GoJsonError.
+ */
+export function parseGoJson(text: string): JsonValue {
+  let value: JsonValue;
+  try {
+    value = JSON.parse(text) as JsonValue;
+  } catch {
+    // The other parser knows what to call the mistake.
+    return parseExactly(text);
+  }
+  if (!isExactlyParsed(value, 0)) return parseExactly(text);
+  const mayHoldSurrogates = text.includes('\\ud') || text.includes('\\uD');
+  return mayHoldSurrogates ? parseExactly(text) : value;
+}
+
+/** Whether JSON.parse can have lost nothing: it rounds large numbers, and it has no limit of depth. */
+function isExactlyParsed(value: JsonValue, depth: number): boolean {
+  if (typeof value === 'number') return value < 2 ** 53 && value > -(2 ** 53);
+  if (typeof value !== 'object' || value === null) return true;
+  if (depth > recursionLimit) return false;
+  if (Array.isArray(value)) {
+    for (const item of value) if (!isExactlyParsed(item, depth + 1)) return false;
+    return true;
+  }
+  for (const key in value) if (!isExactlyParsed(value[key] as JsonValue, depth + 1)) return false;
+  return true;
+}
+
+/** The text of UTF-8 bytes. Each byte that is not part of valid UTF-8 becomes one U+FFFD, as in Go. */
+export function decodeUtf8(bytes: Uint8Array): string {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (isUtf8(buffer)) return buffer.toString('utf8');
+  let text = '';
+  let start = 0;
+  for (let i = 0; i < buffer.length; ) {
+    const width = validWidth(buffer, i);
+    if (width > 0) {
+      i += width;
+      continue;
+    }
+    text += `${buffer.toString('utf8', start, i)}\ufffd`;
+    start = ++i;
+  }
+  return text + buffer.toString('utf8', start);
+}
+
+function validWidth(bytes: Buffer, at: number): number {
+  const first = bytes[at] as number;
+  if (first < 0x80) return 1;
+  const width = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+  return width > 0 && at + width <= bytes.length && isUtf8(bytes.subarray(at, at + width)) ? width : 0;
+}
+
+export interface EncodeOptions {
+  /** Spaces for each level; compact when left out. */
+  indent?: number;
+  /** Writes `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026`. */
+  escapeHtml?: boolean;
+}
+
+/**
+ * Writes JSON with the bytes of Go's encoder, without a newline at its end. Keys come in the order given;
+ * an object with keys that look like array indexes, whose order JavaScript does not keep, is sorted by
+ * bytes. Of a RawJson only the white space changes (and what `escapeHtml` asks for).
+ * Throws OpmateError INVALID for a number that is not finite.
+ */
+export function encodeGoJson(value: EncodableJson, options: EncodeOptions = {}): string {
+  const { indent = 0, escapeHtml = false } = options;
+  let text = indent <= 10 && isPlain(value, 0) ? JSON.stringify(value, null, indent) : undefined;
+  if (text === undefined || text.includes('\\ud')) {
+    // Half a surrogate pair may be there, which JSON.stringify writes in another way than Go does.
+    text = encodeStepwise(value, indent);
+    if (escapeHtml) text = escapeLineSeparators(text);
+  } else text = escapeLineSeparators(text);
+  return escapeHtml ? text.replace(/[<>&]/g, escapeHtmlCharacter) : text;
+}
+
+function escapeLineSeparators(text: string): string {
+  return text.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
+}
+
+function escapeHtmlCharacter(character: string): string {
+  return character === '<' ? '\\u003c' : character === '>' ? '\\u003e' : '\\u0026';
+}
+
+/** Whether JSON.stringify writes the value as Go does, as far as its structure and numbers tell. */
+function isPlain(value: EncodableJson, depth: number): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return true;
+    case 'number':
+      return Number.isFinite(value) && !Object.is(value, -0);
+    case 'object':
+      break;
+    default:
+      return false;
+  }
+  if (value === null) return true;
+  if (depth > recursionLimit || value instanceof RawJson) return false;
+  if (Array.isArray(value)) {
+    for (const item of value) if (!isPlain(item, depth + 1)) return false;
+    return true;
+  }
+  let isFirst = true;
+  for (const key in value) {
+    // Keys that look like indexes come first, so one look is enough.
+    if (isFirst && looksLikeIndex(key)) return false;
+    isFirst = false;
+    if (!isPlain((value as { [key: string]: EncodableJson })[key] as EncodableJson, depth + 1)) return false;
+  }
+  return true;
+}
+
+function looksLikeIndex(key: string): boolean {
+  const code = key.charCodeAt(0);
+  return code >= 0x30 && code <= 0x39 && /^\d{1,10}$/.test(key);
+}
+
+interface Level {
+  value: EncodableJson[] | { [key: string]: EncodableJson };
+  /** Undefined for an array. */
+  keys: string[] | undefined;
+  next: number;
+}
+
+/** Encodes anything, however deep, without recursion. */
+function encodeStepwise(root: EncodableJson, indent: number): string {
+  const levels: Level[] = [];
+  let text = '';
+  let value = root;
+  for (;;) {
+    const level = openLevel(value);
+    if (level === undefined) text += encodeLeaf(value, indent, levels.length);
+    else {
+      text += level.keys === undefined ? '[' : '{';
+      levels.push(level);
+    }
+    for (;;) {
+      const current = levels.at(-1);
+      if (current === undefined) return text;
+      const { keys, next } = current;
+      if (next < (keys ?? (current.value as EncodableJson[])).length) break;
+      levels.pop();
+      if (next > 0) text += lineBreak(indent, levels.length);
+      text += keys === undefined ? ']' : '}';
+    }
+    const current = levels.at(-1) as Level;
+    if (current.next > 0) text += ',';
+    text += lineBreak(indent, levels.length);
+    if (current.keys === undefined) value = (current.value as EncodableJson[])[current.next] as EncodableJson;
+    else {
+      const key = current.keys[current.next] as string;
+      text += `${encodeString(key)}:${indent > 0 ? ' ' : ''}`;
+      value = (current.value as { [key: string]: EncodableJson })[key] as EncodableJson;
+    }
+    current.next++;
+  }
+}
+
+function openLevel(value: EncodableJson): Level | undefined {
+  if (typeof value !== 'object' || value === null || value instanceof RawJson) return undefined;
+  if (Array.isArray(value)) return { value, keys: undefined, next: 0 };
+  const keys = Object.keys(value);
+  if (keys.length > 0 && looksLikeIndex(keys[0] as string)) keys.sort(compareBytes);
+  return { value: value as { [key: string]: EncodableJson }, keys, next: 0 };
+}
+
+function encodeLeaf(value: EncodableJson, indent: number, depth: number): string {
+  if (typeof value === 'string') return encodeString(value);
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new OpmateError('INVALID', `json: unsupported value: ${value}`);
+    return Object.is(value, -0) ? '-0' : String(value);
+  }
+  if (value instanceof RawJson) return respace(value.text, indent, depth);
+  return String(value as null | boolean | bigint);
+}
+
+const needsCare = /["\\\u0000-\u001f\u2028\u2029\ud800-\udfff]/;
+
+function encodeString(text: string): string {
+  if (text.length < 100 && !needsCare.test(text)) return `"${text}"`;
+  const parts = /\p{Cs}/u.test(text) ? text.split(/\p{Cs}/u) : [text];
+  const encoded = parts.map((part) => JSON.stringify(part).slice(1, -1)).join('\\ufffd');
+  return `"${escapeLineSeparators(encoded)}"`;
+}
+
+function lineBreak(indent: number, depth: number): string {
+  return indent > 0 ? `\n${' '.repeat(indent * depth)}` : '';
+}
+
+/** Sets the white space of valid JSON text; everything else stays. `depth` is where its first line stands. */
+function respace(text: string, indent: number, depth: number): string {
+  const colon = indent > 0 ? ': ' : ':';
+  let result = '';
+  let level = depth;
+  let isEmpty = false;
+  for (let i = 0; i < text.length; ) {
+    const start = i;
+    switch (text[i++]) {
+      case ' ':
+      case '\t':
+      case '\r':
+      case '\n':
+        continue;
+      case ':':
+        result += colon;
+        continue;
+      case ',':
+        result += `,${lineBreak(indent, level)}`;
+        continue;
+      case '}':
+      case ']':
+        level--;
+        if (!isEmpty) result += lineBreak(indent, level);
+        isEmpty = false;
+        result += text[start];
+        continue;
+      case '"':
+        i = endOfString(text, start) + 1;
+        break;
+      case '{':
+      case '[':
+        if (isEmpty) result += lineBreak(indent, level);
+        level++;
+        isEmpty = true;
+        result += text[start];
+        continue;
+      default:
+        while (i < text.length && !' \t\r\n,]}'.includes(text[i] as string)) i++;
+    }
+    if (isEmpty) result += lineBreak(indent, level);
+    isEmpty = false;
+    result += text.slice(start, i);
+  }
+  return result;
+}
+
+/** Where the string that opens at `start` closes. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0;
+    while (text[end - 1 - backslashes] === '\\') backslashes++;
+    if (backslashes % 2 === 0) return end;
+  }
+}
+
+/**
+ * The value with the keys of every object in byte order; the same value where nothing has to move.
+ * Keys that look like array indexes stay where JavaScript puts them; `encodeGoJson` sorts those.
+ */
+export function sortKeysDeep(value: JsonValue): JsonValue {
+  return sortKeys(value, 0);
+}
+
+function sortKeys(value: JsonValue, depth: number): JsonValue {
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth > recursionLimit) return sortCopy(value);
+  if (Array.isArray(value)) {
+    let copy: JsonValue[] | undefined;
+    for (let i = 0; i < value.length; i++) {
+      const item = value[i] as JsonValue;
+      const sorted = sortKeys(item, depth + 1);
+      if (sorted !== item) (copy ??= value.slice())[i] = sorted;
+    }
+    return copy ?? value;
+  }
+  let copy: JsonObject | undefined = areSorted(value) ? undefined : sortOneObject(value);
+  for (const key in value) {
+    const item = value[key] as JsonValue;
+    const sorted = sortKeys(item, depth + 1);
+    if (sorted === item) continue;
+    copy ??= sortOneObject(value);
+    setJsonKey(copy, key, sorted);
+  }
+  return copy ?? value;
+}
+
+function areSorted(value: JsonObject): boolean {
+  let last: string | undefined;
+  for (const key in value) {
+    // Native comparison is by UTF-16, which only characters from U+D800 on make different.
+    if (last !== undefined && (!(last < key) || /[\ud800-\uffff]/.test(key))) {
+      if (compareBytes(last, key) > 0) return false;
+    }
+    last = key;
+  }
+  return true;
+}
+
+function sortOneObject(value: JsonObject): JsonObject {
+  const copy: JsonObject = {};
+  for (const key of Object.keys(value).sort(compareBytes)) setJsonKey(copy, key, value[key] as JsonValue);
+  return copy;
+}
+
+/** Copies and sorts without recursion, for what is nested deeply. */
+function sortCopy(root: JsonValue): JsonValue {
+  const holder: JsonValue[] = [root];
+  const waiting: (JsonValue[] | JsonObject)[] = [holder];
+  for (let parent = waiting.pop(); parent !== undefined; parent = waiting.pop()) {
+    for (const key of Object.keys(parent)) {
+      const item = (parent as JsonObject)[key] as JsonValue;
+      if (typeof item !== 'object' || item === null) continue;
+      const copy = Array.isArray(item) ? item.slice() : sortOneObject(item);
+      setJsonKey(parent as JsonObject, key, copy);
+      waiting.push(copy);
+    }
+  }
+  return holder[0] as JsonValue;
+}
+
+/** What encoding/json calls the kind of a value in `cannot unmarshal … into …`. */
+export function goKindOf(value: JsonValue): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  switch (typeof value) {
+    case 'boolean':
+      return 'bool';
+    case 'bigint':
+      return 'number';
+    default:
+      return typeof value;
+  }
+}

@@ -1,0 +1,354 @@
+import { isIP } from 'node:net';
+import { CancelledError, OpmateError, RegistryError } from '../core/errors.js';
+import { isJsonObject, type JsonValue } from '../core/json.js';
+import type { Credentials, CredentialStore } from './credentials.js';
+import { oneLine, readLimited, readRegistryErrors, subjectOf } from './transport-answers.js';
+import { retryAfterMs, retryStatuses, TemporaryAnswerError } from './transport-retry.js';
+import { discard, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
+
+/** One challenge of a `WWW-Authenticate` header; scheme and parameter names in lower case. */
+export interface Challenge {
+  scheme: string;
+  parameters: Record<string, string>;
+}
+
+export interface AuthOptions {
+  /** The registry as credentials know it, e.g. `docker.io`. */
+  registry: string;
+  credentials: CredentialStore;
+  /** Talks to token servers; must not follow redirects to another origin. */
+  tokens: Transport;
+  /** Shared by all transports of a connection. */
+  cache: TokenCache;
+  /** Hosts (`host` or `host:port`) that may be a realm though the rules speak against it. */
+  trustedRealmHosts?: readonly string[];
+  /** Milliseconds of a clock that never goes back. */
+  now: () => number;
+}
+
+interface Token {
+  value: string;
+  validUntil: number;
+}
+
+/** Tokens by realm, service, scope and credentials, and the challenge that each kind of request met last. */
+export interface TokenCache {
+  tokens: Map<string, Promise<Token>>;
+  challenges: Map<string, Challenge[]>;
+}
+
+export function createTokenCache(): TokenCache {
+  return { tokens: new Map(), challenges: new Map() };
+}
+
+/**
+ * Answers 401 challenges, Basic and Bearer, of the origin that was asked, for each request by itself. Credentials
+ * and tokens go to that origin only. A token that is refused is fetched anew once. Throws RegistryError (AUTH,
+ * 401) when that does not help, naming the file and key that were used, and OpmateError UNSAFE for a realm that
+ * must not be asked.
+ */
+export function withAuth(next: Transport, options: AuthOptions): Transport {
+  const { cache } = options;
+  return {
+    async send(request) {
+      const key = challengeKey(request);
+      const known = cache.challenges.get(key);
+      const first = known && (await authorize(known, request, options, undefined));
+      const response = await next.send(withAuthorization(request, first));
+      if (response.status !== 401) return response;
+      if (new URL(response.url).origin !== new URL(request.url).origin) {
+        discard(response);
+        const other = new URL(response.url).host;
+        throw new RegistryError(
+          `${subjectOf(request)}: redirected to ${other}, which asks for authentication`,
+          {
+            status: 401,
+            code: 'AUTH',
+            hint: 'credentials are never sent to the host of a redirect',
+          },
+        );
+      }
+      const challenges = parseChallenges(response.headers.get('www-authenticate') ?? '');
+      const second = await authorize(challenges, request, options, first);
+      if (second === undefined || (second === first && second.startsWith('Basic '))) {
+        throw await refusal(response, request, options);
+      }
+      discard(response);
+      cache.challenges.set(key, challenges);
+      const answer = await next.send(withAuthorization(request, second));
+      if (answer.status === 401) throw await refusal(answer, request, options);
+      return answer;
+    },
+  };
+}
+
+function challengeKey(request: TransportRequest): string {
+  const { repository = '', actions = [] } = request.scope ?? {};
+  return `${new URL(request.url).origin} ${repository} ${actions.join(',')}`;
+}
+
+function withAuthorization(request: TransportRequest, authorization: string | undefined): TransportRequest {
+  if (authorization === undefined) return request;
+  return { ...request, headers: { ...request.headers, authorization } };
+}
+
+/**
+ * The Authorization value that answers the first challenge that can be answered. `refused` is one that the
+ * registry has just turned down, which is not taken from the cache again.
+ */
+async function authorize(
+  challenges: readonly Challenge[],
+  request: TransportRequest,
+  options: AuthOptions,
+  refused: string | undefined,
+): Promise<string | undefined> {
+  const credentials = await options.credentials.find(options.registry, request.scope?.repository ?? '');
+  const bearer = challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.realm);
+  const basic = challenges.some(({ scheme }) => scheme === 'basic') && credentials && basicValue(credentials);
+  if (bearer) {
+    try {
+      return `Bearer ${await fetchToken(bearer, credentials, request, options, refused)}`;
+    } catch (error) {
+      // A realm that is refused does not matter where the registry takes the credentials itself.
+      if (!basic || !(error instanceof OpmateError) || error.code !== 'UNSAFE') throw error;
+    }
+  }
+  return basic || undefined;
+}
+
+function basicValue({ username, password, identityToken }: Credentials): string | undefined {
+  if (username === '' && identityToken !== undefined) return undefined;
+  return `Basic ${Buffer.from(`${username}:${password}`, 'utf8').toString('base64')}`;
+}
+
+async function fetchToken(
+  { parameters }: Challenge,
+  credentials: Credentials | undefined,
+  request: TransportRequest,
+  options: AuthOptions,
+  refused: string | undefined,
+): Promise<string> {
+  const realm = checkRealm(parameters.realm ?? '', new URL(request.url), options.trustedRealmHosts ?? []);
+  const scopes = (parameters.scope ?? defaultScope(request)).split(' ').filter(Boolean);
+  const { tokens } = options.cache;
+  const key = [realm.href, parameters.service ?? '', ...scopes, credentials?.source ?? ''].join('\n');
+  // Of requests that come here together, the first one fetches and the others wait for it.
+  for (let current = tokens.get(key); current; current = tokens.get(key)) {
+    const token = await waitFor(current, request);
+    if (tokens.get(key) !== current) continue;
+    if (token && token.validUntil > options.now() && `Bearer ${token.value}` !== refused) return token.value;
+    break;
+  }
+  const fetched = requestToken(realm, parameters.service, scopes, credentials, request, options);
+  tokens.set(key, fetched);
+  try {
+    return (await fetched).value;
+  } catch (error) {
+    if (tokens.get(key) === fetched) tokens.delete(key);
+    throw error;
+  }
+}
+
+/** The token that another request fetches; undefined when that one was cancelled, which is no matter of ours. */
+async function waitFor(token: Promise<Token>, request: TransportRequest): Promise<Token | undefined> {
+  try {
+    return await token;
+  } catch (error) {
+    if (error instanceof CancelledError && !request.signal?.aborted) return undefined;
+    throw error;
+  }
+}
+
+function defaultScope(request: TransportRequest): string {
+  return request.scope ? `repository:${request.scope.repository}:${request.scope.actions.join(',')}` : '';
+}
+
+/**
+ * Whether a token server may be asked on behalf of a registry. Refused (OpmateError UNSAFE): other schemes
+ * than HTTP, plain HTTP for an HTTPS registry, user information, and an address of this machine, a private
+ * network or the link unless the registry is on the same kind of address, so that a hostile registry can
+ * neither collect credentials nor reach services inside.
+ */
+export function checkRealm(text: string, registry: URL, trusted: readonly string[]): URL {
+  const subject = registry.host;
+  const refuse = (why: string, hint?: string): OpmateError =>
+    new OpmateError('UNSAFE', `${subject}: token server refused: ${why}`, { hint });
+  if (!URL.canParse(text)) throw refuse('its realm is not a valid URL');
+  const realm = new URL(text);
+  if (realm.protocol !== 'https:' && realm.protocol !== 'http:') throw refuse(`scheme ${realm.protocol}`);
+  if (realm.username || realm.password) throw refuse('user information in its URL');
+  if (trusted.includes(realm.host) || trusted.includes(realm.hostname)) return realm;
+  if (realm.protocol === 'http:' && registry.protocol === 'https:') {
+    throw refuse(`plain HTTP at ${realm.host}, though the registry speaks HTTPS`);
+  }
+  const kind = hostKind(realm);
+  if (kind !== 'public' && realm.hostname !== registry.hostname && kind !== hostKind(registry)) {
+    throw refuse(`${realm.host} is a ${kind} address and the registry is not`);
+  }
+  return realm;
+}
+
+type HostKind = 'public' | 'loopback' | 'link-local' | 'private';
+
+/** What kind of address a URL names literally; a host name other than localhost counts as public. */
+function hostKind(url: URL): HostKind {
+  const host = url.hostname
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase();
+  if (host === 'localhost' || host.endsWith('.localhost')) return 'loopback';
+  if (isIP(host) === 4) return ipv4Kind(host.split('.').map(Number));
+  if (isIP(host) !== 6) return 'public';
+  const mapped = /^::(?:ffff:)?([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(host);
+  if (mapped) {
+    const [high, low] = [Number.parseInt(mapped[1] ?? '', 16), Number.parseInt(mapped[2] ?? '', 16)];
+    return ipv4Kind([high >> 8, high & 255, low >> 8, low & 255]);
+  }
+  if (host === '::1' || host === '::') return 'loopback';
+  if (/^fe[89ab]/.test(host)) return 'link-local';
+  return /^f[cd]/.test(host) ? 'private' : 'public';
+}
+
+function ipv4Kind([a = 0, b = 0]: number[]): HostKind {
+  if (a === 127 || a === 0) return 'loopback';
+  if (a === 169 && b === 254) return 'link-local';
+  const shared = a === 100 && b >= 64 && b < 128;
+  return a === 10 || shared || (a === 172 && b >= 16 && b < 32) || (a === 192 && b === 168)
+    ? 'private'
+    : 'public';
+}
+
+const maxTokenBody = 1_048_576;
+
+/** Asks a token server. (Source: distribution token specification, and its OAuth2 form for identity tokens.) */
+async function requestToken(
+  realm: URL,
+  service: string | undefined,
+  scopes: readonly string[],
+  credentials: Credentials | undefined,
+  request: TransportRequest,
+  options: AuthOptions,
+): Promise<Token> {
+  const asked = options.now();
+  const response = await options.tokens.send({
+    ...tokenRequest(realm, service, scopes, credentials),
+    ...(request.signal && { signal: request.signal }),
+  });
+  const subject = `${subjectOf(request)}: token server ${realm.host}`;
+  if (response.status !== 200) throw await tokenRefusal(response, subject, credentials, options);
+  let body: Buffer;
+  try {
+    body = await readLimited(response.body, maxTokenBody);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new OpmateError('LIMIT', `${subject}: its answer is ${error.message}`);
+  }
+  const { token, lifetime } = readToken(body, subject);
+  // A token is left alone a little before its end, so that it does not run out on the way.
+  return { value: token, validUntil: asked + lifetime * 1000 - Math.min(5_000, lifetime * 200) };
+}
+
+function tokenRequest(
+  realm: URL,
+  service: string | undefined,
+  scopes: readonly string[],
+  credentials: Credentials | undefined,
+): TransportRequest {
+  const asked: [string, string][] = service === undefined ? [] : [['service', service]];
+  if (credentials?.identityToken !== undefined) {
+    const form = new URLSearchParams([
+      ['grant_type', 'refresh_token'],
+      ['refresh_token', credentials.identityToken],
+      ['client_id', 'opmate'],
+      ...asked,
+    ]);
+    // Unlike the query of a GET, the form has one field for all scopes.
+    if (scopes.length > 0) form.append('scope', scopes.join(' '));
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    return { method: 'POST', url: realm.href, headers, body: Buffer.from(form.toString()) };
+  }
+  const url = new URL(realm);
+  for (const [name, value] of asked) url.searchParams.append(name, value);
+  for (const scope of scopes) url.searchParams.append('scope', scope);
+  const authorization = credentials && basicValue(credentials);
+  return { method: 'GET', url: url.href, ...(authorization && { headers: { authorization } }) };
+}
+
+async function tokenRefusal(
+  response: TransportResponse,
+  subject: string,
+  credentials: Credentials | undefined,
+  options: AuthOptions,
+): Promise<RegistryError> {
+  const { status } = response;
+  const { summary, codes } = await readRegistryErrors(response);
+  const said = summary.replace(/^registry /, '');
+  if (retryStatuses.includes(status)) {
+    return new TemporaryAnswerError(`${subject} ${said}`, status, retryAfterMs(response));
+  }
+  return new RegistryError(`${subject} ${said}`, {
+    status,
+    registryCodes: codes,
+    code: status < 500 ? 'AUTH' : 'REGISTRY',
+    hint: loginHint(credentials, options),
+  });
+}
+
+function readToken(body: Buffer, subject: string): { token: string; lifetime: number } {
+  let answer: JsonValue;
+  try {
+    answer = JSON.parse(body.toString('utf8')) as JsonValue;
+  } catch {
+    throw new OpmateError('AUTH', `${subject}: its answer is not valid JSON`);
+  }
+  if (!isJsonObject(answer)) throw new OpmateError('AUTH', `${subject}: its answer is not a JSON object`);
+  const token = [answer.token, answer.access_token].find((text) => typeof text === 'string' && text !== '');
+  if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) {
+    throw new OpmateError('AUTH', `${subject}: its answer holds no usable token`);
+  }
+  const lifetime = typeof answer.expires_in === 'number' && answer.expires_in > 0 ? answer.expires_in : 60;
+  return { token, lifetime };
+}
+
+async function refusal(
+  response: TransportResponse,
+  request: TransportRequest,
+  options: AuthOptions,
+): Promise<RegistryError> {
+  const credentials = await options.credentials.find(options.registry, request.scope?.repository ?? '');
+  const { summary, codes } = await readRegistryErrors(response);
+  const said = oneLine(summary.replace(/^registry answered 401 Unauthorized(: )?/, ''), 300);
+  const what = credentials ? 'credentials refused' : 'authentication required';
+  return new RegistryError(`${subjectOf(request)}: ${what} (401${said && `: ${said}`})`, {
+    status: 401,
+    registryCodes: codes,
+    code: 'AUTH',
+    hint: loginHint(credentials, options),
+  });
+}
+
+function loginHint(credentials: Credentials | undefined, { credentials: store }: AuthOptions): string {
+  if (credentials) return `used ${credentials.source}; they may lack access, or the repository may not exist`;
+  const looked = `no credentials found in ${store.files.join(', ')}`;
+  return [looked, ...store.problems, 'log in, or name a file with --authfile'].join('; ');
+}
+
+/**
+ * Parses `WWW-Authenticate`, in which several challenges, each with any number of parameters, are divided by the
+ * same comma. Tolerates what does not parse by leaving it out. (Source: RFC 9110, 11.6.1.)
+ */
+export function parseChallenges(header: string): Challenge[] {
+  const challenges: Challenge[] = [];
+  const pattern =
+    /\s*,?\s*(?:([!#$%&'*+.^_`|~\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))|([!#$%&'*+.^_`|~\w-]+)(?=\s|,|$)|(\S))/gy;
+  for (let match = pattern.exec(header); match; match = pattern.exec(header)) {
+    const [, name, quoted, plain, scheme] = match;
+    if (scheme !== undefined)
+      challenges.push({ scheme: scheme.toLowerCase(), parameters: Object.create(null) });
+    const current = challenges.at(-1);
+    if (name !== undefined && current) {
+      current.parameters[name.toLowerCase()] ??= quoted?.replace(/\\(.)/g, '$1') ?? plain ?? '';
+    }
+  }
+  return challenges;
+}

@@ -1,0 +1,245 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { OpmateError, messageOf, systemCode } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
+import type { Environment } from './proxy.js';
+
+/** One `[[registry]]` table. (Source: containers-registries.conf(5), format 2.) */
+export interface RegistryRule {
+  /** `host[/path]`, or `*.domain`. */
+  prefix: string;
+  /** What replaces the prefix; nothing is replaced when undefined. */
+  location?: string;
+  insecure: boolean;
+  blocked: boolean;
+  mirrors: { location: string; insecure: boolean; pull: 'all' | 'digest-only' | 'tag-only' }[];
+  /** The file that says so. */
+  file: string;
+}
+
+/** A place to try: `registry` is `host[:port]`. */
+export interface ResolvedLocation {
+  registry: string;
+  repository: string;
+  insecure: boolean;
+  isMirror: boolean;
+}
+
+export interface RegistriesConfOptions {
+  environment: Environment;
+  homeDirectory: string;
+  /** Where system-wide configuration lies; `/etc`. */
+  systemDirectory: string;
+  /** Takes the place of CONTAINERS_REGISTRIES_CONF. */
+  registriesConfFile?: string | undefined;
+}
+
+/**
+ * Reads registries.conf: the file that is named explicitly or by CONTAINERS_REGISTRIES_CONF, else
+ * `~/.config/containers/registries.conf`, else the system's; then `registries.conf.d/*.conf` of system and
+ * home, by name, whose tables replace those of the same prefix. Throws OpmateError with file and line.
+ */
+export async function readRegistriesConf(options: RegistriesConfOptions): Promise<RegistryRule[]> {
+  const user = join(options.homeDirectory, '.config/containers');
+  const system = join(options.systemDirectory, 'containers');
+  const named = options.registriesConfFile ?? (options.environment.CONTAINERS_REGISTRIES_CONF || undefined);
+  const main =
+    named === undefined ? [join(user, 'registries.conf'), join(system, 'registries.conf')] : [named];
+  const rules = new Map<string, RegistryRule>();
+  for (const file of main) {
+    const text = await readIfThere(file, named !== undefined);
+    if (text === undefined) continue;
+    for (const rule of await parseRegistriesConf(text, file)) rules.set(rule.prefix, rule);
+    break;
+  }
+  for (const file of [...(await dropIns(system)), ...(await dropIns(user))]) {
+    const text = await readIfThere(file, true);
+    for (const rule of await parseRegistriesConf(text ?? '', file)) rules.set(rule.prefix, rule);
+  }
+  return [...rules.values()];
+}
+
+async function dropIns(directory: string): Promise<string[]> {
+  const folder = join(directory, 'registries.conf.d');
+  try {
+    const names = (await readdir(folder)).filter((name) => name.endsWith('.conf'));
+    return names.sort(compareBytes).map((name) => join(folder, name));
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return [];
+    throw new OpmateError('IO', `${folder}: cannot be read (${systemCode(error) ?? 'unknown'})`, {
+      cause: error,
+    });
+  }
+}
+
+async function readIfThere(file: string, required: boolean): Promise<string | undefined> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    const missing = systemCode(error) === 'ENOENT';
+    if (missing && !required) return undefined;
+    const text = missing ? 'not found' : `cannot be read (${systemCode(error) ?? 'unknown'})`;
+    throw new OpmateError(missing ? 'NOT_FOUND' : 'IO', `${file}: ${text}`, { file, cause: error });
+  }
+}
+
+type Table = Record<string, unknown>;
+
+/** The rules of one file, in format 2 or the older format 1. Throws OpmateError SYNTAX or INVALID. */
+export async function parseRegistriesConf(text: string, file: string): Promise<RegistryRule[]> {
+  const { parse, TomlError } = await import('smol-toml');
+  let document: Table;
+  try {
+    document = parse(text.replace(/^\uFEFF/, '')) as Table;
+  } catch (error) {
+    const line = error instanceof TomlError ? error.line : undefined;
+    const reason = messageOf(error)
+      .split('\n')[0]
+      ?.replace(/^Invalid TOML document: /, '');
+    const where = line === undefined ? file : `${file}:${line}`;
+    throw new OpmateError('SYNTAX', `${where}: not valid TOML: ${reason}`, { file, line, cause: error });
+  }
+  if (document.registries === undefined) return readTables(document, file);
+  if (document.registry !== undefined) {
+    throw invalid(file, 'mixes [registries.…] of format 1 with [[registry]] of format 2');
+  }
+  return readFormat1(document.registries, file);
+}
+
+function readTables(document: Table, file: string): RegistryRule[] {
+  return listOf(document.registry, file, 'registry').map((entry, index) => {
+    const path = `registry[${index}]`;
+    const table = asTable(entry, file, path);
+    const given = stringAt(table, 'prefix', file, path);
+    const location = stringAt(table, 'location', file, path);
+    const prefix = given ?? location;
+    if (prefix === undefined) throw invalid(file, `${path} has neither prefix nor location`);
+    if (prefix.startsWith('*.') ? prefix.includes('/') : prefix.includes('*')) {
+      throw invalid(file, `${path}.prefix: a wildcard is only possible as *.domain`);
+    }
+    const digestOnly = booleanAt(table, 'mirror-by-digest-only', file, path);
+    const mirrors = listOf(table.mirror, file, `${path}.mirror`).map((mirror, at) =>
+      readMirror(mirror, digestOnly, file, `${path}.mirror[${at}]`),
+    );
+    return {
+      prefix: cleanLocation(prefix, file, path),
+      ...(location !== undefined && { location: cleanLocation(location, file, path) }),
+      insecure: booleanAt(table, 'insecure', file, path),
+      blocked: booleanAt(table, 'blocked', file, path),
+      mirrors,
+      file,
+    };
+  });
+}
+
+function readMirror(
+  value: unknown,
+  digestOnly: boolean,
+  file: string,
+  path: string,
+): RegistryRule['mirrors'][number] {
+  const table = asTable(value, file, path);
+  const location = stringAt(table, 'location', file, path);
+  if (location === undefined) throw invalid(file, `${path} has no location`);
+  const pull = stringAt(table, 'pull-from-mirror', file, path) ?? (digestOnly ? 'digest-only' : 'all');
+  if (pull !== 'all' && pull !== 'digest-only' && pull !== 'tag-only') {
+    throw invalid(file, `${path}.pull-from-mirror: must be all, digest-only or tag-only`);
+  }
+  return {
+    location: cleanLocation(location, file, path),
+    insecure: booleanAt(table, 'insecure', file, path),
+    pull,
+  };
+}
+
+function readFormat1(value: unknown, file: string): RegistryRule[] {
+  const table = asTable(value, file, 'registries');
+  const rules = new Map<string, RegistryRule>();
+  for (const kind of ['insecure', 'block'] as const) {
+    const section = table[kind] === undefined ? {} : asTable(table[kind], file, `registries.${kind}`);
+    for (const entry of listOf(section.registries, file, `registries.${kind}.registries`)) {
+      if (typeof entry !== 'string') throw invalid(file, `registries.${kind}.registries: must be strings`);
+      const prefix = cleanLocation(entry, file, `registries.${kind}.registries`);
+      const rule = rules.get(prefix) ?? { prefix, insecure: false, blocked: false, mirrors: [], file };
+      rules.set(prefix, { ...rule, [kind === 'block' ? 'blocked' : 'insecure']: true });
+    }
+  }
+  return [...rules.values()];
+}
+
+function asTable(value: unknown, file: string, path: string): Table {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Table;
+  throw invalid(file, `${path}: must be a table`);
+}
+
+function listOf(value: unknown, file: string, path: string): unknown[] {
+  if (value === undefined) return [];
+  if (Array.isArray(value)) return value;
+  throw invalid(file, `${path}: must be an array`);
+}
+
+function stringAt(table: Table, key: string, file: string, path: string): string | undefined {
+  const value = table[key];
+  if (value === undefined || value === '') return undefined;
+  if (typeof value !== 'string') throw invalid(file, `${path}.${key}: must be a string`);
+  return value;
+}
+
+function booleanAt(table: Table, key: string, file: string, path: string): boolean {
+  const value = table[key] ?? false;
+  if (typeof value !== 'boolean') throw invalid(file, `${path}.${key}: must be true or false`);
+  return value;
+}
+
+function cleanLocation(text: string, file: string, path: string): string {
+  const clean = text.replace(/\/+$/, '');
+  if (!/^(\*\.)?[A-Za-z0-9[]/.test(clean) || /:\/\/|[\s@?#]/.test(clean)) {
+    throw invalid(file, `${path}: must be host[:port][/path] without scheme: ${JSON.stringify(text)}`);
+  }
+  return clean;
+}
+
+function invalid(file: string, problem: string): OpmateError {
+  return new OpmateError('INVALID', `${file}: ${problem}`, { file });
+}
+
+/**
+ * Where a repository is to be looked for: the mirrors of the longest matching prefix in their order, then the
+ * (rewritten) place itself. Throws OpmateError REGISTRY when it is blocked.
+ */
+export function resolveLocations(
+  rules: readonly RegistryRule[],
+  registry: string,
+  repository: string,
+  options: { byDigest?: boolean; withoutMirrors?: boolean } = {},
+): ResolvedLocation[] {
+  const name = `${registry}/${repository}`;
+  const rule = rules
+    .filter((candidate) => matchedLength(candidate.prefix, registry, name) > 0)
+    .sort((a, b) => b.prefix.length - a.prefix.length)[0];
+  if (!rule) return [{ registry, repository, insecure: false, isMirror: false }];
+  if (rule.blocked) {
+    throw new OpmateError('REGISTRY', `${name}: blocked by ${rule.file} (prefix ${rule.prefix})`, {
+      hint: 'remove blocked = true there to allow it',
+    });
+  }
+  const rest = name.slice(matchedLength(rule.prefix, registry, name));
+  function place(location: string | undefined, insecure: boolean, isMirror: boolean): ResolvedLocation {
+    const target = location === undefined ? name : `${location}${rest}`;
+    const slash = target.indexOf('/');
+    return { registry: target.slice(0, slash), repository: target.slice(slash + 1), insecure, isMirror };
+  }
+  const unwanted = options.byDigest ? 'tag-only' : 'digest-only';
+  const mirrors = options.withoutMirrors ? [] : rule.mirrors.filter((mirror) => mirror.pull !== unwanted);
+  return [
+    ...mirrors.map((mirror) => place(mirror.location, mirror.insecure, true)),
+    place(rule.location, rule.insecure, false),
+  ];
+}
+
+/** How much of `name` a prefix covers; 0 when it does not match. A wildcard covers the host without its port. */
+function matchedLength(prefix: string, registry: string, name: string): number {
+  if (!prefix.startsWith('*.')) return name === prefix || name.startsWith(`${prefix}/`) ? prefix.length : 0;
+  const host = registry.replace(/:\d+$/, '');
+  return host.endsWith(prefix.slice(1)) ? host.length : 0;
+}

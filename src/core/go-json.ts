@@ -25,7 +25,8 @@ export function parseGoJson(text: string): JsonValue {
     return parseExactly(text);
   }
   if (!isExactlyParsed(value, 0)) return parseExactly(text);
-  const mayHoldSurrogates = text.includes('\\ud') || text.includes('\\uD');
+  // The first test is several times faster than the second.
+  const mayHoldSurrogates = text.includes('\\u') && /\\u[dD]/.test(text);
   return mayHoldSurrogates ? parseExactly(text) : value;
 }
 
@@ -82,27 +83,40 @@ export interface EncodeOptions {
  */
 export function encodeGoJson(value: EncodableJson, options: EncodeOptions = {}): string {
   const { indent = 0, escapeHtml = false } = options;
-  let text = indent <= 10 && isPlain(value, 0) ? JSON.stringify(value, null, indent) : undefined;
+  const counts: Counts = { parts: 0, longText: 0 };
+  // JSON.stringify is the fastest for many parts, not for long text.
+  const suitsStringify = indent <= 10 && isPlain(value, 0, counts) && counts.longText < counts.parts * 200;
+  let text = suitsStringify ? JSON.stringify(value, null, indent) : undefined;
   if (text === undefined || text.includes('\\ud')) {
     // Half a surrogate pair may be there, which JSON.stringify writes in another way than Go does.
     text = encodeStepwise(value, indent);
     if (escapeHtml) text = escapeLineSeparators(text);
   } else text = escapeLineSeparators(text);
-  return escapeHtml ? text.replace(/[<>&]/g, escapeHtmlCharacter) : text;
+  return escapeHtml
+    ? text.replaceAll('<', '\\u003c').replaceAll('>', '\\u003e').replaceAll('&', '\\u0026')
+    : text;
 }
 
 function escapeLineSeparators(text: string): string {
   return text.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 }
 
-function escapeHtmlCharacter(character: string): string {
-  return character === '<' ? '\\u003c' : character === '>' ? '\\u003e' : '\\u0026';
+interface Counts {
+  parts: number;
+  /** Characters in long strings. */
+  longText: number;
 }
 
+/** A string of at least this many characters is looked at for being base64. */
+const longString = 1024;
+
 /** Whether JSON.stringify writes the value as Go does, as far as its structure and numbers tell. */
-function isPlain(value: EncodableJson, depth: number): boolean {
+function isPlain(value: EncodableJson, depth: number, counts: Counts): boolean {
+  counts.parts++;
   switch (typeof value) {
     case 'string':
+      if (value.length >= longString) counts.longText += value.length;
+      return true;
     case 'boolean':
       return true;
     case 'number':
@@ -115,7 +129,7 @@ function isPlain(value: EncodableJson, depth: number): boolean {
   if (value === null) return true;
   if (depth > recursionLimit || value instanceof RawJson) return false;
   if (Array.isArray(value)) {
-    for (const item of value) if (!isPlain(item, depth + 1)) return false;
+    for (const item of value) if (!isPlain(item, depth + 1, counts)) return false;
     return true;
   }
   let isFirst = true;
@@ -123,7 +137,8 @@ function isPlain(value: EncodableJson, depth: number): boolean {
     // Keys that look like indexes come first, so one look is enough.
     if (isFirst && looksLikeIndex(key)) return false;
     isFirst = false;
-    if (!isPlain((value as { [key: string]: EncodableJson })[key] as EncodableJson, depth + 1)) return false;
+    const item = (value as { [key: string]: EncodableJson })[key] as EncodableJson;
+    if (!isPlain(item, depth + 1, counts)) return false;
   }
   return true;
 }
@@ -195,14 +210,25 @@ function encodeLeaf(value: EncodableJson, indent: number, depth: number): string
 const needsCare = /["\\\u0000-\u001f\u2028\u2029\ud800-\udfff]/;
 
 function encodeString(text: string): string {
-  if (text.length < 100 && !needsCare.test(text)) return `"${text}"`;
+  if (text.length < 100 ? !needsCare.test(text) : text.length >= longString && isBase64(text)) return `"${text}"`;
   const parts = /\p{Cs}/u.test(text) ? text.split(/\p{Cs}/u) : [text];
   const encoded = parts.map((part) => JSON.stringify(part).slice(1, -1)).join('\\ufffd');
   return `"${escapeLineSeparators(encoded)}"`;
 }
 
+/** Whether text is nothing but base64; decoding, which skips what is not, is the fastest way to know. */
+function isBase64(text: string): boolean {
+  if (text.length % 4 !== 0 || /[\ud800-\udfff]/.test(text)) return false;
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  return Buffer.from(text, 'base64').length === (text.length / 4) * 3 - padding;
+}
+
+const spaces = ' '.repeat(64);
+
 function lineBreak(indent: number, depth: number): string {
-  return indent > 0 ? `\n${' '.repeat(indent * depth)}` : '';
+  if (indent === 0) return '';
+  const width = indent * depth;
+  return `\n${width <= spaces.length ? spaces.slice(0, width) : ' '.repeat(width)}`;
 }
 
 /** Sets the white space of valid JSON text; everything else stays. `depth` is where its first line stands. */

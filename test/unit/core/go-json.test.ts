@@ -197,6 +197,17 @@ describe('encodeGoJson', () => {
     expect(() => encodeGoJson({ a: Number.POSITIVE_INFINITY })).toThrow('json: unsupported value');
   });
 
+  it('finds what has to be escaped in long strings too', () => {
+    const base64 = 'QUJD'.repeat(1000);
+    expect(encodeGoJson([base64, `${base64}QQ==`])).toBe(`["${base64}","${base64}QQ=="]`);
+    for (const special of ['"AAA', 'A\\AA', 'AA\nA', 'AAA\u2028', 'AAA"QUI=', '"QQ=', '"Q==']) {
+      const text = base64 + special;
+      expect(encodeGoJson([text])).toBe(JSON.stringify([text]).replace('\u2028', '\\u2028'));
+    }
+    expect(encodeGoJson(`${base64}AAA\ud841`)).toBe(`"${base64}AAA\\ufffd"`);
+    expect(encodeGoJson(`${base64}<>&A`, { escapeHtml: true })).toBe(`"${base64}\\u003c\\u003e\\u0026A"`);
+  });
+
   it('writes what JSON.stringify writes, by both of its ways', () => {
     fc.assert(
       fc.property(ordinaryValue, fc.constantFrom(0, 1, 4), (value, indent) => {

@@ -1,0 +1,105 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const root = path.resolve(import.meta.dirname, '../..');
+const source = path.join(root, 'src');
+
+/** Folders of `src` from the innermost outwards. A file may import from its own folder and from earlier ones. */
+const arrow = [
+  ['core'],
+  ['model'],
+  ['archive'],
+  ['oci'],
+  ['bundle'],
+  ['catalog'],
+  ['sqlite'],
+  ['source'],
+  ['mirror', 'serve'],
+  ['client', 'view'],
+  ['cli'],
+];
+
+/** Folder that alone may import a library, and how many of its modules do. */
+const libraries: Record<string, { folder: string; modules: number }> = {
+  commander: { folder: 'cli', modules: 3 },
+  chalk: { folder: 'cli', modules: 1 },
+  ora: { folder: 'cli', modules: 1 },
+  'js-yaml': { folder: 'core', modules: 1 },
+  'node-fetch': { folder: 'oci', modules: 1 },
+  'http-proxy-agent': { folder: 'oci', modules: 1 },
+  'https-proxy-agent': { folder: 'oci', modules: 1 },
+  'smol-toml': { folder: 'oci', modules: 1 },
+  'tar-stream': { folder: 'archive', modules: 1 },
+  fzstd: { folder: 'archive', modules: 1 },
+};
+
+interface Import {
+  file: string;
+  folder: string;
+  target: string;
+}
+
+function filesBelow(directory: string): string[] {
+  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
+    const file = path.join(directory, entry.name);
+    return entry.isDirectory() ? filesBelow(file) : [file];
+  });
+}
+
+function importsOf(file: string): Import[] {
+  const text = readFileSync(file, 'utf8');
+  const folder = path.relative(source, file).split(path.sep)[0] as string;
+  const found = [...text.matchAll(/(?:^|\n)\s*(?:import|export)\s(?:type\s)?[^;]*?from\s+'([^']+)'|import\('([^']+)'\)|^import '([^']+)'/g)];
+  return found.map((match) => ({
+    file: path.relative(root, file),
+    folder,
+    target: (match[1] ?? match[2] ?? match[3]) as string,
+  }));
+}
+
+const imports = filesBelow(source)
+  .filter((file) => file.endsWith('.ts'))
+  .flatMap(importsOf);
+
+function rank(folder: string): number {
+  return arrow.findIndex((level) => level.includes(folder));
+}
+
+describe('architecture', () => {
+  it('lets every folder import only from itself and from folders before it', () => {
+    const wrong = imports
+      .filter(({ target, folder }) => target.startsWith('.') && !folder.endsWith('.ts'))
+      .filter(({ file, folder, target }) => {
+        const resolved = path.relative(source, path.resolve(root, path.dirname(file), target));
+        const other = resolved.split(path.sep)[0] as string;
+        if (other === folder) return false;
+        return rank(other) < 0 || rank(other) >= rank(folder);
+      })
+      .map(({ file, target }) => `${file} imports ${target}`);
+    expect(wrong).toEqual([]);
+  });
+
+  it('imports each library in one folder, most of them in one module', () => {
+    const outside = imports.filter(({ target }) => !target.startsWith('.') && !target.startsWith('node:'));
+    const byLibrary = new Map<string, Set<string>>();
+    for (const { file, target } of outside) {
+      const name = target.split('/').slice(0, target.startsWith('@') ? 2 : 1).join('/');
+      byLibrary.set(name, (byLibrary.get(name) ?? new Set()).add(file));
+    }
+    for (const [name, files] of byLibrary) {
+      const allowed = libraries[name];
+      expect(allowed, `${name} is not in the list of this test`).toBeDefined();
+      for (const file of files) expect(file).toContain(`src/${allowed?.folder}/`);
+      expect([...files].length, `${name}: ${[...files].join(', ')}`).toBeLessThanOrEqual(allowed?.modules ?? 0);
+    }
+  });
+
+  it('depends on nothing that no module imports', () => {
+    const { dependencies } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
+      dependencies: Record<string, string>;
+    };
+    const used = new Set(imports.map(({ target }) => target));
+    expect(Object.keys(dependencies).filter((name) => !used.has(name))).toEqual([]);
+  });
+});

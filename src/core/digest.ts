@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import { Transform } from 'node:stream';
+import { DigestMismatchError, OpmateError } from './errors.js';
+import { quoteGo } from './go-json-quote.js';
+
+export type DigestAlgorithm = 'sha256' | 'sha384' | 'sha512';
+
+/** A digest taken apart; its parts are safe to build a path or URL with. */
+export interface Digest {
+  algorithm: DigestAlgorithm;
+  /** Lower case, of the length that the algorithm has. */
+  hex: string;
+}
+
+const hexLengths: Readonly<Record<DigestAlgorithm, number>> = { sha256: 64, sha384: 96, sha512: 128 };
+
+/**
+ * Takes `algorithm:hex` apart. Only the algorithms of the OCI image specification's registry and SHA-384
+ * pass, in lower case and full length. Throws OpmateError INVALID.
+ */
+export function parseDigest(text: string): Digest {
+  const fault = digestFault(text);
+  if (fault !== undefined) {
+    const shown = text.length > 200 ? `${text.slice(0, 200)}…` : text;
+    throw new OpmateError('INVALID', `digest ${quoteGo(shown)}: ${fault}`, {
+      hint: 'a digest is written sha256: and 64 hexadecimal digits in lower case',
+    });
+  }
+  const colon = text.indexOf(':');
+  return { algorithm: text.slice(0, colon) as DigestAlgorithm, hex: text.slice(colon + 1) };
+}
+
+/** Whether `parseDigest` accepts the text. */
+export function isDigest(text: string): boolean {
+  return digestFault(text) === undefined;
+}
+
+/** What is wrong with a digest, in the words of the tools that people know; undefined when nothing is. */
+export function digestFault(text: string): string | undefined {
+  const colon = text.indexOf(':');
+  if (colon <= 0 || colon === text.length - 1) return 'invalid checksum digest format';
+  const algorithm = text.slice(0, colon);
+  if (!Object.hasOwn(hexLengths, algorithm)) {
+    const isWellFormed = /^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$/.test(text);
+    return isWellFormed ? 'unsupported digest algorithm' : 'invalid checksum digest format';
+  }
+  const hex = text.slice(colon + 1);
+  if (hex.length !== hexLengths[algorithm as DigestAlgorithm]) return 'invalid checksum digest length';
+  return /^[a-f0-9]+$/.test(hex) ? undefined : 'invalid checksum digest format';
+}
+
+/** The digest of content that is in memory. */
+export function digestOf(content: Uint8Array | string, algorithm: DigestAlgorithm = 'sha256'): string {
+  return `${algorithm}:${createHash(algorithm).update(content).digest('hex')}`;
+}
+
+export interface ExpectedContent {
+  digest: string;
+  /** Bytes. */
+  size: number;
+  /** How messages name the content. */
+  subject: string;
+}
+
+/**
+ * A stream that passes content on and fails with DigestMismatchError when it is longer (then at once),
+ * shorter, or other than expected. Never passes on more than `size` bytes; whoever reads it may trust
+ * the content only after its end. Throws OpmateError INVALID when `digest` is not one.
+ */
+export function verifyContent({ digest, size, subject }: ExpectedContent): Transform {
+  const { algorithm } = parseDigest(digest);
+  const hash = createHash(algorithm);
+  let received = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      received += chunk.length;
+      if (received > size) {
+        done(new DigestMismatchError(`${subject}: expected ${size} bytes, got more`));
+        return;
+      }
+      hash.update(chunk);
+      done(null, chunk);
+    },
+    flush(done) {
+      if (received !== size) {
+        done(new DigestMismatchError(`${subject}: expected ${size} bytes, got ${received}`));
+        return;
+      }
+      const actual = `${algorithm}:${hash.digest('hex')}`;
+      done(
+        actual === digest
+          ? null
+          : new DigestMismatchError(`${subject}: digest mismatch: expected ${digest}, got ${actual}`),
+      );
+    },
+  });
+}

@@ -1,0 +1,367 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { decompress } from '../archive/decompress.js';
+import type { ArchiveLimits } from '../archive/limits.js';
+import { type TarSlice, indexTar } from '../archive/tar-index.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { digestOf } from '../core/digest.js';
+import { LimitError, OpmateError } from '../core/errors.js';
+import { isJsonObject } from '../core/json.js';
+import { ContentRepository, type ContentSource, type LocalRepository } from './layout-content.js';
+import { maxManifestBytes, readManifestFacts } from './layout-manifest.js';
+import { ioError, parseLayoutIndex, refNameAnnotation } from './layout-store.js';
+import { type Descriptor, type ImageManifest, mediaTypes } from './types.js';
+
+export interface ArchiveOptions extends CancelOptions {
+  /** Where a compressed archive is unpacked until `close`; without it one is refused. */
+  temporaryDirectory?: string;
+  /** Caps on unpacking; the defaults of `defaultArchiveLimits` when left out. */
+  limits?: ArchiveLimits;
+}
+
+/** An archive file as a repository that can be read until it is closed. */
+export interface ArchiveRepository extends LocalRepository {
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a tar archive of an OCI image layout (`oci-archive:`).
+ * Throws OpmateError NOT_FOUND, INVALID, SYNTAX, UNSAFE, UNSUPPORTED, LIMIT or IO.
+ */
+export async function openOciArchive(path: string, options: ArchiveOptions = {}): Promise<ArchiveRepository> {
+  const file = await ArchiveFile.open(path, options);
+  return await file.orClose(
+    async () => new OpenedArchive(await readOciSource(file, `oci-archive:${path}`), file),
+  );
+}
+
+/**
+ * Opens an archive that `docker save` or `podman save` wrote (`docker-archive:`). Images are named by their
+ * repository tags; a bare tag or a short name such as `alpine:3` will do where it means one image only.
+ * An image whose manifest is not in the archive gets one with uncompressed layers, the same every time.
+ * Throws what `openOciArchive` throws.
+ */
+export async function openDockerArchive(
+  path: string,
+  options: ArchiveOptions = {},
+): Promise<ArchiveRepository> {
+  const file = await ArchiveFile.open(path, options);
+  return await file.orClose(
+    async () => new OpenedArchive(await readDockerSource(file, `docker-archive:${path}`), file),
+  );
+}
+
+class OpenedArchive extends ContentRepository implements ArchiveRepository {
+  readonly #file: ArchiveFile;
+  constructor(source: ContentSource, file: ArchiveFile) {
+    super(source);
+    this.#file = file;
+  }
+  close(): Promise<void> {
+    return this.#file.close();
+  }
+}
+
+/** Random access to the files of a tar archive. */
+class ArchiveFile {
+  readonly path: string;
+  readonly files: ReadonlyMap<string, TarSlice>;
+  readonly #handle: FileHandle;
+  readonly #unpacked: string | undefined;
+
+  private constructor(
+    path: string,
+    files: Map<string, TarSlice>,
+    handle: FileHandle,
+    unpacked: string | undefined,
+  ) {
+    this.path = path;
+    this.files = files;
+    this.#handle = handle;
+    this.#unpacked = unpacked;
+  }
+
+  static async open(path: string, options: ArchiveOptions): Promise<ArchiveFile> {
+    const unpacked = await unpackCompressed(path, options);
+    try {
+      const limit = options.limits?.maxEntries;
+      const files = await indexTar(unpacked ?? path, limit === undefined ? {} : { maxEntries: limit });
+      return new ArchiveFile(path, files, await open(unpacked ?? path, 'r'), unpacked);
+    } catch (error) {
+      if (unpacked !== undefined) await rm(unpacked, { force: true });
+      throw error;
+    }
+  }
+
+  openSlice(slice: TarSlice): Readable {
+    if (slice.size === 0) return Readable.from([]);
+    return createReadStream('', {
+      // The number: a stream over the handle itself leaves a listener on it.
+      fd: this.#handle.fd,
+      autoClose: false,
+      start: slice.offset,
+      end: slice.offset + slice.size - 1,
+      highWaterMark: 256 * 1024,
+    });
+  }
+
+  /** Reads a small file whole, or undefined when there is none. */
+  async read(name: string, limit: number): Promise<Buffer | undefined> {
+    const slice = this.files.get(name);
+    if (slice === undefined) return undefined;
+    if (slice.size > limit) throw new LimitError(`${this.path}: ${name} is larger than ${limit} bytes`);
+    return await this.readBytes(slice, slice.size);
+  }
+
+  async readBytes(slice: TarSlice, length: number): Promise<Buffer> {
+    const bytes = Buffer.alloc(Math.min(length, slice.size));
+    const { bytesRead } = await this.#handle.read(bytes, 0, bytes.length, slice.offset);
+    return bytes.subarray(0, bytesRead);
+  }
+
+  async orClose<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#handle.close();
+    if (this.#unpacked !== undefined) await rm(this.#unpacked, { force: true });
+  }
+}
+
+/** Unpacks a gzip or zstd archive and returns where to; undefined for one that is not compressed. */
+async function unpackCompressed(path: string, options: ArchiveOptions): Promise<string | undefined> {
+  const head = Buffer.alloc(4);
+  let handle: FileHandle;
+  try {
+    handle = await open(path, 'r');
+  } catch (error) {
+    throw ioError(path, 'cannot be opened', error);
+  }
+  try {
+    await handle.read(head, 0, 4, 0);
+  } catch (error) {
+    throw ioError(path, 'cannot be read', error);
+  } finally {
+    await handle.close();
+  }
+  if (!isCompressed(head)) return undefined;
+  if (options.temporaryDirectory === undefined) {
+    throw new OpmateError('UNSUPPORTED', `${path}: compressed archive`, {
+      hint: 'unpack it first, for instance with gunzip',
+    });
+  }
+  const target = join(options.temporaryDirectory, `archive-${randomUUID()}.tar`);
+  try {
+    const plain = decompress(createReadStream(path), {
+      label: path,
+      limits: options.limits,
+      signal: options.signal,
+    });
+    const sink = await open(target, 'wx');
+    await pipeline(plain, sink.createWriteStream());
+    return target;
+  } catch (error) {
+    await rm(target, { force: true });
+    throw ioError(path, 'cannot be unpacked', error);
+  }
+}
+
+function isCompressed(head: Buffer): boolean {
+  return (
+    head.subarray(0, 2).equals(Buffer.from([0x1f, 0x8b])) ||
+    head.equals(Buffer.from([0x28, 0xb5, 0x2f, 0xfd]))
+  );
+}
+
+async function readOciSource(file: ArchiveFile, name: string): Promise<ContentSource> {
+  const index = await file.read('index.json', 64 * 1024 * 1024);
+  if (index === undefined || !file.files.has('oci-layout')) {
+    throw new OpmateError('INVALID', `${file.path}: not an archive of an OCI image layout`, {
+      hint: file.files.has('manifest.json')
+        ? `it is one of docker save: docker-archive:${file.path}`
+        : undefined,
+    });
+  }
+  const { entries } = parseLayoutIndex(index, `${file.path}: index.json`);
+  const slice = (digest: string) => file.files.get(`blobs/${digest.replace(':', '/')}`);
+  return {
+    name,
+    entries: async () => entries,
+    blobSize: async (digest) => slice(digest)?.size,
+    openBlob: async (digest) => file.openSlice(slice(digest) as TarSlice),
+  };
+}
+
+interface SavedImage {
+  config: string;
+  tags: string[];
+  layers: string[];
+}
+
+async function readDockerSource(file: ArchiveFile, name: string): Promise<ContentSource> {
+  const bytes = await file.read('manifest.json', maxManifestBytes);
+  if (bytes === undefined) {
+    throw new OpmateError('INVALID', `${file.path}: not an archive of docker save: no manifest.json`, {
+      hint: file.files.has('oci-layout')
+        ? `it is an OCI image layout: oci-archive:${file.path}`
+        : file.files.has('repositories')
+          ? 'archives from before Docker 1.10 are not supported'
+          : undefined,
+    });
+  }
+  const contents = new Map<string, TarSlice | Buffer>();
+  // Newer Dockers save an OCI layout beside; its manifests are the real ones, with the digests of registries.
+  const stored =
+    file.files.has('oci-layout') && file.files.has('index.json')
+      ? await readOciSource(file, name)
+      : undefined;
+  const realByConfig = new Map<string, Descriptor>();
+  if (stored !== undefined) {
+    for (const [path, slice] of file.files) {
+      const match = /^blobs\/([^/]+)\/([^/]+)$/.exec(path);
+      if (match) contents.set(`${match[1]}:${match[2]}`, slice);
+    }
+    await new ContentRepository(stored).walk(await stored.entries(), {}, (manifest, facts) => {
+      const config = facts.blobs[0];
+      if (config !== undefined && facts.manifests.length === 0) realByConfig.set(config.digest, manifest);
+    });
+  }
+  const entries: Descriptor[] = [];
+  for (const image of parseSavedImages(bytes, file.path)) {
+    const config = await file.read(image.config, maxManifestBytes);
+    if (config === undefined) throw missing(file, image.config);
+    const configDigest = digestOf(config);
+    const manifest = realByConfig.get(configDigest) ?? (await synthesize(file, image, config, contents));
+    const { mediaType, digest, size } = manifest;
+    if (image.tags.length === 0) entries.push({ mediaType, digest, size });
+    for (const tag of image.tags)
+      entries.push({ mediaType, digest, size, annotations: { [refNameAnnotation]: tag } });
+  }
+  return {
+    name,
+    entries: async () => entries,
+    blobSize: async (digest) => {
+      const content = contents.get(digest);
+      return Buffer.isBuffer(content) ? content.length : content?.size;
+    },
+    openBlob: async (digest) => {
+      const content = contents.get(digest) as TarSlice | Buffer;
+      return Buffer.isBuffer(content) ? Readable.from([content]) : file.openSlice(content);
+    },
+    resolve: findByDockerName,
+  };
+}
+
+/** Makes the manifest that an image of an older archive lacks; its layers are the tar files as they are. */
+async function synthesize(
+  file: ArchiveFile,
+  image: SavedImage,
+  config: Buffer,
+  contents: Map<string, TarSlice | Buffer>,
+): Promise<Descriptor> {
+  const diffIds = readDiffIds(config, `${file.path}: ${image.config}`);
+  if (diffIds.length !== image.layers.length) {
+    throw new OpmateError(
+      'INVALID',
+      `${file.path}: ${image.config}: names ${diffIds.length} layers, manifest.json ${image.layers.length}`,
+    );
+  }
+  const layers: Descriptor[] = [];
+  for (const [i, path] of image.layers.entries()) {
+    const slice = file.files.get(path);
+    if (slice === undefined) throw missing(file, path);
+    const compressed = isCompressed(await file.readBytes(slice, 4));
+    // A plain tar is what the config's diff id is the digest of; reading it checks that.
+    const digest = compressed ? await digestSlice(file, slice) : (diffIds[i] as string);
+    const gzip = compressed && (await file.readBytes(slice, 1))[0] === 0x1f;
+    const mediaType = !compressed
+      ? mediaTypes.ociLayer
+      : gzip
+        ? mediaTypes.ociLayerGzip
+        : mediaTypes.ociLayerZstd;
+    contents.set(digest, slice);
+    layers.push({ mediaType, digest, size: slice.size });
+  }
+  const configDigest = digestOf(config);
+  contents.set(configDigest, config);
+  const manifest: ImageManifest = {
+    schemaVersion: 2,
+    mediaType: mediaTypes.ociManifest,
+    config: { mediaType: mediaTypes.ociConfig, digest: configDigest, size: config.length },
+    layers,
+  };
+  const bytes = Buffer.from(JSON.stringify(manifest));
+  readManifestFacts(bytes, `${file.path}: ${image.config}`);
+  const digest = digestOf(bytes);
+  contents.set(digest, bytes);
+  return { mediaType: mediaTypes.ociManifest, digest, size: bytes.length };
+}
+
+async function digestSlice(file: ArchiveFile, slice: TarSlice): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of file.openSlice(slice)) hash.update(chunk as Buffer);
+  return `sha256:${hash.digest('hex')}`;
+}
+
+function readDiffIds(config: Buffer, subject: string): string[] {
+  let document: unknown;
+  try {
+    document = JSON.parse(config.toString('utf8'));
+  } catch (cause) {
+    throw new OpmateError('INVALID', `${subject}: not valid JSON`, { cause });
+  }
+  const rootfs = isJsonObject(document) && isJsonObject(document.rootfs) ? document.rootfs : {};
+  const diffIds = rootfs.diff_ids ?? [];
+  if (!Array.isArray(diffIds) || diffIds.some((id) => typeof id !== 'string')) {
+    throw new OpmateError('INVALID', `${subject}: rootfs.diff_ids is not a list of digests`);
+  }
+  return diffIds as string[];
+}
+
+function parseSavedImages(bytes: Buffer, path: string): SavedImage[] {
+  let document: unknown;
+  try {
+    document = JSON.parse(bytes.toString('utf8'));
+  } catch (cause) {
+    throw new OpmateError('INVALID', `${path}: manifest.json: not valid JSON`, { cause });
+  }
+  if (!Array.isArray(document)) throw new OpmateError('INVALID', `${path}: manifest.json: not a list`);
+  return document.map((item: unknown, i) => {
+    const { Config, RepoTags, Layers } = isJsonObject(item) ? item : {};
+    const strings = (value: unknown) =>
+      Array.isArray(value) && value.every((text) => typeof text === 'string')
+        ? (value as string[])
+        : undefined;
+    const layers = strings(Layers ?? []);
+    const tags = strings(RepoTags ?? []);
+    if (typeof Config !== 'string' || layers === undefined || tags === undefined) {
+      throw new OpmateError('INVALID', `${path}: manifest.json: [${i}] is not an image`);
+    }
+    return { config: Config, tags, layers };
+  });
+}
+
+/** Docker's short forms: `docker.io/library/` and `docker.io/` may be left out. */
+function findByDockerName(reference: string, entries: readonly Descriptor[]): Descriptor | undefined {
+  const shorten = (name: string) => name.replace(/^(?:docker\.io\/library\/|docker\.io\/|library\/)/, '');
+  const nameOf = (entry: Descriptor) => entry.annotations?.[refNameAnnotation] ?? '';
+  const exact = entries.find((entry) => nameOf(entry) === reference);
+  if (exact !== undefined) return exact;
+  const short = entries.filter((entry) => shorten(nameOf(entry)) === shorten(reference));
+  const found = short.length > 0 ? short : entries.filter((entry) => nameOf(entry).endsWith(`:${reference}`));
+  return new Set(found.map((entry) => entry.digest)).size === 1 ? found[0] : undefined;
+}
+
+function missing(file: ArchiveFile, name: string): OpmateError {
+  return new OpmateError('INVALID', `${file.path}: manifest.json names ${name}, which is not in the archive`);
+}

@@ -1,0 +1,149 @@
+import { type Hash, createHash, randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import type { DigestAlgorithm } from '../core/digest.js';
+import type { LayoutStore } from '../oci/layout-store.js';
+import { KeyedLock } from './registry-lock.js';
+
+/** Uploads that nobody continues for this long are dropped. */
+const idleMs = 60 * 60 * 1000;
+
+/** A blob on its way in: its bytes so far are in a temporary file and in a hash. */
+export class Upload {
+  readonly id = randomUUID();
+  readonly repository: string;
+  /** Bytes received. */
+  offset = 0;
+  readonly #store: LayoutStore;
+  readonly #algorithm: DigestAlgorithm;
+  readonly #hash: Hash;
+  #path: string | undefined;
+  #handle: FileHandle | undefined;
+
+  constructor(store: LayoutStore, repository: string, algorithm: DigestAlgorithm) {
+    this.#store = store;
+    this.repository = repository;
+    this.#algorithm = algorithm;
+    this.#hash = createHash(algorithm);
+  }
+
+  /** Takes over what arrives; when it breaks off, what has arrived stays, so that a client can go on. */
+  async append(content: AsyncIterable<Buffer>): Promise<void> {
+    for await (const chunk of content) {
+      const handle = await this.#open();
+      for (let written = 0; written < chunk.length; ) {
+        const position = this.offset + written;
+        written += (await handle.write(chunk, written, chunk.length - written, position)).bytesWritten;
+      }
+      this.#hash.update(chunk);
+      this.offset += chunk.length;
+    }
+  }
+
+  /** Syncs the file and returns its path and digest; the upload cannot be continued. */
+  async finish(algorithm: DigestAlgorithm): Promise<{ path: string; digest: string }> {
+    const handle = await this.#open();
+    await handle.sync();
+    await this.#close();
+    const path = this.#path as string;
+    let hash = this.#hash;
+    if (algorithm !== this.#algorithm) {
+      hash = createHash(algorithm);
+      for await (const chunk of createReadStream(path, { highWaterMark: 256 * 1024 }))
+        hash.update(chunk as Buffer);
+    }
+    return { path, digest: `${algorithm}:${hash.digest('hex')}` };
+  }
+
+  /** Removes the file, if it has not been moved to its place. */
+  async discard(): Promise<void> {
+    await this.#close();
+    if (this.#path !== undefined) await rm(this.#path, { force: true });
+  }
+
+  async #open(): Promise<FileHandle> {
+    if (this.#handle !== undefined) return this.#handle;
+    this.#path = this.#store.temporaryPath();
+    this.#handle = await open(this.#path, 'wx');
+    return this.#handle;
+  }
+
+  async #close(): Promise<void> {
+    const handle = this.#handle;
+    this.#handle = undefined;
+    await handle?.close();
+  }
+}
+
+interface RunningUpload {
+  upload: Upload;
+  /** Drops the upload; not set while a request works on it. */
+  timer?: NodeJS.Timeout | undefined;
+}
+
+/** The uploads that are under way. Requests for the same one wait for each other. */
+export class Uploads {
+  readonly #store: LayoutStore;
+  readonly #running = new Map<string, RunningUpload>();
+  readonly #locks = new KeyedLock();
+
+  constructor(store: LayoutStore) {
+    this.#store = store;
+  }
+
+  /** An upload of one request only; it is discarded when `work` is done. */
+  async once<T>(
+    repository: string,
+    algorithm: DigestAlgorithm,
+    work: (upload: Upload) => Promise<T>,
+  ): Promise<T> {
+    const upload = new Upload(this.#store, repository, algorithm);
+    this.#running.set(upload.id, { upload });
+    try {
+      return await work(upload);
+    } finally {
+      await this.drop(upload.id);
+    }
+  }
+
+  start(repository: string, algorithm: DigestAlgorithm): Upload {
+    const upload = new Upload(this.#store, repository, algorithm);
+    const running: RunningUpload = { upload };
+    this.#running.set(upload.id, running);
+    this.#arm(running);
+    return upload;
+  }
+
+  /** Works on an upload alone. `work` gets undefined when there is none of this name in this repository. */
+  async use<T>(repository: string, id: string, work: (upload: Upload | undefined) => Promise<T>): Promise<T> {
+    return await this.#locks.run(id, async () => {
+      const running = this.#running.get(id);
+      if (running?.upload.repository !== repository) return await work(undefined);
+      clearTimeout(running.timer);
+      try {
+        return await work(running.upload);
+      } finally {
+        if (this.#running.has(id)) this.#arm(running);
+      }
+    });
+  }
+
+  async drop(id: string): Promise<void> {
+    const running = this.#running.get(id);
+    if (running === undefined) return;
+    this.#running.delete(id);
+    clearTimeout(running.timer);
+    await running.upload.discard();
+  }
+
+  async dropAll(): Promise<void> {
+    await Promise.all([...this.#running.keys()].map((id) => this.drop(id)));
+  }
+
+  #arm(running: RunningUpload): void {
+    running.timer = setTimeout(
+      () => void this.drop(running.upload.id).catch(() => undefined),
+      idleMs,
+    ).unref();
+  }
+}

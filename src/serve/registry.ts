@@ -1,0 +1,594 @@
+import { createReadStream } from 'node:fs';
+import { readFile, realpath } from 'node:fs/promises';
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { basename } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { CancelOptions } from '../core/concurrency.js';
+import { type DigestAlgorithm, digestOf, isDigest, parseDigest } from '../core/digest.js';
+import { OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { type Logger, silentLogger } from '../core/log.js';
+import { compareBytes, sortedByBytes } from '../core/order.js';
+import { referrerOf } from '../oci/layout-content.js';
+import {
+  type ManifestFacts,
+  isNonDistributable,
+  maxManifestBytes,
+  readManifestFacts,
+} from '../oci/layout-manifest.js';
+import { LayoutStore } from '../oci/layout-store.js';
+import { type Descriptor, mediaTypes } from '../oci/types.js';
+import { RegistryContents } from './registry-contents.js';
+import { isRepositoryName, isTag, toRepositoryName } from './registry-names.js';
+import { type Upload, Uploads } from './registry-uploads.js';
+
+/** Blobs up to this size are read whole instead of streamed. */
+const smallBlobBytes = 64 * 1024;
+/** A connection on which nothing moves for this long is closed. */
+const idleConnectionMs = 2 * 60 * 1000;
+/** How long `close` waits for requests that are under way. */
+const closeGraceMs = 5_000;
+/** Names of repositories may have slashes, so the shortest that leaves a whole endpoint is taken. */
+const endpointPattern =
+  /^\/v2\/(.+?)\/(?:(blobs\/uploads)(?:\/([^/]*))?|(manifests|blobs|referrers)\/([^/]+)|(tags\/list))$/;
+/** How much of the body of a refused request is read. */
+const maxDrainedBytes = 64 * 1024 * 1024;
+/** Tags that one manifest can be pushed under at once. */
+const maxTagsPerPush = 100;
+
+export interface RegistryOptions extends CancelOptions {
+  /** An OCI image layout, or a new or empty directory that is made one. */
+  directory: string;
+  /** Address to listen on; loopback when left out, since there is no access control. */
+  host?: string;
+  /** Port to listen on; any free one when left out or 0. */
+  port?: number;
+  /** Certificate chain and key, PEM; plain HTTP without. */
+  tls?: { cert: string | Buffer; key: string | Buffer };
+  logger?: Logger;
+}
+
+export interface Registry {
+  /** `http://127.0.0.1:40001`, without a final slash. */
+  readonly url: string;
+  readonly port: number;
+  /** Stops listening, finishes what is under way, and removes unfinished uploads. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves an OCI image layout directory over the distribution API (distribution-spec 1.1), for reading and
+ * writing. Which index entry belongs to which repository is said at RegistryContents; the default repository
+ * is named after the directory. When `signal` fires the registry closes.
+ * Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED or IO, and CANCELLED.
+ */
+export async function startRegistry(options: RegistryOptions): Promise<Registry> {
+  const { directory, host = '127.0.0.1', port = 0, tls, logger = silentLogger, signal } = options;
+  throwIfCancelled(signal);
+  const store = await LayoutStore.open(directory, { create: true });
+  const contents = new RegistryContents(store, toRepositoryName(basename(await realpath(directory))), logger);
+  const uploads = new Uploads(store);
+  const handler = new RequestHandler(contents, uploads, logger);
+  const running = new Set<Promise<void>>();
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    const done = handler.handle(request, response).finally(() => running.delete(done));
+    running.add(done);
+  };
+  const server: Server = tls ? createTlsServer(tls, listener) : createServer(listener);
+  // A large upload may take longer than any fixed time; a connection that stands still may not.
+  server.requestTimeout = 0;
+  server.setTimeout(idleConnectionMs);
+  await listen(server, host, port);
+  const address = server.address();
+  const actualPort = typeof address === 'object' && address !== null ? address.port : port;
+
+  let closing: Promise<void> | undefined;
+  const close = (): Promise<void> => (closing ??= shutDown());
+  const shutDown = async (): Promise<void> => {
+    signal?.removeEventListener('abort', onAbort);
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeIdleConnections();
+    const timer = setTimeout(() => server.closeAllConnections(), closeGraceMs);
+    await Promise.all(running);
+    server.closeIdleConnections();
+    await closed;
+    clearTimeout(timer);
+    await uploads.dropAll();
+  };
+  const onAbort = (): void => {
+    void close().catch((error: unknown) => logger.log('error', messageOf(error)));
+  };
+  signal?.addEventListener('abort', onAbort, { once: true });
+  const shownHost = host.includes(':') ? `[${host}]` : host;
+  return { url: `${tls ? 'https' : 'http'}://${shownHost}:${actualPort}`, port: actualPort, close };
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause) => {
+      const code = systemCode(cause);
+      const hint = code === 'EADDRINUSE' ? 'choose another port, or none to get a free one' : undefined;
+      reject(
+        new OpmateError('IO', `${host}:${port}: cannot listen: ${code ?? messageOf(cause)}`, { cause, hint }),
+      );
+    });
+    server.listen(port, host, () => resolve());
+  });
+}
+
+/** An answer other than success: an error code of the distribution specification with its status. */
+class Refusal extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly headers: Record<string, string>;
+  constructor(status: number, code: string, message: string, headers: Record<string, string> = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.headers = headers;
+  }
+}
+
+interface Call {
+  request: IncomingMessage;
+  response: ServerResponse;
+  method: string;
+  query: URLSearchParams;
+}
+
+class RequestHandler {
+  readonly #contents: RegistryContents;
+  readonly #uploads: Uploads;
+  readonly #logger: Logger;
+
+  constructor(contents: RegistryContents, uploads: Uploads, logger: Logger) {
+    this.#contents = contents;
+    this.#uploads = uploads;
+    this.#logger = logger;
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET', url = '/' } = request;
+    response.setHeader('Docker-Distribution-API-Version', 'registry/2.0');
+    try {
+      const { path, query } = splitUrl(url);
+      await this.#route(path, { request, response, method, query });
+    } catch (error) {
+      this.#refuse(error, request, response);
+    }
+    this.#logger.log('debug', `${method} ${url}`, { status: response.statusCode });
+  }
+
+  async #route(path: string, call: Call): Promise<void> {
+    if (path === '/v2/' || path === '/v2') {
+      allow(call, 'GET', 'HEAD');
+      return sendJson(call, 200, {});
+    }
+    if (path === '/v2/_catalog') {
+      allow(call, 'GET', 'HEAD');
+      const page = paginate(await this.#contents.listRepositories(), call, path);
+      return sendJson(call, 200, { repositories: page });
+    }
+    const match = endpointPattern.exec(path);
+    if (match === null) throw new Refusal(404, 'UNSUPPORTED', `${path}: no such endpoint`);
+    const [, name = '', uploads, uploadId, kind, reference = '', tags] = match;
+    if (!isRepositoryName(name)) {
+      throw new Refusal(400, 'NAME_INVALID', `${JSON.stringify(name.slice(0, 300))}: not a repository name`);
+    }
+    if (uploads !== undefined) {
+      return await (uploadId ? this.#upload(call, name, uploadId) : this.#startUpload(call, name));
+    }
+    if (tags !== undefined) return await this.#listTags(call, name, path);
+    if (kind === 'manifests') return await this.#manifest(call, name, reference);
+    if (kind === 'blobs') return await this.#blob(call, name, requireDigest(reference));
+    return await this.#referrers(call, name, requireDigest(reference));
+  }
+
+  async #manifest(call: Call, name: string, reference: string): Promise<void> {
+    allow(call, 'GET', 'HEAD', 'PUT', 'DELETE');
+    if (reference.includes(':')) requireDigest(reference);
+    else if (!isTag(reference))
+      throw new Refusal(400, 'MANIFEST_INVALID', `${reference.slice(0, 300)}: not a tag`);
+    if (call.method === 'PUT') return await this.#putManifest(call, name, reference);
+    const byDigest = reference.includes(':');
+    if (call.method === 'DELETE') {
+      const done = byDigest
+        ? await this.#contents.deleteManifest(name, reference)
+        : await this.#contents.deleteTag(name, reference);
+      if (!done) throw await this.#unknownManifest(name, reference);
+      return send(call, 202);
+    }
+    const contents = await this.#contents.find(name);
+    const digest = byDigest ? reference : contents?.tags.get(reference);
+    const stored = digest === undefined ? undefined : contents?.manifests.get(digest);
+    const bytes = stored && (await this.#contents.readManifest(stored.descriptor.digest));
+    if (stored === undefined || bytes === undefined) throw await this.#unknownManifest(name, reference);
+    const { mediaType } = stored.descriptor;
+    send(call, 200, { 'Content-Type': mediaType, 'Docker-Content-Digest': stored.descriptor.digest }, bytes);
+  }
+
+  async #unknownManifest(name: string, reference: string): Promise<Refusal> {
+    const known = (await this.#contents.find(name)) !== undefined;
+    return known
+      ? new Refusal(404, 'MANIFEST_UNKNOWN', `${name}: ${reference}: manifest unknown`)
+      : new Refusal(404, 'NAME_UNKNOWN', `${name}: repository unknown`);
+  }
+
+  async #putManifest(call: Call, name: string, reference: string): Promise<void> {
+    const bytes = await readBody(call, maxManifestBytes);
+    const byDigest = reference.includes(':');
+    const promised = byDigest ? reference : call.query.get('digest');
+    if (promised !== null) requireDigest(promised);
+    const digest = digestOf(bytes, promised === null ? 'sha256' : algorithmOf(promised));
+    if (promised !== null && digest !== promised) {
+      throw new Refusal(400, 'DIGEST_INVALID', `${name}: ${promised}: the manifest has digest ${digest}`);
+    }
+    const extraTags = call.query.getAll('tag');
+    if (extraTags.length > maxTagsPerPush) throw new Refusal(414, 'MANIFEST_INVALID', 'too many tags');
+    for (const tag of extraTags) {
+      if (!isTag(tag)) throw new Refusal(400, 'MANIFEST_INVALID', `${tag.slice(0, 300)}: not a tag`);
+    }
+    let facts: ManifestFacts;
+    try {
+      facts = readManifestFacts(bytes, `${name}: ${reference}`);
+    } catch (error) {
+      throw new Refusal(400, 'MANIFEST_INVALID', messageOf(error));
+    }
+    const header = call.request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+    const mediaType = header || facts.mediaType;
+    if (
+      facts.declaredMediaType !== undefined &&
+      facts.declaredMediaType.toLowerCase() !== mediaType.toLowerCase()
+    ) {
+      throw new Refusal(
+        400,
+        'MANIFEST_INVALID',
+        `${name}: ${reference}: its mediaType is ${facts.declaredMediaType}, its Content-Type ${mediaType}`,
+      );
+    }
+    await this.#requireReferences(name, reference, facts);
+    const tags = byDigest ? [...new Set(extraTags)] : [...new Set([reference, ...extraTags])];
+    const descriptor = { mediaType: facts.declaredMediaType ?? mediaType, digest, size: bytes.length };
+    await this.#contents.putManifest(name, tags, descriptor, bytes, facts);
+    send(call, 201, {
+      Location: `/v2/${name}/manifests/${digest}`,
+      'Docker-Content-Digest': digest,
+      ...(facts.subject === undefined ? {} : { 'OCI-Subject': facts.subject }),
+      ...(extraTags.length === 0 ? {} : { 'OCI-Tag': extraTags.join(', ') }),
+    });
+  }
+
+  /** Content of any repository will do: it is there for whoever pulls this manifest. */
+  async #requireReferences(name: string, reference: string, facts: ManifestFacts): Promise<void> {
+    const needed = [...facts.blobs.filter((blob) => !isNonDistributable(blob)), ...facts.manifests];
+    for (const { digest } of needed) {
+      if ((await this.#contents.store.blobSize(digest)) === undefined) {
+        throw new Refusal(
+          400,
+          'MANIFEST_BLOB_UNKNOWN',
+          `${name}: ${reference}: ${digest} has not been pushed`,
+        );
+      }
+    }
+  }
+
+  async #blob(call: Call, name: string, digest: string): Promise<void> {
+    allow(call, 'GET', 'HEAD', 'DELETE');
+    const unknown = () => new Refusal(404, 'BLOB_UNKNOWN', `${name}: ${digest}: blob unknown`);
+    if (call.method === 'DELETE') {
+      if (!(await this.#contents.deleteBlob(name, digest))) throw unknown();
+      return send(call, 202);
+    }
+    const size = await this.#contents.blobSize(name, digest);
+    if (size === undefined) throw unknown();
+    const headers: Record<string, string> = {
+      'Content-Type': 'application/octet-stream',
+      'Docker-Content-Digest': digest,
+      'Accept-Ranges': 'bytes',
+    };
+    const range = call.method === 'GET' ? parseRange(call.request.headers.range, size) : undefined;
+    if (range === 'unsatisfiable') {
+      throw new Refusal(416, 'SIZE_INVALID', `${name}: ${digest}: range not satisfiable`, {
+        'Content-Range': `bytes */${size}`,
+      });
+    }
+    const { start, end } = range ?? { start: 0, end: size - 1 };
+    if (range !== undefined) headers['Content-Range'] = `bytes ${start}-${end}/${size}`;
+    const status = range === undefined ? 200 : 206;
+    const length = end - start + 1;
+    const path = this.#contents.store.blobPath(digest);
+    if (call.method === 'HEAD') {
+      call.response.writeHead(status, { ...headers, 'Content-Length': length }).end();
+    } else if (size <= smallBlobBytes) {
+      send(call, status, headers, (await readFile(path)).subarray(start, end + 1));
+    } else {
+      call.response.writeHead(status, { ...headers, 'Content-Length': length });
+      // A client that goes away in the middle is its own affair.
+      await pipeline(createReadStream(path, { start, end, highWaterMark: 256 * 1024 }), call.response).catch(
+        () => undefined,
+      );
+    }
+  }
+
+  async #startUpload(call: Call, name: string): Promise<void> {
+    allow(call, 'POST');
+    const { query } = call;
+    const mount = query.get('mount');
+    if (
+      mount !== null &&
+      (await this.#contents.mountBlob(name, requireDigest(mount), query.get('from') ?? undefined))
+    ) {
+      return sendCreated(call, name, mount);
+    }
+    const algorithm = requireAlgorithm(query.get('digest-algorithm') ?? 'sha256');
+    const digest = query.get('digest');
+    if (digest === null) {
+      const upload = this.#uploads.start(name, algorithm);
+      return send(call, 202, { ...locationOf(upload), 'Docker-Upload-UUID': upload.id });
+    }
+    requireDigest(digest);
+    await this.#uploads.once(name, algorithmOf(digest), async (upload) => {
+      await upload.append(bodyOf(call));
+      await this.#finish(upload, digest);
+    });
+    return sendCreated(call, name, digest);
+  }
+
+  async #upload(call: Call, name: string, id: string): Promise<void> {
+    allow(call, 'GET', 'PATCH', 'PUT', 'DELETE');
+    await this.#uploads.use(name, id, async (upload) => {
+      if (upload === undefined)
+        throw new Refusal(404, 'BLOB_UPLOAD_UNKNOWN', `${name}: ${id.slice(0, 80)}: upload unknown`);
+      const digest = call.query.get('digest');
+      switch (call.method) {
+        case 'GET':
+          return send(call, 204, { ...locationOf(upload), ...receivedOf(upload) });
+        case 'DELETE':
+          await this.#uploads.drop(id);
+          return send(call, 204);
+        case 'PATCH':
+          await receive(call, upload);
+          return send(call, 202, { ...locationOf(upload), ...receivedOf(upload), 'Docker-Upload-UUID': id });
+        default:
+          if (digest === null) throw new Refusal(400, 'DIGEST_INVALID', `${name}: ${id}: no digest given`);
+          requireDigest(digest);
+          await receive(call, upload);
+          try {
+            await this.#finish(upload, digest);
+          } finally {
+            await this.#uploads.drop(id);
+          }
+          return sendCreated(call, name, digest);
+      }
+    });
+  }
+
+  async #finish(upload: Upload, promised: string): Promise<void> {
+    const { path, digest } = await upload.finish(algorithmOf(promised));
+    if (digest !== promised) {
+      throw new Refusal(
+        400,
+        'DIGEST_INVALID',
+        `${upload.repository}: ${promised}: the content has digest ${digest}`,
+      );
+    }
+    await this.#contents.adoptBlob(upload.repository, digest, path);
+  }
+
+  async #listTags(call: Call, name: string, path: string): Promise<void> {
+    allow(call, 'GET', 'HEAD');
+    const contents = await this.#contents.find(name);
+    if (contents === undefined) throw new Refusal(404, 'NAME_UNKNOWN', `${name}: repository unknown`);
+    const page = paginate(sortedByBytes(contents.tags.keys()), call, path);
+    sendJson(call, 200, { name, tags: page });
+  }
+
+  async #referrers(call: Call, name: string, digest: string): Promise<void> {
+    allow(call, 'GET', 'HEAD');
+    const contents = await this.#contents.find(name);
+    const artifactType = call.query.get('artifactType');
+    const found: Descriptor[] = [];
+    for (const { descriptor, facts } of contents?.manifests.values() ?? []) {
+      if (facts.subject !== digest) continue;
+      if (artifactType && facts.artifactType !== artifactType) continue;
+      found.push(referrerOf(descriptor, facts));
+    }
+    found.sort((a, b) => compareBytes(a.digest, b.digest));
+    const index = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests: found };
+    const headers: Record<string, string> = { 'Content-Type': mediaTypes.ociIndex };
+    if (artifactType) headers['OCI-Filters-Applied'] = 'artifactType';
+    send(call, 200, headers, Buffer.from(JSON.stringify(index)));
+  }
+
+  #refuse(error: unknown, request: IncomingMessage, response: ServerResponse): void {
+    const gone = request.destroyed && !request.complete;
+    const refusal = error instanceof Refusal ? error : undefined;
+    if (refusal === undefined && !gone) {
+      this.#logger.log('error', `${request.method} ${request.url}: ${messageOf(error)}`);
+    }
+    if (gone || response.headersSent) {
+      response.destroy();
+      return;
+    }
+    const problem = systemCode(error) ?? 'internal error';
+    const { status, code, message, headers } = refusal ?? {
+      status: 500,
+      code: 'UNKNOWN',
+      message: problem,
+      headers: {},
+    };
+    const body = Buffer.from(JSON.stringify({ errors: [{ code, message }] }));
+    response.writeHead(status, {
+      ...headers,
+      'Content-Type': 'application/json',
+      'Content-Length': body.length,
+    });
+    response.end(request.method === 'HEAD' ? undefined : body);
+    if (!request.complete) drain(request);
+  }
+}
+
+function splitUrl(url: string): { path: string; query: URLSearchParams } {
+  const mark = url.indexOf('?');
+  const raw = mark < 0 ? url : url.slice(0, mark);
+  try {
+    return { path: decodeURIComponent(raw), query: new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)) };
+  } catch {
+    throw new Refusal(400, 'UNSUPPORTED', 'the path has a malformed escape');
+  }
+}
+
+function allow(call: Call, ...methods: string[]): void {
+  if (methods.includes(call.method)) return;
+  throw new Refusal(405, 'UNSUPPORTED', `${call.method} is not supported here`, {
+    Allow: methods.join(', '),
+  });
+}
+
+function requireDigest(text: string): string {
+  if (isDigest(text)) return text;
+  throw new Refusal(
+    400,
+    'DIGEST_INVALID',
+    `${text.slice(0, 200)}: not a digest, or one of an algorithm that is not supported`,
+  );
+}
+
+function algorithmOf(digest: string): DigestAlgorithm {
+  return parseDigest(digest).algorithm;
+}
+
+function requireAlgorithm(text: string): DigestAlgorithm {
+  if (text === 'sha256' || text === 'sha384' || text === 'sha512') return text;
+  throw new Refusal(400, 'DIGEST_INVALID', `${text.slice(0, 80)}: digest algorithm is not supported`);
+}
+
+/** Appends the body to an upload, after its place has been checked: a refused chunk changes nothing. */
+async function receive(call: Call, upload: Upload): Promise<void> {
+  const { 'content-range': range, 'content-length': length } = call.request.headers;
+  const body = bodyOf(call);
+  if (range === undefined) return await upload.append(body);
+  const match = /^(\d+)-(\d+)$/.exec(range);
+  const start = Number(match?.[1]);
+  const expected = Number(match?.[2]) - start + 1;
+  if (match === null || expected < 1) {
+    throw new Refusal(400, 'BLOB_UPLOAD_INVALID', `${range.slice(0, 80)}: Content-Range is not START-END`);
+  }
+  if (start !== upload.offset) {
+    throw new Refusal(
+      416,
+      'BLOB_UPLOAD_INVALID',
+      `chunk starts at ${start}, the next byte is ${upload.offset}`,
+      {
+        ...locationOf(upload),
+        ...receivedOf(upload),
+      },
+    );
+  }
+  if (length !== undefined && Number(length) !== expected) {
+    throw new Refusal(400, 'SIZE_INVALID', `Content-Length is ${length}, Content-Range ${range}`);
+  }
+  await upload.append(limited(body, expected));
+  if (upload.offset !== start + expected) {
+    throw new Refusal(
+      400,
+      'SIZE_INVALID',
+      `chunk has ${upload.offset - start} bytes, Content-Range is ${range}`,
+    );
+  }
+}
+
+async function* limited(body: AsyncIterable<Buffer>, length: number): AsyncGenerator<Buffer> {
+  let seen = 0;
+  for await (const chunk of body) {
+    seen += chunk.length;
+    if (seen > length)
+      throw new Refusal(400, 'SIZE_INVALID', `chunk is longer than its Content-Range of ${length} bytes`);
+    yield chunk;
+  }
+}
+
+/** The body; whoever stops reading it early leaves the connection usable for an answer. */
+function bodyOf(call: Call): AsyncIterable<Buffer> {
+  return call.request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+}
+
+/** Reads away what a refused request still sends, so that its answer arrives; an endless one is cut off. */
+function drain(request: IncomingMessage): void {
+  let left = maxDrainedBytes;
+  request.on('data', (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) request.destroy();
+  });
+}
+
+async function readBody(call: Call, limit: number): Promise<Buffer> {
+  const tooLarge = () => new Refusal(413, 'MANIFEST_INVALID', `manifest is larger than ${limit} bytes`);
+  if (Number(call.request.headers['content-length'] ?? 0) > limit) throw tooLarge();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of bodyOf(call)) {
+    size += chunk.length;
+    if (size > limit) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/**
+ * One range of bytes (RFC 9110, section 14). Several ranges at once, and other units, are answered with the
+ * whole blob, as that RFC allows.
+ */
+function parseRange(
+  header: string | undefined,
+  size: number,
+): { start: number; end: number } | 'unsatisfiable' | undefined {
+  const match = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '');
+  if (match === null) return undefined;
+  const [, first = '', last = ''] = match;
+  if (first === '' && last === '') return undefined;
+  const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
+  const end = first === '' || last === '' ? size - 1 : Math.min(Number(last), size - 1);
+  return start > end ? 'unsatisfiable' : { start, end };
+}
+
+/** The names that `n` and `last` ask for; sets the Link header when there are more. */
+function paginate(names: readonly string[], call: Call, path: string): string[] {
+  const last = call.query.get('last');
+  const asked = call.query.get('n');
+  if (asked !== null && !/^\d{1,9}$/.test(asked)) {
+    throw new Refusal(400, 'UNSUPPORTED', `${asked.slice(0, 80)}: n is not a number of results`);
+  }
+  const rest = last === null ? [...names] : names.filter((name) => compareBytes(name, last) > 0);
+  const limit = asked === null ? rest.length : Number(asked);
+  const page = rest.slice(0, limit);
+  const end = page.at(-1);
+  if (end !== undefined && rest.length > limit) {
+    const query = new URLSearchParams({ last: end, n: String(limit) });
+    call.response.setHeader('Link', `<${path}?${query}>; rel="next"`);
+  }
+  return page;
+}
+
+function locationOf(upload: Upload): Record<string, string> {
+  return { Location: `/v2/${upload.repository}/blobs/uploads/${upload.id}` };
+}
+
+/** Both ends count, so nothing received yet looks like one byte: `0-0`, as other registries have it. */
+function receivedOf(upload: Upload): Record<string, string> {
+  return { Range: `0-${Math.max(0, upload.offset - 1)}` };
+}
+
+function sendCreated(call: Call, name: string, digest: string): void {
+  send(call, 201, { Location: `/v2/${name}/blobs/${digest}`, 'Docker-Content-Digest': digest });
+}
+
+function sendJson(call: Call, status: number, value: unknown): void {
+  send(call, status, { 'Content-Type': 'application/json' }, Buffer.from(JSON.stringify(value)));
+}
+
+function send(call: Call, status: number, headers: Record<string, string> = {}, body?: Buffer): void {
+  const length = status === 204 ? {} : { 'Content-Length': body?.length ?? 0 };
+  call.response.writeHead(status, { ...headers, ...length });
+  call.response.end(call.method === 'HEAD' ? undefined : body);
+}

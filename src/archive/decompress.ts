@@ -1,0 +1,133 @@
+import { addAbortSignal, type Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { CancelOptions } from '../core/concurrency.js';
+import { CancelledError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { ArchiveMeter, type ArchiveLimits } from './limits.js';
+import { decompressZstd } from './zstd.js';
+
+export interface DecompressOptions extends CancelOptions {
+  /** What messages call the stream, e.g. `layer sha256:…`. */
+  label: string;
+  limits?: ArchiveLimits | undefined;
+  /** Counts this stream together with others; replaces `limits`. */
+  meter?: ArchiveMeter | undefined;
+}
+
+/**
+ * The bytes of a stream without their compression, which is told by the first bytes alone: gzip (also of
+ * several members), zstd, or none. `source` is always read to its end, so that a source which checks its
+ * digest there gets to do so, and destroyed in any case.
+ *
+ * Throws OpmateError SYNTAX (truncated, damaged, or followed by other bytes), UNSUPPORTED (bzip2, xz),
+ * LIMIT (total size or ratio), CANCELLED, and whatever `source` fails with.
+ */
+export async function* decompress(source: Readable, options: DecompressOptions): AsyncGenerator<Buffer> {
+  const { label, signal } = options;
+  const meter = options.meter ?? new ArchiveMeter(options.limits);
+  // Destroying a stream that nobody reads any more can make it emit an error that is of no interest.
+  source.on('error', () => undefined);
+  if (signal !== undefined) addAbortSignal(signal, source);
+  let compressed = 0;
+  let unpacked = 0;
+  try {
+    throwIfCancelled(signal);
+    const input = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    const head = await readHead(input);
+    const format = detectFormat(head, label);
+    const chunks = async function* (): AsyncGenerator<Buffer> {
+      let next: IteratorResult<Buffer> = { done: false, value: head };
+      for (; next.done !== true; next = await input.next()) {
+        compressed += next.value.length;
+        yield next.value;
+      }
+    };
+    const output =
+      format === 'gzip'
+        ? gunzip(chunks(), label)
+        : format === 'zstd'
+          ? decompressZstd(chunks(), label)
+          : chunks();
+    for await (const chunk of output) {
+      unpacked += chunk.length;
+      meter.countUnpacked(label, chunk.length);
+      if (format !== 'plain') meter.checkRatio(label, compressed, unpacked);
+      yield chunk;
+    }
+  } catch (error) {
+    if (signal?.aborted) throw new CancelledError('cancelled', { cause: error });
+    throw error;
+  } finally {
+    source.destroy();
+  }
+}
+
+/** Bytes that tell the format; fewer when the stream is shorter. */
+const headLength = 10;
+
+async function readHead(input: AsyncIterator<Buffer>): Promise<Buffer> {
+  let head: Buffer = Buffer.alloc(0);
+  while (head.length < headLength) {
+    const next = await input.next();
+    if (next.done === true) break;
+    head = head.length === 0 ? next.value : Buffer.concat([head, next.value]);
+  }
+  return head;
+}
+
+function detectFormat(head: Buffer, label: string): 'gzip' | 'zstd' | 'plain' {
+  const starts = (hex: string): boolean => head.subarray(0, hex.length / 2).toString('hex') === hex;
+  if (starts('1f8b')) return 'gzip';
+  if (starts('28b52ffd') || /^5[0-9a-f]2a4d18/.test(head.toString('hex', 0, 4))) return 'zstd';
+  const other = /^BZh[1-9]1AY&SY/.test(head.toString('latin1'))
+    ? 'bzip2'
+    : starts('fd377a585a00')
+      ? 'xz'
+      : undefined;
+  if (other === undefined) return 'plain';
+  throw new OpmateError('UNSUPPORTED', `${label}: compressed with ${other}`, {
+    hint: 'compress it with gzip or zstd',
+  });
+}
+
+async function* gunzip(chunks: AsyncIterable<Buffer>, label: string): AsyncGenerator<Buffer> {
+  const inflater = createGunzip({ chunkSize: 256 * 1024 });
+  let wake: () => void = () => undefined;
+  inflater.on('drain', () => wake());
+  inflater.on('close', () => wake());
+  let stopped = false;
+  const feed = async (): Promise<void> => {
+    for await (const chunk of chunks) {
+      if (stopped) return;
+      if (inflater.readableEnded || inflater.destroyed) {
+        // Zeros end the data: some writers fill up their last block.
+        if (chunk.some((byte) => byte !== 0)) throw damaged(label, 'other bytes follow it');
+      } else if (!inflater.write(chunk)) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    }
+    inflater.end();
+  };
+  let failure: { error: unknown } | undefined;
+  const feeding = feed().catch((error: unknown) => {
+    failure = { error };
+    inflater.destroy(error instanceof Error ? error : new Error(messageOf(error)));
+  });
+  try {
+    for await (const chunk of inflater) yield chunk as Buffer;
+    await feeding;
+  } catch (error) {
+    const code = systemCode(error);
+    if (failure !== undefined || code === undefined || !code.startsWith('Z_')) throw failure?.error ?? error;
+    throw damaged(label, code === 'Z_BUF_ERROR' ? 'it ends early' : messageOf(error), error);
+  } finally {
+    stopped = true;
+    inflater.destroy();
+  }
+  if (failure !== undefined) throw failure.error;
+}
+
+function damaged(label: string, problem: string, cause?: unknown): OpmateError {
+  return new OpmateError('SYNTAX', `${label}: damaged gzip data: ${problem}`, { cause });
+}

@@ -1,0 +1,252 @@
+import { LimitError, OpmateError } from '../core/errors.js';
+import { sortedByBytes } from '../core/order.js';
+import { maxPathLength, normalizeEntryPath, showName } from './entry-path.js';
+import type { ArchiveMeter } from './limits.js';
+import type { TarEntry } from './tar-reader.js';
+
+/** Content of a file, shared by its hard links. */
+export interface FileBody {
+  /** Which layer and which entry of it holds the content, both from 0. */
+  layer: number;
+  entry: number;
+  path: string;
+  size: number;
+  type: 'file' | 'unsupported';
+}
+
+/** An entry of a layer with its number in that layer. */
+export type LayerEntry = Pick<TarEntry, 'path' | 'type' | 'size' | 'linkName'> & { entry: number };
+
+interface DirectoryNode {
+  kind: 'directory';
+  /** The layer that last named it; whiteouts spare what their own layer brings. */
+  layer: number;
+  parent: DirectoryNode | undefined;
+  children: Map<string, Node>;
+}
+type Node =
+  | DirectoryNode
+  | { kind: 'file'; layer: number; body: FileBody }
+  | { kind: 'symlink'; layer: number; target: string };
+
+/** What stands at a path of the final image. A broken one is a link that leads to no file. */
+export type FinalFile = { body: FileBody; broken?: undefined } | { body?: undefined; broken: OpmateError };
+
+const whiteoutPrefix = '.wh.';
+const opaqueMarker = '.wh..wh..opq';
+const maxLinks = 40;
+/** Path components looked at for one image; only links that lead through each other reach it. */
+const maxSteps = 20_000_000;
+/** Characters of all names, so that 200,000 entries cannot each have a long one. */
+const maxNames = 64 * 1024 * 1024;
+
+/**
+ * The file system of an image without its content: layers are applied lowest first, by the rules of the
+ * OCI image specification ("Applying Changesets"), with links followed inside this tree alone. Nothing
+ * in it can name anything outside of it.
+ */
+export class ImageTree {
+  readonly #root: DirectoryNode = { kind: 'directory', layer: -1, parent: undefined, children: new Map() };
+  readonly #meter: ArchiveMeter;
+  #steps = 0;
+  #names = 0;
+
+  constructor(meter: ArchiveMeter) {
+    this.#meter = meter;
+  }
+
+  /** Applies one layer on top. Throws OpmateError UNSAFE, INVALID or LIMIT, naming layer and entry. */
+  apply(layer: number, label: string, entries: Iterable<LayerEntry>): void {
+    for (const entry of entries) {
+      this.#countNames(label, entry.path.length + entry.linkName.length);
+      const slash = entry.path.lastIndexOf('/');
+      const parentPath = slash < 0 ? '' : entry.path.slice(0, slash);
+      const name = entry.path.slice(slash + 1);
+      if (name.startsWith(whiteoutPrefix)) {
+        this.#whiteOut(layer, label, parentPath, name);
+        continue;
+      }
+      const fail = (problem: string): OpmateError =>
+        new OpmateError('INVALID', `${label}: entry ${showName(entry.path)}: ${problem}`);
+      const parent = this.#resolve(label, this.#root, parentPath, layer);
+      if (typeof parent === 'string') throw fail(`its directory ${describe(parent)}`);
+      if (parent.kind !== 'directory') throw fail('its directory is a file');
+      const existing = parent.children.get(name);
+      switch (entry.type) {
+        case 'directory':
+          if (existing?.kind === 'directory') existing.layer = layer;
+          else parent.children.set(name, { kind: 'directory', layer, parent, children: new Map() });
+          break;
+        case 'symlink':
+          parent.children.set(name, { kind: 'symlink', layer, target: entry.linkName });
+          break;
+        case 'link': {
+          const target = this.#hardLinkTarget(label, entry);
+          if (target === undefined)
+            throw fail(`hard link to ${showName(entry.linkName)}, which is not there`);
+          if (target.kind === 'directory')
+            throw fail(`hard link to ${showName(entry.linkName)}, a directory`);
+          parent.children.set(name, { ...target, layer });
+          break;
+        }
+        case 'other':
+          // A device or pipe hides what it replaces, and is itself nothing to read.
+          parent.children.delete(name);
+          break;
+        default: {
+          const { path, size, type } = entry;
+          parent.children.set(name, {
+            kind: 'file',
+            layer,
+            body: { layer, entry: entry.entry, path, size, type },
+          });
+        }
+      }
+    }
+  }
+
+  /**
+   * Everything under `roots`, by the path at which it is seen there, in byte order: through symbolic
+   * links, so one file may stand at several paths. A link that leads nowhere, in a circle, or back to a
+   * directory around it is a broken file. Throws LimitError.
+   */
+  collect(roots: readonly string[]): { files: Map<string, FinalFile>; directories: Set<string> } {
+    const files = new Map<string, FinalFile>();
+    const directories = new Set<string>();
+    // The directories that the path leads through, with all that contain them.
+    const around = new Set<DirectoryNode>();
+    const label = 'image';
+    const visit = (path: string, node: Node, parent: DirectoryNode): void => {
+      this.#countNames(label, path.length);
+      if (path.length > maxPathLength) {
+        throw new LimitError(`${label}: links make a path longer than ${maxPathLength}: ${showName(path)}`);
+      }
+      let target: Node | Unresolved = node;
+      if (node.kind === 'symlink') {
+        target = this.#resolve(label, parent, node.target);
+        if (typeof target === 'string' || (target.kind === 'directory' && around.has(target))) {
+          const problem = typeof target === 'string' ? describe(target) : 'contains the link';
+          const message = `${path}: symbolic link to ${showName(node.target)}, which ${problem}`;
+          this.#meter.countEntry(label);
+          files.set(path, { broken: new OpmateError('NOT_FOUND', message) });
+          return;
+        }
+      }
+      // What links repeat counts again, so that a few of them cannot stand for millions of files.
+      if (files.size + directories.size >= this.#meter.limits.maxEntries) this.#meter.countEntry(label);
+      if (target.kind === 'file') files.set(path, { body: target.body });
+      if (target.kind !== 'directory') return;
+      if (path !== '') directories.add(path);
+      const added: DirectoryNode[] = [];
+      for (let at: DirectoryNode | undefined = target; at !== undefined && !around.has(at); at = at.parent) {
+        around.add(at);
+        added.push(at);
+      }
+      for (const [name, child] of target.children)
+        visit(path === '' ? name : `${path}/${name}`, child, target);
+      for (const directory of added) around.delete(directory);
+    };
+    for (const root of new Set(roots)) {
+      const slash = root.lastIndexOf('/');
+      if (root === '') {
+        visit('', this.#root, this.#root);
+        continue;
+      }
+      const parent = this.#resolve(label, this.#root, slash < 0 ? '' : root.slice(0, slash));
+      if (typeof parent === 'string' || parent.kind !== 'directory') continue;
+      const node = parent.children.get(root.slice(slash + 1));
+      if (node !== undefined) visit(root, node, parent);
+    }
+    return {
+      files: new Map(sortedByBytes(files.keys()).map((path) => [path, files.get(path) as FinalFile])),
+      directories: new Set(sortedByBytes(directories)),
+    };
+  }
+
+  /**
+   * Follows `path` from `from`; `..` of the root is the root, and so is a leading slash. With `create`,
+   * directories that are missing come into being as that layer's. Returns why when it leads nowhere.
+   */
+  #resolve(
+    label: string,
+    from: DirectoryNode,
+    path: string,
+    create?: number,
+  ): Unresolved | Exclude<Node, { kind: 'symlink' }> {
+    let directory = path.startsWith('/') ? this.#root : from;
+    let links = 0;
+    const left = path.split('/').reverse();
+    for (let name = left.pop(); name !== undefined; name = left.pop()) {
+      if (++this.#steps > maxSteps)
+        throw new LimitError(`${label}: links that take too many steps to follow`);
+      if (name === '' || name === '.') continue;
+      if (name === '..') {
+        directory = directory.parent ?? directory;
+        continue;
+      }
+      let child = directory.children.get(name);
+      if (child === undefined) {
+        if (create === undefined) return 'missing';
+        this.#meter.countEntry(label);
+        child = { kind: 'directory', layer: create, parent: directory, children: new Map() };
+        directory.children.set(name, child);
+      }
+      if (child.kind === 'symlink') {
+        if (++links > maxLinks) return 'loop';
+        if (child.target.startsWith('/')) directory = this.#root;
+        left.push(...child.target.split('/').reverse());
+      } else if (child.kind === 'file') {
+        return left.length === 0 ? child : 'missing';
+      } else {
+        directory = child;
+      }
+    }
+    return directory;
+  }
+
+  #hardLinkTarget(label: string, entry: LayerEntry): Node | undefined {
+    const path = normalizeEntryPath(entry.linkName, `${label}: entry ${showName(entry.path)}: hard link`);
+    const slash = path.lastIndexOf('/');
+    const parent = this.#resolve(label, this.#root, slash < 0 ? '' : path.slice(0, slash));
+    if (typeof parent === 'string' || parent.kind !== 'directory') return undefined;
+    return path === '' ? this.#root : parent.children.get(path.slice(slash + 1));
+  }
+
+  #whiteOut(layer: number, label: string, parentPath: string, name: string): void {
+    const hidden = name.slice(whiteoutPrefix.length);
+    // Names that no file has, and the bookkeeping of aufs (`.wh..wh.plnk`), mean nothing.
+    if (hidden === '' || hidden === '.' || hidden === '..') return;
+    if (hidden.startsWith(whiteoutPrefix) && name !== opaqueMarker) return;
+    const parent = this.#resolve(label, this.#root, parentPath);
+    if (typeof parent === 'string' || parent.kind !== 'directory') return;
+    if (name === opaqueMarker) this.#removeLower(parent, layer, label);
+    else this.#removeLowerChild(parent, hidden, layer, label);
+  }
+
+  #removeLower(directory: DirectoryNode, layer: number, label: string): void {
+    for (const name of [...directory.children.keys()]) this.#removeLowerChild(directory, name, layer, label);
+  }
+
+  /** Removes a child, but for what `layer` itself has put there or below. */
+  #removeLowerChild(parent: DirectoryNode, name: string, layer: number, label: string): void {
+    if (++this.#steps > maxSteps) throw new LimitError(`${label}: whiteouts that take too many steps`);
+    const child = parent.children.get(name);
+    if (child === undefined) return;
+    if (child.kind === 'directory') {
+      this.#removeLower(child, layer, label);
+      if (child.children.size > 0) return;
+    }
+    if (child.layer !== layer) parent.children.delete(name);
+  }
+
+  #countNames(label: string, length: number): void {
+    this.#names += length;
+    if (this.#names > maxNames) throw new LimitError(`${label}: names of more than 64 MiB together`);
+  }
+}
+
+type Unresolved = 'missing' | 'loop';
+
+function describe(unresolved: Unresolved): string {
+  return unresolved === 'loop' ? `leads through more than ${maxLinks} links` : 'the image does not have';
+}

@@ -1,0 +1,266 @@
+import { copyFile, link, mkdir, mkdtemp, open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
+import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { type Logger, silentLogger } from '../core/log.js';
+import { normalizeEntryPath, showName } from './entry-path.js';
+import type { FileEntry, FileTree } from './file-tree.js';
+import { type FileBody, type FinalFile, ImageTree, type LayerEntry } from './image-tree.js';
+import { type ArchiveLimits, ArchiveMeter, defaultArchiveLimits, showSize } from './limits.js';
+import { type TarEntry, readTar } from './tar-reader.js';
+
+export type { FileEntry, FileTree } from './file-tree.js';
+
+/** A layer of an image: a tar archive, compressed or not. */
+export interface LayerInput {
+  /** How messages name it: its digest. */
+  label: string;
+  /** Opens it from its first byte; called a second time when links lead out of the wanted roots. */
+  open(): Promise<Readable>;
+}
+
+export interface ReadLayersOptions extends CancelOptions {
+  /** Paths in the image, with or without leading slash; `''` is everything. */
+  roots: readonly string[];
+  limits?: ArchiveLimits | undefined;
+  /** Layers read at the same time; 4 unless told. */
+  concurrency?: number | undefined;
+  logger?: Logger | undefined;
+}
+
+/** Files of up to this many bytes in all are kept in memory, by multiples of the largest that may be read. */
+const memoryFactor = 4;
+
+/**
+ * Applies layers in order, lowest first, and reads what is under `roots` into memory, as an image has it
+ * there: whiteouts done, links followed inside the image. Each layer is streamed once; once more where a
+ * link leads to a file outside `roots`.
+ *
+ * Throws OpmateError UNSAFE, SYNTAX, INVALID, UNSUPPORTED, LIMIT (also when the wanted files are together
+ * more than four times `maxMetadataFileSize`: `extractLayers` is for those) or CANCELLED.
+ */
+export async function readLayers(
+  layers: readonly LayerInput[],
+  options: ReadLayersOptions,
+): Promise<FileTree> {
+  const limits = options.limits ?? defaultArchiveLimits;
+  const contents = new Map<string, Buffer>();
+  let total = 0;
+  const tree = await loadTree(layers, options, async (key, entry, label) => {
+    if (entry.size > limits.maxMetadataFileSize) return;
+    total += entry.size;
+    if (total > limits.maxMetadataFileSize * memoryFactor) {
+      const most = showSize(limits.maxMetadataFileSize * memoryFactor);
+      throw new LimitError(`${label}: more than ${most} of files to read into memory`);
+    }
+    const chunks: Buffer[] = [];
+    for await (const chunk of entry.body) chunks.push(chunk);
+    contents.set(key, joined(chunks));
+  });
+  const files = new Map<string, FileEntry>();
+  for (const [path, file] of tree.files) {
+    const broken = file.broken ?? unreadable(path, file.body, limits.maxMetadataFileSize);
+    const content =
+      file.body === undefined ? undefined : contents.get(keyOf(file.body.layer, file.body.entry));
+    files.set(path, {
+      size: file.body?.size ?? 0,
+      read: async () => {
+        if (broken !== undefined) throw broken;
+        return content as Buffer;
+      },
+    });
+  }
+  return { files, directories: tree.directories };
+}
+
+/** What `extractLayers` has written. */
+export interface ExtractedLayers {
+  /** Slash paths relative to the destination, in byte order. */
+  files: string[];
+  directories: string[];
+  /** Those of `files` that are not on disk, with the reason, as `FileEntry.read` gives it. */
+  problems: Map<string, OpmateError>;
+}
+
+/**
+ * Like `readLayers`, but writes the files below `destination`: modes 0600 and 0700, owned by whoever runs
+ * this; what links repeat becomes hard links. `destination` must be missing or an empty directory. It
+ * gets its content in one rename, from a directory beside it that is gone when this returns or throws.
+ *
+ * Throws what `readLayers` throws, and OpmateError IO.
+ */
+export async function extractLayers(
+  layers: readonly LayerInput[],
+  destination: string,
+  options: ReadLayersOptions,
+): Promise<ExtractedLayers> {
+  const limits = options.limits ?? defaultArchiveLimits;
+  let staging: string | undefined;
+  try {
+    await mkdir(dirname(destination), { recursive: true });
+    staging = await mkdtemp(join(dirname(destination), `.${basename(destination)}.`));
+    const blobs = join(staging, 'blobs');
+    const target = join(staging, 'tree');
+    await mkdir(blobs, { mode: 0o700 });
+    await mkdir(target, { mode: 0o700 });
+    const tree = await loadTree(layers, options, async (key, entry, label) => {
+      checkFileSize(label, entry, limits);
+      await writeBody(join(blobs, key), entry.body);
+    });
+    for (const path of tree.directories) {
+      await mkdir(join(target, path), { recursive: true, mode: 0o700 });
+    }
+    const placed = new Map<FileBody, string>();
+    const problems = new Map<string, OpmateError>();
+    let copied = 0;
+    for (const [path, file] of tree.files) {
+      throwIfCancelled(options.signal);
+      const broken = file.broken ?? unreadable(path, file.body, Infinity);
+      if (file.body === undefined || broken !== undefined) {
+        problems.set(path, broken as OpmateError);
+        continue;
+      }
+      const to = join(target, path);
+      if (path.includes('/')) await ensureDirectory(dirname(to), tree.directories, dirname(path));
+      const first = placed.get(file.body);
+      if (first === undefined) {
+        await rename(join(blobs, keyOf(file.body.layer, file.body.entry)), to);
+        placed.set(file.body, to);
+        continue;
+      }
+      await link(first, to).catch(async () => {
+        // Not every file system has hard links, or as many as are wanted.
+        copied += file.body.size;
+        if (copied > limits.maxUnpackedSize) {
+          throw new LimitError(`image: unpacks to more than ${showSize(limits.maxUnpackedSize)}`, {
+            hint: 'raise the limit with --max-unpacked-size if you trust where this comes from',
+          });
+        }
+        await copyFile(first, to);
+      });
+    }
+    await rename(target, destination);
+    return { files: [...tree.files.keys()], directories: [...tree.directories], problems };
+  } catch (error) {
+    if (error instanceof OpmateError || systemCode(error) === undefined) throw error;
+    throw new OpmateError('IO', `${destination}: cannot unpack layers: ${messageOf(error)}`, {
+      cause: error,
+    });
+  } finally {
+    if (staging !== undefined) await rm(staging, { recursive: true, force: true });
+  }
+}
+
+/** Directories above a root are not part of the result, but a file in the root needs them. */
+async function ensureDirectory(path: string, directories: Set<string>, name: string): Promise<void> {
+  if (!directories.has(name)) await mkdir(path, { recursive: true, mode: 0o700 });
+}
+
+type Keep = (key: string, entry: TarEntry, label: string) => Promise<void>;
+
+/**
+ * Reads all layers, builds the tree, and sees to it that `keep` has been called for every file in it
+ * that can be read (and for some that layers above have replaced).
+ */
+async function loadTree(
+  layers: readonly LayerInput[],
+  options: ReadLayersOptions,
+  keep: Keep,
+): Promise<{ files: Map<string, FinalFile>; directories: Set<string> }> {
+  const { signal, concurrency = 4, limits, logger = silentLogger } = options;
+  const roots = options.roots.map((root) => normalizeEntryPath(root, 'image'));
+  const kept = new Set<string>();
+
+  const readLayer = async (
+    index: number,
+    meter: ArchiveMeter,
+    wanted: (path: string, key: string) => boolean,
+  ): Promise<LayerEntry[]> => {
+    const layer = layers[index] as LayerInput;
+    const label = `layer ${layer.label}`;
+    throwIfCancelled(signal);
+    const entries: LayerEntry[] = [];
+    let number = 0;
+    for await (const entry of readTar(await layer.open(), { label, meter, signal })) {
+      const { path, type, size, linkName } = entry;
+      const key = keyOf(index, number);
+      entries.push({ path, type, size, linkName, entry: number++ });
+      if (type !== 'file' || !wanted(path, key)) continue;
+      kept.add(key);
+      await keep(key, entry, label);
+    }
+    return entries;
+  };
+
+  const meter = new ArchiveMeter(limits);
+  const numbers = layers.map((_, index) => index);
+  const isWanted = (path: string): boolean =>
+    roots.some(
+      (root) => root === '' || path === root || (path.startsWith(root) && path[root.length] === '/'),
+    );
+  const deltas = await mapConcurrent(numbers, concurrency, (index) => readLayer(index, meter, isWanted), {
+    signal,
+  });
+
+  const tree = new ImageTree(meter);
+  deltas.forEach((entries, index) => tree.apply(index, `layer ${layers[index]?.label}`, entries));
+  const result = tree.collect(roots);
+
+  // Links can make a path under a root of content that stands elsewhere in its layer.
+  const missing = new Set<string>();
+  const behind = new Set<number>();
+  for (const { body } of result.files.values()) {
+    if (body === undefined || body.type !== 'file') continue;
+    const key = keyOf(body.layer, body.entry);
+    if (kept.has(key)) continue;
+    missing.add(key);
+    behind.add(body.layer);
+  }
+  if (missing.size > 0) {
+    logger.log('debug', 'reading layers again for files behind links', {
+      files: missing.size,
+      layers: behind.size,
+    });
+    const again = new ArchiveMeter(limits);
+    const isMissing = (_: string, key: string): boolean => missing.delete(key);
+    await mapConcurrent([...behind], concurrency, (index) => readLayer(index, again, isMissing), { signal });
+    if (missing.size > 0) throw new OpmateError('INTERNAL', 'a layer changed while it was read');
+  }
+  return result;
+}
+
+function keyOf(layer: number, entry: number): string {
+  return `${layer}-${entry}`;
+}
+
+function joined(chunks: Buffer[]): Buffer {
+  // A chunk is a piece of a buffer of up to 256 KiB, which it would keep alive.
+  return chunks.length === 1 ? Buffer.from(chunks[0] as Buffer) : Buffer.concat(chunks);
+}
+
+async function writeBody(path: string, body: AsyncIterable<Buffer>): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    for await (const chunk of body) await file.writeFile(chunk);
+  } finally {
+    await file.close();
+  }
+}
+
+function checkFileSize(label: string, entry: TarEntry, limits: ArchiveLimits): void {
+  if (entry.size <= limits.maxFileSize) return;
+  throw new LimitError(
+    `${label}: entry ${showName(entry.path)}: ${showSize(entry.size)}, ` +
+      `over the limit of ${showSize(limits.maxFileSize)} for a file`,
+  );
+}
+
+function unreadable(path: string, body: FileBody, most: number): OpmateError | undefined {
+  if (body.type === 'unsupported')
+    return new OpmateError('UNSUPPORTED', `${path}: sparse file or unknown type of entry`);
+  if (body.size <= most) return undefined;
+  return new LimitError(
+    `${path}: ${showSize(body.size)}, over the limit of ${showSize(most)} for a file read into memory`,
+  );
+}

@@ -1,0 +1,158 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import type { Pack } from 'tar-stream';
+import { OpmateError } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
+
+/** A file or directory to write; every directory above it is written too. */
+export interface TarInput {
+  /** `a/b/c`: relative, without `.`, `..` or empty parts. */
+  path: string;
+  /** `file` unless told. */
+  type?: 'file' | 'directory';
+  /** Bytes of a file, or how to get them: opened when its turn comes. */
+  content?: Buffer | { size: number; open(): Readable };
+  /** 0644 for files and 0755 for directories unless told. */
+  mode?: number;
+}
+
+export interface WriteTarOptions {
+  /** Modification time of every entry; 1970 unless told. */
+  mtime?: Date;
+}
+
+/**
+ * Writes a tar archive whose bytes depend on paths, modes, contents and `mtime` alone: entries in byte
+ * order of their paths, owner and group 0 without names, ustar, with PAX records where a name does not
+ * fit. Names are collected before the first byte comes out; contents are streamed.
+ *
+ * The stream fails with OpmateError INVALID for a bad or repeated path, or a file that is not as long as
+ * it said.
+ */
+export function writeTar(
+  entries: AsyncIterable<TarInput> | Iterable<TarInput>,
+  options: WriteTarOptions = {},
+): Readable {
+  return Readable.from(tarChunks(entries, options), { objectMode: false });
+}
+
+async function* tarChunks(
+  entries: AsyncIterable<TarInput> | Iterable<TarInput>,
+  { mtime = new Date(0) }: WriteTarOptions,
+): AsyncGenerator<Buffer> {
+  const inputs = await orderInputs(entries);
+  const { pack } = await import('tar-stream');
+  const archive = pack({ highWaterMark: 256 * 1024 });
+  const filling = fill(archive, inputs, mtime).catch((error: Error) => archive.destroy(error));
+  try {
+    for await (const chunk of archive as AsyncIterable<Buffer>) yield chunk;
+    await filling;
+  } finally {
+    archive.destroy();
+  }
+}
+
+async function orderInputs(entries: AsyncIterable<TarInput> | Iterable<TarInput>): Promise<TarInput[]> {
+  const inputs = new Map<string, TarInput>();
+  for await (const input of entries) {
+    const { path } = input;
+    if (path.includes('\0') || path.split('/').some((part) => part === '' || part === '.' || part === '..')) {
+      throw new OpmateError('INVALID', `${JSON.stringify(path)}: not a path for an archive`);
+    }
+    if (inputs.has(path)) throw new OpmateError('INVALID', `${path}: twice in one archive`);
+    inputs.set(path, input);
+  }
+  for (const path of [...inputs.keys()]) {
+    for (let slash = path.lastIndexOf('/'); slash > 0; slash = path.lastIndexOf('/', slash - 1)) {
+      const directory = path.slice(0, slash);
+      const input = inputs.get(directory);
+      if (input === undefined) inputs.set(directory, { path: directory, type: 'directory' });
+      else if (input.type !== 'directory') {
+        throw new OpmateError('INVALID', `${directory}: both a file and a directory in one archive`);
+      }
+    }
+  }
+  return [...inputs.values()].sort((a, b) => compareBytes(a.path, b.path));
+}
+
+async function fill(archive: Pack, inputs: TarInput[], mtime: Date): Promise<void> {
+  for (const { path, type = 'file', content = Buffer.alloc(0), mode } of inputs) {
+    const header = { name: path, type, mtime, mode: mode ?? (type === 'directory' ? 0o755 : 0o644) };
+    if (type === 'directory') {
+      archive.entry({ ...header, name: `${path}/` });
+    } else if (Buffer.isBuffer(content)) {
+      await new Promise<void>((resolve, reject) => {
+        archive.entry(header, content, (error) => (error ? reject(error) : resolve()));
+      });
+    } else {
+      const changed = (size: string): OpmateError =>
+        new OpmateError('INVALID', `${path}: ${size} than the ${content.size} bytes that it had`);
+      let size = 0;
+      const checked = async function* (source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+        for await (const chunk of source) {
+          size += chunk.length;
+          if (size > content.size) throw changed('longer');
+          yield chunk;
+        }
+        if (size < content.size) throw changed('shorter');
+      };
+      await pipeline(content.open(), checked, archive.entry({ ...header, size: content.size }));
+    }
+  }
+  archive.finalize();
+}
+
+/** A gzip compressor whose output depends on its input alone: level 6, no name, no time, no system. */
+async function* gzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const deflater = createGzip({ level: 6, chunkSize: 64 * 1024 });
+  const feeding = pipeline(source, deflater);
+  feeding.catch(() => undefined);
+  let offset = 0;
+  for await (const chunk of deflater as AsyncIterable<Buffer>) {
+    // Byte 9 of the header names the operating system: 255 is "unknown". RFC 1952, 2.3.1.
+    if (offset <= 9 && offset + chunk.length > 9) chunk[9 - offset] = 255;
+    offset += chunk.length;
+    yield chunk;
+  }
+  await feeding;
+}
+
+/** Compresses bytes; the same ones give the same result. */
+export async function gzipBytes(bytes: Buffer): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of gzip(Readable.from([bytes], { objectMode: false }))) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** A layer ready to be pushed. */
+export interface Layer {
+  /** A gzip-compressed tar archive. */
+  bytes: Buffer;
+  /** Of `bytes`. */
+  digest: string;
+  /** Of the archive before compression. */
+  diffId: string;
+  /** Length of `bytes`. */
+  size: number;
+}
+
+/** Makes a layer of `writeTar`'s archive. Throws what that stream fails with. */
+export async function layerOf(
+  entries: AsyncIterable<TarInput> | Iterable<TarInput>,
+  options: WriteTarOptions = {},
+): Promise<Layer> {
+  const plain = createHash('sha256');
+  const hashed = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of writeTar(entries, options)) {
+      plain.update(chunk as Buffer);
+      yield chunk as Buffer;
+    }
+  };
+  const chunks: Buffer[] = [];
+  for await (const chunk of gzip(hashed())) chunks.push(chunk);
+  const bytes = Buffer.concat(chunks);
+  const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+  return { bytes, digest, diffId: `sha256:${plain.digest('hex')}`, size: bytes.length };
+}

@@ -1,0 +1,99 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { type TarInput, gzipBytes, layerOf, writeTar } from '../../../src/archive/tar-writer.js';
+import { streamOf } from '../../support/tar.js';
+
+async function bytesOf(entries: TarInput[], mtime?: Date): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of writeTar(entries, mtime === undefined ? {} : { mtime }))
+    chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+const sha256 = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+
+describe('archive/tar-writer', () => {
+  const long = `${'long/'.repeat(60)}ü.json`;
+  const entries: TarInput[] = [
+    { path: 'configs/b.json', content: Buffer.from('{}') },
+    { path: 'configs/a', type: 'directory' },
+    { path: long, content: Buffer.from('long') },
+    { path: 'configs/c', content: { size: 700, open: () => streamOf(Buffer.alloc(700, 'c'), 100) } },
+    { path: 'bin', content: Buffer.from('#!'), mode: 0o755 },
+  ];
+
+  it('writes what tar reads: sorted, with every directory, owned by 0, of 1970', async () => {
+    const work = await mkdtemp(join(tmpdir(), 'opmate-tar-'));
+    try {
+      await writeFile(join(work, 'x.tar'), await bytesOf(entries.slice(0, 2).concat(entries.slice(3))));
+      const listed = execFileSync('tar', ['--utc', '--numeric-owner', '-tvf', join(work, 'x.tar')], {
+        encoding: 'utf8',
+      });
+      expect(
+        listed
+          .trim()
+          .split('\n')
+          .map((line) => line.replace(/ +/g, ' ')),
+      ).toEqual([
+        '-rwxr-xr-x 0/0 2 1970-01-01 00:00 bin',
+        'drwxr-xr-x 0/0 0 1970-01-01 00:00 configs/',
+        'drwxr-xr-x 0/0 0 1970-01-01 00:00 configs/a/',
+        '-rw-r--r-- 0/0 2 1970-01-01 00:00 configs/b.json',
+        '-rw-r--r-- 0/0 700 1970-01-01 00:00 configs/c',
+      ]);
+      await writeFile(join(work, 'y.tar'), await bytesOf(entries));
+      execFileSync('tar', ['-xf', join(work, 'y.tar'), '-C', work]);
+      expect(await readFile(join(work, long), 'utf8')).toBe('long');
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  });
+
+  it('gives the same bytes whatever order entries come in', async () => {
+    const bytes = await bytesOf(entries);
+    expect((await bytesOf([...entries].reverse())).equals(bytes)).toBe(true);
+    expect((await bytesOf(entries, new Date(1000))).equals(bytes)).toBe(false);
+    const layer = await layerOf(entries);
+    expect(layer.bytes.equals((await layerOf([...entries].reverse())).bytes)).toBe(true);
+    expect(layer).toMatchObject({
+      digest: sha256(layer.bytes),
+      diffId: sha256(bytes),
+      size: layer.bytes.length,
+    });
+    expect(gunzipSync(layer.bytes).equals(bytes)).toBe(true);
+  });
+
+  it('writes a gzip header without name, time or system', async () => {
+    const bytes = await gzipBytes(Buffer.from('hello'));
+    expect(bytes.subarray(0, 10).toString('hex')).toBe('1f8b08000000000000ff');
+    expect(String(gunzipSync(bytes))).toBe('hello');
+    expect(gunzipSync(await gzipBytes(Buffer.alloc(0)))).toHaveLength(0);
+  });
+
+  it('writes an empty archive', async () => {
+    expect(await bytesOf([])).toEqual(Buffer.alloc(1024));
+  });
+
+  it.each(['', '/a', 'a//b', 'a/', '../a', 'a/./b', 'a\0b'])('refuses the path %j', async (path) => {
+    await expect(bytesOf([{ path, content: Buffer.alloc(0) }])).rejects.toMatchObject({ code: 'INVALID' });
+  });
+  it('refuses a path twice, and one under a file', async () => {
+    await expect(bytesOf([{ path: 'a' }, { path: 'a' }])).rejects.toThrow('a: twice in one archive');
+    await expect(bytesOf([{ path: 'a' }, { path: 'a/b' }])).rejects.toThrow('a: both a file and a directory');
+  });
+  it.each([
+    [5, 'longer'],
+    [9, 'shorter'],
+  ])('refuses a file that said %i bytes and is %s', async (size, word) => {
+    const content = { size, open: () => streamOf(Buffer.from('7 bytes')) };
+    await expect(bytesOf([{ path: 'a', content }])).rejects.toMatchObject({
+      code: 'INVALID',
+      message: expect.stringContaining(word),
+    });
+    await expect(layerOf([{ path: 'a', content }])).rejects.toMatchObject({ code: 'INVALID' });
+  });
+});

@@ -1,0 +1,105 @@
+import { OpmateError } from '../core/errors.js';
+import { decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../core/go-json.js';
+import { type JsonValue, RawJson, isJsonObject } from '../core/json.js';
+import { parseYaml } from '../core/yaml.js';
+import { isCsv } from './csv.js';
+import { buildCsvMetadata, csvFault } from './csv-metadata.js';
+import { type BundleBlob, propertyTypes } from './declarative-config.js';
+
+/** One step that brings bundles to a newer form of the catalog format. */
+interface Migration {
+  level: string;
+  summary: string;
+  migrate(blob: BundleBlob, csvText: string | undefined): BundleBlob;
+}
+
+/** In the order in which they run. */
+const migrations: readonly Migration[] = [
+  { level: 'none', summary: 'do nothing', migrate: (blob) => blob },
+  {
+    level: 'bundle-object-to-csv-metadata',
+    summary: 'migrates bundles\' "olm.bundle.object" to "olm.csv.metadata"',
+    migrate: replaceObjectsByCsvMetadata,
+  },
+];
+
+/** Names that a migration level may have; each stands for itself and all before it, `all` for every one. */
+export const migrationLevels: readonly string[] = [...migrations.map(({ level }) => level), 'all'];
+
+/** Each migration with what it does, for help texts. */
+export const migrationSummaries: readonly { level: string; summary: string }[] = migrations.map(
+  ({ level, summary }) => ({ level, summary }),
+);
+
+/**
+ * Checks a level as the user gave it; the empty string means `none`. Throws OpmateError USAGE,
+ * `unknown migration level "x"`.
+ */
+export function resolveMigrationLevel(level: string): string {
+  if (level === '') return 'none';
+  if (migrationLevels.includes(level)) return level;
+  throw new OpmateError('USAGE', `unknown migration level ${JSON.stringify(level)}`, {
+    hint: `use one of ${migrationLevels.join(', ')}`,
+  });
+}
+
+/**
+ * Applies all migrations up to and including `level` to a bundle, which stays as it is. `csvText` is the
+ * bundle's ClusterServiceVersion as JSON, where the caller has it; otherwise it is looked for in the
+ * bundle's objects. Throws OpmateError INVALID when that does not have the types of a
+ * ClusterServiceVersion, USAGE for an unknown level.
+ */
+export function migrateBundle(blob: BundleBlob, level: string, csvText?: string): BundleBlob {
+  const resolved = resolveMigrationLevel(level);
+  let migrated = blob;
+  for (const migration of migrations) {
+    migrated = migration.migrate(migrated, csvText);
+    if (migration.level === resolved) break;
+  }
+  return migrated;
+}
+
+/** A bundle without an image keeps its objects, for they are all that can be installed of it. */
+function replaceObjectsByCsvMetadata(blob: BundleBlob, csvText = findCsvText(blob)): BundleBlob {
+  if (blob.image === '' || csvText === undefined || csvText === '') return blob;
+  const csv = parseGoJson(csvText);
+  if (!isJsonObject(csv)) return blob;
+  // Text made by Kubernetes tools has these escaped, and the free-form parts keep their text.
+  const escapeHtml = !/[<>&]/.test(csvText);
+  let value;
+  try {
+    value = buildCsvMetadata(csv, { escapeHtml });
+  } catch (error) {
+    throw csvFault(blob.name, error);
+  }
+  if (blob.properties.some(({ type }) => type === propertyTypes.csvMetadata)) return blob;
+  const kept = blob.properties.filter(({ type }) => type !== propertyTypes.bundleObject);
+  return { ...blob, properties: [...kept, { type: propertyTypes.csvMetadata, value }] };
+}
+
+/** The first ClusterServiceVersion among the objects of a bundle, as JSON text. */
+function findCsvText(blob: BundleBlob): string | undefined {
+  for (const { type, value } of blob.properties) {
+    if (type !== propertyTypes.bundleObject) continue;
+    const decoded = value instanceof RawJson ? parseGoJson(value.text) : value;
+    const data = isJsonObject(decoded) ? decoded['data'] : undefined;
+    if (typeof data !== 'string') continue;
+    const text = decodeUtf8(Buffer.from(data, 'base64'));
+    if (!text.includes('ClusterServiceVersion')) continue;
+    const isJson = /^\s*\{/.test(text);
+    const manifest = tryParse(isJson ? () => parseGoJson(text) : () => parseYaml(text));
+    if (manifest === undefined || !isCsv(manifest)) continue;
+    return isJson ? text : encodeGoJson(sortKeysDeep(manifest), { escapeHtml: true });
+  }
+  return undefined;
+}
+
+/** Objects that do not parse are passed over, as validation reports them. */
+function tryParse(parse: () => JsonValue): JsonValue | undefined {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof OpmateError) return undefined;
+    throw error;
+  }
+}

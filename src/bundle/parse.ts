@@ -1,0 +1,452 @@
+import { encodeGoJson, parseGoJson, sortKeysDeep } from '../core/go-json.js';
+import { OpmateError } from '../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { sortedByBytes } from '../core/order.js';
+import {
+  type ApiKey,
+  csvApiServices,
+  csvCustomResources,
+  csvDeploymentImages,
+  csvRelatedImages,
+  csvRelease,
+  csvSpec,
+  csvVersion,
+  formatShortest,
+  isCsv,
+  readCsvMetadata,
+} from '../model/csv.js';
+import { type RelatedImage, propertyTypes } from '../model/declarative-config.js';
+import { kindOf, readShape, struct } from '../model/shape.js';
+import { type FirstDocument, manifestText, parseFault, parseFirstDocument } from './manifest.js';
+import { rawElements, rawFields } from './raw-json.js';
+import type { BundleFile, BundleFiles } from './read.js';
+
+/** A property or dependency with its value as JSON text; `text` is missing where it has no value. */
+export interface RawProperty {
+  type: string;
+  text: string | undefined;
+}
+
+/** A bundle of the format registry+v1. */
+export interface Bundle {
+  /** The name of its ClusterServiceVersion. */
+  name: string;
+  /** From the annotations, which may leave it empty. */
+  packageName: string;
+  channels: string[];
+  defaultChannel: string;
+  /** As its ClusterServiceVersion has them; may be empty. */
+  version: string;
+  release: string;
+  /** The ClusterServiceVersion, and its text, which is also one of `objects`. */
+  csv: JsonObject;
+  csvText: string;
+  /** Every manifest as compact JSON with sorted keys, in order of the file names. */
+  objects: string[];
+  /** Given and derived properties, each once. */
+  properties: RawProperty[];
+  dependencies: RawProperty[];
+  providedApis: ApiKey[];
+  requiredApis: ApiKey[];
+  /** As the ClusterServiceVersion lists them. */
+  relatedImages: RelatedImage[];
+  /** Images of the containers of its deployments. */
+  deploymentImages: string[];
+  /** Manifests that were passed over because they do not parse or are no Kubernetes objects. */
+  skippedFiles: SkippedFile[];
+}
+
+export interface SkippedFile {
+  file: string;
+  reason: string;
+  line: number | undefined;
+}
+
+/** A manifest with the file it came from. */
+interface Manifest {
+  file: string;
+  value: JsonObject;
+}
+
+const packageAnnotation = 'operators.operatorframework.io.bundle.package.v1';
+const channelsAnnotation = 'operators.operatorframework.io.bundle.channels.v1';
+const defaultChannelAnnotation = 'operators.operatorframework.io.bundle.channel.default.v1';
+const propertiesAnnotation = 'olm.properties';
+
+/**
+ * Makes a bundle of its files, by the rules of upstream: of each file the first document counts; a file in
+ * `manifests/` that does not parse is passed over, and so is every ClusterServiceVersion after the first;
+ * the files in `metadata/` are known by what is in them. `subject` names the bundle in messages. Throws
+ * OpmateError INVALID, with the file where one is at fault.
+ */
+export function parseBundle(files: BundleFiles, options: { subject: string }): Bundle {
+  const { subject } = options;
+  const { manifests, skippedFiles } = readManifests(files.manifests, subject);
+  if (manifests.length === 0) throw nothingFound(subject, 'no bundle objects found', skippedFiles);
+  const csvManifest = manifests.find(({ value }) => isCsv(value));
+  const csvFile = csvManifest?.file ?? '';
+  const csvMetadata = csvManifest && blaming(subject, csvFile, () => readCsvMetadata(csvManifest.value));
+  const crdApis = manifests.flatMap(({ file, value }) =>
+    value['kind'] === 'CustomResourceDefinition'
+      ? blaming(subject, file, () => customResourceApis(value))
+      : [],
+  );
+  if (csvManifest === undefined || csvMetadata === undefined) {
+    throw nothingFound(subject, 'no csv in bundle', skippedFiles);
+  }
+  const csv = csvManifest.value;
+  const { name } = csvMetadata;
+  const spec = blaming(subject, csvFile, () => csvSpec(csv));
+  const owned = blaming(subject, csvFile, () => csvCustomResources(spec, 'owned'));
+  const providedApis = sortApis([
+    ...crdApis,
+    ...blaming(subject, csvFile, () => csvApiServices(spec, 'owned')),
+  ]);
+  checkOwnedApis(subject, name, owned, providedApis, csvFile);
+
+  const metadata = readMetadata(files.metadata, subject);
+  if (metadata.annotations === undefined) throw annotationsMissing(subject, files.metadata);
+  const { packageName, channels, defaultChannel } = metadata.annotations;
+  const version = blaming(subject, csvFile, () => csvVersion(spec));
+  const release = blaming(subject, csvFile, () => csvRelease(spec));
+  const derived = annotatedProperties(csvMetadata.annotations);
+  if (packageName !== '') {
+    const value = { packageName, version, ...(release !== '' && { release }) };
+    derived.unshift({ type: propertyTypes.package, text: encodeGoJson(value, { escapeHtml: true }) });
+  }
+  for (const { group, kind, version: apiVersion } of providedApis) {
+    const text = encodeGoJson({ group, kind, version: apiVersion }, { escapeHtml: true });
+    derived.push({ type: propertyTypes.gvk, text });
+  }
+  const objects = manifests.map(({ file, value }) => blaming(subject, file, () => manifestText(value)));
+  return {
+    name,
+    packageName,
+    channels,
+    defaultChannel,
+    version,
+    release,
+    csv,
+    csvText: objects[manifests.indexOf(csvManifest)] as string,
+    objects,
+    properties: distinctProperties([...metadata.properties, ...distinctProperties(derived)]),
+    dependencies: metadata.dependencies,
+    providedApis,
+    requiredApis: blaming(subject, csvFile, () =>
+      sortApis([...csvCustomResources(spec, 'required'), ...csvApiServices(spec, 'required')]),
+    ),
+    relatedImages: blaming(subject, csvFile, () => csvRelatedImages(spec)),
+    deploymentImages: blaming(subject, csvFile, () => csvDeploymentImages(spec)),
+    skippedFiles,
+  };
+}
+
+/** Runs `work`; a fault that it finds is reported with the bundle and the file. */
+function blaming<T>(subject: string, file: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw blamed(error, subject, file);
+  }
+}
+
+/** An error with the bundle and the file in its message. */
+function blamed(error: unknown, subject: string, file: string): unknown {
+  if (!(error instanceof OpmateError)) return error;
+  const details = { hint: error.hint, file, line: error.line, cause: error };
+  return new OpmateError(error.code, `${subject}: ${file}: ${error.message}`, details);
+}
+
+function readManifests(
+  files: BundleFile[],
+  subject: string,
+): { manifests: Manifest[]; skippedFiles: SkippedFile[] } {
+  const manifests: Manifest[] = [];
+  const skippedFiles: SkippedFile[] = [];
+  let csvFound = false;
+  for (const { name, content } of files) {
+    const file = `manifests/${name}`;
+    let value: JsonValue;
+    try {
+      ({ value } = parseFirstDocument(content));
+    } catch (error) {
+      const fault = parseFault(error);
+      if (fault === undefined) throw blamed(error, subject, file);
+      skippedFiles.push({ file, ...fault });
+      continue;
+    }
+    if (!isKubernetesObject(value)) {
+      const reason = value === null ? 'its first document is empty' : 'no Kubernetes object (it has no kind)';
+      skippedFiles.push({ file, reason, line: undefined });
+      continue;
+    }
+    if (isCsv(value)) {
+      if (csvFound) continue;
+      csvFound = true;
+    }
+    manifests.push({ file, value });
+  }
+  return { manifests, skippedFiles };
+}
+
+/** An `apiVersion` with two slashes hides the kind too. (Source: apimachinery's unstructured objects.) */
+function isKubernetesObject(value: JsonValue): value is JsonObject {
+  if (!isJsonObject(value) || typeof value['kind'] !== 'string' || value['kind'] === '') return false;
+  const apiVersion = value['apiVersion'];
+  return typeof apiVersion !== 'string' || apiVersion.split('/').length <= 2;
+}
+
+function nothingFound(subject: string, problem: string, skippedFiles: SkippedFile[]): OpmateError {
+  const first = skippedFiles[0];
+  if (first === undefined) {
+    const hint = 'put the ClusterServiceVersion of the operator into manifests/';
+    return new OpmateError('INVALID', `${subject}: ${problem}`, { hint });
+  }
+  const where = first.line === undefined ? first.file : `${first.file}:${first.line}`;
+  const others = skippedFiles.length > 1 ? ` (and ${skippedFiles.length - 1} more)` : '';
+  return new OpmateError('INVALID', `${subject}: ${problem}`, {
+    hint: `correct ${where}, which was passed over: ${first.reason}${others}`,
+    file: first.file,
+    line: first.line,
+  });
+}
+
+function annotationsMissing(subject: string, files: BundleFile[]): OpmateError {
+  const names = files.map(({ name }) => name);
+  const found =
+    names.length === 0 ? 'nothing' : names.slice(0, 5).join(', ') + (names.length > 5 ? ' …' : '');
+  return new OpmateError('INVALID', `${subject}: Could not find annotations file`, {
+    hint: `metadata/ must have a file with annotations such as ${packageAnnotation}; found there: ${found}`,
+  });
+}
+
+/** The APIs that a custom resource definition serves; none for a version of the format that is not known. */
+function customResourceApis(crd: JsonObject): ApiKey[] {
+  const apiVersion = typeof crd['apiVersion'] === 'string' ? crd['apiVersion'] : '';
+  const slash = apiVersion.indexOf('/');
+  const format = apiVersion.slice(slash + 1);
+  if (format !== 'v1' && format !== 'v1beta1') return [];
+  const fail = (problem: string): OpmateError =>
+    new OpmateError('INVALID', `error decoding ${format} CRD: ${problem}`);
+  if (apiVersion.slice(0, Math.max(0, slash)) !== 'apiextensions.k8s.io') {
+    throw fail(`no kind "CustomResourceDefinition" is registered for version ${JSON.stringify(apiVersion)}`);
+  }
+  try {
+    const { spec } = readShape(crd, crdShape, '') as unknown as { spec: CrdSpec };
+    const versions = (spec.versions ?? []).map(({ name }) => name);
+    if (format === 'v1beta1' && spec.version !== '') versions.push(spec.version);
+    const { group, names } = spec;
+    return versions.map((version) => ({ group, version, kind: names.kind, plural: names.plural }));
+  } catch (error) {
+    throw error instanceof OpmateError ? fail(error.message) : error;
+  }
+}
+
+interface CrdSpec {
+  group: string;
+  version: string;
+  names: { kind: string; plural: string };
+  versions: { name: string }[] | null;
+}
+
+const crdShape = struct({
+  spec: struct({
+    group: 'string',
+    version: 'string',
+    scope: 'string',
+    names: struct({
+      kind: 'string',
+      plural: 'string',
+      singular: 'string',
+      listKind: 'string',
+      shortNames: { list: 'string' },
+      categories: { list: 'string' },
+    }),
+    versions: { list: struct({ name: 'string', served: 'bool', storage: 'bool', deprecated: 'bool' }) },
+  }),
+});
+
+function checkOwnedApis(
+  subject: string,
+  name: string,
+  owned: ApiKey[],
+  provided: ApiKey[],
+  file: string,
+): void {
+  const found = new Set(provided.map(showApi));
+  const missing = sortedByBytes(owned.map(showApi)).find((api) => !found.has(api));
+  if (missing === undefined) return;
+  const list = sortApis(provided)
+    .map((api) => `${showApi(api)}:{}`)
+    .join(' ');
+  throw new OpmateError(
+    'INVALID',
+    `${subject}: error checking provided apis in bundle ${name}: ` +
+      `couldn't find ${missing} in bundle. found: map[${list}]`,
+    {
+      file,
+      hint: `add the definition to manifests/, or correct spec.customresourcedefinitions.owned in ${file}`,
+    },
+  );
+}
+
+function showApi({ group, version, kind, plural }: ApiKey): string {
+  return `${group}/${version}/${kind} (${plural})`;
+}
+
+/** Each API once, in the order in which Go prints a map of them. */
+function sortApis(apis: ApiKey[]): ApiKey[] {
+  const key = ({ group, version, kind, plural }: ApiKey): string => [group, version, kind, plural].join('\0');
+  const byKey = new Map(apis.map((api) => [key(api), api]));
+  return sortedByBytes(byKey.keys()).map((text) => byKey.get(text) as ApiKey);
+}
+
+interface Annotations {
+  packageName: string;
+  channels: string[];
+  defaultChannel: string;
+}
+
+/** What the files of `metadata/` say; for each role the first file that has something to say. */
+function readMetadata(
+  files: BundleFile[],
+  subject: string,
+): {
+  annotations: Annotations | undefined;
+  dependencies: RawProperty[];
+  properties: RawProperty[];
+} {
+  let annotations: Annotations | undefined;
+  let dependencies: RawProperty[] = [];
+  let properties: RawProperty[] = [];
+  for (const { name, content } of files) {
+    let document: FirstDocument;
+    try {
+      document = parseFirstDocument(content);
+    } catch (error) {
+      if (parseFault(error) === undefined) throw blamed(error, subject, `metadata/${name}`);
+      continue;
+    }
+    if (!isJsonObject(document.value)) continue;
+    annotations ??= annotationsIn(document.value);
+    if (dependencies.length === 0) dependencies = typedValuesIn(document, 'dependencies');
+    if (properties.length === 0) properties = typedValuesIn(document, 'properties');
+  }
+  return { annotations, dependencies, properties };
+}
+
+function annotationsIn(document: JsonObject): Annotations | undefined {
+  const annotations = fieldOf(document, 'annotations');
+  if (!isJsonObject(annotations)) return undefined;
+  const values: string[] = [];
+  for (const key of [packageAnnotation, channelsAnnotation, defaultChannelAnnotation]) {
+    const text = scalarText(fieldOf(annotations, key));
+    if (text === undefined) return undefined;
+    values.push(text);
+  }
+  const [packageName = '', channels = '', defaultChannel = ''] = values;
+  if (packageName === '' && channels === '' && defaultChannel === '') return undefined;
+  return { packageName, channels: channels === '' ? [] : channels.split(','), defaultChannel };
+}
+
+/** A field by its name, whatever its case; of several spellings the last in byte order counts. */
+function fieldOf(object: JsonObject, name: string): JsonValue {
+  const folded = name.toLowerCase();
+  const keys = sortedByBytes(Object.keys(object).filter((key) => key.toLowerCase() === folded));
+  const key = keys.findLast((candidate) => object[candidate] !== null);
+  return key === undefined ? null : (object[key] as JsonValue);
+}
+
+/** A scalar as text, as Kubernetes' YAML reader makes it where text is wanted; undefined for all else. */
+function scalarText(value: JsonValue): string | undefined {
+  switch (typeof value) {
+    case 'string':
+      return value;
+    case 'boolean':
+    case 'bigint':
+      return String(value);
+    case 'number':
+      return Number.isInteger(value) ? String(value) : formatShortest(value);
+    default:
+      return value === null ? '' : undefined;
+  }
+}
+
+/** The list of typed values under `name`; empty where there is none or any of it has a wrong kind. */
+function typedValuesIn(document: FirstDocument, name: string): RawProperty[] {
+  const list = fieldOf(document.value as JsonObject, name);
+  if (!Array.isArray(list)) return [];
+  const texts = document.json === undefined ? undefined : rawListIn(document.json, name);
+  const out: RawProperty[] = [];
+  for (const [index, item] of list.entries()) {
+    if (item !== null && !isJsonObject(item)) return [];
+    const type = item === null ? '' : scalarText(fieldOf(item, 'type'));
+    if (type === undefined) return [];
+    const written = texts?.[index];
+    out.push({ type, text: written === undefined ? valueText(item) : rawValue(written) });
+  }
+  return out;
+}
+
+function rawListIn(json: string, name: string): string[] | undefined {
+  const list = rawFields(json).findLast(([key, text]) => key.toLowerCase() === name && text !== 'null');
+  return list && rawElements(list[1]);
+}
+
+function rawValue(json: string): string | undefined {
+  if (json === 'null') return undefined;
+  return rawFields(json).findLast(([key]) => key.toLowerCase() === 'value')?.[1];
+}
+
+/** Values from YAML have passed through a JSON writer that sorts keys and escapes HTML characters. */
+function valueText(item: JsonObject | null): string | undefined {
+  if (item === null) return undefined;
+  const key = sortedByBytes(Object.keys(item)).findLast((candidate) => candidate.toLowerCase() === 'value');
+  return key === undefined
+    ? undefined
+    : encodeGoJson(sortKeysDeep(item[key] as JsonValue), { escapeHtml: true });
+}
+
+/**
+ * The properties in the annotation of a ClusterServiceVersion. Upstream only warns when they do not parse,
+ * and keeps what it could read.
+ */
+function annotatedProperties(annotations: JsonObject): RawProperty[] {
+  const text = annotations[propertiesAnnotation];
+  if (typeof text !== 'string') return [];
+  let list: JsonValue;
+  try {
+    list = parseGoJson(text);
+  } catch (error) {
+    if (error instanceof OpmateError) return [];
+    throw error;
+  }
+  if (!Array.isArray(list)) return [];
+  return rawElements(text).map((element, index) => {
+    const item = list[index];
+    if (!isJsonObject(item)) return { type: '', text: undefined };
+    const type = fieldOf(item, 'type');
+    return { type: typeof type === 'string' ? type : '', text: rawValue(element) };
+  });
+}
+
+function distinctProperties(properties: RawProperty[]): RawProperty[] {
+  const seen = new Set<string>();
+  return properties.filter(({ type, text }) => {
+    const key = `${type}\0${text ?? ''}`;
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
+}
+
+/** Reads the value of a property as a flat record of strings; other fields are dropped. */
+export function propertyFields(property: RawProperty, fields: readonly string[]): Record<string, string> {
+  const shape = struct(Object.fromEntries(fields.map((field) => [field, 'string' as const])));
+  if (property.text === undefined) throw new OpmateError('INVALID', 'value: not found');
+  const value = parseGoJson(property.text);
+  if (value !== null && !isJsonObject(value)) {
+    throw new OpmateError('INVALID', `value: expected an object, found ${kindOf(value)}`);
+  }
+  return readShape(value, shape, 'value') as Record<string, string>;
+}

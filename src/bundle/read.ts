@@ -1,0 +1,174 @@
+import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { join } from 'node:path';
+import type { FileTree } from '../archive/file-tree.js';
+import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
+import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
+
+/** A file of a bundle; `name` is its name within `manifests/` or `metadata/`. */
+export interface BundleFile {
+  name: string;
+  content: Buffer;
+}
+
+/** The files that make up a bundle, each list in byte order of the names. */
+export interface BundleFiles {
+  manifests: BundleFile[];
+  metadata: BundleFile[];
+}
+
+/** Caps on what is read of one bundle. */
+export interface BundleLimits {
+  /** Bytes of one file; 64 MiB by default. */
+  maxFileSize?: number | undefined;
+  /** Number of files in one of the two directories; 10,000 by default. */
+  maxFiles?: number | undefined;
+}
+
+const defaultMaxFileSize = 64 * 1024 * 1024;
+const defaultMaxFiles = 10_000;
+const filesAtOnce = 8;
+const parts = ['manifests', 'metadata'] as const;
+
+/**
+ * Whether a directory holds a bundle: both `manifests` and `metadata` are in it, as directories, not as
+ * symbolic links to some. Throws OpmateError when it cannot be listed.
+ */
+export async function isBundleDirectory(directory: string): Promise<boolean> {
+  const entries = await list(directory, directory);
+  return parts.every((part) => entries.some((entry) => entry.name === part && entry.isDirectory()));
+}
+
+/**
+ * Reads the files of a bundle directory. In `manifests/`, names that begin with a dot are passed over.
+ * Sub-directories are not entered; symbolic links to files are followed wherever they lead, for the
+ * directory is the user's own, and links that lead to no file are passed over. Throws OpmateError
+ * NOT_FOUND or IO when something cannot be read, LIMIT beyond the caps.
+ */
+export async function readBundleDirectory(
+  directory: string,
+  options: { limits?: BundleLimits | undefined } & CancelOptions = {},
+): Promise<BundleFiles> {
+  const [manifests, metadata] = await Promise.all(parts.map((part) => readPart(directory, part, options)));
+  return { manifests: manifests as BundleFile[], metadata: metadata as BundleFile[] };
+}
+
+async function readPart(
+  directory: string,
+  part: (typeof parts)[number],
+  options: { limits?: BundleLimits | undefined } & CancelOptions,
+): Promise<BundleFile[]> {
+  const entries = await list(join(directory, part), directory);
+  const names = entries.filter((entry) => !entry.isDirectory()).map((entry) => entry.name);
+  const wanted = selectNames(names, part, directory, options.limits);
+  const read = async (name: string): Promise<BundleFile | undefined> => {
+    const content = await readFileWithin(join(directory, part, name), options.limits);
+    return content && { name, content };
+  };
+  const files = await mapConcurrent(wanted, filesAtOnce, read, { signal: options.signal });
+  return files.filter((file) => file !== undefined);
+}
+
+/**
+ * Takes the files of a bundle out of the content of a bundle image: those in `manifests/` and `metadata/`
+ * under its root. The labels of the image do not matter, as upstream does not read the places that they
+ * name either. Throws OpmateError NOT_FOUND when one of the directories is missing, LIMIT beyond the caps.
+ */
+export async function bundleFilesOf(
+  tree: FileTree,
+  options: { subject: string; limits?: BundleLimits | undefined } & CancelOptions,
+): Promise<BundleFiles> {
+  const files: BundleFiles = { manifests: [], metadata: [] };
+  for (const part of parts) {
+    const prefix = `${part}/`;
+    const paths = [...tree.files.keys()].filter(
+      (path) => path.startsWith(prefix) && !path.includes('/', prefix.length),
+    );
+    if (paths.length === 0 && !tree.directories.has(part)) throw missingPart(options.subject, part);
+    const names = paths.map((path) => path.slice(prefix.length));
+    for (const name of selectNames(names, part, options.subject, options.limits)) {
+      throwIfCancelled(options.signal);
+      const file = tree.files.get(prefix + name);
+      if (file === undefined) continue;
+      checkSize(file.size, `${options.subject}: ${prefix}${name}`, options.limits);
+      files[part].push({ name, content: Buffer.from(await file.read()) });
+    }
+  }
+  return files;
+}
+
+function selectNames(
+  names: string[],
+  part: (typeof parts)[number],
+  subject: string,
+  limits: BundleLimits | undefined,
+): string[] {
+  const max = limits?.maxFiles ?? defaultMaxFiles;
+  if (names.length > max) {
+    throw new LimitError(`${subject}: ${names.length} files in ${part}/, more than ${max}`, {
+      hint: 'raise the limit with --max-entries if this is really a bundle',
+    });
+  }
+  const wanted = part === 'manifests' ? names.filter((name) => !name.startsWith('.')) : names;
+  return wanted.sort(compareBytes);
+}
+
+async function list(directory: string, subject: string) {
+  try {
+    return await readdir(directory, { withFileTypes: true });
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === 'ENOENT' && directory !== subject) {
+      throw missingPart(subject, directory.slice(subject.length).replace(/^[/\\]+/, ''), error);
+    }
+    const reason = code === 'ENOENT' ? 'no such file or directory' : messageOf(error);
+    throw new OpmateError(code === 'ENOENT' ? 'NOT_FOUND' : 'IO', `${directory}: ${reason}`, {
+      cause: error,
+    });
+  }
+}
+
+function missingPart(subject: string, part: string, cause?: unknown): OpmateError {
+  return new OpmateError('NOT_FOUND', `${subject}: directory ${part} not found`, {
+    hint: 'a bundle has its manifests in manifests/ and its annotations in metadata/',
+    cause,
+  });
+}
+
+/** The bytes of a regular file; undefined where the name leads to nothing or to something else. */
+async function readFileWithin(path: string, limits: BundleLimits | undefined): Promise<Buffer | undefined> {
+  let handle: FileHandle;
+  try {
+    // Without O_NONBLOCK, opening a named pipe would wait for its writer.
+    handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    if (['ENOENT', 'ELOOP', 'ENXIO'].includes(systemCode(error) ?? '')) return undefined;
+    throw new OpmateError('IO', `${path}: ${messageOf(error)}`, { file: path, cause: error });
+  }
+  try {
+    const stat = await handle.stat();
+    if (!stat.isFile()) return undefined;
+    checkSize(stat.size, path, limits);
+    const content = Buffer.allocUnsafe(stat.size);
+    for (let length = 0; length < content.length; ) {
+      const { bytesRead } = await handle.read(content, length, content.length - length);
+      if (bytesRead === 0) return content.subarray(0, length);
+      length += bytesRead;
+    }
+    return content;
+  } catch (error) {
+    if (error instanceof OpmateError) throw error;
+    throw new OpmateError('IO', `${path}: ${messageOf(error)}`, { file: path, cause: error });
+  } finally {
+    await handle.close();
+  }
+}
+
+function checkSize(size: number, subject: string, limits: BundleLimits | undefined): void {
+  const max = limits?.maxFileSize ?? defaultMaxFileSize;
+  if (size <= max) return;
+  throw new LimitError(`${subject}: ${size} bytes, more than the ${max} that a file of a bundle may have`, {
+    hint: 'check that the file is a manifest',
+  });
+}

@@ -1,0 +1,214 @@
+import { encodeGoJson } from '../core/go-json.js';
+import { OpmateError, messageOf } from '../core/errors.js';
+import { type EncodableJson, type JsonObject, RawJson } from '../core/json.js';
+import { compareBytes } from '../core/order.js';
+import {
+  type BundleBlob,
+  type Property,
+  type RelatedImage,
+  propertyTypes,
+  schemas,
+} from '../model/declarative-config.js';
+import { migrateBundle } from '../model/migrations.js';
+import type { ImageTemplate } from './image-template.js';
+import { type Bundle, type RawProperty, parseBundle, propertyFields } from './parse.js';
+import type { BundleFiles } from './read.js';
+
+/** A property with the text by which it is ordered. */
+interface SortableProperty {
+  type: string;
+  text: string;
+  value: EncodableJson;
+}
+
+/**
+ * Makes the `olm.bundle` blob of a bundle. Properties are in order of their type and then of their text,
+ * with the encoded manifests last; related images are in order of the image. `image` is written as it is
+ * given, and is empty for a bundle that is in no registry. Throws OpmateError INVALID for a property whose
+ * value does not have the form of its type.
+ */
+export function renderBundle(bundle: Bundle, options: { image: string; subject?: string }): BundleBlob {
+  const { image } = options;
+  const objects = bundle.objects.map((text) => Buffer.from(text, 'utf8').toString('base64'));
+  // Base64 is ASCII, which the built-in order compares by bytes too, and much faster.
+  objects.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  const encoded = objects.map((data) => ({ type: propertyTypes.bundleObject, value: { data } }));
+  const [others, given] = sortedProperties(bundle, options.subject ?? bundle.name);
+  return {
+    schema: schemas.bundle,
+    name: bundle.name,
+    package: bundle.packageName,
+    image,
+    properties: [...others, ...mergeObjects(encoded, given)],
+    relatedImages: relatedImages(bundle, image),
+  };
+}
+
+/** Properties of the two kinds that belong at the end may also be given by hand; they keep their order. */
+function mergeObjects(encoded: Property[], given: SortableProperty[]): Property[] {
+  if (given.length === 0) return encoded;
+  const all = encoded.map(({ type, value }) => ({ type, value, text: encodeGoJson(value) })).concat(given);
+  return all.sort(compareProperties).map(({ type, value }) => ({ type, value }));
+}
+
+function compareProperties(a: SortableProperty, b: SortableProperty): number {
+  return compareBytes(a.type, b.type) || compareBytes(a.text, b.text);
+}
+
+function sortedProperties(bundle: Bundle, subject: string): [Property[], SortableProperty[]] {
+  const all: SortableProperty[] = [];
+  const gvks = new Map<string, JsonObject>();
+  const requiredGvks = new Map<string, JsonObject>();
+  let packageValue: JsonObject | undefined;
+  bundle.properties.forEach((property, index) => {
+    if (property.type === propertyTypes.gvk) {
+      addGvk(gvks, fieldsOf(property, index, ['group', 'kind', 'version'], subject));
+    } else if (property.type === propertyTypes.package) {
+      const fields = fieldsOf(property, index, ['packageName', 'version', 'release'], subject);
+      packageValue = packageRecord(
+        fields['packageName'] ?? '',
+        fields['version'] ?? '',
+        fields['release'] ?? '',
+      );
+    } else {
+      all.push(opaque(property));
+    }
+  });
+  bundle.dependencies.forEach((dependency, index) => {
+    if (dependency.type === propertyTypes.gvk) {
+      addGvk(requiredGvks, fieldsOf(dependency, index, ['group', 'kind', 'version'], subject));
+    } else if (dependency.type === propertyTypes.package) {
+      const { packageName = '', version = '' } = fieldsOf(
+        dependency,
+        index,
+        ['packageName', 'version'],
+        subject,
+      );
+      all.push(typed(propertyTypes.packageRequired, { packageName, versionRange: version }));
+    } else {
+      all.push(opaque(dependency));
+    }
+  });
+  for (const api of bundle.providedApis) addGvk(gvks, api);
+  for (const api of bundle.requiredApis) addGvk(requiredGvks, api);
+  packageValue ??= packageRecord(bundle.packageName, bundle.version, bundle.release);
+  all.push(typed(propertyTypes.package, packageValue));
+  for (const value of gvks.values()) all.push(typed(propertyTypes.gvk, value));
+  for (const value of requiredGvks.values()) all.push(typed(propertyTypes.gvkRequired, value));
+  all.sort(compareProperties);
+  const isLast = ({ type }: SortableProperty): boolean =>
+    type === propertyTypes.bundleObject || type === propertyTypes.csvMetadata;
+  const others = all.filter((property) => !isLast(property)).map(({ type, value }) => ({ type, value }));
+  return [others, all.filter(isLast)];
+}
+
+function fieldsOf(
+  property: RawProperty,
+  index: number,
+  fields: readonly string[],
+  subject: string,
+): Record<string, string> {
+  try {
+    return propertyFields(property, fields);
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const what = `parse property[${index}] of type ${JSON.stringify(property.type)}`;
+    throw new OpmateError('INVALID', `${subject}: ${what}: ${error.message}`, {
+      hint: 'correct it in metadata/, or in the olm.properties annotation of the ClusterServiceVersion',
+      cause: error,
+    });
+  }
+}
+
+function addGvk(
+  set: Map<string, JsonObject>,
+  api: { group?: string; kind?: string; version?: string },
+): void {
+  const value = { group: api.group ?? '', kind: api.kind ?? '', version: api.version ?? '' };
+  set.set(`${value.group}\0${value.kind}\0${value.version}`, value);
+}
+
+function packageRecord(packageName: string, version: string, release: string): JsonObject {
+  return { packageName, version, ...(release !== '' && { release }) };
+}
+
+function typed(type: string, value: JsonObject): SortableProperty {
+  return { type, value, text: encodeGoJson(value) };
+}
+
+function opaque({ type, text }: RawProperty): SortableProperty {
+  return { type, text: text ?? '', value: text === undefined ? null : new RawJson(text) };
+}
+
+/**
+ * The images that a bundle needs: those that its ClusterServiceVersion lists, the bundle's own, and those
+ * of its deployments, sorted by image. Images that are listed twice stay twice.
+ */
+function relatedImages(bundle: Bundle, image: string): RelatedImage[] {
+  const images = bundle.relatedImages.map(({ name, image: ref }) => ({ name, image: ref }));
+  const listed = new Set(images.map((related) => related.image));
+  if (image !== '' && !listed.has(image)) images.push({ name: '', image });
+  for (const ref of bundle.deploymentImages) {
+    if (!listed.has(ref)) images.push({ name: '', image: ref });
+  }
+  return images.sort((a, b) => compareBytes(a.image, b.image));
+}
+
+/** How a bundle is to be rendered. */
+export interface RenderBundleOptions {
+  /** What messages call the bundle: its directory or image. */
+  subject: string;
+  /** Pull specification of the bundle, for one that was read from an image. */
+  image?: string | undefined;
+  /** Makes the pull specification, for one that was read from a directory. */
+  imageTemplate?: ImageTemplate | undefined;
+  /** Migrations to apply; none by default. */
+  migrateLevel?: string | undefined;
+}
+
+/**
+ * Reads, renders and migrates a bundle in one step. Throws what `parseBundle`, `renderBundle` and
+ * `migrateBundle` throw, and OpmateError INVALID when the template fails on this bundle.
+ */
+export function renderBundleFiles(files: BundleFiles, options: RenderBundleOptions): BundleBlob {
+  const { subject } = options;
+  const bundle = parseBundle(files, { subject });
+  const image = options.imageTemplate
+    ? imageOf(bundle, options.imageTemplate, subject)
+    : (options.image ?? '');
+  const blob = renderBundle(bundle, { image, subject });
+  return options.migrateLevel === undefined
+    ? blob
+    : migrateBundle(blob, options.migrateLevel, bundle.csvText);
+}
+
+function imageOf(bundle: Bundle, template: ImageTemplate, subject: string): string {
+  try {
+    const property = bundle.properties.find(({ type }) => type === propertyTypes.package);
+    const version = property === undefined ? '' : (propertyFields(property, ['version'])['version'] ?? '');
+    return template({ Package: bundle.packageName, Name: bundle.name, Version: version });
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError(
+      error.code,
+      `failed templating image reference from bundle for ${JSON.stringify(subject)}: ${messageOf(error)}`,
+      { hint: error.hint, cause: error },
+    );
+  }
+}
+
+/** A bundle blob with its fields in order of output, those left out that are left out when empty. */
+export function bundleRecord(blob: BundleBlob): EncodableJson {
+  return {
+    schema: blob.schema,
+    ...(blob.name !== '' && { name: blob.name }),
+    ...(blob.package !== '' && { package: blob.package }),
+    image: blob.image,
+    ...(blob.properties.length > 0 && {
+      properties: blob.properties.map(({ type, value }) => ({ type, value })),
+    }),
+    ...(blob.relatedImages.length > 0 && {
+      relatedImages: blob.relatedImages.map(({ name, image }) => ({ name, image })),
+    }),
+  };
+}

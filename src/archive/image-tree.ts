@@ -22,6 +22,8 @@ interface DirectoryNode {
   /** The layer that last named it; whiteouts spare what their own layer brings. */
   layer: number;
   parent: DirectoryNode | undefined;
+  /** How many directories are above it. */
+  depth: number;
   children: Map<string, Node>;
 }
 type Node =
@@ -35,6 +37,8 @@ export type FinalFile = { body: FileBody; broken?: undefined } | { body?: undefi
 const whiteoutPrefix = '.wh.';
 const opaqueMarker = '.wh..wh..opq';
 const maxLinks = 40;
+/** Directories in each other: as many as a name can have, which links would otherwise multiply. */
+const maxDepth = maxPathLength / 2;
 /** Path components looked at for one image; only links that lead through each other reach it. */
 const maxSteps = 20_000_000;
 /** Characters of all names, so that 200,000 entries cannot each have a long one. */
@@ -46,7 +50,13 @@ const maxNames = 64 * 1024 * 1024;
  * in it can name anything outside of it.
  */
 export class ImageTree {
-  readonly #root: DirectoryNode = { kind: 'directory', layer: -1, parent: undefined, children: new Map() };
+  readonly #root: DirectoryNode = {
+    kind: 'directory',
+    layer: -1,
+    parent: undefined,
+    depth: 0,
+    children: new Map(),
+  };
   readonly #meter: ArchiveMeter;
   #steps = 0;
   #names = 0;
@@ -75,7 +85,7 @@ export class ImageTree {
       switch (entry.type) {
         case 'directory':
           if (existing?.kind === 'directory') existing.layer = layer;
-          else parent.children.set(name, { kind: 'directory', layer, parent, children: new Map() });
+          else this.#addDirectory(label, parent, name, layer);
           break;
         case 'symlink':
           parent.children.set(name, { kind: 'symlink', layer, target: entry.linkName });
@@ -141,6 +151,7 @@ export class ImageTree {
       for (let at: DirectoryNode | undefined = target; at !== undefined && !around.has(at); at = at.parent) {
         around.add(at);
         added.push(at);
+        this.#countStep(label);
       }
       for (const [name, child] of target.children)
         visit(path === '' ? name : `${path}/${name}`, child, target);
@@ -177,8 +188,7 @@ export class ImageTree {
     let links = 0;
     const left = path.split('/').reverse();
     for (let name = left.pop(); name !== undefined; name = left.pop()) {
-      if (++this.#steps > maxSteps)
-        throw new LimitError(`${label}: links that take too many steps to follow`);
+      this.#countStep(label);
       if (name === '' || name === '.') continue;
       if (name === '..') {
         directory = directory.parent ?? directory;
@@ -188,8 +198,7 @@ export class ImageTree {
       if (child === undefined) {
         if (create === undefined) return 'missing';
         this.#meter.countEntry(label);
-        child = { kind: 'directory', layer: create, parent: directory, children: new Map() };
-        directory.children.set(name, child);
+        child = this.#addDirectory(label, directory, name, create);
       }
       if (child.kind === 'symlink') {
         if (++links > maxLinks) return 'loop';
@@ -229,7 +238,7 @@ export class ImageTree {
 
   /** Removes a child, but for what `layer` itself has put there or below. */
   #removeLowerChild(parent: DirectoryNode, name: string, layer: number, label: string): void {
-    if (++this.#steps > maxSteps) throw new LimitError(`${label}: whiteouts that take too many steps`);
+    this.#countStep(label);
     const child = parent.children.get(name);
     if (child === undefined) return;
     if (child.kind === 'directory') {
@@ -237,6 +246,19 @@ export class ImageTree {
       if (child.children.size > 0) return;
     }
     if (child.layer !== layer) parent.children.delete(name);
+  }
+
+  #addDirectory(label: string, parent: DirectoryNode, name: string, layer: number): DirectoryNode {
+    const depth = parent.depth + 1;
+    if (depth > maxDepth) throw new LimitError(`${label}: more than ${maxDepth} directories in each other`);
+    const directory: DirectoryNode = { kind: 'directory', layer, parent, depth, children: new Map() };
+    parent.children.set(name, directory);
+    return directory;
+  }
+
+  #countStep(label: string): void {
+    if (++this.#steps > maxSteps)
+      throw new LimitError(`${label}: links or whiteouts that take too many steps`);
   }
 
   #countNames(label: string, length: number): void {

@@ -71,6 +71,8 @@ export async function readLayers(
       },
     });
   }
+  // The functions above keep this scope alive, and with it what upper layers have replaced.
+  contents.clear();
   return { files, directories: tree.directories };
 }
 
@@ -168,7 +170,11 @@ async function loadTree(
   options: ReadLayersOptions,
   keep: Keep,
 ): Promise<{ files: Map<string, FinalFile>; directories: Set<string> }> {
-  const { signal, concurrency = 4, limits, logger = silentLogger } = options;
+  const { concurrency = 4, limits, logger = silentLogger } = options;
+  // The first failure ends the reading of the other layers.
+  const failed = new AbortController();
+  const signal =
+    options.signal === undefined ? failed.signal : AbortSignal.any([options.signal, failed.signal]);
   const roots = options.roots.map((root) => normalizeEntryPath(root, 'image'));
   const kept = new Set<string>();
 
@@ -182,13 +188,18 @@ async function loadTree(
     throwIfCancelled(signal);
     const entries: LayerEntry[] = [];
     let number = 0;
-    for await (const entry of readTar(await layer.open(), { label, meter, signal })) {
-      const { path, type, size, linkName } = entry;
-      const key = keyOf(index, number);
-      entries.push({ path, type, size, linkName, entry: number++ });
-      if (type !== 'file' || !wanted(path, key)) continue;
-      kept.add(key);
-      await keep(key, entry, label);
+    try {
+      for await (const entry of readTar(await layer.open(), { label, meter, signal })) {
+        const { path, type, size, linkName } = entry;
+        const key = keyOf(index, number);
+        entries.push({ path, type, size, linkName, entry: number++ });
+        if (type !== 'file' || !wanted(path, key)) continue;
+        kept.add(key);
+        await keep(key, entry, label);
+      }
+    } catch (error) {
+      failed.abort();
+      throw error;
     }
     return entries;
   };

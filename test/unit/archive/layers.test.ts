@@ -197,7 +197,7 @@ describe('archive/layers', () => {
         code: 'INVALID',
       });
     });
-    it('resolves a hard link to an entry outside the roots, of the same or a lower layer (row 5)', async () => {
+    it('resolves a hard link to one outside the roots, of its own or a lower layer (row 5)', async () => {
       expect(
         await read([
           [file('o/a'), hard('configs/a', 'o/a')],
@@ -349,6 +349,16 @@ describe('archive/layers', () => {
       for (let i = 0; i < 500; i++) entries.push(file(`s38/f${i}`));
       await expect(read([entries])).rejects.toMatchObject({ code: 'LIMIT' });
     });
+    it('refuses directories that links make deeper than any name', async () => {
+      const deep = Array.from({ length: 1000 }, () => 'd').join('/');
+      const entries: RawEntry[] = [];
+      for (let i = 0; i < 3; i++) {
+        entries.push({ ...dir('x'), pax: { path: i === 0 ? deep : `s${i - 1}/${deep}` } });
+        entries.push({ ...soft(`s${i}`, ''), pax: { linkpath: i === 0 ? deep : `s${i - 1}/${deep}` } });
+      }
+      await expect(read([entries, [file('.wh.d')]])).rejects.toMatchObject({ code: 'LIMIT' });
+      expect(await read([entries.slice(0, 4), [file('.wh.d')]])).toEqual({});
+    });
     it('reports a sparse file when it is read', async () => {
       const sparse = [
         {
@@ -409,6 +419,16 @@ describe('archive/layers', () => {
       ).rejects.toMatchObject({ code: 'IO' });
       expect(await readdir(work)).toEqual(['link', 'out']);
       expect(await readdir(join(work, 'out'))).toEqual(['kept']);
+    });
+    it('fills an empty directory', async () => {
+      await mkdir(join(work, 'out'));
+      await extractLayers([rawLayer([file('a')])], join(work, 'out'), { roots: [''] });
+      expect(await readdir(join(work, 'out'))).toEqual(['a']);
+    });
+    it('stops reading other layers when one fails, and throws what that one failed with', async () => {
+      const hanging = { label: 'sha256:x', open: async () => new Readable({ read: () => undefined }) };
+      const layers = [hanging, rawLayer([file('../x')]), hanging];
+      await expect(readLayers(layers, { roots: [''] })).rejects.toMatchObject({ code: 'UNSAFE' });
     });
     it('stops on a signal, even when a layer hangs, and cleans up', async () => {
       const controller = new AbortController();

@@ -1,0 +1,348 @@
+import { type EncodableJson, RawJson } from './json.js';
+import { compareYamlKeys } from './yaml-order.js';
+import { formatFloat, mayResolve, resolveScalar } from './yaml-scalar.js';
+
+/** Column behind which a text may be folded at its next single space. */
+const BEST_WIDTH = 80;
+/** Bytes of a key that may stand before its colon without `? `. */
+const MAX_SIMPLE_KEY = 128;
+
+/**
+ * Writes one value as YAML with the bytes of Go's sigs.k8s.io/yaml (go-yaml 2): keys sorted at every
+ * level in natural order, sequences not indented under their key, texts folded behind column 80 or
+ * written as literal blocks, whatever would not read back as text in double quotes. Ends with a line
+ * break.
+ *
+ * Numbers are written as Go would after a pass through JSON text; a bigint keeps all its digits. Lone
+ * surrogates become U+FFFD.
+ */
+export function encodeYaml(value: EncodableJson): string {
+  return new YamlWriter().write(value);
+}
+
+/** Where a node stands: at the top, behind `key:`, or behind `-` or the `:` of a long key. */
+type Place = 'root' | 'value' | 'item';
+
+class YamlWriter {
+  #out = '';
+  /** Nothing stands on the line yet. */
+  #lineStart = true;
+  readonly #keys = new Map<string, string | undefined>();
+
+  write(value: EncodableJson): string {
+    this.#node(value, -2, -1, 'root');
+    if (!this.#lineStart) this.#out += '\n';
+    return this.#out;
+  }
+
+  /** `indent` is that of the collection which holds the node, `column` where its line ends now. */
+  #node(value: WritableJson, indent: number, column: number, place: Place): void {
+    if (typeof value === 'string') {
+      this.#scalar(value, Math.max(indent, 0) + 2, column);
+    } else if (typeof value === 'object' && value !== null) {
+      if (value instanceof RawJson) this.#node(parseRawJson(value.text), indent, column, place);
+      else if (value instanceof NumberText) this.#plain(value.yaml);
+      else if (Array.isArray(value)) this.#sequence(value, place === 'value' ? indent : indent + 2, place);
+      else this.#mapping(value, indent + 2, place);
+    } else {
+      this.#plain(scalarText(value));
+    }
+  }
+
+  #plain(text: string): void {
+    this.#out += this.#lineStart ? text : ` ${text}`;
+    this.#lineStart = false;
+  }
+
+  #newLine(indent: number): void {
+    this.#out += this.#lineStart ? pad(indent) : `\n${pad(indent)}`;
+    this.#lineStart = false;
+  }
+
+  #sequence(items: readonly WritableJson[], indent: number, place: Place): void {
+    if (items.length === 0) return this.#plain('[]');
+    let first = place === 'item';
+    for (const item of items) {
+      if (first) this.#out += ' -';
+      else {
+        this.#newLine(indent);
+        this.#out += '-';
+      }
+      first = false;
+      this.#node(item, indent, indent + 1, 'item');
+    }
+  }
+
+  #mapping(object: { readonly [key: string]: WritableJson }, indent: number, place: Place): void {
+    const keys = sortedKeys(object);
+    if (keys.length === 0) return this.#plain('{}');
+    let first = place === 'item';
+    for (const key of keys) {
+      if (first) this.#out += ' ';
+      else this.#newLine(indent);
+      first = false;
+      const value = object[key] as WritableJson;
+      const text = this.#simpleKey(key);
+      if (text === undefined) {
+        this.#out += '?';
+        this.#scalar(key, indent + 2, indent + 1);
+        this.#newLine(indent);
+        this.#out += ':';
+        this.#node(value, indent, indent + 1, 'item');
+      } else {
+        this.#out += text;
+        this.#node(value, indent, indent + text.length, 'value');
+      }
+    }
+  }
+
+  /** The key with its colon, where it can stand on one line. */
+  #simpleKey(key: string): string | undefined {
+    let text = this.#keys.get(key);
+    if (text !== undefined || this.#keys.has(key)) return text;
+    if (!BREAKS.test(key) && (key.length <= 42 || Buffer.byteLength(key) <= MAX_SIMPLE_KEY)) {
+      const writer = new YamlWriter();
+      writer.#scalar(key, 0, -Infinity);
+      text = `${writer.#out}:`;
+    }
+    if (this.#keys.size < 10_000) this.#keys.set(key, text);
+    return text;
+  }
+
+  #scalar(raw: string, indent: number, column: number): void {
+    const text = isWellFormed(raw) ? raw : raw.replace(/\p{Surrogate}/gu, '\ufffd');
+    if (text.includes('\n')) {
+      if (BLOCK_FAULT.test(text)) this.#doubleQuoted(text, indent, column);
+      else this.#literal(text, indent);
+      return;
+    }
+    if (mayResolve(text.charCodeAt(0)) || text === '') {
+      if (text === '' || resolves(text)) return this.#doubleQuoted(text, indent, column);
+    }
+    if (QUICK_PLAIN.test(text) && !text.endsWith(':') && !text.includes(': ')) {
+      this.#folded(text, indent, column);
+      return;
+    }
+    const style = chooseStyle(text);
+    if (style === 'plain') this.#folded(text, indent, column);
+    else if (style === 'double') this.#doubleQuoted(text, indent, column);
+    else this.#singleQuoted(text, indent, column);
+  }
+
+  /** Writes text with a line break for each single space that comes behind the best width. */
+  #folded(text: string, indent: number, column: number): void {
+    const at = column + 1;
+    if (at + text.length <= BEST_WIDTH) return this.#plain(text);
+    this.#plain(fold(text, indent, at, 0, text.length));
+  }
+
+  #singleQuoted(text: string, indent: number, column: number): void {
+    const at = column + 1;
+    // Lines that LINE SEPARATOR and its kin begin are indented like any other.
+    const pieces = text.split(/(?<=[\u2028\u2029])(?![\u2028\u2029]|$)/);
+    const written = pieces.map((piece, index) => {
+      const quoted = piece.replaceAll("'", "''");
+      const end = index === pieces.length - 1 ? quoted.length - 1 : quoted.length;
+      if (index === 0) return fold(quoted, indent, at + 1, 1, end);
+      return pad(indent) + fold(quoted, indent, indent, 0, end);
+    });
+    this.#plain(`'${written.join('')}'`);
+  }
+
+  #literal(text: string, indent: number): void {
+    const hint = /^[ \n\u2028\u2029]/.test(text) ? '2' : '';
+    const chomp = !/[\n\u2028\u2029]$/.test(text) ? '-' : /(?:^|[\n\u2028\u2029]).$/su.test(text) ? '+' : '';
+    this.#plain(`|${hint}${chomp}\n`);
+    const margin = pad(indent);
+    let from = 0;
+    if (text.includes('\u2028') || text.includes('\u2029')) {
+      this.#out += text.replace(/(^|[\n\u2028\u2029])(?=[^\n\u2028\u2029])/g, `$1${margin}`);
+    } else {
+      for (;;) {
+        const end = text.indexOf('\n', from);
+        const stop = end < 0 ? text.length : end + 1;
+        if (stop - from > 1 || end < 0) {
+          if (stop > from) this.#out += margin + text.slice(from, stop);
+        } else {
+          this.#out += '\n';
+        }
+        from = stop;
+        if (from >= text.length) break;
+      }
+    }
+    this.#lineStart = chomp !== '-';
+  }
+
+  #doubleQuoted(text: string, indent: number, column: number): void {
+    let at = column + 2;
+    if (!DOUBLE_ESCAPED.test(text) && at + text.length <= BEST_WIDTH) return this.#plain(`"${text}"`);
+    // Go looks for a byte order mark at the start of the text whichever character it is at.
+    const escapeAll = text.charCodeAt(0) === 0xfeff;
+    const parts: string[] = [];
+    let spaces = false;
+    for (let i = 0; i < text.length; i++) {
+      const char = text[i] as string;
+      if (escapeAll || DOUBLE_ESCAPED.test(char)) {
+        const code = text.codePointAt(i) as number;
+        if (code > 0xffff) i++;
+        const escaped = escapeOf(code);
+        parts.push(escaped);
+        at += escaped.length;
+        spaces = false;
+      } else if (char === ' ') {
+        if (!spaces && at > BEST_WIDTH && i > 0 && i < text.length - 1) {
+          parts.push(`\n${pad(indent)}`);
+          at = indent;
+          if (text[i + 1] === ' ') {
+            parts.push('\\');
+            at++;
+          }
+        } else {
+          parts.push(char);
+          at++;
+        }
+        spaces = true;
+      } else {
+        parts.push(char);
+        at++;
+        spaces = false;
+      }
+    }
+    this.#plain(`"${parts.join('')}"`);
+  }
+}
+
+/**
+ * Breaks text at single spaces behind the best width. `column` is where it begins; only spaces at
+ * `from` to `to` (exclusive) count.
+ */
+function fold(text: string, indent: number, column: number, from: number, to: number): string {
+  let out = '';
+  let start = 0;
+  let at = column;
+  let search = Math.max(from, BEST_WIDTH + 1 - at);
+  for (;;) {
+    const space = text.indexOf(' ', search);
+    if (space < 0 || space >= to) break;
+    if (text.charCodeAt(space + 1) === 0x20 || (space > 0 && text.charCodeAt(space - 1) === 0x20)) {
+      search = space + 1;
+      continue;
+    }
+    out += `${text.slice(start, space)}\n${pad(indent)}`;
+    start = space + 1;
+    at = indent;
+    search = start + Math.max(0, BEST_WIDTH + 1 - at);
+  }
+  return start === 0 ? text : out + text.slice(start);
+}
+
+const BREAKS = /[\n\r\x85\u2028\u2029]/;
+/** What keeps a text of several lines out of a literal block. */
+const BLOCK_FAULT = / $| [\n\u2028\u2029]|[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
+/** Characters that double quotes escape; with the surrogates each for itself. */
+const DOUBLE_ESCAPED = /["\\\u2028\u2029]|[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
+const QUICK_PLAIN = /^[A-Za-z0-9_/$(^<=;\\+~][!-~]*(?: [!"$-~][!-~]*)*$/;
+const SPECIAL = /[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
+const BASE60 = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;
+
+/** Whether unquoted text would be read as something else, or was by readers of old. */
+function resolves(text: string): boolean {
+  return resolveScalar(text).type !== 'str' || BASE60.test(text);
+}
+
+/** The style of a text without `\n` that would be read back as text. */
+function chooseStyle(text: string): 'plain' | 'single' | 'double' {
+  // A space before or behind a break is lost in the other styles.
+  if (SPECIAL.test(text) || / [\u2028\u2029]|[\u2028\u2029] /.test(text)) return 'double';
+  const indicator =
+    /^(?:[#,[\]{}&*!|>'"%@`]|---|\.\.\.|[-?:](?: |$))/.test(text) || /:(?: |$)|[ \u2028\u2029]#/.test(text);
+  return indicator || /^ | $|[\u2028\u2029]/.test(text) ? 'single' : 'plain';
+}
+
+const ESCAPES = new Map([
+  [0x00, '\\0'],
+  [0x07, '\\a'],
+  [0x08, '\\b'],
+  [0x09, '\\t'],
+  [0x0a, '\\n'],
+  [0x0b, '\\v'],
+  [0x0c, '\\f'],
+  [0x0d, '\\r'],
+  [0x1b, '\\e'],
+  [0x22, '\\"'],
+  [0x5c, '\\\\'],
+  [0x85, '\\N'],
+  [0xa0, '\\_'],
+  [0x2028, '\\L'],
+  [0x2029, '\\P'],
+]);
+
+function escapeOf(code: number): string {
+  const short = ESCAPES.get(code);
+  if (short !== undefined) return short;
+  const digits = code.toString(16).toUpperCase();
+  if (code <= 0xff) return `\\x${digits.padStart(2, '0')}`;
+  return code <= 0xffff ? `\\u${digits.padStart(4, '0')}` : `\\U${digits.padStart(8, '0')}`;
+}
+
+function scalarText(value: null | boolean | number | bigint): string {
+  if (typeof value !== 'number') return String(value);
+  if (Number.isSafeInteger(value)) return String(value);
+  const text = String(value);
+  if (Number.isInteger(value) && !text.includes('e')) {
+    const integer = BigInt(text);
+    if (integer >= -(2n ** 63n) && integer < 2n ** 64n) return text;
+  }
+  return formatFloat(value);
+}
+
+function sortedKeys(object: object): string[] {
+  const keys = Object.keys(object);
+  for (let i = 1; i < keys.length; i++) {
+    if (compareYamlKeys(keys[i - 1] as string, keys[i] as string) > 0) return keys.sort(compareYamlKeys);
+  }
+  return keys;
+}
+
+const PADS = Array.from({ length: 64 }, (_, width) => ' '.repeat(width));
+
+function pad(width: number): string {
+  return PADS[width] ?? ' '.repeat(width);
+}
+
+const SURROGATE = /[\ud800-\udfff]/;
+
+function isWellFormed(text: string): boolean {
+  return !SURROGATE.test(text) || !/\p{Surrogate}/u.test(text);
+}
+
+const HARD_NUMBER = /[[:,]\s*-?[0-9]+(?:[.eE]|[0-9]{15})|^\s*-?[0-9]/;
+const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/g;
+
+/** A number that JSON.parse would round, or would forget to have been written with a point. */
+class NumberText {
+  readonly yaml: string;
+  constructor(text: string) {
+    const { type, value } = resolveScalar(text);
+    // An integer beyond 64 bits would be a float to Go; its digits are worth more.
+    if (type === 'float' && /[.eE]/.test(text)) this.yaml = formatFloat(value);
+    else this.yaml = type === 'int' ? String(value) : text;
+  }
+}
+
+type WritableJson = EncodableJson | NumberText | WritableJson[] | { [key: string]: WritableJson };
+
+function parseRawJson(text: string): WritableJson {
+  if (!HARD_NUMBER.test(text)) return JSON.parse(text) as WritableJson;
+  // A mark that no string of the text begins with, be it as such or escaped.
+  let code = 0xe000;
+  for (let used = true; used; code++) {
+    const hex = (code + 1).toString(16);
+    used = new RegExp(`"(?:\\\\u${hex}|\\u${hex})`, 'i').test(text);
+  }
+  const mark = String.fromCharCode(code);
+  const marked = text.replace(JSON_TOKEN, (token) => (token.startsWith('"') ? token : `"${mark}${token}"`));
+  return JSON.parse(marked, (_key, value: WritableJson) =>
+    typeof value === 'string' && value.startsWith(mark) ? new NumberText(value.slice(1)) : value,
+  ) as WritableJson;
+}

@@ -1,0 +1,461 @@
+import { type JsonObject, type JsonValue, setJsonKey } from './json.js';
+import { YamlError } from './yaml-error.js';
+import { type ResolvedScalar, formatFloatKey, resolveScalar } from './yaml-scalar.js';
+import { TOKEN, type Token, YamlScanner } from './yaml-scanner.js';
+
+interface ScalarNode {
+  kind: 'scalar';
+  line: number;
+  value: string;
+  tag: string;
+  /** Unquoted and untagged, so its text decides what it is. */
+  implicit: boolean;
+}
+interface AliasNode {
+  kind: 'alias';
+  line: number;
+  name: string;
+  target: YamlNode;
+  active: boolean;
+}
+interface SequenceNode {
+  kind: 'sequence';
+  line: number;
+  items: YamlNode[];
+}
+interface MappingNode {
+  kind: 'mapping';
+  line: number;
+  /** Keys and values, taking turns. */
+  items: YamlNode[];
+}
+type YamlNode = ScalarNode | AliasNode | SequenceNode | MappingNode;
+
+export interface FullYamlLimits {
+  maxAliases: number;
+  maxDepth: number;
+}
+
+const YAML_TAG = 'tag:yaml.org,2002:';
+const BLOCK_STARTS: ReadonlySet<number> = new Set([TOKEN.blockEntry, TOKEN.blockEnd]);
+const KEY_STOPS: ReadonlySet<number> = new Set([TOKEN.key, TOKEN.value, TOKEN.blockEnd]);
+const INDENTLESS_STOPS: ReadonlySet<number> = new Set([...KEY_STOPS, TOKEN.blockEntry]);
+const DOCUMENT_STOPS: ReadonlySet<number> = new Set([
+  TOKEN.versionDirective,
+  TOKEN.tagDirective,
+  TOKEN.documentStart,
+  TOKEN.documentEnd,
+  TOKEN.streamEnd,
+]);
+// eslint-disable-next-line no-control-regex -- these are what it looks for
+const FORBIDDEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]|\p{Surrogate}/u;
+
+/** Reads the first document of a text, every construct of YAML 1.1 included. Throws YamlError. */
+export function parseFullYaml(text: string, limits: FullYamlLimits): JsonValue {
+  const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+  const bad = FORBIDDEN.exec(body);
+  if (bad !== null) {
+    throw new YamlError('yaml: control characters are not allowed', lineAt(body, bad.index));
+  }
+  const root = new DocumentParser(body, limits).parse();
+  return root === undefined ? null : new Decoder(body.length).decode(root, false);
+}
+
+function lineAt(text: string, offset: number): number {
+  let line = 1;
+  for (let at = text.indexOf('\n'); at >= 0 && at < offset; at = text.indexOf('\n', at + 1)) line++;
+  return line;
+}
+
+/** Builds the nodes of one document out of tokens. */
+class DocumentParser {
+  readonly #scanner: YamlScanner;
+  readonly #limits: FullYamlLimits;
+  readonly #anchors = new Map<string, YamlNode>();
+  readonly #handles = new Map<string, string>();
+  #aliases = 0;
+  #depth = 0;
+
+  constructor(text: string, limits: FullYamlLimits) {
+    this.#scanner = new YamlScanner(text);
+    this.#limits = limits;
+  }
+
+  parse(): YamlNode | undefined {
+    let token = this.#scanner.peek();
+    if (token.type === TOKEN.streamEnd) return undefined;
+    if (token.type === TOKEN.versionDirective || token.type === TOKEN.tagDirective) {
+      this.#directives();
+      token = this.#scanner.peek();
+      if (token.type !== TOKEN.documentStart) fail(token.line, 'did not find expected <document start>');
+    }
+    this.#addHandle('!', '!');
+    this.#addHandle('!!', YAML_TAG);
+    let root: YamlNode;
+    if (token.type === TOKEN.documentStart) {
+      this.#scanner.skip();
+      token = this.#scanner.peek();
+      root = DOCUMENT_STOPS.has(token.type) ? emptyNode(token.line) : this.#node(true, false);
+    } else {
+      root = this.#node(true, false);
+    }
+    this.#scanner.peek();
+    return root;
+  }
+
+  #directives(): void {
+    let version = false;
+    for (;;) {
+      const token = this.#scanner.peek();
+      if (token.type === TOKEN.versionDirective) {
+        if (version) fail(token.line, 'found duplicate %YAML directive');
+        if (!/^0?1\.0?1$/.test(token.value)) fail(token.line, 'found incompatible YAML document');
+        version = true;
+      } else if (token.type === TOKEN.tagDirective) {
+        if (this.#handles.has(token.value)) fail(token.line, 'found duplicate %TAG directive');
+        this.#handles.set(token.value, token.suffix);
+      } else {
+        return;
+      }
+      this.#scanner.skip();
+    }
+  }
+
+  #addHandle(handle: string, prefix: string): void {
+    if (!this.#handles.has(handle)) this.#handles.set(handle, prefix);
+  }
+
+  #node(block: boolean, indentless: boolean): YamlNode {
+    let token = this.#scanner.peek();
+    if (token.type === TOKEN.alias) {
+      this.#scanner.skip();
+      return this.#alias(token);
+    }
+    const line = token.line;
+    let anchor: string | undefined;
+    let tagToken: Token | undefined;
+    for (let i = 0; i < 2; i++) {
+      if (token.type === TOKEN.anchor && anchor === undefined) anchor = token.value;
+      else if (token.type === TOKEN.tag && tagToken === undefined) tagToken = token;
+      else break;
+      this.#scanner.skip();
+      token = this.#scanner.peek();
+    }
+    const tag = tagToken === undefined ? '' : this.#tag(tagToken);
+    const collection = this.#collection(token.type, block, indentless, line, anchor);
+    if (collection !== undefined) return collection;
+    const node: ScalarNode = { kind: 'scalar', line, value: '', tag, implicit: tag === '' };
+    if (token.type === TOKEN.scalar) {
+      node.value = token.value;
+      node.implicit = (tag === '' && token.plain) || tag === '!';
+      this.#scanner.skip();
+    } else if (anchor === undefined && tag === '') {
+      fail(token.line, 'did not find expected node content');
+    }
+    if (anchor !== undefined) this.#anchors.set(anchor, node);
+    return node;
+  }
+
+  #alias(token: Token): AliasNode {
+    const target = this.#anchors.get(token.value);
+    if (target === undefined) {
+      throw new YamlError(`yaml: unknown anchor '${token.value}' referenced`, token.line + 1);
+    }
+    if (++this.#aliases > this.#limits.maxAliases) {
+      throw new YamlError(`yaml: more than ${this.#limits.maxAliases} aliases`, token.line + 1);
+    }
+    return { kind: 'alias', line: token.line, name: token.value, target, active: false };
+  }
+
+  #tag(token: Token): string {
+    if (token.value === '') return token.suffix;
+    const prefix = this.#handles.get(token.value);
+    if (prefix === undefined) fail(token.line, 'found undefined tag handle');
+    return prefix + token.suffix;
+  }
+
+  #collection(
+    type: number,
+    block: boolean,
+    indentless: boolean,
+    line: number,
+    anchor: string | undefined,
+  ): YamlNode | undefined {
+    let fill: (items: YamlNode[]) => void;
+    let kind: 'sequence' | 'mapping' = 'sequence';
+    if (indentless && type === TOKEN.blockEntry) {
+      fill = (items) => this.#indentlessSequence(items);
+    } else if (type === TOKEN.flowSequenceStart) {
+      fill = (items) => this.#flowSequence(items);
+    } else if (block && type === TOKEN.blockSequenceStart) {
+      fill = (items) => this.#blockSequence(items);
+    } else {
+      kind = 'mapping';
+      if (type === TOKEN.flowMappingStart) fill = (items) => this.#flowMapping(items);
+      else if (block && type === TOKEN.blockMappingStart) fill = (items) => this.#blockMapping(items);
+      else return undefined;
+    }
+    if (++this.#depth > this.#limits.maxDepth) {
+      throw new YamlError(`yaml: exceeded max depth of ${this.#limits.maxDepth}`, line + 1);
+    }
+    const node: SequenceNode | MappingNode = { kind, line, items: [] };
+    // Known before its content is read, so that content which refers to it is told apart.
+    if (anchor !== undefined) this.#anchors.set(anchor, node);
+    fill(node.items);
+    this.#depth--;
+    return node;
+  }
+
+  /** Takes an entry's indicator, then its node, unless one of `stops` shows that it has none. */
+  #entry(stops: ReadonlySet<number>, indentless: boolean): YamlNode {
+    const { line } = this.#scanner.peek();
+    this.#scanner.skip();
+    if (stops.has(this.#scanner.peek().type)) return emptyNode(line);
+    return this.#node(true, indentless);
+  }
+
+  #blockSequence(items: YamlNode[]): void {
+    this.#scanner.skip();
+    for (;;) {
+      const token = this.#scanner.peek();
+      if (token.type === TOKEN.blockEnd) break;
+      if (token.type !== TOKEN.blockEntry) fail(token.line, "did not find expected '-' indicator");
+      items.push(this.#entry(BLOCK_STARTS, false));
+    }
+    this.#scanner.skip();
+  }
+
+  #indentlessSequence(items: YamlNode[]): void {
+    while (this.#scanner.peek().type === TOKEN.blockEntry) items.push(this.#entry(INDENTLESS_STOPS, false));
+  }
+
+  #blockMapping(items: YamlNode[]): void {
+    this.#scanner.skip();
+    for (;;) {
+      let token = this.#scanner.peek();
+      if (token.type === TOKEN.blockEnd) break;
+      if (token.type !== TOKEN.key) fail(token.line, 'did not find expected key');
+      items.push(this.#entry(KEY_STOPS, true));
+      token = this.#scanner.peek();
+      items.push(token.type === TOKEN.value ? this.#entry(KEY_STOPS, true) : emptyNode(token.line));
+    }
+    this.#scanner.skip();
+  }
+
+  #flowSequence(items: YamlNode[]): void {
+    this.#scanner.skip();
+    for (let first = true; ; first = false) {
+      if (this.#flowEnds(TOKEN.flowSequenceEnd, first, "did not find expected ',' or ']'")) return;
+      const token = this.#scanner.peek();
+      if (token.type !== TOKEN.key) {
+        items.push(this.#node(false, false));
+        continue;
+      }
+      this.#scanner.skip();
+      const pair: YamlNode[] = [];
+      pair.push(this.#flowPart([TOKEN.value, TOKEN.flowEntry, TOKEN.flowSequenceEnd]));
+      pair.push(this.#flowValue(TOKEN.flowSequenceEnd));
+      items.push({ kind: 'mapping', line: token.line, items: pair });
+    }
+  }
+
+  #flowMapping(items: YamlNode[]): void {
+    this.#scanner.skip();
+    for (let first = true; ; first = false) {
+      if (this.#flowEnds(TOKEN.flowMappingEnd, first, "did not find expected ',' or '}'")) return;
+      const token = this.#scanner.peek();
+      if (token.type !== TOKEN.key) {
+        items.push(this.#node(false, false), emptyNode(token.line));
+        continue;
+      }
+      this.#scanner.skip();
+      items.push(this.#flowPart([TOKEN.value, TOKEN.flowEntry, TOKEN.flowMappingEnd]));
+      items.push(this.#flowValue(TOKEN.flowMappingEnd));
+    }
+  }
+
+  /** Takes the comma between two entries, or the end of the collection. */
+  #flowEnds(end: number, first: boolean, problem: string): boolean {
+    let token = this.#scanner.peek();
+    if (token.type !== end && !first) {
+      if (token.type !== TOKEN.flowEntry) fail(token.line, problem);
+      this.#scanner.skip();
+      token = this.#scanner.peek();
+    }
+    if (token.type !== end) return false;
+    this.#scanner.skip();
+    return true;
+  }
+
+  #flowPart(stops: readonly number[]): YamlNode {
+    const token = this.#scanner.peek();
+    return stops.includes(token.type) ? emptyNode(token.line) : this.#node(false, false);
+  }
+
+  #flowValue(end: number): YamlNode {
+    const token = this.#scanner.peek();
+    if (token.type !== TOKEN.value) return emptyNode(token.line);
+    this.#scanner.skip();
+    return this.#flowPart([TOKEN.flowEntry, end]);
+  }
+}
+
+function fail(line: number, problem: string): never {
+  // Go counts the line of these from 0.
+  throw new YamlError(`yaml: ${line > 0 ? `line ${line}: ` : ''}${problem}`, line + 1);
+}
+
+function emptyNode(line: number): ScalarNode {
+  return { kind: 'scalar', line, value: '', tag: '', implicit: true };
+}
+
+/** Documents up to this many nodes may come from aliases for 99 %, … */
+const ALIAS_RATIO_LOW = 400_000;
+/** … those beyond this many for 10 %. */
+const ALIAS_RATIO_HIGH = 4_000_000;
+/** Text that aliases may repeat, beside that of the document itself. */
+const ALIAS_TEXT = 16 * 1024 * 1024;
+
+/** Turns nodes into values. What aliases may multiply is bounded as in go-yaml, and in text too. */
+class Decoder {
+  readonly #textLimit: number;
+  #nodes = 0;
+  #aliased = 0;
+  #aliasedText = 0;
+  #aliasDepth = 0;
+
+  constructor(textLength: number) {
+    this.#textLimit = ALIAS_TEXT + textLength;
+  }
+
+  decode(node: YamlNode, asKey: boolean): JsonValue {
+    this.#count(node);
+    switch (node.kind) {
+      case 'alias':
+        return this.#throughAlias(node, (target) => this.decode(target, asKey));
+      case 'scalar': {
+        const resolved = this.#resolve(node);
+        return asKey ? keyText(resolved, node) : jsonOf(resolved, node);
+      }
+      case 'sequence':
+        if (asKey) throw new YamlError('yaml: invalid map key: a sequence', node.line + 1);
+        return node.items.map((item) => this.decode(item, false));
+      case 'mapping': {
+        if (asKey) throw new YamlError('yaml: invalid map key: a mapping', node.line + 1);
+        const object: JsonObject = {};
+        this.#fill(object, node);
+        return object;
+      }
+    }
+  }
+
+  #throughAlias<T>(node: AliasNode, visit: (target: YamlNode) => T): T {
+    if (node.active) throw new YamlError(`yaml: anchor '${node.name}' value contains itself`, node.line + 1);
+    node.active = true;
+    this.#aliasDepth++;
+    const result = visit(node.target);
+    this.#aliasDepth--;
+    node.active = false;
+    return result;
+  }
+
+  #count(node: YamlNode): void {
+    this.#nodes++;
+    if (this.#aliasDepth === 0) return;
+    this.#aliased++;
+    if (node.kind === 'scalar') this.#aliasedText += node.value.length;
+    const share = (this.#nodes - ALIAS_RATIO_LOW) / (ALIAS_RATIO_HIGH - ALIAS_RATIO_LOW);
+    const allowed = 0.99 - 0.89 * Math.min(1, Math.max(0, share));
+    const tooMany = this.#aliased > 100 && this.#nodes > 1000 && this.#aliased / this.#nodes > allowed;
+    if (tooMany || this.#aliasedText > this.#textLimit) {
+      throw new YamlError('yaml: document contains excessive aliasing', node.line + 1);
+    }
+  }
+
+  #fill(object: JsonObject, node: MappingNode): void {
+    for (let i = 0; i < node.items.length; i += 2) {
+      const key = node.items[i] as YamlNode;
+      const value = node.items[i + 1] as YamlNode;
+      if (isMerge(key)) {
+        this.#merge(object, value, true);
+      } else {
+        const name = this.decode(key, true) as string;
+        setJsonKey(object, name, this.decode(value, false));
+      }
+    }
+  }
+
+  /** Go takes merged keys at the place of the merge: they replace what stands before it. */
+  #merge(object: JsonObject, node: YamlNode, mayBeList: boolean): void {
+    if (node.kind === 'mapping') {
+      this.#count(node);
+      this.#fill(object, node);
+    } else if (node.kind === 'alias' && node.target.kind === 'mapping') {
+      this.#count(node);
+      this.#throughAlias(node, (target) => {
+        this.#merge(object, target, false);
+      });
+    } else if (node.kind === 'sequence' && mayBeList) {
+      for (const item of node.items.slice().reverse()) this.#merge(object, item, false);
+    } else {
+      const problem = 'map merge requires map or sequence of maps as the value';
+      throw new YamlError(`yaml: ${problem}`, node.line + 1);
+    }
+  }
+
+  #resolve(node: ScalarNode): ResolvedScalar {
+    const { tag, value } = node;
+    if (tag === '') return node.implicit ? resolveScalar(value) : { type: 'str', value };
+    if (tag === `${YAML_TAG}binary`) return { type: 'str', value: decodeBinary(node) };
+    const wanted = TAG_TYPES.get(tag);
+    if (wanted === undefined || wanted === 'str') return { type: 'str', value };
+    const found = resolveScalar(value);
+    const type = found.type === 'timestamp' && wanted !== 'timestamp' ? 'str' : found.type;
+    if (type === wanted) return found;
+    if (wanted === 'float' && found.type === 'int' && found.value <= MAX_INT64) {
+      return { type: 'float', value: Number(found.value) };
+    }
+    const name = type === 'timestamp' ? 'timestamp' : type;
+    throw new YamlError(`yaml: cannot decode !!${name} \`${value}\` as a !!${wanted}`, node.line + 1);
+  }
+}
+
+const MAX_INT64 = 2n ** 63n - 1n;
+
+const TAG_TYPES = new Map<string, ResolvedScalar['type']>([
+  [`${YAML_TAG}str`, 'str'],
+  [`${YAML_TAG}bool`, 'bool'],
+  [`${YAML_TAG}int`, 'int'],
+  [`${YAML_TAG}float`, 'float'],
+  [`${YAML_TAG}null`, 'null'],
+  [`${YAML_TAG}timestamp`, 'timestamp'],
+]);
+
+function isMerge(node: YamlNode): boolean {
+  return node.kind === 'scalar' && node.value === '<<' && (node.implicit || node.tag === `${YAML_TAG}merge`);
+}
+
+function decodeBinary(node: ScalarNode): string {
+  const text = node.value.replace(/[\r\n]/g, '');
+  if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) {
+    throw new YamlError('yaml: !!binary value contains invalid base64 data', node.line + 1);
+  }
+  return Buffer.from(text, 'base64').toString('utf8');
+}
+
+function jsonOf(scalar: ResolvedScalar, node: ScalarNode): JsonValue {
+  if (scalar.type === 'float' && !Number.isFinite(scalar.value)) {
+    const name = Number.isNaN(scalar.value) ? 'NaN' : scalar.value > 0 ? '+Inf' : '-Inf';
+    throw new YamlError(`json: unsupported value: ${name}`, node.line + 1);
+  }
+  return scalar.value;
+}
+
+function keyText(scalar: ResolvedScalar, node: ScalarNode): string {
+  if (scalar.type === 'float') return formatFloatKey(scalar.value);
+  if (scalar.type === 'null' || (typeof scalar.value === 'bigint' && scalar.value > MAX_INT64)) {
+    const what = scalar.type === 'null' ? 'null' : String(scalar.value);
+    throw new YamlError(`yaml: unsupported map key: ${what}`, node.line + 1);
+  }
+  return String(scalar.value);
+}

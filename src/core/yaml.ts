@@ -1,0 +1,31 @@
+import type { JsonValue } from './json.js';
+import { parseFullYaml } from './yaml-full.js';
+
+export { encodeYaml } from './yaml-encode.js';
+export { YamlError } from './yaml-error.js';
+
+/** Caps on what one document may make of its reader. */
+export interface YamlLimits {
+  /** Aliases (`*name`) in the document; 10,000 by default. */
+  maxAliases?: number;
+  /** Nesting of mappings and sequences; 1,000 by default. */
+  maxDepth?: number;
+}
+
+/**
+ * Reads one YAML document as Go's sigs.k8s.io/yaml does (YAML 1.1 over go-yaml 2).
+ *
+ * `yes`, `on`, `y` and their kin are booleans; `017`, `0x1F`, `0b1`, `1_000` are integers, exact up to
+ * 64 bits; timestamps stay text; the last of equal keys wins; `<<` merges; keys that are numbers or
+ * booleans become text. Keys are in the order of the text. An empty text is null, and of several
+ * documents the first one counts.
+ *
+ * Throws YamlError for what Go refuses (null keys, `.inf` and `.nan` among it) and where a limit is
+ * reached. Taken although Go refuses it: `\/` and surrogate pairs in double quotes, as JSON has them.
+ */
+export function parseYaml(text: string, options: YamlLimits = {}): JsonValue {
+  return parseFullYaml(text, {
+    maxAliases: options.maxAliases ?? 10_000,
+    maxDepth: options.maxDepth ?? 1_000,
+  });
+}

@@ -1,0 +1,162 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { OpmateError } from '../../../src/core/errors.js';
+import { findRepeatedKey, parseImageConfig, parseManifest } from '../../../src/oci/manifest.js';
+import { mediaTypes } from '../../../src/oci/types.js';
+import { bytesOf, descriptorOf } from '../../support/images.js';
+
+const config = descriptorOf('{}', mediaTypes.ociConfig);
+const layer = descriptorOf('layer');
+const image = { schemaVersion: 2, mediaType: mediaTypes.ociManifest, config, layers: [layer] };
+const index = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests: [] };
+const subject = 'quay.io/ns/name:v1';
+
+function refusal(document: object | string, mediaType?: string): string {
+  const bytes = typeof document === 'string' ? Buffer.from(document) : bytesOf(document);
+  try {
+    parseManifest(bytes, { subject, mediaType });
+  } catch (error) {
+    if (error instanceof OpmateError) return `${error.code} ${error.message}`;
+    throw error;
+  }
+  return 'accepted';
+}
+
+describe('oci/manifest', () => {
+  it('reads images and indexes, OCI and Docker', () => {
+    expect(parseManifest(bytesOf(image), { subject })).toEqual({
+      kind: 'image',
+      mediaType: mediaTypes.ociManifest,
+      manifest: image,
+    });
+    const list = {
+      schemaVersion: 2,
+      mediaType: mediaTypes.dockerManifestList,
+      manifests: [{ ...layer, platform: { os: 'linux', architecture: 'arm', variant: 'v7' } }],
+    };
+    expect(parseManifest(bytesOf(list), { subject })).toEqual({
+      kind: 'index',
+      mediaType: mediaTypes.dockerManifestList,
+      index: list,
+    });
+  });
+
+  it('takes the type from the announcement, or from the shape, where the document does not say', () => {
+    const bare = { ...image, mediaType: undefined };
+    const bareIndex = { ...index, mediaType: undefined };
+    const typeOf = (document: object, mediaType?: string): string =>
+      parseManifest(bytesOf(document), { subject, mediaType }).mediaType;
+    expect(typeOf(bare)).toBe(mediaTypes.ociManifest);
+    expect(typeOf(bare, 'application/json; charset=utf-8')).toBe(mediaTypes.ociManifest);
+    expect(typeOf(bare, mediaTypes.dockerManifest)).toBe(mediaTypes.dockerManifest);
+    expect(typeOf(bareIndex)).toBe(mediaTypes.ociIndex);
+    expect(typeOf(image, `${mediaTypes.ociManifest}; charset=utf-8`)).toBe(mediaTypes.ociManifest);
+  });
+
+  it('takes null for absent, as Go writes it', () => {
+    const parsed = parseManifest(bytesOf({ ...image, layers: null, annotations: null }), { subject });
+    expect(parsed).toMatchObject({ manifest: { layers: [] } });
+  });
+
+  it.each([
+    ['layers and manifests', { ...image, manifests: [] }, 'must not have'],
+    ['an index with layers', { ...index, layers: [] }, 'must not have'],
+    ['an index with a config', { ...index, config }, 'must not have'],
+    ['fsLayers', { ...image, fsLayers: [] }, 'must not have'],
+    ['a key in another case', { ...image, Layers: [] }, 'has "Layers" in place of layers'],
+    ['no config', { schemaVersion: 2, layers: [] }, 'config is missing'],
+    ['no schema version', { ...image, schemaVersion: undefined }, 'schemaVersion is not 2'],
+    [
+      'a negative size',
+      { ...image, layers: [{ ...layer, size: -1 }] },
+      'layers[0].size: not a number of bytes',
+    ],
+    ['a size of 2^62', { ...image, layers: [{ ...layer, size: 2 ** 62 }] }, 'layers[0].size'],
+    ['a size as text', { ...image, config: { ...config, size: '2' } }, 'config.size'],
+    ['a path as digest', { ...image, config: { ...config, digest: 'sha256:../../x' } }, 'is not a digest'],
+    [
+      'an upper-case digest',
+      { ...image, config: { ...config, digest: layer.digest.toUpperCase() } },
+      'is not a digest',
+    ],
+    [
+      'a short digest',
+      { ...image, config: { ...config, digest: layer.digest.slice(0, -1) } },
+      'is not a digest',
+    ],
+    [
+      'md5',
+      { ...image, config: { ...config, digest: 'md5:d41d8cd98f00b204e9800998ecf8427e' } },
+      'is not a digest',
+    ],
+    ['no digest', { ...image, config: { ...config, digest: '' } }, 'is not a digest'],
+    ['a layer that is null', { ...image, layers: [null] }, 'layers[0]: not an object'],
+    ['layers that are no list', { ...image, layers: {} }, 'layers: not a list'],
+    ['annotations that are numbers', { ...image, annotations: { a: 1 } }, 'annotations.a: not a string'],
+  ])('refuses %s', (_, document, problem) => {
+    expect(refusal(document)).toContain('INVALID quay.io/ns/name:v1: ');
+    expect(refusal(document)).toContain(problem);
+  });
+
+  it('refuses a type other than the announced one', () => {
+    expect(refusal(image, mediaTypes.dockerManifest)).toContain('INVALID quay.io/ns/name:v1: announced as');
+    expect(refusal(image, mediaTypes.ociIndex)).toContain('announced as');
+    const bare = { ...image, mediaType: undefined };
+    expect(refusal(bare, mediaTypes.ociIndex)).toContain('must not have');
+  });
+
+  it('refuses a key given twice, at any depth and under any spelling', () => {
+    const text = JSON.stringify(image);
+    expect(refusal(text.replace('"layers"', '"layers":[],"layers"'))).toContain('has the key "layers" twice');
+    expect(refusal(text.replace('"layers"', '"layers":[],"\\u006cayers"'))).toContain(
+      'has the key "layers" twice',
+    );
+    expect(refusal(text.replace('"size":5', '"size":1, "size" : 5'))).toContain('has the key "size" twice');
+  });
+
+  it('names schema 1 and artifact manifests for what they are', () => {
+    const schema1 = { schemaVersion: 1, name: 'x', fsLayers: [], history: [] };
+    expect(refusal(schema1)).toContain('UNSUPPORTED quay.io/ns/name:v1: a Docker schema 1 image');
+    expect(refusal(image, 'application/vnd.docker.distribution.manifest.v1+prettyjws')).toContain('schema 1');
+    const artifact = 'application/vnd.oci.artifact.manifest.v1+json';
+    expect(refusal({ mediaType: artifact, blobs: [] })).toBe(
+      `UNSUPPORTED ${subject}: "${artifact}" is neither an image nor an index`,
+    );
+    expect(refusal('<html>', 'text/html')).toContain('SYNTAX');
+  });
+
+  it('refuses what is no JSON, no UTF-8, or too large', () => {
+    expect(refusal('[]')).toContain('not a JSON object');
+    expect(refusal('{')).toContain('not valid JSON');
+    expect(() => parseManifest(Buffer.from([0x7b, 0xff, 0x7d]), { subject })).toThrow('not valid JSON');
+    expect(refusal(`{"a":"${'x'.repeat(4 * 1024 * 1024)}"}`)).toContain('LIMIT');
+    const short = { mediaType: 'x', digest: layer.digest, size: 0 };
+    expect(refusal({ ...index, manifests: Array.from({ length: 10_001 }, () => short) })).toContain('LIMIT');
+  });
+
+  it('keeps labels by any name apart from objects’ own properties', () => {
+    const parsed = parseImageConfig(
+      Buffer.from('{"os":"linux","config":{"Labels":{"__proto__":"x","a":""}}}'),
+      subject,
+    );
+    expect(Object.entries(parsed.config?.Labels ?? {})).toEqual([
+      ['__proto__', 'x'],
+      ['a', ''],
+    ]);
+    expect(() => parseImageConfig(Buffer.from('{"config":{"Labels":{"a":1}}}'), subject)).toThrow(
+      'config.Labels.a: not a string',
+    );
+  });
+
+  it('finds no repeated key in what JSON.stringify wrote, and any that is put in', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => findRepeatedKey(JSON.stringify(value, null, 1)) === undefined),
+    );
+    fc.assert(
+      fc.property(fc.string(), fc.jsonValue(), (key, value) => {
+        const member = `${JSON.stringify(key)}:${JSON.stringify(value)}`;
+        return findRepeatedKey(`[{${member} ,${member}}]`) === key;
+      }),
+    );
+  });
+});

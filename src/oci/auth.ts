@@ -42,10 +42,10 @@ export function createTokenCache(): TokenCache {
 }
 
 /**
- * Answers 401 challenges, Basic and Bearer, of the origin that was asked, for each request by itself. Credentials
- * and tokens go to that origin only. A token that is refused is fetched anew once. Throws RegistryError (AUTH,
- * 401) when that does not help, naming the file and key that were used, and OpmateError UNSAFE for a realm that
- * must not be asked.
+ * Answers 401 challenges, Basic and Bearer, of the origin that was asked, for each request by itself.
+ * Credentials and tokens go to that origin only. A token that is refused is fetched anew once. Throws
+ * RegistryError (AUTH, 401) when that does not help, naming the file and key that were used, and OpmateError
+ * UNSAFE for a realm that must not be asked.
  */
 export function withAuth(next: Transport, options: AuthOptions): Transport {
   const { cache } = options;
@@ -149,7 +149,9 @@ async function fetchToken(
   }
 }
 
-/** The token that another request fetches; undefined when that one was cancelled, which is no matter of ours. */
+/**
+ * The token that another request fetches; undefined when that one was cancelled, which is no matter of ours.
+ */
 async function waitFor(token: Promise<Token>, request: TransportRequest): Promise<Token | undefined> {
   try {
     return await token;
@@ -220,7 +222,9 @@ function ipv4Kind([a = 0, b = 0]: number[]): HostKind {
 
 const maxTokenBody = 1_048_576;
 
-/** Asks a token server. (Source: distribution token specification, and its OAuth2 form for identity tokens.) */
+/**
+ * Asks a token server. (Source: distribution token specification, and its OAuth2 form for identity tokens.)
+ */
 async function requestToken(
   realm: URL,
   service: string | undefined,
@@ -333,14 +337,16 @@ function loginHint(credentials: Credentials | undefined, { credentials: store }:
   return [looked, ...store.problems, 'log in, or name a file with --authfile'].join('; ');
 }
 
+const httpToken = "[!#$%&'*+.^_`|~\\w-]+";
+const parameter = `(${httpToken})\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]*))`;
+
 /**
- * Parses `WWW-Authenticate`, in which several challenges, each with any number of parameters, are divided by the
- * same comma. Tolerates what does not parse by leaving it out. (Source: RFC 9110, 11.6.1.)
+ * Parses `WWW-Authenticate`, in which several challenges, each with any number of parameters, are divided by
+ * the same comma. Tolerates what does not parse by leaving it out. (Source: RFC 9110, 11.6.1.)
  */
 export function parseChallenges(header: string): Challenge[] {
   const challenges: Challenge[] = [];
-  const pattern =
-    /\s*,?\s*(?:([!#$%&'*+.^_`|~\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))|([!#$%&'*+.^_`|~\w-]+)(?=\s|,|$)|(\S))/gy;
+  const pattern = new RegExp(`\\s*,?\\s*(?:${parameter}|(${httpToken})(?=\\s|,|$)|\\S)`, 'gy');
   for (let match = pattern.exec(header); match; match = pattern.exec(header)) {
     const [, name, quoted, plain, scheme] = match;
     if (scheme !== undefined)

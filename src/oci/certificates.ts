@@ -39,9 +39,9 @@ const systemBundles = [
 
 /**
  * Finds the certificates for a host (`host:port` as in the reference). Authorities: SSL_CERT_FILE, else the
- * system's bundle, else the ones that come with Node; and NODE_EXTRA_CA_CERTS, `--ca-file`, and `*.crt` of the
- * host's directory in certs.d. Client certificates: `*.cert` with `*.key` there. (Source: containers-certs.d(5).)
- * Throws OpmateError naming the file that cannot be read or holds no certificate.
+ * system's bundle, else the ones that come with Node; and NODE_EXTRA_CA_CERTS, `--ca-file`, and `*.crt` of
+ * the host's directory in certs.d. Client certificates: `*.cert` with `*.key` there. (Source: containers-
+ * certs.d(5).) Throws OpmateError naming the file that cannot be read or holds no certificate.
  */
 export function createCertificateStore(options: CertificateOptions): (host: string) => Promise<TlsFiles> {
   const logger = options.logger ?? silentLogger;

@@ -25,9 +25,14 @@ import {
   withRedirects,
 } from './transport.js';
 
-/** Everything that decides how registries are talked to; made once by the caller from environment and flags. */
+/**
+ * Everything that decides how registries are talked to; made once by the caller from environment and flags.
+ */
 export interface ConnectionOptions {
-  /** Read: REGISTRY_AUTH_FILE, DOCKER_CONFIG, CONTAINERS_REGISTRIES_CONF, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, proxies. */
+  /**
+   * Read: REGISTRY_AUTH_FILE, DOCKER_CONFIG, CONTAINERS_REGISTRIES_CONF, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS,
+   * proxies.
+   */
   environment: Environment;
   homeDirectory: string;
   /** `XDG_RUNTIME_DIR` */
@@ -142,7 +147,9 @@ export function createConnection(options: ConnectionOptions): Connection {
     return transport;
   }
 
-  /** Which scheme an insecure registry speaks: HTTPS where it answers that, else HTTP where it answers that. */
+  /**
+   * Which scheme an insecure registry speaks: HTTPS where it answers that, else HTTP where it answers that.
+   */
   async function findScheme(host: string, signal: AbortSignal | undefined): Promise<'http' | 'https'> {
     for (const scheme of ['https', 'http'] as const) {
       try {
@@ -199,7 +206,9 @@ interface Agents {
   close(): void;
 }
 
-/** Agents that keep connections alive, one for each origin, with the certificates and the proxy of that host. */
+/**
+ * Agents that keep connections alive, one for each origin, with the certificates and the proxy of that host.
+ */
 function createAgents(
   options: ConnectionOptions,
   certificatesOf: (host: string) => Promise<TlsFiles>,

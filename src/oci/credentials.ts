@@ -52,9 +52,9 @@ const dockerHub = ['docker.io', 'index.docker.io', 'registry-1.docker.io'];
 
 /**
  * Looks credentials up in `--authfile`, REGISTRY_AUTH_FILE, `$DOCKER_CONFIG/config.json`,
- * `~/.docker/config.json`, `$XDG_RUNTIME_DIR/containers/auth.json`. A file without a matching entry, or with an
- * empty one, falls through to the next. Within a file the most specific key wins: `host/ns/name`, `host/ns`,
- * `host`; hosts are compared whole. (Source: containers-auth.json(5), docker-login.)
+ * `~/.docker/config.json`, `$XDG_RUNTIME_DIR/containers/auth.json`. A file without a matching entry, or with
+ * an empty one, falls through to the next. Within a file the most specific key wins: `host/ns/name`,
+ * `host/ns`, `host`; hosts are compared whole. (Source: containers-auth.json(5), docker-login.)
  */
 export function createCredentialStore(options: CredentialOptions): CredentialStore {
   const { environment, homeDirectory, runtimeDirectory, authFile } = options;
@@ -185,7 +185,9 @@ function broken(path: string, problem: string): OpmateError {
   return new OpmateError('AUTH', `${path}: credential file: ${problem}`, { file: path });
 }
 
-/** The key that stands for exactly `wanted`. A key given as a URL, as Docker writes it, stands for its host. */
+/**
+ * The key that stands for exactly `wanted`. A key given as a URL, as Docker writes it, stands for its host.
+ */
 function matchingKey(entries: JsonObject, wanted: string): string | undefined {
   const names = dockerHub.includes(wanted) ? dockerHub : [wanted];
   if (Object.hasOwn(entries, wanted)) return wanted;
@@ -234,8 +236,8 @@ const maxHelperOutput = 65_536;
 
 /**
  * Runs `docker-credential-NAME get`. Undefined when it knows nothing of the server. (Source: the protocol of
- * docker-credential-helpers.) Throws OpmateError AUTH that names helper and source; never shows what it printed
- * as credentials.
+ * docker-credential-helpers.) Throws OpmateError AUTH that names helper and source; never shows what it
+ * printed as credentials.
  */
 async function runHelper(
   name: string,

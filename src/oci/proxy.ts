@@ -52,8 +52,8 @@ function bareHost(url: URL): string {
 }
 
 /**
- * Entries: `*`, an address, a CIDR range, a domain (itself and what is below it), `.domain` or `*.domain` (only
- * what is below it), each but a range with an optional port.
+ * Entries: `*`, an address, a CIDR range, a domain (itself and what is below it), `.domain` or `*.domain`
+ * (only what is below it), each but a range with an optional port.
  */
 function readNoProxy(value: string): (url: URL) => boolean {
   const entries = value

@@ -237,7 +237,9 @@ export function resolveLocations(
   ];
 }
 
-/** How much of `name` a prefix covers; 0 when it does not match. A wildcard covers the host without its port. */
+/**
+ * How much of `name` a prefix covers; 0 when it does not match. A wildcard covers the host without its port.
+ */
 function matchedLength(prefix: string, registry: string, name: string): number {
   if (!prefix.startsWith('*.')) return name === prefix || name.startsWith(`${prefix}/`) ? prefix.length : 0;
   const host = registry.replace(/:\d+$/, '');

@@ -69,7 +69,7 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
     const trusted = route.trustPaths.join(', ');
     return new NetworkError(`${host}: TLS: ${certificate}${issuer}; authorities taken from ${trusted}`, {
       temporary: false,
-      hint: 'give its authority with --ca-file or certs.d, or use --skip-tls-verify to accept any certificate',
+      hint: 'give its authority with --ca-file or certs.d, or accept any by --skip-tls-verify',
       cause: error,
     });
   }
@@ -131,7 +131,7 @@ function tlsFault(host: string, code: string, reason: string, cause: unknown): N
   if (/certificate|unknown.ca/i.test(`${code} ${reason}`)) {
     return new NetworkError(`${host}: TLS: ${text}`, {
       temporary: false,
-      hint: 'the registry asks for a client certificate: put NAME.cert and NAME.key into its certs.d directory',
+      hint: 'the registry asks for a client certificate: put NAME.cert and NAME.key into certs.d',
       cause,
     });
   }

@@ -1,6 +1,6 @@
 /**
- * Certificates for tests, made on the spot without any tool: an authority, and what it signs. X.509 is written
- * out by hand (DER) because Node can sign and read certificates but not build them.
+ * Certificates for tests, made on the spot without any tool: an authority, and what it signs. X.509 is
+ * written out by hand (DER) because Node can sign and read certificates but not build them.
  */
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 

@@ -58,6 +58,7 @@ export interface FaultRegistryOptions {
     cert: string;
     key: string;
     ca?: string;
+    ciphers?: string;
     minVersion?: 'TLSv1' | 'TLSv1.1' | 'TLSv1.2';
     maxVersion?: 'TLSv1.1';
   };
@@ -293,7 +294,10 @@ async function send(
       if (drained) await new Promise((resolve) => setImmediate(resolve));
       else
         await new Promise<void>((resolve) => {
-          const done = (): void => resolve();
+          const done = (): void => {
+            response.off('drain', done).off('close', done);
+            resolve();
+          };
           response.once('drain', done);
           response.once('close', done);
         });

@@ -113,33 +113,39 @@ export async function extractLayers(
     for (const path of tree.directories) {
       await mkdir(join(target, path), { recursive: true, mode: 0o700 });
     }
-    const placed = new Map<FileBody, string>();
+    // A root that is a file may have directories above it that are not part of the result.
+    for (const root of tree.roots) {
+      if (tree.files.has(root)) await mkdir(join(target, dirname(root)), { recursive: true, mode: 0o700 });
+    }
+    const first = new Map<FileBody, string>();
+    const repeated: { path: string; body: FileBody }[] = [];
     const problems = new Map<string, OpmateError>();
-    let copied = 0;
     for (const [path, file] of tree.files) {
-      throwIfCancelled(options.signal);
       const broken = file.broken ?? unreadable(path, file.body, Infinity);
-      if (file.body === undefined || broken !== undefined) {
-        problems.set(path, broken as OpmateError);
-        continue;
-      }
-      const to = join(target, path);
-      if (path.includes('/')) await ensureDirectory(dirname(to), tree.directories, dirname(path));
-      const first = placed.get(file.body);
-      if (first === undefined) {
-        await rename(join(blobs, keyOf(file.body.layer, file.body.entry)), to);
-        placed.set(file.body, to);
-        continue;
-      }
-      await link(first, to).catch(async () => {
+      if (file.body === undefined || broken !== undefined) problems.set(path, broken as OpmateError);
+      else if (first.has(file.body)) repeated.push({ path, body: file.body });
+      else first.set(file.body, path);
+    }
+    const { signal } = options;
+    await mapConcurrent(
+      [...first],
+      16,
+      ([{ layer, entry }, path]) => rename(join(blobs, keyOf(layer, entry)), join(target, path)),
+      { signal },
+    );
+    let copied = 0;
+    for (const { path, body } of repeated) {
+      throwIfCancelled(signal);
+      const from = join(target, first.get(body) as string);
+      await link(from, join(target, path)).catch(async () => {
         // Not every file system has hard links, or as many as are wanted.
-        copied += file.body.size;
+        copied += body.size;
         if (copied > limits.maxUnpackedSize) {
           throw new LimitError(`image: unpacks to more than ${showSize(limits.maxUnpackedSize)}`, {
             hint: 'raise the limit with --max-unpacked-size if you trust where this comes from',
           });
         }
-        await copyFile(first, to);
+        await copyFile(from, join(target, path));
       });
     }
     await rename(target, destination);
@@ -154,11 +160,6 @@ export async function extractLayers(
   }
 }
 
-/** Directories above a root are not part of the result, but a file in the root needs them. */
-async function ensureDirectory(path: string, directories: Set<string>, name: string): Promise<void> {
-  if (!directories.has(name)) await mkdir(path, { recursive: true, mode: 0o700 });
-}
-
 type Keep = (key: string, entry: TarEntry, label: string) => Promise<void>;
 
 /**
@@ -169,7 +170,7 @@ async function loadTree(
   layers: readonly LayerInput[],
   options: ReadLayersOptions,
   keep: Keep,
-): Promise<{ files: Map<string, FinalFile>; directories: Set<string> }> {
+): Promise<{ roots: string[]; files: Map<string, FinalFile>; directories: Set<string> }> {
   const { concurrency = 4, limits, logger = silentLogger } = options;
   // The first failure ends the reading of the other layers.
   const failed = new AbortController();
@@ -238,7 +239,7 @@ async function loadTree(
     await mapConcurrent([...behind], concurrency, (index) => readLayer(index, again, isMissing), { signal });
     if (missing.size > 0) throw new OpmateError('INTERNAL', 'a layer changed while it was read');
   }
-  return result;
+  return { roots, ...result };
 }
 
 function keyOf(layer: number, entry: number): string {

@@ -420,6 +420,13 @@ describe('archive/layers', () => {
       expect(await readdir(work)).toEqual(['link', 'out']);
       expect(await readdir(join(work, 'out'))).toEqual(['kept']);
     });
+    it('writes roots that are files, in directories that are not wanted', async () => {
+      const layer = rawLayer([file('a/b/c', 'C'), file('d/e'), hard('f/g', 'a/b/c')]);
+      const result = await extractLayers([layer], join(work, 'out'), { roots: ['/a/b/c', 'f/g'] });
+      expect(result).toMatchObject({ files: ['a/b/c', 'f/g'], directories: [] });
+      expect(await readFile(join(work, 'out/f/g'), 'utf8')).toBe('C');
+      expect(await readdir(join(work, 'out'))).toEqual(['a', 'f']);
+    });
     it('fills an empty directory', async () => {
       await mkdir(join(work, 'out'));
       await extractLayers([rawLayer([file('a')])], join(work, 'out'), { roots: [''] });

@@ -69,7 +69,8 @@ describe('model/csv-metadata', () => {
         '"specDescriptors":[{"path":"p","displayName":"n","description":"d","x-descriptors":["x"],' +
         '"value":{"b":1,"a":"\\u003c"}}],' +
         '"actionDescriptors":[{"path":"a","value":null}]}]},' +
-        '"description":"d & d","displayName":"d","installModes":[{"type":"OwnNamespace","supported":false}],' +
+        '"description":"d & d","displayName":"d",' +
+        '"installModes":[{"type":"OwnNamespace","supported":false}],' +
         '"keywords":["k"],"labels":{"a":"1","b":"2"},"links":[{"url":"u"}],' +
         '"maintainers":[{"name":"n","email":"e"},{}],"maturity":"alpha","minKubeVersion":"1.2.3",' +
         '"nativeAPIs":[{"group":"g","version":"","kind":"k"}],"provider":{"name":"n","url":"u"}}',

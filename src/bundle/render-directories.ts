@@ -1,0 +1,166 @@
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import type { CancelOptions } from '../core/concurrency.js';
+import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js';
+import { encodeGoJson } from '../core/go-json.js';
+import { encodeYaml } from '../core/yaml.js';
+import { parseImageTemplate } from './image-template.js';
+import { type BundleLimits, readBundleDirectory } from './read.js';
+import { bundleRecord, renderBundleFiles } from './render.js';
+
+/** How bundle directories are to be rendered; all of it can be sent to another thread. */
+export interface RenderDirectoriesOptions {
+  format: 'json' | 'yaml';
+  /** Text of the template that makes the image references. */
+  imageTemplate?: string | undefined;
+  migrateLevel?: string | undefined;
+  limits?: BundleLimits | undefined;
+}
+
+/** A rendered bundle: what it is sorted by, and its blob as it is written to a catalog. */
+export interface RenderedBundle {
+  package: string;
+  name: string;
+  text: string;
+}
+
+/** Renders one bundle directory in this thread. Throws what reading and rendering throw. */
+export async function renderDirectory(
+  directory: string,
+  options: RenderDirectoriesOptions & CancelOptions,
+): Promise<RenderedBundle> {
+  const { format, limits, migrateLevel, signal } = options;
+  const imageTemplate =
+    options.imageTemplate === undefined ? undefined : parseImageTemplate(options.imageTemplate);
+  const files = await readBundleDirectory(directory, { limits, signal });
+  const blob = renderBundleFiles(files, { subject: directory, imageTemplate, migrateLevel });
+  const record = bundleRecord(blob);
+  const text = format === 'json' ? `${encodeGoJson(record, { indent: 4 })}\n` : `---\n${encodeYaml(record)}`;
+  return { package: blob.package, name: blob.name, text };
+}
+
+/** What a worker is started with, and what it says of each directory that it has taken. */
+export interface RenderWorkerData {
+  directories: readonly string[];
+  options: RenderDirectoriesOptions;
+  /** One number: the index of the next directory that nobody has taken. */
+  next: Int32Array;
+}
+export type RenderWorkerMessage = { index: number } & ({ result: RenderedBundle } | { fault: Fault });
+
+/** An OpmateError as it travels between threads. */
+interface Fault {
+  code: OpmateError['code'];
+  message: string;
+  hint: string | undefined;
+  file: string | undefined;
+  line: number | undefined;
+}
+
+/** Below this many directories, starting a thread costs more than it brings. */
+const worthThreads = 12;
+
+/**
+ * Renders bundle directories on `threads` threads (as many as there are processors by default), and
+ * returns the results in the order of `directories`. When some fail, the failure of the first of them is
+ * thrown. A thread that cannot be started or that dies leaves its work to this one.
+ */
+export async function renderDirectories(
+  directories: readonly string[],
+  options: RenderDirectoriesOptions & { threads?: number | undefined } & CancelOptions,
+): Promise<RenderedBundle[]> {
+  const { signal, threads = availableParallelism(), ...settings } = options;
+  throwIfCancelled(signal);
+  const next = new Int32Array(new SharedArrayBuffer(4));
+  const results = new Map<number, RenderedBundle>();
+  let failed: { index: number; error: unknown } | undefined;
+  const fail = (index: number, error: unknown): void => {
+    if (failed === undefined || index < failed.index) failed = { index, error };
+    // Nobody takes more; what has been taken is finished, since an earlier one may fail too.
+    Atomics.store(next, 0, directories.length);
+  };
+
+  const useWorkers = directories.length >= worthThreads ? Math.min(threads, directories.length) - 1 : 0;
+  const workers = Array.from({ length: Math.max(0, useWorkers) }, () => {
+    const workerData: RenderWorkerData = { directories, options: settings, next };
+    return startWorker(workerData, (message) => {
+      if ('result' in message) results.set(message.index, message.result);
+      else fail(message.index, errorOf(message.fault));
+    });
+  });
+  const stop = (): void => {
+    Atomics.store(next, 0, directories.length);
+    for (const { worker } of workers) void worker.terminate();
+  };
+  signal?.addEventListener('abort', stop, { once: true });
+  try {
+    await takeDirectories({ directories, options: settings, next }, signal, (index, outcome) => {
+      if ('result' in outcome) results.set(index, outcome.result);
+      else fail(index, outcome.error);
+    });
+    await Promise.all(workers.map(({ ended }) => ended));
+  } finally {
+    signal?.removeEventListener('abort', stop);
+    stop();
+  }
+  throwIfCancelled(signal);
+  if (failed !== undefined) throw (failed as { error: unknown }).error;
+  const ordered: RenderedBundle[] = [];
+  for (const [index, directory] of directories.entries()) {
+    ordered.push(results.get(index) ?? (await renderDirectory(directory, { ...settings, signal })));
+  }
+  return ordered;
+}
+
+type Outcome = { result: RenderedBundle } | { error: unknown };
+
+/** How many directories a thread works on at once, so that reading goes on while it renders. */
+const lanes = 3;
+
+/** Takes directories until none is left. The same loop runs in every thread. */
+export async function takeDirectories(
+  data: RenderWorkerData,
+  signal: AbortSignal | undefined,
+  report: (index: number, outcome: Outcome) => void,
+): Promise<void> {
+  const lane = async (): Promise<void> => {
+    for (;;) {
+      const index = Atomics.add(data.next, 0, 1);
+      const directory = data.directories[index];
+      if (directory === undefined || signal?.aborted) return;
+      try {
+        report(index, { result: await renderDirectory(directory, { ...data.options, signal }) });
+      } catch (error) {
+        report(index, { error });
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}
+
+function startWorker(
+  workerData: RenderWorkerData,
+  take: (message: RenderWorkerMessage) => void,
+): { worker: Worker; ended: Promise<void> } {
+  const worker = new Worker(new URL('./render-worker.js', import.meta.url), { workerData });
+  worker.on('message', take);
+  const ended = new Promise<void>((resolve) => {
+    worker.on('exit', () => resolve());
+    // An exit follows; what the thread had taken is rendered again here, and fails here if it must.
+    worker.on('error', () => undefined);
+  });
+  return { worker, ended };
+}
+
+/** What of an error can be sent to another thread; undefined for a defect, which ends the thread. */
+export function faultOf(error: unknown): Fault | undefined {
+  if (!(error instanceof OpmateError)) return undefined;
+  const { code, message, hint, file, line } = error;
+  return { code, message, hint, file, line };
+}
+
+function errorOf({ code, message, ...details }: Fault): OpmateError {
+  return code === 'CANCELLED'
+    ? new CancelledError(message, details)
+    : new OpmateError(code, message, details);
+}

@@ -1,0 +1,22 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import {
+  type RenderWorkerData,
+  type RenderWorkerMessage,
+  faultOf,
+  takeDirectories,
+} from './render-directories.js';
+
+/** A thread of `renderDirectories`; ends when no directory is left. */
+await takeDirectories(workerData as RenderWorkerData, undefined, (index, outcome) => {
+  if ('result' in outcome) {
+    post({ index, result: outcome.result });
+    return;
+  }
+  const fault = faultOf(outcome.error);
+  if (fault === undefined) throw outcome.error;
+  post({ index, fault });
+});
+
+function post(message: RenderWorkerMessage): void {
+  parentPort?.postMessage(message);
+}

@@ -83,6 +83,11 @@ export class LayoutStore {
     return this.#entries;
   }
 
+  /** The entries as this store knows them without looking at the disk. */
+  get knownEntries(): readonly Descriptor[] {
+    return this.#entries;
+  }
+
   /** Applies a change to the index; it is on disk when this returns. What `change` throws is thrown here. */
   async update(change: IndexChange): Promise<void> {
     await new Promise<void>((resolve, reject) => {
@@ -126,9 +131,12 @@ export class LayoutStore {
     }
   }
 
-  /** Stores bytes whose digest the caller has computed. */
+  /** Stores bytes whose digest the caller has computed; replaces what is there if it is something else. */
   async writeBlob(digest: string, bytes: Uint8Array): Promise<void> {
-    if ((await this.blobSize(digest)) === bytes.length) return;
+    if ((await this.blobSize(digest)) === bytes.length) {
+      const stored = await readFile(this.blobPath(digest)).catch(() => undefined);
+      if (stored?.equals(bytes)) return;
+    }
     await this.#writeWhole(bytes, (path) => this.adoptBlob(path, digest));
   }
 

@@ -19,13 +19,18 @@ export interface StoredManifest {
   facts: ManifestFacts;
 }
 
-/** What one repository holds. Changes only after the index on disk has changed. */
+/** What one repository holds. Changes only after the index on disk has. */
 export interface RepositoryContents {
   /** Digests by tag. */
   readonly tags: Map<string, string>;
   readonly manifests: Map<string, StoredManifest>;
   /** Blobs that its manifests name or that were uploaded or mounted here. */
   readonly blobs: Set<string>;
+}
+
+interface Place {
+  repository: string;
+  tag: string | undefined;
 }
 
 /**
@@ -40,6 +45,7 @@ export class RegistryContents {
   readonly #logger: Logger;
   readonly #locks = new KeyedLock();
   readonly #facts = new Map<string, ManifestFacts>();
+  readonly #places = new WeakMap<Descriptor, Place>();
   readonly #uploaded = new Map<string, Set<string>>();
   #generation = -1;
   #loaded = new Map<string, Promise<RepositoryContents>>();
@@ -53,17 +59,23 @@ export class RegistryContents {
 
   /** Names of the repositories that hold anything, in byte order. */
   async listRepositories(): Promise<string[]> {
-    const groups = await this.#groups();
+    await this.#refresh();
+    const groups = this.#group();
     return sortedByBytes(new Set([...groups.keys(), ...this.#loaded.keys()]));
   }
 
   async find(repository: string): Promise<RepositoryContents | undefined> {
-    const groups = await this.#groups();
-    const loaded = this.#loaded.get(repository);
-    if (loaded !== undefined) return await loaded;
-    return groups.has(repository) || this.#uploaded.has(repository)
-      ? await this.#open(repository)
-      : undefined;
+    await this.#refresh();
+    let loading = this.#loaded.get(repository);
+    if (loading === undefined) {
+      const entries = this.#group().get(repository);
+      if (entries === undefined && !this.#uploaded.has(repository)) return undefined;
+      const loaded = this.#loaded;
+      loading = this.#load(repository, entries ?? []);
+      loading.catch(() => loaded.delete(repository));
+      loaded.set(repository, loading);
+    }
+    return await loading;
   }
 
   /** Bytes of a manifest, checked; undefined when it is gone or damaged. */
@@ -91,10 +103,14 @@ export class RegistryContents {
     await this.#locks.run(digest, async () => {
       await this.store.writeBlob(digest, bytes);
       await this.store.update((entries) => this.#withManifest(entries, repository, tags, descriptor));
-      const contents = await this.#ensure(repository);
       this.#facts.set(digest, facts);
-      await this.#add(contents, [descriptor]);
-      for (const tag of tags) contents.tags.set(tag, digest);
+      await this.#apply(repository, (contents) => {
+        contents.manifests.set(digest, { descriptor, facts });
+        for (const blob of facts.blobs) contents.blobs.add(blob.digest);
+        for (const tag of tags) contents.tags.set(tag, digest);
+      });
+      const contents = await this.find(repository);
+      if (contents !== undefined) await this.#add(contents, facts.manifests);
     });
   }
 
@@ -103,7 +119,7 @@ export class RegistryContents {
     const contents = await this.find(repository);
     if (contents === undefined || !contents.tags.has(tag)) return false;
     await this.store.update((entries) => this.#withoutTag(entries, repository, tag));
-    (await this.#ensure(repository)).tags.delete(tag);
+    await this.#apply(repository, ({ tags }) => tags.delete(tag));
     return true;
   }
 
@@ -117,9 +133,10 @@ export class RegistryContents {
         );
         return kept.length === entries.length ? entries : kept;
       });
-      const contents = await this.#ensure(repository);
-      contents.manifests.delete(digest);
-      for (const [tag, target] of contents.tags) if (target === digest) contents.tags.delete(tag);
+      await this.#apply(repository, ({ manifests, tags }) => {
+        manifests.delete(digest);
+        for (const [tag, target] of tags) if (target === digest) tags.delete(tag);
+      });
       await this.#removeUnused(digest);
       return true;
     });
@@ -153,8 +170,8 @@ export class RegistryContents {
   async deleteBlob(repository: string, digest: string): Promise<boolean> {
     return await this.#locks.run(digest, async () => {
       if ((await this.blobSize(repository, digest)) === undefined) return false;
-      (await this.find(repository))?.blobs.delete(digest);
       this.#uploaded.get(repository)?.delete(digest);
+      await this.#apply(repository, ({ blobs }) => blobs.delete(digest));
       await this.#removeUnused(digest);
       return true;
     });
@@ -164,7 +181,7 @@ export class RegistryContents {
     let uploaded = this.#uploaded.get(repository);
     if (uploaded === undefined) this.#uploaded.set(repository, (uploaded = new Set()));
     uploaded.add(digest);
-    (await this.#ensure(repository)).blobs.add(digest);
+    await this.#apply(repository, ({ blobs }) => blobs.add(digest));
   }
 
   async #removeUnused(digest: string): Promise<void> {
@@ -176,12 +193,27 @@ export class RegistryContents {
     this.#facts.delete(digest);
   }
 
-  async #groups(): Promise<Map<string, Descriptor[]>> {
-    const entries = await this.store.entries();
-    if (this.store.generation !== this.#generation) {
-      this.#generation = this.store.generation;
-      this.#loaded = new Map();
-    }
+  /**
+   * Does to what is in memory what has just been done to the index. Changes are applied in the order in which
+   * they were written, since each gets here in as many steps. A repository that is not loaded needs nothing:
+   * loading starts from the newest index.
+   */
+  async #apply(repository: string, change: (contents: RepositoryContents) => void): Promise<void> {
+    const contents = await this.#loaded.get(repository);
+    if (contents !== undefined) change(contents);
+  }
+
+  /** Forgets what was derived from an index that another process has changed since. */
+  async #refresh(): Promise<void> {
+    await this.store.entries();
+    if (this.store.generation === this.#generation) return;
+    this.#generation = this.store.generation;
+    this.#loaded = new Map();
+  }
+
+  /** Entries by repository. */
+  #group(): Map<string, Descriptor[]> {
+    const entries = this.store.knownEntries;
     if (this.#grouped?.from !== entries) {
       const groups = new Map<string, Descriptor[]>();
       for (const entry of entries) {
@@ -195,23 +227,7 @@ export class RegistryContents {
     return this.#grouped.groups;
   }
 
-  async #ensure(repository: string): Promise<RepositoryContents> {
-    return (await this.find(repository)) ?? (await this.#open(repository));
-  }
-
-  #open(repository: string): Promise<RepositoryContents> {
-    const loaded = this.#loaded;
-    let opening = loaded.get(repository);
-    if (opening === undefined) {
-      opening = this.#load(repository);
-      opening.catch(() => loaded.delete(repository));
-      loaded.set(repository, opening);
-    }
-    return opening;
-  }
-
-  async #load(repository: string): Promise<RepositoryContents> {
-    const entries = this.#grouped?.groups.get(repository) ?? [];
+  async #load(repository: string, entries: readonly Descriptor[]): Promise<RepositoryContents> {
     const contents: RepositoryContents = {
       tags: new Map(),
       manifests: new Map(),
@@ -229,7 +245,8 @@ export class RegistryContents {
   async #add(contents: RepositoryContents, roots: readonly Descriptor[]): Promise<void> {
     let level = roots;
     while (level.length > 0) {
-      const read = await mapConcurrent(level, 16, async (item) => ({
+      const fresh = level.filter(({ digest }) => !contents.manifests.has(digest));
+      const read = await mapConcurrent(fresh, 16, async (item) => ({
         item,
         facts: await this.#factsOf(item.digest),
       }));
@@ -237,11 +254,7 @@ export class RegistryContents {
       for (const { item, facts } of read) {
         if (facts === undefined) continue;
         const { mediaType, digest, size } = item;
-        const known = contents.manifests.get(digest);
-        if (known === undefined || roots.includes(item)) {
-          contents.manifests.set(digest, { descriptor: { mediaType, digest, size }, facts });
-        }
-        if (known !== undefined && known.facts === facts) continue;
+        contents.manifests.set(digest, { descriptor: { mediaType, digest, size }, facts });
         for (const blob of facts.blobs) contents.blobs.add(blob.digest);
         next.push(...facts.manifests);
       }
@@ -264,7 +277,13 @@ export class RegistryContents {
     }
   }
 
-  #placeOf(entry: Descriptor): { repository: string; tag: string | undefined } {
+  #placeOf(entry: Descriptor): Place {
+    let place = this.#places.get(entry);
+    if (place === undefined) this.#places.set(entry, (place = this.#readPlace(entry)));
+    return place;
+  }
+
+  #readPlace(entry: Descriptor): Place {
     const name = entry.annotations?.[refNameAnnotation];
     if (name !== undefined) {
       if (isTag(name)) return { repository: this.#defaultRepository, tag: name };

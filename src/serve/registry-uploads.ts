@@ -31,11 +31,10 @@ export class Upload {
   async append(content: AsyncIterable<Buffer>): Promise<void> {
     for await (const chunk of content) {
       const handle = await this.#open();
-      for (let written = 0; written < chunk.length; ) {
-        const position = this.offset + written;
-        written += (await handle.write(chunk, written, chunk.length - written, position)).bytesWritten;
-      }
+      // Writing goes on in the background while the bytes are hashed.
+      const writing = handle.writeFile(chunk);
       this.#hash.update(chunk);
+      await writing;
       this.offset += chunk.length;
     }
   }

@@ -1,6 +1,12 @@
 import { createReadStream } from 'node:fs';
 import { readFile, realpath } from 'node:fs/promises';
-import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import {
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  createServer,
+} from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { basename } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -25,7 +31,7 @@ import { type Upload, Uploads } from './registry-uploads.js';
 /** Blobs up to this size are read whole instead of streamed. */
 const smallBlobBytes = 64 * 1024;
 /** A connection on which nothing moves for this long is closed. */
-const idleConnectionMs = 2 * 60 * 1000;
+const idleConnectionMs = 5 * 60 * 1000;
 /** How long `close` waits for requests that are under way. */
 const closeGraceMs = 5_000;
 /** Names of repositories may have slashes, so the shortest that leaves a whole endpoint is taken. */
@@ -74,7 +80,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
     const done = handler.handle(request, response).finally(() => running.delete(done));
     running.add(done);
   };
-  const server: Server = tls ? createTlsServer(tls, listener) : createServer(listener);
+  const server = tls ? createSecureServer(tls, listener) : createServer(listener);
   // A large upload may take longer than any fixed time; a connection that stands still may not.
   server.requestTimeout = 0;
   server.setTimeout(idleConnectionMs);
@@ -101,6 +107,20 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
   signal?.addEventListener('abort', onAbort, { once: true });
   const shownHost = host.includes(':') ? `[${host}]` : host;
   return { url: `${tls ? 'https' : 'http'}://${shownHost}:${actualPort}`, port: actualPort, close };
+}
+
+function createSecureServer(
+  tls: { cert: string | Buffer; key: string | Buffer },
+  listener: RequestListener,
+): Server {
+  try {
+    return createTlsServer(tls, listener);
+  } catch (cause) {
+    throw new OpmateError('INVALID', `TLS certificate or key: ${messageOf(cause)}`, {
+      hint: 'both are PEM files, and the key is the one that the certificate was made with',
+      cause,
+    });
+  }
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {
@@ -187,8 +207,6 @@ class RequestHandler {
   async #manifest(call: Call, name: string, reference: string): Promise<void> {
     allow(call, 'GET', 'HEAD', 'PUT', 'DELETE');
     if (reference.includes(':')) requireDigest(reference);
-    else if (!isTag(reference))
-      throw new Refusal(400, 'MANIFEST_INVALID', `${reference.slice(0, 300)}: not a tag`);
     if (call.method === 'PUT') return await this.#putManifest(call, name, reference);
     const byDigest = reference.includes(':');
     if (call.method === 'DELETE') {
@@ -223,11 +241,10 @@ class RequestHandler {
     if (promised !== null && digest !== promised) {
       throw new Refusal(400, 'DIGEST_INVALID', `${name}: ${promised}: the manifest has digest ${digest}`);
     }
+    if (!byDigest) requireTag(reference);
     const extraTags = call.query.getAll('tag');
     if (extraTags.length > maxTagsPerPush) throw new Refusal(414, 'MANIFEST_INVALID', 'too many tags');
-    for (const tag of extraTags) {
-      if (!isTag(tag)) throw new Refusal(400, 'MANIFEST_INVALID', `${tag.slice(0, 300)}: not a tag`);
-    }
+    extraTags.forEach(requireTag);
     let facts: ManifestFacts;
     try {
       facts = readManifestFacts(bytes, `${name}: ${reference}`);
@@ -452,6 +469,10 @@ function requireDigest(text: string): string {
     'DIGEST_INVALID',
     `${text.slice(0, 200)}: not a digest, or one of an algorithm that is not supported`,
   );
+}
+
+function requireTag(text: string): void {
+  if (!isTag(text)) throw new Refusal(400, 'MANIFEST_INVALID', `${text.slice(0, 300)}: not a tag`);
 }
 
 function algorithmOf(digest: string): DigestAlgorithm {

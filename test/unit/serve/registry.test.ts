@@ -1,12 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { request as secureRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openLayout } from '../../../src/oci/layout.js';
 import { type Descriptor, mediaTypes } from '../../../src/oci/types.js';
 import { type Registry, startRegistry } from '../../../src/serve/registry.js';
+import { createAuthority } from '../../support/certificates.js';
 
 interface Answer {
   status: number;
@@ -189,7 +191,8 @@ describe('serve/registry: base', () => {
     ['GET', `/v2/a/blobs/md5:${'a'.repeat(32)}`, 400, 'DIGEST_INVALID'],
     ['GET', '/v2/a/manifests/sha256:totallywrong', 400, 'DIGEST_INVALID'],
     ['PUT', '/v2/a/manifests/sha256:totallywrong', 400, 'DIGEST_INVALID'],
-    ['GET', '/v2/a/manifests/.tag', 400, 'MANIFEST_INVALID'],
+    ['GET', '/v2/a/manifests/.tag', 404, 'NAME_UNKNOWN'],
+    ['PUT', '/v2/a/manifests/.tag', 400, 'MANIFEST_INVALID'],
     ['GET', '/v2/a/referrers/sha256:bad', 400, 'DIGEST_INVALID'],
     ['POST', '/v2/a/blobs/uploads/?digest=sha256:bad', 400, 'DIGEST_INVALID'],
     ['POST', '/v2/a/blobs/uploads/?mount=bad&from=b', 400, 'DIGEST_INVALID'],
@@ -794,10 +797,13 @@ describe('serve/registry: the directory', () => {
     expect(all.every((answer) => answer.status === 200)).toBe(true);
   });
 
-  it('does not serve a damaged manifest', async () => {
-    const { descriptor } = await putManifest('damaged', 'v1', indexOf([]));
-    await writeFile(join(directory, 'blobs', descriptor.digest.replace(':', '/')), '{"schemaVersion":3}');
+  it('does not serve a damaged manifest, and heals it when it is pushed again', async () => {
+    const { descriptor, bytes } = await putManifest('damaged', 'v1', indexOf([]));
+    const path = join(directory, 'blobs', descriptor.digest.replace(':', '/'));
+    await writeFile(path, bytes.toString().replace('2', '3'));
     expect((await call('GET', '/v2/damaged/manifests/v1')).status).toBe(404);
+    await putManifest('damaged', 'v1', indexOf([]));
+    expect((await call('GET', '/v2/damaged/manifests/v1')).body.equals(bytes)).toBe(true);
   });
 
   it('closes when its signal fires', async () => {
@@ -817,6 +823,64 @@ describe('serve/registry: the directory', () => {
     await writeFile(join(other, 'note.txt'), 'mine');
     await expect(startRegistry({ directory: other })).rejects.toMatchObject({ code: 'INVALID' });
     expect(await readdir(other)).toEqual(['note.txt']);
+  });
+
+  it('speaks TLS when it is given a certificate', async () => {
+    const authority = createAuthority();
+    const secure = await startRegistry({ directory: join(directory, '..', 'tls'), tls: authority.issue() });
+    try {
+      const status = await new Promise((resolve, reject) => {
+        secureRequest(`${secure.url}/v2/`, { ca: authority.cert }, (response) => {
+          response.resume().on('end', () => resolve(response.statusCode));
+        })
+          .on('error', reject)
+          .end();
+      });
+      expect([secure.url.slice(0, 8), status]).toEqual(['https://', 200]);
+    } finally {
+      await secure.close();
+    }
+    const tls = { cert: 'nothing', key: 'nothing' };
+    const failed = startRegistry({ directory: join(directory, '..', 'tls'), tls });
+    await expect(failed).rejects.toMatchObject({ code: 'INVALID' });
+  });
+
+  it('keeps disk and memory the same when tags change at the same time', async () => {
+    const images = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const { descriptor, bytes } = await putManifest('busy', undefined, await imageOf('busy', 'sha256'));
+        return { descriptor, bytes };
+      }),
+    );
+    const headers = { 'Content-Type': mediaTypes.ociManifest };
+    await Promise.all(
+      Array.from({ length: 120 }, (_, i) => {
+        const path = `/v2/busy/manifests/t${i % 3}`;
+        const { bytes } = images[i % 4] as { bytes: Buffer };
+        return i % 5 === 0 ? call('DELETE', path) : call('PUT', path, { headers, body: bytes });
+      }),
+    );
+    const digests = async () =>
+      Promise.all(
+        [0, 1, 2].map(
+          async (i) => (await call('HEAD', `/v2/busy/manifests/t${i}`)).headers['docker-content-digest'],
+        ),
+      );
+    const before = await digests();
+    await restart();
+    expect(await digests()).toEqual(before);
+    for (const { descriptor } of images) {
+      expect((await call('HEAD', `/v2/busy/manifests/${descriptor.digest}`)).status).toBe(200);
+    }
+  });
+
+  it('shows at once what another process writes to the directory', async () => {
+    await putManifest('ours', 'v1', indexOf([]));
+    const layout = await openLayout(directory);
+    const bytes = Buffer.from(JSON.stringify(indexOf([], { annotations: { a: 'b' } })));
+    await layout.putManifest('theirs:v2', bytes, mediaTypes.ociIndex);
+    expect((await call('GET', '/v2/theirs/manifests/v2')).body.equals(bytes)).toBe(true);
+    expect((await call('GET', '/v2/ours/manifests/v1')).status).toBe(200);
   });
 
   it('names the port that is taken', async () => {

@@ -1,6 +1,7 @@
 /** Small images for tests. */
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
 import { type Descriptor, type ImageIndex, type ImageManifest, mediaTypes } from '../../src/oci/types.js';
 import type { FaultRegistry } from './fault-registry.js';
 
@@ -44,7 +45,8 @@ export function smallImage(
     config: { Labels: labels },
     rootfs: { type: 'layers', diff_ids: [] },
   });
-  const layer = Buffer.from(text);
+  // Real gzip: other tools compress what is not, which changes digests.
+  const layer = gzipSync(text);
   const manifest: ImageManifest = {
     schemaVersion: 2,
     mediaType: mediaTypes.ociManifest,

@@ -71,6 +71,7 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
     places.push({ path: join(runtimeDirectory, 'containers/auth.json'), required: false });
   const loaded = new Map<string, Promise<AuthFile | undefined>>();
   const helped = new Map<string, Promise<Credentials | undefined>>();
+  const found = new Map<string, Promise<Credentials | undefined>>();
   const problems: string[] = [];
 
   function load(path: string, required: boolean): Promise<AuthFile | undefined> {
@@ -119,20 +120,27 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
     return askHelper(file.store, serverName(registry), `${file.path}, credsStore`);
   }
 
+  async function search(registry: string, repository: string): Promise<Credentials | undefined> {
+    for (const { path, required } of places) {
+      const file = await load(path, required);
+      if (!file && path === named) logger.log('warn', `REGISTRY_AUTH_FILE: ${path}: not found`);
+      const credentials = file && (await findIn(file, registry, repository));
+      if (!credentials) continue;
+      logger.log('debug', `${registry}/${repository}: credentials from ${credentials.source}`);
+      return credentials;
+    }
+    logger.log('debug', `${registry}/${repository}: no credentials`);
+    return undefined;
+  }
+
   return {
     files: places.map((place) => place.path),
     problems,
-    async find(registry, repository) {
-      for (const { path, required } of places) {
-        const file = await load(path, required);
-        if (!file && path === named) logger.log('warn', `REGISTRY_AUTH_FILE: ${path}: not found`);
-        const found = file && (await findIn(file, registry, repository));
-        if (!found) continue;
-        logger.log('debug', `${registry}/${repository}: credentials from ${found.source}`);
-        return found;
-      }
-      logger.log('debug', `${registry}/${repository}: no credentials`);
-      return undefined;
+    find(registry, repository) {
+      const key = `${registry}/${repository}`;
+      const known = found.get(key) ?? search(registry, repository);
+      found.set(key, known);
+      return known;
     },
   };
 }

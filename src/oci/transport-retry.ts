@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CancelledError, OpmateError, RegistryError, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { readRegistryErrors, subjectOf } from './transport-answers.js';
-import type { Transport, TransportRequest, TransportResponse } from './transport.js';
+import { isShortBody, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
 import { NetworkError } from './transport-faults.js';
 
 export interface RetryOptions {
@@ -72,7 +72,7 @@ type Outcome =
 async function tryOnce(next: Transport, request: TransportRequest, timeMs: number): Promise<Outcome> {
   const timer = new AbortController();
   // A large upload may well take longer; it is held to making progress instead.
-  const bounded = typeof request.body !== 'function';
+  const bounded = isShortBody(request.body);
   const timeout = bounded ? setTimeout(() => timer.abort(), Math.max(1, timeMs)) : undefined;
   const signals = request.signal ? [request.signal, timer.signal] : [timer.signal];
   try {

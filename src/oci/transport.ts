@@ -4,7 +4,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { Agent } from 'node:http';
-import { pipeline, type Readable, Transform } from 'node:stream';
+import { pipeline, Readable, Transform } from 'node:stream';
 import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { describeFault, NetworkError, proxyFault, type Route, speaksTls } from './transport-faults.js';
@@ -74,18 +74,26 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
       if (request.signal) setMaxListeners(0, request.signal);
       request.signal?.addEventListener('abort', cancel);
       const watch = watchProgress(url.host, options.idleTimeoutMs, stop);
+      let upload: Readable | Buffer | undefined;
       function release(): void {
         watch.end();
         request.signal?.removeEventListener('abort', cancel);
+        // An answer that came before the whole body was sent leaves a rest that nobody wants.
+        if (upload && !Buffer.isBuffer(upload)) upload.destroy();
       }
       const patience = request.method === 'GET' || request.method === 'HEAD' ? 1 : 4;
       try {
-        const upload =
-          typeof request.body === 'function' ? sendThrough(request, watch, patience) : request.body;
-        if (typeof request.body !== 'function') watch.wait(patience);
+        throwIfCancelled(request.signal);
+        const content = streamedBody(request);
+        if (content) {
+          upload = sendThrough(content, watch, patience);
+        } else {
+          upload = request.body as Buffer | undefined;
+          watch.wait(patience);
+        }
         const answer = await fetch(url, {
           method: request.method,
-          headers: requestHeaders(request),
+          headers: requestHeaders(request, content?.size),
           body: upload ?? null,
           redirect: 'manual',
           compress: false,
@@ -94,8 +102,8 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         });
         if (answer.status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
         const source = answer.body as Readable | null;
-        if (!source)
-          throw new NetworkError(`${url.host}: answer without a body stream`, { temporary: false });
+        if (!source) throw new NetworkError(`${url.host}: answer without a body`, { temporary: false });
+        const length = answer.headers.get('content-length');
         let received = 0;
         const body = new Transform({
           transform(chunk: Buffer, _encoding, done) {
@@ -104,9 +112,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
             done(null, chunk);
           },
           destroy(error, done) {
-            done(
-              error && (stopped ?? cutOff(url.host, received, answer.headers.get('content-length'), error)),
-            );
+            done(error && (stopped ?? cutOff(url.host, received, length, error)));
           },
         });
         // An error before the reader has attached itself is kept by the stream and met on reading.
@@ -128,20 +134,36 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
   };
 }
 
-function requestHeaders(request: TransportRequest): Record<string, string> {
-  const size: Record<string, string> =
-    typeof request.body === 'function' && request.bodySize !== undefined
-      ? { 'content-length': String(request.bodySize) }
-      : {};
-  return { 'user-agent': 'opmate', 'accept-encoding': 'identity', ...size, ...request.headers };
+function requestHeaders(request: TransportRequest, size: number | undefined): Record<string, string> {
+  const length: Record<string, string> = size === undefined ? {} : { 'content-length': String(size) };
+  return { 'user-agent': 'opmate', 'accept-encoding': 'identity', ...length, ...request.headers };
+}
+
+interface StreamedBody {
+  open(): Readable;
+  size: number | undefined;
+}
+
+/** A body that is long enough for its progress to be watched. */
+function streamedBody({ body, bodySize }: TransportRequest): StreamedBody | undefined {
+  if (typeof body === 'function') return { open: body, size: bodySize };
+  if (!body || isShortBody(body)) return undefined;
+  function* pieces(whole: Buffer): Generator<Buffer> {
+    for (let at = 0; at < whole.length; at += 65_536) yield whole.subarray(at, at + 65_536);
+  }
+  return { open: () => Readable.from(pieces(body)), size: body.length };
+}
+
+/** Whether a body is sent in one piece, so that its request may be held to a time as a whole. */
+export function isShortBody(body: TransportRequest['body']): boolean {
+  return body === undefined || (typeof body !== 'function' && body.length <= 1_048_576);
 }
 
 /** The body to send, watched, and held to the size that was announced. */
-function sendThrough(request: TransportRequest, watch: ProgressWatch, patience: number): Readable {
-  const source = (request.body as () => Readable)();
+function sendThrough({ open, size }: StreamedBody, watch: ProgressWatch, patience: number): Readable {
+  const source = open();
   let sent = 0;
   function checked(final: boolean): Error | null {
-    const size = request.bodySize;
     if (size === undefined || (final ? sent === size : sent <= size)) return null;
     const amount = final ? `only ${sent}` : 'more';
     return new OpmateError('DIGEST', `request body: ${amount} bytes came where ${size} were promised`);
@@ -158,7 +180,8 @@ function sendThrough(request: TransportRequest, watch: ProgressWatch, patience: 
       done(error);
     },
   });
-  watch.stream(() => through.writableLength === 0);
+  // With nothing in hand it is the source that is slow.
+  watch.stream(() => through.writableLength + through.readableLength === 0);
   pipeline(source, through, () => undefined);
   return through;
 }

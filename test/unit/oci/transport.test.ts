@@ -109,6 +109,49 @@ describe('oci/transport', () => {
     expect((await failureOf(text(still.body))).message).toContain('nothing received for');
   });
 
+  it('gives up an upload that the registry does not read', async () => {
+    const server = createTcpServer((socket) => void socket.pause());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const host = `127.0.0.1:${(server.address() as { port: number }).port}`;
+    const transport = await bench.transportTo(host, { ...http, idleTimeoutMs: 80, maxAttempts: 1 });
+    const sources: Readable[] = [];
+    const body = (): Readable => {
+      sources.push(Readable.from(Array.from({ length: 1000 }, () => Buffer.alloc(65_536))));
+      return sources[0] as Readable;
+    };
+    const url = `http://${host}/up`;
+    const streamed = await failureOf(transport.send({ method: 'PUT', url, body, bodySize: 65_536_000 }));
+    expect(streamed.message).toContain('nothing received for 0.08 s');
+    expect(sources[0]?.destroyed).toBe(true);
+    const buffered = await failureOf(transport.send({ method: 'PUT', url, body: Buffer.alloc(65_536_000) }));
+    expect(buffered.message).toContain('nothing received for 0.08 s');
+    server.close();
+  });
+
+  it('gives up the rest of an upload that was answered early', async () => {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno'));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const host = `127.0.0.1:${(server.address() as { port: number }).port}`;
+    const transport = await bench.transportTo(host, http);
+    let given = 0;
+    async function* slow(): AsyncGenerator<Buffer> {
+      for (; given < 1000; given++) {
+        yield Buffer.alloc(1000);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    }
+    const source = Readable.from(slow());
+    const url = `http://${host}/up`;
+    const response = await transport.send({ method: 'PUT', url, body: () => source, bodySize: 1_000_000 });
+    expect([response.status, await text(response.body)]).toEqual([413, 'no']);
+    await new Promise((resolve) => source.once('close', resolve));
+    expect(given).toBeLessThan(1000);
+    server.close();
+  });
+
   it('gives up a body that comes a byte at a time', async () => {
     const drip = { bytes: 1, everyMs: 20 };
     registry.on({ path: '/slow', respond: { body: 'x'.repeat(1000), drip } });

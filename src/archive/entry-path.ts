@@ -1,4 +1,4 @@
-import { OpmateError } from '../core/errors.js';
+import { LimitError, OpmateError } from '../core/errors.js';
 
 /** Longest name or link target that an entry may have, in UTF-16 units; PATH_MAX of Linux. */
 export const maxPathLength = 4096;
@@ -18,7 +18,7 @@ export function showName(name: string): string {
  */
 export function normalizeEntryPath(name: string, label: string): string {
   if (name.length > maxPathLength) {
-    throw new OpmateError('LIMIT', `${label}: entry ${showName(name)}: name longer than ${maxPathLength}`);
+    throw new LimitError(`${label}: entry ${showName(name)}: name longer than ${maxPathLength}`);
   }
   if (name.includes('\0')) throw unsafe(name, label, 'NUL in the name');
   if (/^[./\\]*[A-Za-z]:/.test(name)) throw unsafe(name, label, 'name with a drive letter');

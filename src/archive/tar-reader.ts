@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Header } from 'tar-stream';
-import { OpmateError, messageOf } from '../core/errors.js';
+import { LimitError, OpmateError, messageOf } from '../core/errors.js';
 import { type DecompressOptions, decompress } from './decompress.js';
 import { maxPathLength, normalizeEntryPath, showName } from './entry-path.js';
 import { ArchiveMeter } from './limits.js';
@@ -86,10 +86,7 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
       // Null where there is none, whatever its type says.
       const linkName = (header.linkname as string | null) ?? '';
       if (linkName.length > maxPathLength) {
-        throw new OpmateError(
-          'LIMIT',
-          `${label}: entry ${showName(path)}: link target longer than ${maxPathLength}`,
-        );
+        throw new LimitError(`${label}: entry ${showName(path)}: link target longer than ${maxPathLength}`);
       }
       const sparse = Object.keys(pax).some((key) => key.startsWith('GNU.sparse.'));
       const type = sparse ? 'unsupported' : typeOf(header);

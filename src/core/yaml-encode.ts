@@ -1,6 +1,6 @@
 import { type EncodableJson, RawJson } from './json.js';
 import { compareYamlKeys } from './yaml-order.js';
-import { formatFloat, mayResolve, resolveScalar } from './yaml-scalar.js';
+import { formatFloat, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
 
 /** Column behind which a text may be folded at its next single space. */
 const BEST_WIDTH = 80;
@@ -102,7 +102,9 @@ class YamlWriter {
     if (text !== undefined || this.#keys.has(key)) return text;
     if (!BREAKS.test(key) && (key.length <= 42 || Buffer.byteLength(key) <= MAX_SIMPLE_KEY)) {
       const writer = new YamlWriter();
-      writer.#scalar(key, 0, -Infinity);
+      // Go leaves the quotes away here, and what it wrote then reads as a merge.
+      if (key === '<<') writer.#plain('"<<"');
+      else writer.#scalar(key, 0, -Infinity);
       text = `${writer.#out}:`;
     }
     if (this.#keys.size < 10_000) this.#keys.set(key, text);
@@ -308,12 +310,6 @@ const PADS = Array.from({ length: 64 }, (_, width) => ' '.repeat(width));
 
 function pad(width: number): string {
   return PADS[width] ?? ' '.repeat(width);
-}
-
-const SURROGATE = /[\ud800-\udfff]/;
-
-function isWellFormed(text: string): boolean {
-  return !SURROGATE.test(text) || !/\p{Surrogate}/u.test(text);
 }
 
 const HARD_NUMBER = /[[:,]\s*-?[0-9]+(?:[.eE]|[0-9]{15})|^\s*-?[0-9]/;

@@ -150,3 +150,10 @@ export function formatFloatKey(value: number): string {
   }
   return formatFloat(Number(single.toPrecision(9)));
 }
+
+const SURROGATE = /[\ud800-\udfff]/;
+
+/** Whether every surrogate of a text has its other half. */
+export function isWellFormed(text: string): boolean {
+  return !SURROGATE.test(text) || !/\p{Surrogate}/u.test(text);
+}

@@ -1,4 +1,5 @@
 import type { JsonValue } from './json.js';
+import { parseFastYaml } from './yaml-fast.js';
 import { parseFullYaml } from './yaml-full.js';
 
 export { encodeYaml } from './yaml-encode.js';
@@ -24,8 +25,8 @@ export interface YamlLimits {
  * reached. Taken although Go refuses it: `\/` and surrogate pairs in double quotes, as JSON has them.
  */
 export function parseYaml(text: string, options: YamlLimits = {}): JsonValue {
-  return parseFullYaml(text, {
-    maxAliases: options.maxAliases ?? 10_000,
-    maxDepth: options.maxDepth ?? 1_000,
-  });
+  const maxAliases = options.maxAliases ?? 10_000;
+  const maxDepth = options.maxDepth ?? 1_000;
+  const fast = parseFastYaml(text, maxDepth);
+  return fast === undefined ? parseFullYaml(text, { maxAliases, maxDepth }) : fast.value;
 }

@@ -21,6 +21,8 @@ export interface BlobOrigin {
   offset: number;
   /** Length in bytes. */
   length: number;
+  /** How the blob is written there. */
+  syntax: 'json' | 'yaml';
 }
 
 export interface PackageFacts {
@@ -42,8 +44,8 @@ export interface BundleFacts {
   image: string;
   /** Number of `olm.bundle.object` properties. */
   objectCount: number;
-  /** The values of its `olm.package` properties, in order. Valid bundles have exactly one. */
-  packageProperties: { packageName: string; version: string; release: string }[];
+  /** Its `olm.package` properties and their indexes, in order. Valid bundles have exactly one. */
+  packageProperties: { packageName: string; version: string; release: string; index: number }[];
   /** Faults of single properties, in property order, in the words of the reference implementation. */
   propertyFaults: PathFault[];
   /** Pull specifications that do not parse: `image`, then related images in order. */
@@ -56,6 +58,8 @@ export interface PathFault {
   /** Keys and indexes from the blob's root, e.g. `['properties', 2, 'value']`. */
   path: (string | number)[];
   message: string;
+  /** Type of the property at fault, where it is one. */
+  type?: string;
 }
 
 export interface DeprecationsFacts {
@@ -85,4 +89,6 @@ export interface ValidationReport {
   message?: string;
   /** Every problem, in order of package, channel, bundle. Empty exactly when it passes. */
   problems: Problem[];
+  /** What `opm` lets pass but its author hardly meant, in the same order. */
+  warnings: Problem[];
 }

@@ -78,7 +78,7 @@ function replaceObjectsByCsvMetadata(blob: BundleBlob, csvText = findCsvText(blo
 }
 
 /** The first ClusterServiceVersion among the objects of a bundle, as JSON text. */
-function findCsvText(blob: BundleBlob): string | undefined {
+export function findCsvText(blob: BundleBlob): string | undefined {
   for (const { type, value } of blob.properties) {
     if (type !== propertyTypes.bundleObject) continue;
     const decoded = value instanceof RawJson ? parseGoJson(value.text) : value;

@@ -1,0 +1,180 @@
+import type { CancelOptions } from '../core/concurrency.js';
+import { throwIfCancelled } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
+import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
+import { migrateBundle } from '../model/migrations.js';
+import { type CatalogBlob, decodeMeta } from './blob.js';
+import type { Catalog } from './catalog.js';
+import { locate } from './locate.js';
+import type { Meta } from './meta.js';
+import { Spool, type SpoolSlot } from './spool.js';
+import { type CatalogFormat, encodeBlob } from './write.js';
+
+/** How blobs are prepared for output. */
+export interface AssemblyOptions {
+  format: CatalogFormat;
+  /** Migration level, as `resolveMigrationLevel` returns it; `none` leaves bundles as they are. */
+  migrationLevel: string;
+  /** Directory for text that does not fit in memory. */
+  temporaryDirectory: string;
+}
+
+/** Order of the kinds of blobs within a package. */
+const ranks = { package: 0, channel: 1, bundle: 2, other: 3, deprecations: 4 } as const;
+
+interface Slot {
+  package: string;
+  rank: number;
+  /** What blobs of the same rank are sorted by, and then which reference they came from. */
+  key: string;
+  position: number;
+  /** Where the text comes from: made already, or to be made from the blob at its origin. */
+  text: SpoolSlot | undefined;
+  source: { catalog: Catalog; meta: Omit<Meta, 'value'> } | undefined;
+}
+
+/**
+ * Collects blobs from any number of sources, then writes them in the order of `opm`: packages by name;
+ * in each the package, channels by name, bundles by name, other schemas, deprecations; and blobs without a
+ * package last. Blobs of a catalog on disk are read, checked and let go, and read again when they are
+ * written, so memory holds one blob at a time and names. Nothing is written before everything was read.
+ * (Source: declcfg.WriteJSON and WriteYAML of operator-registry.)
+ */
+export class Assembly {
+  readonly #options: AssemblyOptions;
+  readonly #spool: Spool;
+  readonly #slots: Slot[] = [];
+
+  constructor(options: AssemblyOptions) {
+    this.#options = options;
+    this.#spool = new Spool(options.temporaryDirectory);
+  }
+
+  /**
+   * Adds a blob of a catalog that stays readable until `write` is done. `position` orders blobs that are
+   * alike; those of one position keep the order in which they are added. Throws when the blob is not valid.
+   */
+  async add(catalog: Catalog, meta: Meta, position = 0): Promise<void> {
+    try {
+      await this.#add(catalog, meta, position);
+    } catch (error) {
+      throw await locate(catalog, meta.origin, error);
+    }
+  }
+
+  async #add(catalog: Catalog, meta: Meta, position: number): Promise<void> {
+    const decoded = decodeMeta(meta);
+    const slot = slotOf(decoded, position);
+    if (slot === undefined) return;
+    if (decoded.kind === 'bundle' && this.#options.migrationLevel !== 'none') {
+      // A migration can fail, and nothing may fail once writing has begun.
+      slot.text = await this.#spool.append(this.#encode(decoded));
+    } else {
+      const { schema, package: packageName, name, origin } = meta;
+      slot.source = { catalog, meta: { schema, package: packageName, name, origin } };
+    }
+    this.#slots.push(slot);
+  }
+
+  /** Adds a bundle that was rendered from its manifests. */
+  async addBundle(blob: BundleBlob, position = 0): Promise<void> {
+    await this.addText(blob, this.#encode({ kind: 'bundle', blob }), position);
+  }
+
+  /** Adds a bundle whose text in the format of this assembly was made elsewhere. */
+  async addText(bundle: { package: string; name: string }, text: string, position = 0): Promise<void> {
+    if (bundle.package === '') return;
+    const slot: Slot = {
+      package: bundle.package,
+      rank: ranks.bundle,
+      key: bundle.name,
+      position,
+      text: await this.#spool.append(text),
+      source: undefined,
+    };
+    this.#slots.push(slot);
+  }
+
+  /** The names of all packages, in output order; the empty name stands for blobs without a package. */
+  packages(): string[] {
+    const names = [...new Set(this.#slots.map((slot) => slot.package))].sort(compareBytes);
+    return names[0] === '' ? [...names.slice(1), ''] : names;
+  }
+
+  /** The output, in pieces of a blob each. */
+  async *write(options: CancelOptions = {}): AsyncGenerator<Buffer | string, void, undefined> {
+    for await (const { text } of this.writeByPackage(options)) yield text;
+  }
+
+  /** The output with the package that each piece belongs to. */
+  async *writeByPackage(
+    options: CancelOptions = {},
+  ): AsyncGenerator<{ package: string; text: Buffer | string }, void, undefined> {
+    for (const slot of sortSlots(this.#slots)) {
+      throwIfCancelled(options.signal);
+      yield { package: slot.package, text: await this.#textOf(slot) };
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#spool.close();
+  }
+
+  async #textOf(slot: Slot): Promise<Buffer | string> {
+    if (slot.text !== undefined) return this.#spool.read(slot.text);
+    const { catalog, meta } = slot.source as NonNullable<Slot['source']>;
+    const value = await catalog.read(meta.origin);
+    return this.#encode(decodeMeta({ ...meta, value }));
+  }
+
+  #encode(item: CatalogBlob): string {
+    if (item.kind !== 'bundle') return encodeBlob(item, this.#options.format);
+    const blob = migrateBundle(withOutputOrder(item.blob), this.#options.migrationLevel);
+    return encodeBlob({ kind: 'bundle', blob }, this.#options.format);
+  }
+}
+
+/** Where a blob goes; undefined for one of the format's own schemas without a package, which is dropped. */
+function slotOf(item: CatalogBlob, position: number): Slot | undefined {
+  const slot = (packageName: string, key: string): Slot => ({
+    package: packageName,
+    rank: ranks[item.kind],
+    key,
+    position,
+    text: undefined,
+    source: undefined,
+  });
+  switch (item.kind) {
+    case 'package':
+      return item.blob.name === '' ? undefined : slot(item.blob.name, '');
+    case 'channel':
+    case 'bundle':
+      return item.blob.package === '' ? undefined : slot(item.blob.package, item.blob.name);
+    case 'deprecations':
+      return item.blob.package === '' ? undefined : slot(item.blob.package, '');
+    case 'other':
+      return slot(item.meta.package, item.meta.package === '' ? '' : item.meta.schema);
+  }
+}
+
+/** Output order. Blobs that compare equal keep the order in which they were read. */
+function sortSlots(slots: Slot[]): Slot[] {
+  return [...slots].sort((a, b) => {
+    if (a.package !== b.package) {
+      if (a.package === '') return 1;
+      if (b.package === '') return -1;
+      return compareBytes(a.package, b.package);
+    }
+    return a.rank - b.rank || compareBytes(a.key, b.key) || a.position - b.position;
+  });
+}
+
+const movedToEnd: ReadonlySet<string> = new Set([propertyTypes.bundleObject, propertyTypes.csvMetadata]);
+
+/** Bundle objects and CSV metadata after all other properties, related images by image. */
+function withOutputOrder(blob: BundleBlob): BundleBlob {
+  const first = blob.properties.filter((property) => !movedToEnd.has(property.type));
+  const last = blob.properties.filter((property) => movedToEnd.has(property.type));
+  const relatedImages = [...blob.relatedImages].sort((a, b) => compareBytes(a.image, b.image));
+  return { ...blob, properties: [...first, ...last], relatedImages };
+}

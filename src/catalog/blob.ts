@@ -1,0 +1,108 @@
+import { base64Fault } from '../core/base64.js';
+import { OpmateError } from '../core/errors.js';
+import { decodeUtf8, goKindOf, quoteGo } from '../core/go-json.js';
+import { type EncodableJson, isJsonObject } from '../core/json.js';
+import { YamlError, parseYaml } from '../core/yaml.js';
+import {
+  type BundleBlob,
+  type ChannelBlob,
+  type DeprecationsBlob,
+  type PackageBlob,
+  propertyTypes,
+  schemas,
+} from '../model/declarative-config.js';
+import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
+import type { Meta } from './meta.js';
+
+/** A blob of a catalog: one of the format's own, typed, or any other as it came. */
+export type CatalogBlob =
+  | { kind: 'package'; blob: PackageBlob }
+  | { kind: 'channel'; blob: ChannelBlob }
+  | { kind: 'bundle'; blob: BundleBlob }
+  | { kind: 'deprecations'; blob: DeprecationsBlob }
+  | { kind: 'other'; meta: Meta };
+
+/**
+ * Types a blob by its schema and checks what loading a catalog checks, the encoded objects of bundles
+ * included. Throws OpmateError INVALID in the words of `opm`.
+ */
+export function decodeMeta(meta: Meta): CatalogBlob {
+  switch (meta.schema) {
+    case schemas.package:
+      return { kind: 'package', blob: decodePackage(meta.value) };
+    case schemas.channel:
+      return { kind: 'channel', blob: decodeChannel(meta.value) };
+    case schemas.bundle: {
+      const blob = decodeBundle(meta.value);
+      checkBundleObjects(blob);
+      return { kind: 'bundle', blob };
+    }
+    case schemas.deprecations:
+      return { kind: 'deprecations', blob: decodeDeprecations(meta.value) };
+    default:
+      return { kind: 'other', meta };
+  }
+}
+
+function checkBundleObjects(blob: BundleBlob): void {
+  for (const [index, property] of blob.properties.entries()) {
+    if (property.type !== propertyTypes.bundleObject) continue;
+    const fail = (problem: string, hint?: string): OpmateError =>
+      new OpmateError(
+        'INVALID',
+        `read bundle objects: package ${quoteGo(blob.package)}, bundle ${quoteGo(blob.name)}: ${problem}`,
+        { hint },
+      );
+    const parse = `parse property at index ${index} as bundle object`;
+    if (property.valueMissing) throw fail(`${parse}: unexpected end of JSON input`);
+    const data = objectData(property.value);
+    if (data instanceof OpmateError) throw fail(`${parse}: ${data.message}`);
+    const fault = base64Fault(data);
+    if (fault !== undefined) {
+      throw fail(
+        `${parse}: illegal base64 data at input byte ${fault}`,
+        'write the object as standard base64',
+      );
+    }
+    const problem = jsonFault(data);
+    if (problem !== undefined)
+      throw fail(`convert bundle object property at index ${index} to JSON: ${problem}`);
+  }
+}
+
+/** The base64 text of a bundle object's value, or the reference decoder's complaint. */
+function objectData(value: EncodableJson): string | OpmateError {
+  if (value === null) return '';
+  if (!isJsonObject(value)) {
+    const kind = goKindOf(value as never);
+    return new OpmateError(
+      'INVALID',
+      `json: cannot unmarshal ${kind} into Go value of type property.BundleObject`,
+    );
+  }
+  const exact = value['data'];
+  if (typeof exact === 'string') return exact;
+  const key = Object.keys(value).find((name) => name.toLowerCase() === 'data');
+  const data = key === undefined ? null : (value[key] ?? null);
+  if (data === null) return '';
+  if (typeof data === 'string') return data;
+  return new OpmateError(
+    'INVALID',
+    `json: cannot unmarshal ${goKindOf(data)} into Go struct field BundleObject.data of type []uint8`,
+  );
+}
+
+/** Objects that begin with a brace are taken as JSON unread; anything else must be YAML. */
+function jsonFault(data: string): string | undefined {
+  const head = Buffer.from(data.slice(0, 64), 'base64').toString('latin1').trimStart();
+  if (head.startsWith('{')) return undefined;
+  const whole = decodeUtf8(Buffer.from(data, 'base64'));
+  if (whole.trimStart().startsWith('{')) return undefined;
+  try {
+    parseYaml(whole);
+    return undefined;
+  } catch (error) {
+    if (error instanceof YamlError) return error.message;
+    throw error;
+  }
+}

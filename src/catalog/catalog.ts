@@ -1,0 +1,126 @@
+import type { FileHandle } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError, messageOf } from '../core/errors.js';
+import { type JsonObject, isJsonObject } from '../core/json.js';
+import type { BlobOrigin } from '../model/facts.js';
+import { countLines, readDocumentAt, readDocuments } from './documents.js';
+import { linesDownTo } from './locate.js';
+import { type Meta, toMeta } from './meta.js';
+import { type CatalogFile, listCatalogFiles } from './walk.js';
+
+/**
+ * A catalog that can be read blob by blob, more than once: commands first learn what is there, then read
+ * again the blobs that they need, so that no command holds a whole catalog.
+ */
+export interface Catalog {
+  /** How messages name it. */
+  readonly name: string;
+  /** All blobs in walk order. Throws OpmateError with file and line for the first one that is no blob. */
+  metas(options?: MetasOptions): AsyncGenerator<Meta, void, undefined>;
+  /** Reads one blob again. Throws OpmateError IO when it is no longer there. */
+  read(origin: BlobOrigin): Promise<JsonObject>;
+  /** Line, from 1, on which a blob begins, or on which the value at a path in it does. */
+  lineOf(origin: BlobOrigin, path?: readonly (string | number)[]): Promise<number | undefined>;
+  close(): Promise<void>;
+}
+
+export interface MetasOptions extends CancelOptions {
+  /** Takes errors about the content of a file or blob; reading then goes on after it. */
+  onFault?: ((fault: OpmateError) => void) | undefined;
+}
+
+/** A file-based catalog in a directory. */
+export class DirectoryCatalog implements Catalog {
+  readonly name: string;
+  readonly #root: string;
+  readonly #paths = new Map<string, string>();
+  #open: { file: string; handle: FileHandle } | undefined;
+
+  /** `label` is how messages name the directory; the path itself where it is left out. */
+  constructor(root: string, label: string = root) {
+    this.#root = root;
+    this.name = label;
+  }
+
+  async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
+    for (const file of await listCatalogFiles(this.#root, this.name)) {
+      this.#paths.set(file.label, file.path);
+      try {
+        yield* readMetas(file, options);
+      } catch (error) {
+        if (options.onFault === undefined || !isFault(error)) throw error;
+        options.onFault(error);
+      }
+    }
+  }
+
+  async read(origin: BlobOrigin): Promise<JsonObject> {
+    const handle = await this.#handleOf(origin.file);
+    const value = await readDocumentAt(handle, origin);
+    if (isJsonObject(value)) return value;
+    throw new OpmateError('IO', `${origin.file}: changed while it was read`, { file: origin.file });
+  }
+
+  async lineOf(origin: BlobOrigin, at: readonly (string | number)[] = []): Promise<number | undefined> {
+    const handle = await this.#handleOf(origin.file);
+    const line = await countLines(handle, origin.offset);
+    if (at.length === 0) return line;
+    const bytes = Buffer.allocUnsafe(origin.length);
+    const { bytesRead } = await handle.read(bytes, 0, origin.length, origin.offset);
+    return line + linesDownTo(bytes.toString('utf8', 0, bytesRead), origin.syntax, at);
+  }
+
+  async close(): Promise<void> {
+    const current = this.#open;
+    this.#open = undefined;
+    await current?.handle.close();
+  }
+
+  /** Blobs are read again package by package, so one open file at a time serves nearly all reads. */
+  async #handleOf(file: string): Promise<FileHandle> {
+    if (this.#open?.file === file) return this.#open.handle;
+    await this.close();
+    try {
+      const handle = await open(this.#paths.get(file) ?? file, 'r');
+      this.#open = { file, handle };
+      return handle;
+    } catch (error) {
+      throw new OpmateError('IO', `open ${file}: ${messageOf(error)}`, { file, cause: error });
+    }
+  }
+}
+
+async function* readMetas(file: CatalogFile, options: MetasOptions): AsyncGenerator<Meta, void, undefined> {
+  for await (const document of readDocuments(file.path, { ...options, label: file.label })) {
+    const { offset, length, syntax } = document;
+    const origin = { file: file.label, offset, length, syntax };
+    let meta: Meta;
+    try {
+      meta = toMeta(document.value, syntax, origin);
+    } catch (error) {
+      const located = await withLine(error, file.path, offset);
+      if (options.onFault === undefined || !isFault(located)) throw located;
+      options.onFault(located);
+      continue;
+    }
+    yield meta;
+  }
+}
+
+/** Whether an error is about what a catalog holds, so that reading may go on after it. */
+export function isFault(error: unknown): error is OpmateError {
+  return error instanceof OpmateError && error.code !== 'CANCELLED' && error.code !== 'INTERNAL';
+}
+
+/** The same error, with the line on which the blob begins. */
+async function withLine(error: unknown, file: string, offset: number): Promise<unknown> {
+  if (!(error instanceof OpmateError)) return error;
+  const handle = await open(file, 'r');
+  try {
+    const line = await countLines(handle, offset);
+    return new OpmateError(error.code, error.message, { file: error.file, line, hint: error.hint });
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,118 @@
+import { randomBytes } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError, messageOf, systemCode } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import type { Assembly } from './assemble.js';
+import type { CatalogFormat } from './write.js';
+
+/** Throws OpmateError unless a directory is absent or empty. */
+export async function requireEmptyDirectory(directory: string): Promise<void> {
+  let names: string[];
+  try {
+    names = await readdir(directory);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return;
+    const reason = systemCode(error) === 'ENOTDIR' ? 'not a directory' : messageOf(error);
+    throw new OpmateError('IO', `output dir ${quoteGo(directory)}: ${reason}`, { cause: error });
+  }
+  if (names.length > 0) {
+    throw new OpmateError('INVALID', `output dir ${quoteGo(directory)} must be empty`, {
+      hint: 'give a directory that does not exist yet',
+    });
+  }
+}
+
+/**
+ * Writes a catalog into a directory that is absent or empty: `<package>/catalog.<format>` a package, blobs
+ * without a package in `catalog.<format>`. The files appear all together when the last one is complete; a
+ * failure leaves nothing. Throws OpmateError.
+ */
+export async function writeCatalogDirectory(
+  assembly: Assembly,
+  directory: string,
+  format: CatalogFormat,
+  options: CancelOptions = {},
+): Promise<void> {
+  await requireEmptyDirectory(directory);
+  for (const name of assembly.packages()) checkPackagePath(name);
+  const target = path.resolve(directory);
+  const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
+  try {
+    await mkdir(staging, { recursive: true });
+    await writePackages(assembly, staging, format, options);
+    await moveInto(staging, target);
+  } catch (error) {
+    await rm(staging, { recursive: true, force: true });
+    if (error instanceof OpmateError) throw error;
+    const reason = systemCode(error) === 'ENOSPC' ? 'no space left on device' : messageOf(error);
+    throw new OpmateError('IO', `output dir ${quoteGo(directory)}: ${reason}`, { cause: error });
+  }
+}
+
+/** A package's name becomes a directory of its own, so it must be one path component. */
+function checkPackagePath(name: string): void {
+  if (name === '' || (!/[/\\\0]/.test(name) && name !== '.' && name !== '..')) return;
+  throw new OpmateError(
+    'UNSAFE',
+    `invalid package name ${quoteGo(name)}: must be a single local path element`,
+    {
+      hint: 'rename the package; its name is used as a directory name',
+    },
+  );
+}
+
+async function writePackages(
+  assembly: Assembly,
+  root: string,
+  format: CatalogFormat,
+  options: CancelOptions,
+): Promise<void> {
+  let current: { package: string; handle: FileHandle } | undefined;
+  try {
+    for await (const piece of assembly.writeByPackage(options)) {
+      if (current?.package !== piece.package) {
+        await finish(current?.handle);
+        const folder = path.join(root, piece.package);
+        await mkdir(folder, { recursive: true });
+        current = {
+          package: piece.package,
+          handle: await open(path.join(folder, `catalog.${format}`), 'wx', 0o666),
+        };
+      }
+      await current.handle.write(typeof piece.text === 'string' ? Buffer.from(piece.text) : piece.text);
+    }
+    await current?.handle.sync();
+  } finally {
+    await current?.handle.close();
+  }
+}
+
+async function finish(handle: FileHandle | undefined): Promise<void> {
+  await handle?.sync();
+  await handle?.close();
+}
+
+/** Puts what was written in its place: in one step where that can be, else entry by entry. */
+async function moveInto(staging: string, target: string): Promise<void> {
+  try {
+    await rename(staging, target);
+    return;
+  } catch (error) {
+    // An empty directory that is a mount point or somebody's working directory cannot be replaced.
+    if (!['EBUSY', 'EXDEV', 'EPERM', 'EACCES'].includes(systemCode(error) ?? '')) throw error;
+  }
+  const moved: string[] = [];
+  try {
+    for (const name of await readdir(staging)) {
+      await rename(path.join(staging, name), path.join(target, name));
+      moved.push(path.join(target, name));
+    }
+    await rm(staging, { recursive: true, force: true });
+  } catch (error) {
+    for (const entry of moved) await rm(entry, { recursive: true, force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,64 @@
+import { quoteGo } from '../core/go-json.js';
+import { compareBytes } from '../core/order.js';
+
+export interface DockerfileOptions {
+  /** Name of the catalog directory, which stands beside the Dockerfile. */
+  name: string;
+  base: string;
+  builder: string;
+  labels: ReadonlyMap<string, string>;
+}
+
+/**
+ * The Dockerfile of a catalog image: the catalog at `/configs`, its serve cache at `/tmp/cache`, and the
+ * label by which both are found. (Source: `opm generate dockerfile`.)
+ */
+export function catalogDockerfile(options: DockerfileOptions): string {
+  const { name, base, builder, labels } = options;
+  const lines = [
+    '# The builder image must have /bin/opm: it makes the cache that the catalog is served from.',
+    `FROM ${builder} as builder`,
+    '',
+    '# Copy the catalog into the image and make its cache there.',
+    `ADD ${name} /configs`,
+    'RUN ["/bin/opm", "serve", "/configs", "--cache-dir=/tmp/cache", "--cache-only"]',
+    '',
+    `FROM ${base}`,
+  ];
+  if (base === 'scratch') {
+    lines.push(
+      '# This image cannot serve the catalog by itself. In its CatalogSource, set',
+      '# spec.grpcPodConfig.extractContent to',
+      '#   catalogDir: /configs',
+      '#   cacheDir: /tmp/cache',
+    );
+  } else {
+    lines.push(
+      '# The base image must have /bin/opm, with the same version as in the builder image.',
+      '',
+      '# Serve the catalog when the container starts.',
+      'ENTRYPOINT ["/bin/opm"]',
+      'CMD ["serve", "/configs", "--cache-dir=/tmp/cache"]',
+    );
+  }
+  lines.push(
+    '',
+    'COPY --from=builder /configs /configs',
+    'COPY --from=builder /tmp/cache /tmp/cache',
+    '',
+    '# Tell where in the image the catalog is.',
+    'LABEL operators.operatorframework.io.index.configs.v1=/configs',
+  );
+  if (labels.size > 0) {
+    lines.push('', '# Further labels.');
+    for (const key of [...labels.keys()].sort(compareBytes)) {
+      lines.push(`LABEL ${plainQuote(key)}=${plainQuote(labels.get(key) as string)}`);
+    }
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** Quoted as upstream does, without escapes; text that would end the quotes or the line is refused. */
+function plainQuote(text: string): string {
+  return /["\\\n\r]/.test(text) ? quoteGo(text) : `"${text}"`;
+}

@@ -1,0 +1,505 @@
+import type { FileHandle } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
+import { isAscii } from 'node:buffer';
+import type { CancelOptions } from '../core/concurrency.js';
+import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { GoJsonError, decodeUtf8, goKindOf, parseGoJson } from '../core/go-json.js';
+import type { JsonValue } from '../core/json.js';
+import { YamlError, parseYaml } from '../core/yaml.js';
+
+/**
+ * Reads one catalog file as a stream of documents.
+ *
+ * A file that begins with `{` is concatenated JSON; any other is YAML documents parted by `---` lines. A
+ * JSON stream that stops being JSON within its first two documents goes on as YAML from that place.
+ * (Source: the stream decoder of Kubernetes' apimachinery, which `opm` reads catalogs with.)
+ */
+
+/** A parsed document and where it stands in its file. */
+export interface CatalogDocument {
+  value: JsonValue;
+  syntax: 'json' | 'yaml';
+  /** Byte offset and length in the file. */
+  offset: number;
+  length: number;
+}
+
+/** Largest document that is read, in bytes: what fits in one string with room to spare. */
+export const maxDocumentSize = 256 * 1024 * 1024;
+
+/** How far the reader looks for the first character that is not white space. */
+const lookAhead = 4096;
+const chunkSize = 4 * 1024 * 1024;
+
+const newline = 0x0a;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;
+const quote = 0x22;
+const backslash = 0x5c;
+const endOfPrettyObject = Buffer.from('\n}');
+const endOfPrettyObjectCrlf = Buffer.from('\r\n}');
+const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
+
+/**
+ * The documents of `file`, in order. Memory: the largest document, twice. Throws OpmateError: IO or
+ * NOT_FOUND when the file cannot be read, SYNTAX with the line when a document does not parse, LIMIT for
+ * a document beyond 256 MiB.
+ */
+export async function* readDocuments(
+  file: string,
+  options: CancelOptions & { label?: string } = {},
+): AsyncGenerator<CatalogDocument, void, undefined> {
+  const handle = await openForReading(file, options.label ?? file);
+  try {
+    const window = new FileWindow(handle, options.label ?? file);
+    await window.require(lookAhead);
+    const head = window.skipByteOrderMark();
+    if (beginsWithBrace(window.bytes(head, head + lookAhead))) {
+      yield* readJsonDocuments(window, options);
+    } else {
+      yield* readYamlDocuments(window, window.position, undefined, options);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Parses the document that stood at a known place of a file. Used to read a blob again after a first
+ * pass; throws OpmateError IO when the file no longer holds a document there.
+ */
+export async function readDocumentAt(
+  handle: FileHandle,
+  place: { file: string; offset: number; length: number; syntax: 'json' | 'yaml' },
+): Promise<JsonValue> {
+  const bytes = Buffer.allocUnsafe(place.length);
+  const { bytesRead } = await handle.read(bytes, 0, place.length, place.offset);
+  try {
+    if (bytesRead < place.length) throw new Error('shorter than before');
+    const text = decodeDocument(bytes);
+    return place.syntax === 'json' ? parseGoJson(text) : parseYaml(text);
+  } catch (error) {
+    throw new OpmateError('IO', `${place.file}: changed while it was read`, {
+      file: place.file,
+      cause: error,
+      hint: 'run the command again when nothing writes to the catalog',
+    });
+  }
+}
+
+async function openForReading(file: string, label: string): Promise<FileHandle> {
+  try {
+    return await open(file, 'r');
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === 'ENOENT') {
+      throw new OpmateError('NOT_FOUND', `open ${label}: no such file or directory`, {
+        file: label,
+        cause: error,
+      });
+    }
+    throw new OpmateError('IO', `open ${label}: ${messageOf(error)}`, { file: label, cause: error });
+  }
+}
+
+/** A part of a file held in memory, which moves forward and grows as documents need it. */
+class FileWindow {
+  readonly #handle: FileHandle;
+  readonly label: string;
+  #buffer = Buffer.allocUnsafe(chunkSize);
+  /** File offset of the buffer's first byte, and how many bytes of it are filled. */
+  #base = 0;
+  #filled = 0;
+  #atEnd = false;
+  /** File offset up to which everything has been handed out; bytes before it may be dropped. */
+  position = 0;
+
+  constructor(handle: FileHandle, label: string) {
+    this.#handle = handle;
+    this.label = label;
+  }
+
+  /** File offset just after the last byte in memory. */
+  get end(): number {
+    return this.#base + this.#filled;
+  }
+
+  get atEnd(): boolean {
+    return this.#atEnd;
+  }
+
+  /** The bytes from one file offset to another, as far as they are in memory. Valid until the next read. */
+  bytes(from: number, to: number): Buffer {
+    return this.#buffer.subarray(from - this.#base, Math.min(to, this.end) - this.#base);
+  }
+
+  byteAt(offset: number): number | undefined {
+    return offset < this.end ? this.#buffer[offset - this.#base] : undefined;
+  }
+
+  indexOf(needle: Buffer | number, from: number): number {
+    const found = this.#buffer.subarray(0, this.#filled).indexOf(needle, from - this.#base);
+    return found < 0 ? -1 : found + this.#base;
+  }
+
+  /** Reads until `count` bytes from `position` are in memory, or the file ends. */
+  async require(count: number): Promise<void> {
+    while (!this.#atEnd && this.end - this.position < count) await this.grow();
+  }
+
+  /** Reads one more chunk; false when the file has ended. */
+  async grow(): Promise<boolean> {
+    if (this.#atEnd) return false;
+    const keepFrom = this.position - this.#base;
+    const kept = this.#filled - keepFrom;
+    if (kept > maxDocumentSize) {
+      throw new LimitError(`${this.label}: a document of more than ${maxDocumentSize} bytes`, {
+        file: this.label,
+        line: await this.lineOf(this.position),
+        hint: 'split the document, or check that the file is a catalog',
+      });
+    }
+    if (keepFrom > 0) {
+      this.#buffer.copyWithin(0, keepFrom, this.#filled);
+      this.#base = this.position;
+      this.#filled = kept;
+    }
+    if (this.#buffer.length - this.#filled < chunkSize / 2) {
+      const larger = Buffer.allocUnsafe(this.#buffer.length * 2);
+      this.#buffer.copy(larger, 0, 0, this.#filled);
+      this.#buffer = larger;
+    }
+    let bytesRead: number;
+    try {
+      const room = this.#buffer.length - this.#filled;
+      ({ bytesRead } = await this.#handle.read(this.#buffer, this.#filled, room, this.end));
+    } catch (error) {
+      throw new OpmateError('IO', `read ${this.label}: ${readFailure(error)}`, {
+        file: this.label,
+        cause: error,
+      });
+    }
+    this.#filled += bytesRead;
+    if (bytesRead === 0) this.#atEnd = true;
+    return bytesRead > 0;
+  }
+
+  skipByteOrderMark(): number {
+    if (this.position === 0 && this.bytes(0, 3).equals(byteOrderMark)) this.position = 3;
+    return this.position;
+  }
+
+  /** Line of a file offset, from 1. Reads the file again from its start, so only for messages. */
+  lineOf(offset: number): Promise<number> {
+    return countLines(this.#handle, offset);
+  }
+}
+
+/** The line, from 1, on which the byte at `offset` stands. */
+export async function countLines(handle: FileHandle, offset: number): Promise<number> {
+  const chunk = Buffer.allocUnsafe(1024 * 1024);
+  let line = 1;
+  for (let at = 0; at < offset; ) {
+    const { bytesRead } = await handle.read(chunk, 0, Math.min(chunk.length, offset - at), at);
+    if (bytesRead === 0) break;
+    const part = chunk.subarray(0, bytesRead);
+    for (let i = part.indexOf(newline); i >= 0; i = part.indexOf(newline, i + 1)) line++;
+    at += bytesRead;
+  }
+  return line;
+}
+
+function readFailure(error: unknown): string {
+  return systemCode(error) === 'EISDIR' ? 'is a directory' : messageOf(error);
+}
+
+function beginsWithBrace(bytes: Buffer): boolean {
+  for (const byte of bytes) {
+    if (byte === openBrace) return true;
+    if (!isSpace(byte)) return false;
+  }
+  return false;
+}
+
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || byte === newline || byte === 0x0d || byte === 0x09;
+}
+
+/** Text of a document; bytes that are not UTF-8 become U+FFFD one by one, as in Go. */
+function decodeDocument(bytes: Buffer): string {
+  return isAscii(bytes) ? bytes.toString('latin1') : decodeUtf8(bytes);
+}
+
+async function* readJsonDocuments(
+  window: FileWindow,
+  options: CancelOptions,
+): AsyncGenerator<CatalogDocument, void, undefined> {
+  let count = 0;
+  for (;;) {
+    throwIfCancelled(options.signal);
+    const start = await skipSpace(window, window.position);
+    if (start === undefined) return;
+    window.position = start;
+    const found = await nextJsonDocument(window);
+    if ('error' in found) {
+      const failure = await jsonFailure(window, found);
+      if (count > 1) throw failure;
+      yield* readYamlDocuments(window, await afterFirstNewline(window, window.position), failure, options);
+      return;
+    }
+    count++;
+    window.position = found.offset + found.length;
+    yield found;
+  }
+}
+
+/** File offset of the first byte from `from` that is not white space; undefined at the end of the file. */
+async function skipSpace(window: FileWindow, from: number): Promise<number | undefined> {
+  for (let at = from; ; at++) {
+    let byte = window.byteAt(at);
+    if (byte === undefined) {
+      window.position = at;
+      if (!(await window.grow())) return undefined;
+      byte = window.byteAt(at);
+      if (byte === undefined) continue;
+    }
+    if (!isSpace(byte)) return at;
+  }
+}
+
+/** Where YAML reading takes over: after the white space up to and including the first line break. */
+async function afterFirstNewline(window: FileWindow, from: number): Promise<number> {
+  let at = from;
+  for (;;) {
+    const byte = window.byteAt(at);
+    if (byte === undefined) {
+      if (!(await window.grow())) return at;
+      continue;
+    }
+    if (!isSpace(byte)) return at;
+    at++;
+    if (byte === newline) return at;
+  }
+}
+
+interface JsonFault {
+  error: GoJsonError;
+  /** File offset that the error's own offset counts from; undefined when the file ended too early. */
+  offset: number;
+}
+
+/**
+ * The JSON document that starts at the window's position. Tries the places where one that a program wrote
+ * would end, because a slice that parses is the document whatever found its end; only if none of them
+ * does, follows brackets and strings byte by byte.
+ */
+async function nextJsonDocument(window: FileWindow): Promise<CatalogDocument | JsonFault> {
+  const offset = window.position;
+  const likelyEnd = await findLikelyEnd(window);
+  if (likelyEnd !== undefined) {
+    const document = parseSlice(window, offset, likelyEnd);
+    if ('value' in document) return document;
+  }
+  const end = await findExactEnd(window);
+  return parseSlice(window, offset, end);
+}
+
+function parseSlice(window: FileWindow, offset: number, end: number): CatalogDocument | JsonFault {
+  try {
+    const value = parseGoJson(decodeDocument(window.bytes(offset, end)));
+    return { value, syntax: 'json', offset, length: end - offset };
+  } catch (error) {
+    if (error instanceof GoJsonError) return { error, offset };
+    throw error;
+  }
+}
+
+async function findLikelyEnd(window: FileWindow): Promise<number | undefined> {
+  const start = window.position;
+  if (window.byteAt(start) !== openBrace) return undefined;
+  let lineEnd = window.indexOf(newline, start);
+  while (lineEnd < 0) {
+    if (!(await window.grow())) return window.end;
+    lineEnd = window.indexOf(newline, start);
+  }
+  const windowsLines = window.byteAt(lineEnd - 1) === 0x0d;
+  const lastOfLine = lineEnd - (windowsLines ? 2 : 1);
+  if (lastOfLine > start) return window.byteAt(lastOfLine) === closeBrace ? lastOfLine + 1 : undefined;
+  const needle = windowsLines ? endOfPrettyObjectCrlf : endOfPrettyObject;
+  let searched = start;
+  for (;;) {
+    const found = window.indexOf(needle, searched);
+    if (found >= 0) return found + needle.length;
+    searched = Math.max(start, window.end - needle.length);
+    if (!(await window.grow())) return undefined;
+  }
+}
+
+/** End of the value at the window's position, by brackets and strings; the file's end if it has none. */
+async function findExactEnd(window: FileWindow): Promise<number> {
+  let depth = 0;
+  let inString = false;
+  let at = window.position;
+  for (;;) {
+    const bytes = window.bytes(at, window.end);
+    for (let i = 0; i < bytes.length; i++) {
+      const byte = bytes[i];
+      if (inString) {
+        if (byte === backslash) i++;
+        else if (byte === quote) {
+          inString = false;
+          if (depth === 0) return at + i + 1;
+        }
+      } else if (byte === quote) inString = true;
+      else if (byte === openBrace || byte === openBracket) depth++;
+      else if (byte === closeBrace || byte === closeBracket) {
+        depth--;
+        if (depth <= 0) return at + i + 1;
+      } else if (depth === 0 && at + i > window.position && isSpace(byte as number)) return at + i;
+      if (i >= bytes.length) {
+        // A backslash was the last byte in memory; the one after it belongs to it.
+        at = window.end + 1;
+      }
+    }
+    at = Math.max(at, window.end);
+    if (!(await window.grow())) return window.end;
+  }
+}
+
+/** The error for bytes that are not JSON, with offset in the stream, file and line. */
+async function jsonFailure(window: FileWindow, fault: JsonFault): Promise<OpmateError> {
+  const { error } = fault;
+  const slice = window.bytes(fault.offset, window.end);
+  const place = fault.offset + Buffer.byteLength(decodeDocument(slice).slice(0, error.offset));
+  const truncated = error.message === 'unexpected end of JSON input';
+  // `opm` counts the bytes read, the offending one included.
+  const message = truncated ? 'unexpected EOF' : `json: offset ${place + 1}: ${error.message}`;
+  return new OpmateError('SYNTAX', message, {
+    file: window.label,
+    line: await window.lineOf(Math.min(place, window.end)),
+    cause: error,
+    hint: truncated ? 'the file ends inside an object; fetch or write it again' : undefined,
+  });
+}
+
+async function* readYamlDocuments(
+  window: FileWindow,
+  from: number,
+  jsonError: OpmateError | undefined,
+  options: CancelOptions,
+): AsyncGenerator<CatalogDocument, void, undefined> {
+  window.position = from;
+  let preferJsonError = jsonError;
+  for (;;) {
+    throwIfCancelled(options.signal);
+    const chunk = await nextYamlChunk(window);
+    if (chunk === undefined) return;
+    if ('badSeparator' in chunk) {
+      throw (
+        preferJsonError ??
+        new OpmateError('SYNTAX', `invalid Yaml document separator: ${chunk.badSeparator}`, {
+          file: window.label,
+          line: await window.lineOf(chunk.end),
+          hint: 'a line that begins with --- may only be followed by a comment',
+        })
+      );
+    }
+    const { offset, end, next } = chunk;
+    let value: JsonValue;
+    try {
+      const bytes = window.bytes(offset, end);
+      const badByte = isAscii(bytes) ? undefined : invalidUtf8(bytes);
+      if (badByte !== undefined) throw new YamlError(badByte.message, badByte.line);
+      value = parseYaml(isAscii(bytes) ? bytes.toString('latin1') : bytes.toString('utf8'));
+      if (preferJsonError !== undefined && goKindOf(value) !== 'object') throw preferJsonError;
+    } catch (error) {
+      if (!(error instanceof YamlError)) throw error;
+      if (preferJsonError !== undefined) throw preferJsonError;
+      throw new OpmateError('SYNTAX', `error converting YAML to JSON: ${error.message}`, {
+        file: window.label,
+        line: (await window.lineOf(offset)) + (error.line ?? 1) - 1,
+        cause: error,
+      });
+    }
+    preferJsonError = undefined;
+    yield { value, syntax: 'yaml', offset, length: end - offset };
+    window.position = next;
+  }
+}
+
+interface YamlChunk {
+  offset: number;
+  end: number;
+  /** Where the next chunk starts, after the separator line that ended this one. */
+  next: number;
+}
+
+const separator = Buffer.from('\n---');
+
+/**
+ * The lines up to the next separator. A separator line before any content belongs to the chunk, so two of
+ * them in a row make a chunk of their own, which is a null document.
+ */
+async function nextYamlChunk(
+  window: FileWindow,
+): Promise<YamlChunk | { badSeparator: string; end: number } | undefined> {
+  const offset = window.position;
+  await window.require(4);
+  if (offset >= window.end) return undefined;
+  if (window.bytes(offset, offset + 3).equals(separator.subarray(1))) {
+    const rest = await restOfLine(window, offset + 3);
+    if (rest !== '') return { badSeparator: rest, end: offset };
+  }
+  let searched = offset;
+  for (;;) {
+    const found = window.indexOf(separator, searched);
+    if (found >= 0) {
+      const rest = await restOfLine(window, found + separator.length);
+      if (rest !== '') return { badSeparator: rest, end: found + 1 };
+      const lineEnd = window.indexOf(newline, found + separator.length);
+      return { offset, end: found + 1, next: lineEnd < 0 ? window.end : lineEnd + 1 };
+    }
+    searched = Math.max(offset, window.end - separator.length);
+    if (!(await window.grow())) return { offset, end: window.end, next: window.end };
+  }
+}
+
+/** What follows a separator on its line, unless it is white space or a comment. */
+async function restOfLine(window: FileWindow, from: number): Promise<string> {
+  let lineEnd = window.indexOf(newline, from);
+  while (lineEnd < 0 && (await window.grow())) lineEnd = window.indexOf(newline, from);
+  const rest = window
+    .bytes(from, lineEnd < 0 ? window.end : lineEnd)
+    .toString('utf8')
+    .trim();
+  return rest.startsWith('#') ? '' : rest.slice(0, 200);
+}
+
+/** The first byte that is not UTF-8, in the words of the YAML reader of Go. */
+function invalidUtf8(bytes: Buffer): { message: string; line: number } | undefined {
+  let line = 1;
+  for (let i = 0; i < bytes.length; ) {
+    const byte = bytes[i] as number;
+    if (byte === newline) line++;
+    const width =
+      byte < 0x80
+        ? 1
+        : byte >= 0xc2 && byte < 0xe0
+          ? 2
+          : byte >= 0xe0 && byte < 0xf0
+            ? 3
+            : byte >= 0xf0 && byte < 0xf5
+              ? 4
+              : 0;
+    if (width === 0) return { message: 'yaml: invalid leading UTF-8 octet', line };
+    if (i + width > bytes.length) return { message: 'yaml: incomplete UTF-8 octet sequence', line };
+    for (let k = 1; k < width; k++) {
+      if (((bytes[i + k] as number) & 0xc0) !== 0x80)
+        return { message: 'yaml: invalid trailing UTF-8 octet', line };
+    }
+    i += width;
+  }
+  return undefined;
+}

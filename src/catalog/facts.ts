@@ -1,0 +1,44 @@
+import { describeBundle, describeChannel, describeDeprecations, describePackage } from '../model/describe.js';
+import type { CatalogFacts } from '../model/facts.js';
+import { decodeMeta } from './blob.js';
+import { type Catalog, type MetasOptions, isFault } from './catalog.js';
+import { locate } from './locate.js';
+import type { Meta } from './meta.js';
+
+/**
+ * Reads a catalog once and keeps of each blob what validation, listing and drawing need. Throws OpmateError
+ * with file and line for a blob that cannot be loaded, unless `onFault` takes it.
+ */
+export async function collectFacts(catalog: Catalog, options: MetasOptions = {}): Promise<CatalogFacts> {
+  const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+  for await (const meta of catalog.metas(options)) {
+    try {
+      addFacts(facts, meta);
+    } catch (error) {
+      const located = await locate(catalog, meta.origin, error);
+      if (options.onFault === undefined || !isFault(located)) throw located;
+      options.onFault(located);
+    }
+  }
+  return facts;
+}
+
+function addFacts(facts: CatalogFacts, meta: Meta): void {
+  const decoded = decodeMeta(meta);
+  switch (decoded.kind) {
+    case 'package':
+      facts.packages.push(describePackage(decoded.blob, meta.origin));
+      break;
+    case 'channel':
+      facts.channels.push(describeChannel(decoded.blob, meta.origin));
+      break;
+    case 'bundle':
+      facts.bundles.push(describeBundle(decoded.blob, meta.origin));
+      break;
+    case 'deprecations':
+      facts.deprecations.push(describeDeprecations(decoded.blob, meta.origin));
+      break;
+    case 'other':
+      break;
+  }
+}

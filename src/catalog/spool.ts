@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { open, unlink } from 'node:fs/promises';
+import path from 'node:path';
+
+/** Where a piece of text stands in a spool. */
+export interface SpoolSlot {
+  offset: number;
+  length: number;
+}
+
+const memoryLimit = 48 * 1024 * 1024;
+
+/**
+ * Text that waits to be written in another order than it was made. The first 48 MiB stay in memory; what
+ * comes after goes to a file that has no name any more, so nothing of it can be left behind.
+ */
+export class Spool {
+  readonly #directory: string;
+  #pieceAt = new Map<number, Buffer>();
+  #size = 0;
+  #file: FileHandle | undefined;
+
+  /** `directory` is where the file is made, if one is needed. */
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  async append(text: string): Promise<SpoolSlot> {
+    const bytes = Buffer.from(text, 'utf8');
+    const slot = { offset: this.#size, length: bytes.length };
+    if (this.#size + bytes.length <= memoryLimit && this.#file === undefined) {
+      this.#pieceAt.set(slot.offset, bytes);
+    } else {
+      this.#file ??= await openUnnamed(this.#directory);
+      await this.#file.write(bytes, 0, bytes.length, slot.offset);
+    }
+    this.#size += bytes.length;
+    return slot;
+  }
+
+  async read(slot: SpoolSlot): Promise<Buffer> {
+    const piece = this.#pieceAt.get(slot.offset);
+    if (piece !== undefined && piece.length === slot.length) return piece;
+    const bytes = Buffer.allocUnsafe(slot.length);
+    await this.#file?.read(bytes, 0, slot.length, slot.offset);
+    return bytes;
+  }
+
+  async close(): Promise<void> {
+    this.#pieceAt = new Map();
+    await this.#file?.close();
+    this.#file = undefined;
+  }
+}
+
+async function openUnnamed(directory: string): Promise<FileHandle> {
+  const file = path.join(directory, `opmate-spool-${randomUUID()}`);
+  const handle = await open(file, 'wx+', 0o600);
+  await unlink(file);
+  return handle;
+}

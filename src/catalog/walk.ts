@@ -1,0 +1,68 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { LimitError, OpmateError, messageOf, systemCode } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
+import { IgnoreRules, ignoreFileName } from './ignore.js';
+
+/** A file of a catalog: where it is, and how messages name it. */
+export interface CatalogFile {
+  path: string;
+  label: string;
+}
+
+/** Most files that a catalog directory may have. */
+export const maxCatalogFiles = 1_000_000;
+
+/**
+ * The files of a catalog directory in walk order: entries of a directory in byte order, directories
+ * visited in place, whatever the file's extension; `.indexignore` files and what they name are left out.
+ * A link to a file counts as a file, a link to a directory is an error when it is read. (Source: `opm`'s
+ * declcfg.WalkFS.) `label` is how messages name `root`.
+ */
+export async function listCatalogFiles(root: string, label: string = root): Promise<CatalogFile[]> {
+  const found: { components: string[]; isRules: boolean }[] = [];
+  const pending: { components: string[]; isDirectory: boolean }[] = [{ components: [], isDirectory: true }];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const { components } = next;
+    if (!next.isDirectory) {
+      found.push({ components, isRules: components.at(-1) === ignoreFileName });
+      if (found.length > maxCatalogFiles)
+        throw new LimitError(`${label}: more than ${maxCatalogFiles} files`);
+      continue;
+    }
+    const entries = await readDirectory(
+      path.join(root, ...components),
+      path.posix.join(label, ...components),
+    );
+    for (const entry of entries.sort((a, b) => compareBytes(b.name, a.name))) {
+      pending.push({ components: [...components, entry.name], isDirectory: entry.isDirectory() });
+    }
+  }
+  const rules = new IgnoreRules();
+  for (const { components } of found.filter((file) => file.isRules)) {
+    await rules.addFile(path.join(root, ...components), components.slice(0, -1));
+  }
+  return found
+    .filter((file) => !file.isRules && !rules.ignores(file.components))
+    .map(({ components }) => ({
+      path: path.join(root, ...components),
+      label: path.posix.join(label, ...components),
+    }));
+}
+
+async function readDirectory(directory: string, label: string) {
+  try {
+    return await readdir(directory, { withFileTypes: true });
+  } catch (error) {
+    const code = systemCode(error);
+    const reason =
+      code === 'ENOENT'
+        ? 'no such file or directory'
+        : code === 'EACCES'
+          ? 'permission denied'
+          : messageOf(error);
+    throw new OpmateError(code === 'ENOENT' ? 'NOT_FOUND' : 'IO', `open ${label}: ${reason}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,72 @@
+import { bundleRecord } from '../bundle/render.js';
+import { encodeGoJson, sortKeysDeep } from '../core/go-json.js';
+import type { EncodableJson } from '../core/json.js';
+import { encodeYaml } from '../core/yaml.js';
+import type { Property } from '../model/declarative-config.js';
+import type { CatalogBlob } from './blob.js';
+
+/** How catalogs are written. */
+export type CatalogFormat = 'json' | 'yaml';
+
+/**
+ * The text of one blob as `opm` writes it: JSON with four spaces of indent and a line break at the end, or
+ * a YAML document with its `---` line.
+ */
+export function encodeBlob(blob: CatalogBlob, format: CatalogFormat): string {
+  const value = encodable(blob);
+  return format === 'json' ? `${encodeGoJson(value, { indent: 4 })}\n` : `---\n${encodeYaml(value)}`;
+}
+
+/** Fields in output order, without those that are left out when empty. */
+function encodable(item: CatalogBlob): EncodableJson {
+  switch (item.kind) {
+    case 'package': {
+      const { blob } = item;
+      return {
+        schema: blob.schema,
+        name: blob.name,
+        defaultChannel: blob.defaultChannel,
+        ...(blob.icon && { icon: { base64data: blob.icon.base64data, mediatype: blob.icon.mediatype } }),
+        ...(blob.description !== '' && { description: blob.description }),
+        ...withProperties(blob.properties),
+      };
+    }
+    case 'channel': {
+      const { blob } = item;
+      return {
+        schema: blob.schema,
+        name: blob.name,
+        package: blob.package,
+        entries:
+          blob.entries?.map((entry) => ({
+            name: entry.name,
+            ...(entry.replaces !== '' && { replaces: entry.replaces }),
+            ...(entry.skips.length > 0 && { skips: entry.skips }),
+            ...(entry.skipRange !== '' && { skipRange: entry.skipRange }),
+          })) ?? null,
+        ...withProperties(blob.properties),
+      };
+    }
+    case 'bundle':
+      return bundleRecord(item.blob);
+    case 'deprecations': {
+      const { blob } = item;
+      return {
+        schema: blob.schema,
+        package: blob.package,
+        entries:
+          blob.entries?.map(({ reference, message }) => ({
+            reference: { schema: reference.schema, ...(reference.name !== '' && { name: reference.name }) },
+            message,
+          })) ?? null,
+      };
+    }
+    case 'other':
+      return sortKeysDeep(item.meta.value);
+  }
+}
+
+function withProperties(properties: Property[]): { properties?: EncodableJson[] } {
+  if (properties.length === 0) return {};
+  return { properties: properties.map(({ type, value }) => ({ type, value })) };
+}

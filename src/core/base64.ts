@@ -1,0 +1,46 @@
+/**
+ * Finds out whether text is standard base64 with padding, in which line breaks may stand anywhere.
+ * Returns the offset of the first character that breaks it, or undefined. (Source: Go's
+ * base64.StdEncoding, which decodes catalog icons and bundle objects.)
+ */
+export function base64Fault(text: string): number | undefined {
+  if (text.length % 4 === 0 && isCleanBase64(text)) return undefined;
+  return slowFault(text);
+}
+
+/**
+ * Decoding skips what is not base64, so the decoded length tells whether anything was skipped. The
+ * decoder also takes the URL alphabet, which is not allowed here.
+ */
+function isCleanBase64(text: string): boolean {
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  if (text.includes('-') || text.includes('_')) return false;
+  return Buffer.from(text, 'base64').length === (text.length / 4) * 3 - padding;
+}
+
+function slowFault(text: string): number | undefined {
+  let count = 0;
+  let padding = 0;
+  let end = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 0x0a || code === 0x0d) continue;
+    if (code === 0x3d) {
+      padding++;
+      if (count % 4 < 2 || padding > 4 - (count % 4)) return i;
+      end = i + 1;
+      continue;
+    }
+    if (padding > 0) return (count + padding) % 4 === 0 ? i : end;
+    const known =
+      (code >= 0x41 && code <= 0x5a) ||
+      (code >= 0x61 && code <= 0x7a) ||
+      (code >= 0x30 && code <= 0x39) ||
+      code === 0x2b ||
+      code === 0x2f;
+    if (!known) return i;
+    count++;
+    end = i + 1;
+  }
+  return (count + padding) % 4 === 0 ? undefined : end;
+}

@@ -1,0 +1,233 @@
+import { OpmateError } from '../core/errors.js';
+import { base64Fault } from '../core/base64.js';
+import { goKindOf, sortKeysDeep } from '../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { compareBytes } from '../core/order.js';
+import {
+  type BundleBlob,
+  type ChannelBlob,
+  type ChannelEntry,
+  type DeprecationEntry,
+  type DeprecationsBlob,
+  type PackageBlob,
+  type Property,
+  type RelatedImage,
+  schemas,
+} from './declarative-config.js';
+
+/**
+ * Turns the JSON of the catalog format's own schemas into typed records, as Go's decoder does for `opm`:
+ * field names match whatever their case, `null` is the zero value, unknown fields are dropped, and a value
+ * of the wrong kind is an error in that decoder's words. (Source: encoding/json; declcfg of
+ * operator-registry.)
+ */
+
+/** What a decoder does with each field of an object. */
+type FieldReaders<T> = Record<string, (target: T, value: JsonValue, path: string) => void>;
+
+/** Names of a struct's fields, by exact and by folded name, made once a struct. */
+interface StructShape<T> {
+  name: string;
+  readers: FieldReaders<T>;
+  folded: Map<string, string>;
+}
+
+function shape<T>(name: string, readers: FieldReaders<T>): StructShape<T> {
+  const folded = new Map(Object.keys(readers).map((key) => [key.toLowerCase(), key]));
+  return { name, readers, folded };
+}
+
+function decodeStruct<T>(
+  struct: StructShape<T>,
+  target: T,
+  value: JsonValue,
+  path: string,
+  parent?: string,
+): T {
+  if (value === null) return target;
+  if (!isJsonObject(value)) throw kindFault(value, parent ?? struct.name, path, `declcfg.${struct.name}`);
+  const { readers, folded } = struct;
+  let keys = Object.keys(value);
+  let inexact = false;
+  for (const key of keys) {
+    if (Object.hasOwn(readers, key)) continue;
+    if (folded.has(key.toLowerCase())) inexact = true;
+  }
+  // The reference decoder sees keys in byte order, so of two that differ in case the last one counts.
+  if (inexact) keys = keys.sort(compareBytes);
+  for (const key of keys) {
+    const field = Object.hasOwn(readers, key) ? key : inexact ? folded.get(key.toLowerCase()) : undefined;
+    if (field === undefined) continue;
+    readers[field]?.(target, value[key] as JsonValue, path === '' ? field : `${path}.${field}`);
+  }
+  return target;
+}
+
+function kindFault(value: JsonValue, struct: string, path: string, type: string): OpmateError {
+  const into = path === '' ? `Go value of type ${type}` : `Go struct field ${struct}.${path} of type ${type}`;
+  return new OpmateError('INVALID', `json: cannot unmarshal ${goKindOf(value)} into ${into}`);
+}
+
+function text(value: JsonValue, struct: string, path: string): string {
+  if (typeof value === 'string') return value;
+  if (value === null) return '';
+  throw kindFault(value, struct, path, 'string');
+}
+
+function list<T>(
+  value: JsonValue,
+  struct: string,
+  path: string,
+  type: string,
+  item: (value: JsonValue, path: string) => T,
+): T[] {
+  if (value === null) return [];
+  if (!Array.isArray(value)) throw kindFault(value, struct, path, `[]${type}`);
+  return value.map((element) => item(element, path));
+}
+
+const entryShape = shape<ChannelEntry>('ChannelEntry', {
+  name: (entry, value, path) => (entry.name = text(value, 'ChannelEntry', path)),
+  replaces: (entry, value, path) => (entry.replaces = text(value, 'ChannelEntry', path)),
+  skips: (entry, value, path) =>
+    (entry.skips = list(value, 'ChannelEntry', path, 'string', (item) => text(item, 'ChannelEntry', path))),
+  skipRange: (entry, value, path) => (entry.skipRange = text(value, 'ChannelEntry', path)),
+});
+
+const propertyShape = shape<Property>('Property', {
+  type: (property, value, path) => (property.type = text(value, 'Property', path)),
+  value: (property, value) => (property.value = sortKeysDeep(value)),
+});
+
+const relatedImageShape = shape<RelatedImage>('RelatedImage', {
+  name: (related, value, path) => (related.name = text(value, 'RelatedImage', path)),
+  image: (related, value, path) => (related.image = text(value, 'RelatedImage', path)),
+});
+
+const iconShape = shape<{ base64data: string; mediatype: string }>('Icon', {
+  base64data: (icon, value, path) => (icon.base64data = base64(text(value, 'Icon', path))),
+  mediatype: (icon, value, path) => (icon.mediatype = text(value, 'Icon', path)),
+});
+
+const referenceShape = shape<{ schema: string; name: string }>('PackageScopedReference', {
+  schema: (reference, value, path) => (reference.schema = text(value, 'PackageScopedReference', path)),
+  name: (reference, value, path) => (reference.name = text(value, 'PackageScopedReference', path)),
+});
+
+const deprecationShape = shape<DeprecationEntry>('DeprecationEntry', {
+  reference: (entry, value, path) =>
+    decodeStruct(referenceShape, entry.reference, value, path, 'DeprecationEntry'),
+  message: (entry, value, path) => (entry.message = text(value, 'DeprecationEntry', path)),
+});
+
+function property(value: JsonValue, path: string): Property {
+  const decoded = decodeStruct(propertyShape, { type: '', value: notGiven }, value, path);
+  return decoded.value === notGiven ? { type: decoded.type, value: null, valueMissing: true } : decoded;
+}
+
+/** Stands for a property value until one is read. */
+const notGiven: JsonObject = {};
+
+function base64(data: string): string {
+  const fault = base64Fault(data);
+  if (fault !== undefined) throw new OpmateError('INVALID', `illegal base64 data at input byte ${fault}`);
+  // Written again from its bytes, as the reference implementation does.
+  return Buffer.from(data, 'base64').toString('base64');
+}
+
+const packageShape = shape<PackageBlob>('Package', {
+  name: (blob, value, path) => (blob.name = text(value, 'Package', path)),
+  defaultChannel: (blob, value, path) => (blob.defaultChannel = text(value, 'Package', path)),
+  icon: (blob, value, path) => {
+    if (value === null) delete blob.icon;
+    else blob.icon = decodeStruct(iconShape, { base64data: '', mediatype: '' }, value, path, 'Package');
+  },
+  description: (blob, value, path) => (blob.description = text(value, 'Package', path)),
+  properties: (blob, value, path) =>
+    (blob.properties = list(value, 'Package', path, 'property.Property', property)),
+});
+
+const channelShape = shape<ChannelBlob>('Channel', {
+  name: (blob, value, path) => (blob.name = text(value, 'Channel', path)),
+  package: (blob, value, path) => (blob.package = text(value, 'Channel', path)),
+  entries: (blob, value, path) => {
+    blob.entries =
+      value === null
+        ? null
+        : list(value, 'Channel', path, 'declcfg.ChannelEntry', (item, at) =>
+            decodeStruct(entryShape, { name: '', replaces: '', skips: [], skipRange: '' }, item, at),
+          );
+  },
+  properties: (blob, value, path) =>
+    (blob.properties = list(value, 'Channel', path, 'property.Property', property)),
+});
+
+const bundleShape = shape<BundleBlob>('Bundle', {
+  name: (blob, value, path) => (blob.name = text(value, 'Bundle', path)),
+  package: (blob, value, path) => (blob.package = text(value, 'Bundle', path)),
+  image: (blob, value, path) => (blob.image = text(value, 'Bundle', path)),
+  properties: (blob, value, path) =>
+    (blob.properties = list(value, 'Bundle', path, 'property.Property', property)),
+  relatedImages: (blob, value, path) =>
+    (blob.relatedImages = list(value, 'Bundle', path, 'declcfg.RelatedImage', (item, at) =>
+      decodeStruct(relatedImageShape, { name: '', image: '' }, item, at),
+    )),
+});
+
+const deprecationsShape = shape<DeprecationsBlob>('Deprecation', {
+  package: (blob, value, path) => (blob.package = text(value, 'Deprecation', path)),
+  entries: (blob, value, path) => {
+    blob.entries =
+      value === null
+        ? null
+        : list(value, 'Deprecation', path, 'declcfg.DeprecationEntry', (item, at) =>
+            decodeStruct(deprecationShape, { reference: { schema: '', name: '' }, message: '' }, item, at),
+          );
+  },
+});
+
+function prefixed<T>(what: string, decode: () => T): T {
+  try {
+    return decode();
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError('INVALID', `parse ${what}: ${error.message}`, { hint: error.hint });
+  }
+}
+
+/** Decodes an `olm.package` blob. Throws OpmateError INVALID, `parse package: …`. */
+export function decodePackage(value: JsonObject): PackageBlob {
+  const blob: PackageBlob = {
+    schema: schemas.package,
+    name: '',
+    defaultChannel: '',
+    description: '',
+    properties: [],
+  };
+  return prefixed('package', () => decodeStruct(packageShape, blob, value, ''));
+}
+
+/** Decodes an `olm.channel` blob. Throws OpmateError INVALID, `parse channel: …`. */
+export function decodeChannel(value: JsonObject): ChannelBlob {
+  const blob: ChannelBlob = { schema: schemas.channel, name: '', package: '', entries: null, properties: [] };
+  return prefixed('channel', () => decodeStruct(channelShape, blob, value, ''));
+}
+
+/** Decodes an `olm.bundle` blob; its objects stay encoded. Throws OpmateError INVALID, `parse bundle: …`. */
+export function decodeBundle(value: JsonObject): BundleBlob {
+  const blob: BundleBlob = {
+    schema: schemas.bundle,
+    name: '',
+    package: '',
+    image: '',
+    properties: [],
+    relatedImages: [],
+  };
+  return prefixed('bundle', () => decodeStruct(bundleShape, blob, value, ''));
+}
+
+/** Decodes an `olm.deprecations` blob. Throws OpmateError INVALID, `parse deprecation: …`. */
+export function decodeDeprecations(value: JsonObject): DeprecationsBlob {
+  const blob: DeprecationsBlob = { schema: schemas.deprecations, package: '', entries: null };
+  return prefixed('deprecation', () => decodeStruct(deprecationsShape, blob, value, ''));
+}

@@ -1,0 +1,103 @@
+import path from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readDocuments } from '../../../src/catalog/documents.js';
+import { parseGoJson } from '../../../src/core/go-json.js';
+import { directoryWith } from '../../support/temporary.js';
+
+async function read(content: string | Buffer) {
+  const directory = await directoryWith({ file: content });
+  const documents = [];
+  for await (const document of readDocuments(path.join(directory, 'file'), { label: 'file' })) {
+    documents.push(document);
+  }
+  return documents;
+}
+
+async function values(content: string | Buffer) {
+  return (await read(content)).map((document) => document.value);
+}
+
+const blob = (schema: string): { schema: string } => ({ schema });
+
+describe('catalog/documents', () => {
+  it.each([
+    ['pretty JSON objects', '{\n    "schema": "a"\n}\n{\n    "schema": "b"\n}\n'],
+    ['JSON lines', '{"schema":"a"}\n{"schema":"b"}\n'],
+    ['two objects on a line', '{"schema":"a"}{"schema":"b"}'],
+    ['Windows line ends', '{\r\n  "schema": "a"\r\n}\r\n{"schema":"b"}\r\n'],
+    ['a byte order mark', '\ufeff{"schema":"a"}\n{"schema":"b"}'],
+    ['YAML documents', '---\nschema: a\n---\nschema: b\n'],
+    ['YAML without a first separator, with a last one', 'schema: a\n--- # second\nschema: b\n---\n'],
+    ['JSON that goes on as YAML', '{"schema":"a"}\n---\nschema: b\n'],
+    ['YAML flow style that only looks like JSON', '{schema: a}\n---\nschema: b\n'],
+  ])('reads %s', async (_what, content) => {
+    expect(await values(content)).toEqual([blob('a'), blob('b')]);
+  });
+
+  it('reads nested objects whose braces stand at the start of lines', async () => {
+    expect(await values('{\n"schema":"a",\n"x":{\n}\n}\n{\n"schema":"b"\n}')).toEqual([
+      { schema: 'a', x: {} },
+      blob('b'),
+    ]);
+  });
+
+  it('reads nothing from an empty file', async () => {
+    expect(await values('')).toEqual([]);
+  });
+
+  it('gives a null document for white space or comments alone, and for two separators in a row', async () => {
+    expect(await values(' \n\n')).toEqual([null]);
+    expect(await values('# nothing\n')).toEqual([null]);
+    expect(await values('---\n---\nschema: a\n')).toEqual([null, blob('a')]);
+  });
+
+  it('tells where each document stands, so that it can be read again', async () => {
+    const content = Buffer.from('{"schema":"ä"}\n\n{\n "schema": "b"\n}\n');
+    for (const { offset, length, value } of await read(content)) {
+      expect(JSON.parse(content.subarray(offset, offset + length).toString())).toEqual(value);
+    }
+  });
+
+  it('splits any objects as they were joined, whatever their form', async () => {
+    const form = fc.constantFrom(undefined, 0, 1, 4);
+    const item = fc.tuple(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })), form);
+    const joint = fc.constantFrom('', '\n', ' ', '\r\n', '\n\n');
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(item, joint), { minLength: 1, maxLength: 6 }), async (items) => {
+        const content = items
+          .map(([[value, indent], after]) => JSON.stringify(value, null, indent) + after)
+          .join('');
+        const expected = items.map(([[value]]) => parseGoJson(JSON.stringify(value)));
+        expect(await values(content)).toEqual(expected);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it.each([
+    ['{"schema":"a.b"', 'unexpected EOF', 1],
+    ['{"schema": "a.b"} xyz', "json: offset 19: invalid character 'x' looking for beginning of value", 1],
+    [
+      '{"a":1}\n{"b":2}\n{"c":}\n',
+      "json: offset 22: invalid character '}' looking for beginning of value",
+      3,
+    ],
+    ['schema: a\nx:\n\t- 1\n', 'error converting YAML to JSON: yaml: line ', 3],
+    ['schema: a\n---\nx: 1\n--- y\n', 'invalid Yaml document separator: y', 4],
+  ])('refuses %j with file and line', async (content, message, line) => {
+    await expect(read(content)).rejects.toMatchObject({
+      message: expect.stringContaining(message) as string,
+      file: 'file',
+      line,
+    });
+  });
+
+  it('keeps documents whole that are larger than a chunk', async () => {
+    const large = { schema: 'a', text: 'x'.repeat(9 * 1024 * 1024) };
+    const content = `${JSON.stringify(large, null, 4)}\n${JSON.stringify(blob('b'))}\n`;
+    const [first, second] = await values(content);
+    expect((first as typeof large).text).toHaveLength(large.text.length);
+    expect(second).toEqual(blob('b'));
+  });
+});

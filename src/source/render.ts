@@ -1,0 +1,149 @@
+import { stat } from 'node:fs/promises';
+import { defaultArchiveLimits } from '../archive/limits.js';
+import { renderBundleFiles } from '../bundle/render.js';
+import { isBundleDirectory } from '../bundle/read.js';
+import { renderDirectories } from '../bundle/render-directories.js';
+import { Assembly, type AssemblyOptions } from '../catalog/assemble.js';
+import type { Catalog } from '../catalog/catalog.js';
+import { mapConcurrent } from '../core/concurrency.js';
+import { CancelledError, OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import type { BundleBlob } from '../model/declarative-config.js';
+import {
+  type AllowedSources,
+  type BundleSource,
+  type Source,
+  type SourceOptions,
+  openSource,
+} from './source.js';
+
+/** How references are rendered. */
+export interface RenderOptions extends SourceOptions, AssemblyOptions {
+  /** Text of the template that makes the image references of bundles that come from directories. */
+  imageTemplate?: string | undefined;
+  /** References that are opened at the same time; 8 unless told. */
+  concurrency?: number | undefined;
+  allowed?: AllowedSources | undefined;
+}
+
+/** What was rendered; `close` releases the sources, which are read again while writing. */
+export interface Rendered {
+  assembly: Assembly;
+  close(): Promise<void>;
+}
+
+/**
+ * Reads every reference and checks it, so that writing the result cannot fail for what is in it. Throws
+ * OpmateError `render reference "…": …` for the first reference that cannot be rendered.
+ */
+export async function renderReferences(
+  references: readonly string[],
+  options: RenderOptions,
+): Promise<Rendered> {
+  const assembly = new Assembly(options);
+  const opened: Source[] = [];
+  const close = async (): Promise<void> => {
+    await Promise.all(opened.map((source) => source.close()));
+    await assembly.close();
+  };
+  const renderOne = async ({ reference, position }: Positioned): Promise<void> => {
+    try {
+      const source = await openSource(reference, options, options.allowed);
+      opened.push(source);
+      if (source.kind === 'catalog') await addCatalog(assembly, source.catalog, position, options);
+      else await assembly.addBundle(renderBundleSource(source, reference, options), position);
+    } catch (error) {
+      throw wrapped(error, `render reference ${quoteGo(reference)}`);
+    }
+  };
+  try {
+    const { directories, others } = await findBundleDirectories(references, options);
+    await addBundleDirectories(assembly, directories, options);
+    await mapConcurrent(others, options.concurrency ?? 8, renderOne, options);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { assembly, close };
+}
+
+/** A reference and its place among all that were given. */
+interface Positioned {
+  reference: string;
+  position: number;
+}
+
+/** Bundle directories are rendered on all processors; which references are such is cheap to tell. */
+async function findBundleDirectories(
+  references: readonly string[],
+  options: RenderOptions,
+): Promise<{ directories: Positioned[]; others: Positioned[] }> {
+  const positioned = references.map((reference, position) => ({ reference, position }));
+  if (options.allowed?.bundles === false) return { directories: [], others: positioned };
+  const isBundle = await mapConcurrent(references, 16, isLocalBundle, options);
+  return {
+    directories: positioned.filter(({ position }) => isBundle[position]),
+    others: positioned.filter(({ position }) => !isBundle[position]),
+  };
+}
+
+async function isLocalBundle(reference: string): Promise<boolean> {
+  const found = await stat(reference).catch(() => undefined);
+  return found?.isDirectory() === true && isBundleDirectory(reference);
+}
+
+/** How many rendered bundles are held before they are put into the assembly. */
+const batchSize = 500;
+
+async function addBundleDirectories(
+  assembly: Assembly,
+  directories: readonly Positioned[],
+  options: RenderOptions,
+): Promise<void> {
+  for (let from = 0; from < directories.length; from += batchSize) {
+    const batch = directories.slice(from, from + batchSize);
+    const rendered = await renderDirectories(
+      batch.map(({ reference }) => reference),
+      {
+        format: options.format,
+        imageTemplate: options.imageTemplate,
+        migrateLevel: options.migrationLevel,
+        limits: { maxFileSize: (options.limits ?? defaultArchiveLimits).maxMetadataFileSize },
+        signal: options.signal,
+      },
+    );
+    for (const [index, bundle] of rendered.entries()) {
+      await assembly.addText(bundle, bundle.text, (batch[index] as Positioned).position);
+    }
+  }
+}
+
+async function addCatalog(
+  assembly: Assembly,
+  catalog: Catalog,
+  position: number,
+  options: RenderOptions,
+): Promise<void> {
+  for await (const meta of catalog.metas(options)) await assembly.add(catalog, meta, position);
+}
+
+/** The blob of a bundle source, migrated as the options ask. */
+export function renderBundleSource(
+  source: BundleSource,
+  reference: string,
+  options: { migrationLevel: string },
+): BundleBlob {
+  const { migrationLevel } = options;
+  return renderBundleFiles(source.files, {
+    subject: reference,
+    image: source.image,
+    migrateLevel: migrationLevel,
+  });
+}
+
+/** The same error with more said in front of it. */
+export function wrapped(error: unknown, context: string): unknown {
+  if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
+  const { hint, file, line } = error;
+  return new OpmateError(error.code, `${context}: ${error.message}`, { hint, file, line, cause: error });
+}

@@ -1,0 +1,99 @@
+import path from 'node:path';
+import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { type Logger, silentLogger } from '../core/log.js';
+import { openBlobCache } from '../oci/blob-cache.js';
+import type { Connection, ConnectionOptions } from '../oci/connection.js';
+import type { Platform } from '../oci/types.js';
+import type { SourceOptions } from './source.js';
+
+/** The outside world and the choices that reading sources depends on. */
+export interface SessionOptions extends CancelOptions {
+  /** Environment variables: credentials, proxies, configuration and cache directories are found by them. */
+  environment: Readonly<Record<string, string | undefined>>;
+  homeDirectory: string;
+  temporaryDirectory: string;
+  /** The machine's architecture as Node.js names it; `process.arch`. */
+  architecture: string;
+  /** Platform to take from images; the machine's, else amd64, else the only one, where it is left out. */
+  platform?: Platform | undefined;
+  /** Relative cache directories are counted from here; from the working directory where it is left out. */
+  workingDirectory?: string | undefined;
+  /** How registries are talked to, besides what the environment says. */
+  registry?: Partial<
+    Pick<
+      ConnectionOptions,
+      | 'authFile'
+      | 'useHttp'
+      | 'skipTlsVerify'
+      | 'caFile'
+      | 'certDir'
+      | 'retryTimeoutMs'
+      | 'registriesConfFile'
+      | 'random'
+    >
+  >;
+  /** Caps on what images may hold, where they differ from `defaultArchiveLimits`. */
+  limits?: Partial<ArchiveLimits> | undefined;
+  logger?: Logger | undefined;
+  now?: (() => Date) | undefined;
+}
+
+/** What several operations share: connections to registries and a cache. `close` it at the end. */
+export interface Session extends SourceOptions {
+  connect: () => Promise<Connection>;
+  limits: ArchiveLimits;
+  logger: Logger;
+  close(): Promise<void>;
+}
+
+/** Architecture names of the image specification for those of Node.js. */
+const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', ppc64: 'ppc64le' };
+
+/** The image platform of a machine; catalogs and bundles are always made for Linux. */
+export function platformOfMachine(architecture: string): Platform {
+  return { os: 'linux', architecture: architectures[architecture] ?? architecture };
+}
+
+/**
+ * Makes a session. Nothing is connected to before the first image is read; the blob cache is used where
+ * `OPMATE_CACHE_DIR` (or `OLM_CACHE_DIR`) names one.
+ */
+export async function openSession(options: SessionOptions): Promise<Session> {
+  const { environment, logger = silentLogger, now = () => new Date(), signal } = options;
+  let connection: Promise<Connection> | undefined;
+  const cacheDirectory = environment['OPMATE_CACHE_DIR'] || environment['OLM_CACHE_DIR'];
+  const cache = cacheDirectory
+    ? await openBlobCache({
+        directory: path.resolve(options.workingDirectory ?? '.', cacheDirectory),
+        now: now().getTime(),
+        logger,
+      })
+    : undefined;
+  return {
+    connect: () => (connection ??= connect(options, logger)),
+    cache,
+    limits: { ...defaultArchiveLimits, ...options.limits },
+    logger,
+    temporaryDirectory: options.temporaryDirectory,
+    now,
+    platform: options.platform,
+    hostPlatform: platformOfMachine(options.architecture),
+    signal,
+    close: async () => {
+      (await connection?.catch(() => undefined))?.close();
+    },
+  };
+}
+
+async function connect(options: SessionOptions, logger: Logger): Promise<Connection> {
+  const { createConnection } = await import('../oci/connection.js');
+  return createConnection({
+    ...options.registry,
+    environment: options.environment,
+    homeDirectory: options.homeDirectory,
+    runtimeDirectory: options.environment['XDG_RUNTIME_DIR'],
+    logger,
+    now: () => performance.now(),
+  });
+}

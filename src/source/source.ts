@@ -1,0 +1,278 @@
+import { open, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
+import { type FileTree, type LayerInput, extractLayers, readLayers } from '../archive/layers.js';
+import { type BundleFiles, bundleFilesOf, isBundleDirectory, readBundleDirectory } from '../bundle/read.js';
+import { type Catalog, DirectoryCatalog } from '../catalog/catalog.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError, messageOf, systemCode } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { type Logger, silentLogger } from '../core/log.js';
+import { type Reference, parseReference } from '../core/reference.js';
+import type { BlobCache } from '../oci/blob-cache.js';
+import type { Connection } from '../oci/connection.js';
+import { type Image, openImage } from '../oci/image.js';
+import { openReference } from '../oci/open.js';
+import type { Platform } from '../oci/types.js';
+import { imageLabels } from './labels.js';
+import { makeTemporaryDirectory } from './temporary.js';
+
+/** What opening a source needs from the outside. */
+export interface SourceOptions extends CancelOptions {
+  /** How registries are reached; called when the first image is pulled from one. */
+  connect: () => Connection | Promise<Connection>;
+  /** Where catalog images are unpacked while they are read. */
+  temporaryDirectory: string;
+  now: () => Date;
+  /** Platform to take from an image index; the host's where it is left out. */
+  platform?: Platform | undefined;
+  hostPlatform: Platform;
+  cache?: BlobCache | undefined;
+  limits?: ArchiveLimits | undefined;
+  logger?: Logger | undefined;
+}
+
+/** A source after it was recognised and opened. `close` removes what was unpacked for it. */
+export type Source = CatalogSource | BundleSource;
+
+export interface CatalogSource {
+  kind: 'catalog';
+  /** Whether it came from an image; messages differ. */
+  isImage: boolean;
+  catalog: Catalog;
+  close(): Promise<void>;
+}
+
+export interface BundleSource {
+  kind: 'bundle';
+  isImage: boolean;
+  /** The image reference as the user gave it; empty for a bundle directory. */
+  image: string;
+  files: BundleFiles;
+  close(): Promise<void>;
+}
+
+/** Which sources a command takes; others are refused before anything of them is read. */
+export interface AllowedSources {
+  bundles: boolean;
+  catalogs: boolean;
+}
+
+const nothingToClose = (): Promise<void> => Promise.resolve();
+
+/**
+ * Finds out what a reference is, and opens it: a bundle directory, a catalog directory, or an image in a
+ * registry, layout or archive that carries either. A path that exists is never taken for an image.
+ * Throws OpmateError; UNSUPPORTED for sqlite indexes. (Source: `opm render`, reference resolution.)
+ */
+export async function openSource(
+  reference: string,
+  options: SourceOptions,
+  allowed: AllowedSources = { bundles: true, catalogs: true },
+): Promise<Source> {
+  const found = await stat(reference).catch(() => undefined);
+  if (found === undefined) return openImageSource(reference, options, allowed);
+  if (found.isDirectory()) return openDirectory(reference, options, allowed);
+  if (await isSqlite(reference)) {
+    throw new OpmateError('UNSUPPORTED', `${reference}: sqlite indexes are not supported yet`, {
+      file: reference,
+      hint: 'use a file-based catalog',
+    });
+  }
+  throw new OpmateError('UNSUPPORTED', `ref ${quoteGo(reference)} is not a directory: not allowed`, {
+    hint: 'give the directory of the catalog, or oci-archive:FILE for an image in a file',
+  });
+}
+
+async function openDirectory(
+  directory: string,
+  options: SourceOptions,
+  allowed: AllowedSources,
+): Promise<Source> {
+  if (await isBundleDirectory(directory)) {
+    if (!allowed.bundles) {
+      throw new OpmateError(
+        'UNSUPPORTED',
+        `cannot render bundle directory ${quoteGo(directory)}: not allowed`,
+      );
+    }
+    const files = await readBundleDirectory(directory, { signal: options.signal });
+    return { kind: 'bundle', isImage: false, image: '', files, close: nothingToClose };
+  }
+  if (!allowed.catalogs) {
+    throw new OpmateError('UNSUPPORTED', 'cannot render declarative config directory: not allowed');
+  }
+  const catalog = new DirectoryCatalog(directory);
+  return { kind: 'catalog', isImage: false, catalog, close: () => catalog.close() };
+}
+
+const sqliteMagic = 'SQLite format 3\0';
+
+async function isSqlite(file: string): Promise<boolean> {
+  try {
+    const handle = await open(file, 'r');
+    try {
+      const { buffer, bytesRead } = await handle.read(
+        Buffer.alloc(sqliteMagic.length),
+        0,
+        sqliteMagic.length,
+        0,
+      );
+      return buffer.toString('latin1', 0, bytesRead) === sqliteMagic;
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    const reason = systemCode(error) === 'EACCES' ? 'permission denied' : messageOf(error);
+    throw new OpmateError('IO', `open ${file}: ${reason}`, { file, cause: error });
+  }
+}
+
+async function openImageSource(
+  reference: string,
+  options: SourceOptions,
+  allowed: AllowedSources,
+): Promise<Source> {
+  const parsed = parseImageReference(reference);
+  const { signal, logger = silentLogger } = options;
+  const opened = await openReference(parsed, {
+    connection: await options.connect(),
+    cache: options.cache,
+    temporaryDirectory: options.temporaryDirectory,
+    logger,
+    signal,
+  });
+  try {
+    const { platform, hostPlatform } = options;
+    const image = await openImage(opened.repository, opened.reference, { platform, hostPlatform, signal });
+    return await openByLabel(reference, image, options, allowed);
+  } finally {
+    await opened.close();
+  }
+}
+
+function parseImageReference(reference: string): Reference {
+  const parsed = parseReference(reference);
+  if (parsed.transport === 'docker' && parsed.tag === undefined && parsed.digest === undefined) {
+    throw new OpmateError('INVALID', `${reference}: a tag or digest is needed`, {
+      hint: `there is no file or directory of that name; for an image, write ${reference}:TAG or ${reference}@sha256:…`,
+    });
+  }
+  return parsed;
+}
+
+async function openByLabel(
+  reference: string,
+  image: Image,
+  options: SourceOptions,
+  allowed: AllowedSources,
+): Promise<Source> {
+  const { labels } = image;
+  const configs = labels[imageLabels.configs];
+  if (configs !== undefined) {
+    if (!allowed.catalogs) {
+      throw new OpmateError('UNSUPPORTED', 'cannot render declarative config image: not allowed');
+    }
+    return openCatalogImage(reference, image, configs, options);
+  }
+  if (labels[imageLabels.bundlePackage] !== undefined) {
+    if (!allowed.bundles) throw new OpmateError('UNSUPPORTED', 'cannot render bundle image: not allowed');
+    const tree = await readImage(image, ['manifests', 'metadata'], options);
+    const files = await bundleFilesOf(tree, { subject: reference, signal: options.signal });
+    return { kind: 'bundle', isImage: true, image: reference, files, close: nothingToClose };
+  }
+  if (labels[imageLabels.database] !== undefined) {
+    throw new OpmateError(
+      'UNSUPPORTED',
+      `render ${quoteGo(reference)}: sqlite-based index images are not supported yet`,
+      {
+        hint: 'use an image of a file-based catalog',
+      },
+    );
+  }
+  throw unknownKind(reference, labels);
+}
+
+function unknownKind(reference: string, labels: Readonly<Record<string, string>>): OpmateError {
+  const keys = Object.keys(labels).sort();
+  const hint = `a catalog image has the label ${imageLabels.configs}, a bundle image ${imageLabels.bundlePackage}`;
+  if (keys.length === 0) {
+    const message = `render ${quoteGo(reference)}: image type could not be determined: image has no labels`;
+    return new OpmateError('INVALID', message, { hint });
+  }
+  const list = keys.map((key) => `\n  ${key}=${labels[key]}`).join('');
+  const message = `render ${quoteGo(reference)}: image type could not be determined, found labels${list}`;
+  return new OpmateError('INVALID', message, { hint });
+}
+
+async function openCatalogImage(
+  reference: string,
+  image: Image,
+  label: string,
+  options: SourceOptions,
+): Promise<CatalogSource> {
+  const root = imagePath(reference, imageLabels.configs, label);
+  const { limits = defaultArchiveLimits, signal, logger } = options;
+  const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
+  try {
+    const destination = path.join(temporary.path, 'image');
+    const unpacked = await extractLayers(layersOf(image, signal), destination, {
+      roots: [root],
+      limits,
+      signal,
+      logger,
+    });
+    const directory = path.join(destination, root);
+    const found = await stat(directory).catch(() => undefined);
+    if (!found?.isDirectory()) {
+      const what = found === undefined ? 'is not in the image' : 'is not a directory';
+      throw new OpmateError(
+        'INVALID',
+        `${reference}: ${label}, which the label ${imageLabels.configs} names, ${what}`,
+        {
+          hint: `the label must name the directory of the catalog; ${unpacked.files.length} files were found below it`,
+        },
+      );
+    }
+    const catalog = new DirectoryCatalog(directory, `${reference}/${root}`);
+    return {
+      kind: 'catalog',
+      isImage: true,
+      catalog,
+      close: async () => {
+        await catalog.close();
+        await temporary.remove();
+      },
+    };
+  } catch (error) {
+    await temporary.remove();
+    throw error;
+  }
+}
+
+/** A label's path without leading and trailing slashes; refuses one that leaves the image. */
+function imagePath(reference: string, name: string, label: string): string {
+  const parts = label.split('/').filter((part) => part !== '' && part !== '.');
+  if (parts.includes('..') || label.includes('\0')) {
+    throw new OpmateError(
+      'UNSAFE',
+      `${reference}: label ${name} names ${quoteGo(label)}, a path outside the image`,
+      {
+        hint: 'the label must be an absolute path inside the image, such as /configs',
+      },
+    );
+  }
+  return parts.join('/');
+}
+
+function layersOf(image: Image, signal: AbortSignal | undefined): LayerInput[] {
+  return image.manifest.layers.map((layer) => ({
+    label: layer.digest,
+    open: () => image.repository.openBlob(layer, { signal }),
+  }));
+}
+
+function readImage(image: Image, roots: string[], options: SourceOptions): Promise<FileTree> {
+  const { limits = defaultArchiveLimits, signal, logger } = options;
+  return readLayers(layersOf(image, signal), { roots, limits, signal, logger });
+}

@@ -1,0 +1,174 @@
+// The main job from end to end, on bundles that come with the project: push them to an embedded registry,
+// render them from their images into a catalog, check it, list it, draw it, and write it out.
+// Run it with `npm run demo`. Everything happens in a temporary directory, which is removed at the end.
+import { spawn, spawnSync } from 'node:child_process';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const command = path.join(root, 'bin', 'opmate.js');
+const bundles = path.join(root, 'fixtures', 'bundles');
+const work = mkdtempSync(path.join(tmpdir(), 'opmate-demo-'));
+
+/** The bundles of the demo by package, oldest first, and the channel that they are installed from. */
+const packages = [
+  { name: 'skupper-operator', channel: 'stable', versions: ['1.8.2', '1.8.3', '1.8.4', '1.9.0'] },
+  { name: 'microcks', channel: 'stable', versions: ['0.2.1', '0.3.0'] },
+];
+
+function say(text) {
+  console.log(`\n\u001b[1m${text}\u001b[0m`.replace(/\u001b\[\d+m/g, process.stdout.isTTY ? '$&' : ''));
+}
+
+/** Runs opmate in the work directory, shows the command and the first lines of what it printed. */
+function opmate(args, { lines = 12, expect = 0, show = true } = {}) {
+  if (show) console.log(`$ opmate ${args.join(' ')}`);
+  const { status, stdout, stderr } = spawnSync(process.execPath, [command, ...args], {
+    cwd: work,
+    encoding: 'utf8',
+    maxBuffer: 256 * 1024 * 1024,
+  });
+  if (status !== expect) {
+    console.error(`${stderr}\nthe demo failed: opmate ${args[0]} ended with exit code ${status}`);
+    throw new Error('demo failed');
+  }
+  const printed = (stdout + stderr).trimEnd().split('\n');
+  for (const line of printed.slice(0, lines)) console.log(`  ${line}`);
+  if (printed.length > lines) console.log(`  … ${printed.length - lines} more lines`);
+  return stdout;
+}
+
+/** Starts the embedded registry and waits for the address that it prints. */
+function startRegistry() {
+  console.log('$ opmate oci serve registry --port 0 &');
+  const child = spawn(process.execPath, [command, 'oci', 'serve', 'registry', '--port', '0'], { cwd: work });
+  return new Promise((resolve, reject) => {
+    child.stdout.setEncoding('utf8').once('data', (line) => {
+      console.log(`  ${line.trim()}`);
+      resolve({ child, host: new URL(line.trim()).host });
+    });
+    child.stderr.pipe(process.stderr);
+    child.once('exit', (code) => reject(new Error(`the registry ended with exit code ${code}`)));
+  });
+}
+
+function filesOf(directory, prefix) {
+  return readdirSync(directory).map((name) => ({
+    path: `${prefix}/${name}`,
+    content: readFileSync(path.join(directory, name)),
+  }));
+}
+
+/** Labels of a bundle image: the pairs of its `annotations.yaml`. */
+function labelsOf(annotations) {
+  return Object.fromEntries(
+    [...annotations.matchAll(/^ +([\w./-]+): *(.+)$/gm)].map(([, key, value]) => [key, value]),
+  );
+}
+
+/** Makes the image of a bundle directory and pushes it, with the library behind the commands. */
+async function pushBundle(library, session, directory, reference) {
+  const metadata = path.join(directory, 'metadata');
+  const layers = [
+    await library.layerOf(filesOf(path.join(directory, 'manifests'), 'manifests')),
+    await library.layerOf(filesOf(metadata, 'metadata')),
+  ];
+  const labels = labelsOf(readFileSync(path.join(metadata, 'annotations.yaml'), 'utf8'));
+  const image = await library.buildImage({ layers, labels });
+  const target = await library.openTarget(library.parseReference(reference), {
+    connection: await session.connect(),
+  });
+  await library.pushImage(target.repository, target.reference, image);
+}
+
+async function main() {
+  say('1. A registry on a directory, no container engine needed');
+  const { child, host } = await startRegistry();
+  try {
+    say('2. Push six real bundles to it as images');
+    const library = await import('../dist/index.js');
+    const session = await library.openSession({
+      environment: process.env,
+      homeDirectory: homedir(),
+      temporaryDirectory: work,
+      architecture: process.arch,
+      registry: { useHttp: true },
+    });
+    for (const { name, versions } of packages) {
+      for (const version of versions) {
+        const reference = `${host}/demo/${name}:${version}`;
+        await pushBundle(library, session, path.join(bundles, name, version), reference);
+        console.log(`  ${reference}`);
+      }
+    }
+    await session.close();
+
+    say('3. Make a catalog: a package, a channel, and the bundles rendered from their images');
+    for (const { name, channel, versions } of packages) {
+      const folder = path.join(work, 'catalog', name);
+      mkdirSync(folder, { recursive: true });
+      const images = versions.map((version) => `${host}/demo/${name}:${version}`);
+      const rendered = opmate(['render', '--use-http', '--migrate', ...images], { lines: 4 });
+      const names = rendered
+        .split(/(?<=\n})\n/)
+        .filter(Boolean)
+        .map((blob) => JSON.parse(blob).name);
+      const inOrder = versions.map((version) => names.find((bundle) => bundle.endsWith(version)));
+      const entries = inOrder.map((bundle, i) =>
+        i === 0 ? { name: bundle } : { name: bundle, replaces: inOrder[i - 1] },
+      );
+      const file = path.join(folder, 'catalog.json');
+      writeFileSync(file, opmate(['init', name, '--default-channel', channel], { show: false, lines: 0 }));
+      appendFileSync(file, JSON.stringify({ schema: 'olm.channel', package: name, name: channel, entries }));
+      appendFileSync(file, `\n${rendered}`);
+    }
+
+    say('4. Check it');
+    opmate(['validate', 'catalog']);
+    console.log('  exit code 0: the catalog is valid');
+
+    say('5. List it');
+    opmate(['list', 'packages', 'catalog']);
+    opmate(['list', 'channels', 'catalog']);
+    opmate(['list', 'bundles', 'catalog', 'microcks']);
+
+    say('6. Draw its upgrade graph');
+    opmate(['graph', 'catalog', '--package-name', 'skupper-operator'], { lines: 16 });
+
+    say('7. Write it out as YAML, one file a package');
+    opmate(['migrate', 'catalog', 'published', '--output', 'yaml']);
+    for (const { name } of packages) {
+      const file = path.join('published', name, 'catalog.yaml');
+      console.log(`  ${file}: ${statSync(path.join(work, file)).size} bytes`);
+    }
+
+    say('8. Break it, and see what a check says');
+    const file = path.join(work, 'catalog', 'microcks', 'catalog.json');
+    writeFileSync(file, readFileSync(file, 'utf8').replace(/"replaces":"([^"]+)"/, '"replaces":"$1-typo"'));
+    opmate(['validate', 'catalog'], { expect: 1, lines: 20 });
+  } finally {
+    child.removeAllListeners('exit');
+    child.kill('SIGTERM');
+  }
+  say('Done. The README goes on from here.');
+}
+
+try {
+  await main();
+} catch (error) {
+  if (error.message !== 'demo failed') console.error(error.message);
+  process.exitCode = 1;
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}

@@ -1,0 +1,88 @@
+import { open, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { catalogDockerfile } from '../../catalog/dockerfile.js';
+import { OpmateError, UsageError, messageOf, systemCode } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+
+interface GenerateDockerfileOptions extends GlobalOptions {
+  baseImage?: string;
+  builderImage?: string;
+  binaryImage?: string;
+  extraLabels?: string[];
+}
+
+const defaultImage = 'quay.io/operator-framework/opm:latest';
+
+/** `opmate generate dockerfile`: writes `<directory>.Dockerfile` beside the catalog; never over a file. */
+export async function generateDockerfile(
+  context: CommandContext,
+  directory: string,
+  options: GenerateDockerfileOptions,
+): Promise<void> {
+  const { baseImage, binaryImage, builderImage } = options;
+  if (baseImage !== undefined && binaryImage !== undefined) {
+    throw new UsageError('--base-image and --binary-image cannot be used together', {
+      hint: 'keep --base-image',
+    });
+  }
+  if (binaryImage !== undefined) {
+    context.stderr.write('warning: --binary-image is the old name of --base-image and --builder-image\n');
+  }
+  const builder = builderImage ?? binaryImage ?? defaultImage;
+  if (builder === 'scratch') {
+    throw new OpmateError('INVALID', 'invalid builder image: "scratch"', {
+      hint: 'the builder image runs a command; scratch can be the --base-image only',
+    });
+  }
+  const labels = parseLabels(options.extraLabels ?? []);
+  const found = await stat(directory).catch((error: unknown) => {
+    const reason = systemCode(error) === 'ENOENT' ? 'no such file or directory' : messageOf(error);
+    throw new OpmateError('NOT_FOUND', `stat ${directory}: ${reason}`, { cause: error });
+  });
+  if (!found.isDirectory()) {
+    throw new OpmateError('INVALID', `provided root path ${quoteGo(directory)} is not a directory`);
+  }
+  const clean = path.normalize(directory).replace(/(?<=.)\/$/, '');
+  const name = path.basename(clean) === '' ? clean : path.basename(clean);
+  const target = path.join(path.dirname(clean), `${name}.Dockerfile`);
+  const content = catalogDockerfile({
+    name,
+    base: baseImage ?? binaryImage ?? defaultImage,
+    builder,
+    labels,
+  });
+  await writeNewFile(target, content);
+}
+
+/** Pairs by key; of two with the same key the last counts. */
+function parseLabels(values: string[]): Map<string, string> {
+  const labels = new Map<string, string>();
+  for (const pair of values.flatMap((value) => value.split(','))) {
+    const equals = pair.indexOf('=');
+    if (equals < 0) {
+      throw new OpmateError('INVALID', `invalid label ${quoteGo(pair)}`, { hint: 'write key=value' });
+    }
+    labels.set(pair.slice(0, equals), pair.slice(equals + 1));
+  }
+  return labels;
+}
+
+async function writeNewFile(file: string, content: string): Promise<void> {
+  try {
+    const handle = await open(file, 'wx', 0o666);
+    try {
+      await handle.writeFile(content);
+    } catch (error) {
+      await rm(file, { force: true });
+      throw error;
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    if (systemCode(error) === 'EEXIST') {
+      throw new OpmateError('IO', `path ${quoteGo(file)}: file already exists`, { hint: 'remove it first' });
+    }
+    throw new OpmateError('IO', `${file}: ${messageOf(error)}`, { cause: error });
+  }
+}

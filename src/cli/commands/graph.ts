@@ -1,0 +1,47 @@
+import { mapConcurrent } from '../../core/concurrency.js';
+import { quoteGo } from '../../core/go-json.js';
+import { drawGraph } from '../../model/mermaid.js';
+import { joinFacts, sourceFacts } from '../../source/facts.js';
+import { wrapped } from '../../source/render.js';
+import { openSource } from '../../source/source.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { Output } from '../output.js';
+import { useSession } from '../session.js';
+
+interface GraphCommandOptions extends GlobalOptions {
+  minimumEdge?: string;
+  packageName?: string;
+  drawV0Semantics?: boolean;
+}
+
+/** `opmate graph`: the upgrade graph of one or more sources as Mermaid text on stdout. */
+export async function graph(
+  context: CommandContext,
+  references: string[],
+  options: GraphCommandOptions,
+): Promise<void> {
+  await useSession(context, options, async (session) => {
+    const all = await mapConcurrent(references, 8, async (reference) => {
+      try {
+        const source = await openSource(reference, session);
+        try {
+          return await sourceFacts(source, reference, session);
+        } finally {
+          await source.close();
+        }
+      } catch (error) {
+        throw wrapped(error, `render reference ${quoteGo(reference)}`);
+      }
+    });
+    const { text, warnings } = drawGraph(joinFacts(all), {
+      minimumEdge: options.minimumEdge,
+      package: options.packageName,
+      drawV0Semantics: options.drawV0Semantics,
+    });
+    session.logger.close();
+    const output = new Output(context.stdout);
+    for (const piece of text) await output.write(piece);
+    await output.end();
+    for (const warning of warnings) session.logger.log('warn', warning);
+  });
+}

@@ -1,0 +1,73 @@
+import { UsageError } from '../../core/errors.js';
+import { encodeGoJson } from '../../core/go-json.js';
+import { compareBytes } from '../../core/order.js';
+import type { JsonObject, JsonValue } from '../../core/json.js';
+import { parseReference } from '../../core/reference.js';
+import { encodeYaml } from '../../core/yaml.js';
+import { openImage } from '../../oci/image.js';
+import { openReference } from '../../oci/open.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { writeAll } from '../output.js';
+import { useSession } from '../session.js';
+import { openOptionsOf } from './oci-copy.js';
+import { catalogFormat } from './render.js';
+
+interface OciInspectOptions extends GlobalOptions {
+  output?: string;
+  raw?: boolean;
+  tags?: boolean;
+}
+
+/** `opmate oci inspect`: what an image is, without reading its layers. */
+export async function ociInspect(
+  context: CommandContext,
+  reference: string,
+  options: OciInspectOptions,
+): Promise<void> {
+  const format = catalogFormat(options.output);
+  if (options.raw === true && options.tags === true) {
+    throw new UsageError('--raw and --tags cannot be used together', { hint: 'keep one of them' });
+  }
+  await useSession(context, options, async (session) => {
+    const text = await describe();
+    session.logger.close();
+    await writeAll(context.stdout, text);
+
+    async function describe(): Promise<string> {
+      const { platform, hostPlatform, signal } = session;
+      const parsed = parseReference(reference);
+      const openOptions = await openOptionsOf(session);
+      // Tags belong to the repository, so listing them needs none.
+      const needsTag = parsed.tag === undefined && parsed.digest === undefined;
+      const named = options.tags === true && needsTag ? { ...parsed, tag: 'latest' } : parsed;
+      const opened = await openReference(named, openOptions);
+      try {
+        const { repository } = opened;
+        if (options.tags === true)
+          return encode({ name: repository.name, tags: await repository.listTags({ signal }) });
+        if (options.raw === true)
+          return (await repository.getManifest(opened.reference, { signal })).bytes.toString();
+        const image = await openImage(repository, opened.reference, { platform, hostPlatform, signal });
+        const labels: JsonObject = {};
+        for (const key of Object.keys(image.labels).sort(compareBytes))
+          labels[key] = image.labels[key] as string;
+        return encode({
+          name: image.name,
+          digest: image.root.digest,
+          manifest: image.descriptor.digest,
+          mediaType: image.descriptor.mediaType,
+          platform: { ...image.platform } as JsonObject,
+          ...(image.config.created !== undefined && { created: image.config.created }),
+          labels,
+          layers: image.manifest.layers.map(({ mediaType, digest, size }) => ({ mediaType, digest, size })),
+        });
+      } finally {
+        await opened.close();
+      }
+    }
+  });
+
+  function encode(value: JsonValue): string {
+    return format === 'yaml' ? encodeYaml(value) : `${encodeGoJson(value, { indent: 2 })}\n`;
+  }
+}

@@ -1,0 +1,64 @@
+import { readFile } from 'node:fs/promises';
+import { UsageError, OpmateError, messageOf } from '../../core/errors.js';
+import { startRegistry } from '../../serve/registry.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { createLogger } from '../logger.js';
+import { writeAll } from '../output.js';
+
+interface OciServeOptions extends GlobalOptions {
+  port?: string;
+  host?: string;
+  tlsCert?: string;
+  tlsKey?: string;
+}
+
+/** `opmate oci serve`: a layout directory as a registry, until it is interrupted. Prints its address. */
+export async function ociServe(
+  context: CommandContext,
+  directory: string,
+  options: OciServeOptions,
+): Promise<number> {
+  const logger = createLogger(context, options);
+  const port = Number(options.port ?? '5000');
+  if (!Number.isInteger(port) || port < 0 || port > 65535) {
+    throw new UsageError(`--port ${options.port}: not a port`, { hint: 'give a number from 0 to 65535' });
+  }
+  const { tlsCert, tlsKey } = options;
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
+    throw new UsageError('--tls-cert and --tls-key belong together', { hint: 'give both or neither' });
+  }
+  const tls =
+    tlsCert === undefined || tlsKey === undefined
+      ? undefined
+      : { cert: await readPem(tlsCert), key: await readPem(tlsKey) };
+  const registry = await startRegistry({
+    directory,
+    host: options.host ?? '127.0.0.1',
+    port,
+    logger,
+    ...(tls !== undefined && { tls }),
+  });
+  try {
+    await writeAll(context.stdout, `${registry.url}\n`);
+    await stopped(context.signal);
+  } finally {
+    await registry.close();
+  }
+  // Being told to stop is how a server ends.
+  return 0;
+}
+
+async function readPem(file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (error) {
+    throw new OpmateError('IO', `${file}: ${messageOf(error)}`, { file, cause: error });
+  }
+}
+
+function stopped(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,30 @@
+import { readFile } from 'node:fs/promises';
+import { encodeGoJson } from '../../core/go-json.js';
+import { encodeYaml } from '../../core/yaml.js';
+import { platformOfMachine } from '../../source/session.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { writeAll } from '../output.js';
+
+interface VersionOptions extends GlobalOptions {
+  output?: string;
+}
+
+/**
+ * `opmate version`: the line that `opm version` prints, which scripts parse, with opmate's own version; or
+ * the same as data with `-o`.
+ */
+export async function version(context: CommandContext, options: VersionOptions): Promise<void> {
+  const packageFile = new URL('../../../package.json', import.meta.url);
+  const { version: own } = JSON.parse(await readFile(packageFile, 'utf8')) as { version: string };
+  const { os, architecture } = platformOfMachine(context.architecture);
+  if (options.output !== undefined) {
+    const value = { version: own, os, architecture, node: process.versions.node };
+    const text = options.output === 'yaml' ? encodeYaml(value) : `${encodeGoJson(value, { indent: 2 })}\n`;
+    await writeAll(context.stdout, text);
+    return;
+  }
+  const line =
+    `Version: version.Version{OpmVersion:"v${own}", GitCommit:"", BuildDate:"", ` +
+    `GoOs:"${os}", GoArch:"${architecture}"}\n`;
+  await writeAll(context.stdout, line);
+}

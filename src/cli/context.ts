@@ -1,0 +1,37 @@
+import type { Readable, Writable } from 'node:stream';
+import type { LogLevel } from '../core/log.js';
+
+/** The outside world as a command sees it. Made once, by `main`; nothing below `cli` reads the process. */
+export interface CommandContext {
+  environment: Readonly<Record<string, string | undefined>>;
+  workingDirectory: string;
+  homeDirectory: string;
+  temporaryDirectory: string;
+  stdin: Readable;
+  stdout: Writable;
+  stderr: Writable & { isTTY?: boolean };
+  /** Fires on SIGINT and SIGTERM. */
+  signal: AbortSignal;
+  now: () => Date;
+  /** The machine's architecture as Node.js names it. */
+  architecture: string;
+}
+
+/** Options that every command takes, before or after its name. */
+export interface GlobalOptions {
+  debug?: boolean;
+  verbose?: boolean;
+  logLevel?: LogLevel;
+  logFormat?: 'text' | 'json';
+  authfile?: string;
+  platform?: string;
+  useHttp?: boolean;
+  skipTlsVerify?: boolean;
+  skipTls?: boolean;
+  caFile?: string;
+  certDir?: string;
+  retryTimeout?: number;
+  maxEntries?: number;
+  maxUnpackedSize?: number;
+  maxRatio?: number;
+}

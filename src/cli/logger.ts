@@ -1,0 +1,125 @@
+import type { Ora } from 'ora';
+import { redact } from '../core/errors.js';
+import type { LogFields, LogLevel, Logger, ProgressEvent } from '../core/log.js';
+import type { CommandContext, GlobalOptions } from './context.js';
+
+const order: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, debug: 3 };
+
+/** A logger that can be told to leave the terminal clean. */
+export interface ClosableLogger extends Logger {
+  close(): void;
+}
+
+/** The level that the options ask for: `--debug` and `-v` mean debug, otherwise `--log-level`, or info. */
+export function levelOf(options: GlobalOptions): LogLevel {
+  return options.debug === true || options.verbose === true ? 'debug' : (options.logLevel ?? 'info');
+}
+
+/**
+ * Logs to stderr: lines of text, or JSON lines with `--log-format json`. Progress is a spinner on a
+ * terminal, JSON lines for machines, and nothing where stderr is a file or pipe.
+ */
+export function createLogger(context: CommandContext, options: GlobalOptions): ClosableLogger {
+  const level = levelOf(options);
+  return options.logFormat === 'json'
+    ? new JsonLogger(context, level)
+    : new TextLogger(context, level, wantsSpinner(context));
+}
+
+function wantsSpinner(context: CommandContext): boolean {
+  const { environment, stderr } = context;
+  return stderr.isTTY === true && !environment['CI'] && environment['TERM'] !== 'dumb';
+}
+
+class JsonLogger implements ClosableLogger {
+  readonly #context: CommandContext;
+  readonly #level: LogLevel;
+
+  constructor(context: CommandContext, level: LogLevel) {
+    this.#context = context;
+    this.#level = level;
+  }
+
+  log(level: LogLevel, message: string, fields: LogFields = {}): void {
+    if (order[level] <= order[this.#level]) this.#write({ level, message: redact(message), ...fields });
+  }
+
+  progress(event: ProgressEvent): void {
+    if (order.info <= order[this.#level]) this.#write({ level: 'info', progress: event });
+  }
+
+  close(): void {
+    // Nothing is kept open.
+  }
+
+  #write(line: object): void {
+    const time = this.#context.now().toISOString();
+    this.#context.stderr.write(`${redact(JSON.stringify({ time, ...line }))}\n`);
+  }
+}
+
+class TextLogger implements ClosableLogger {
+  readonly #context: CommandContext;
+  readonly #level: LogLevel;
+  readonly #spins: boolean;
+  #spinner: Ora | undefined;
+  #starting = false;
+  #closed = false;
+  readonly #running = new Map<string, ProgressEvent>();
+
+  constructor(context: CommandContext, level: LogLevel, spins: boolean) {
+    this.#context = context;
+    this.#level = level;
+    this.#spins = spins;
+  }
+
+  log(level: LogLevel, message: string, fields: LogFields = {}): void {
+    if (order[level] > order[this.#level]) return;
+    const extra = Object.entries(fields)
+      .filter(([, value]) => value !== undefined)
+      .map(([key, value]) => ` ${key}=${String(value)}`)
+      .join('');
+    this.#spinner?.clear();
+    this.#context.stderr.write(`${level}: ${redact(message + extra)}\n`);
+  }
+
+  progress(event: ProgressEvent): void {
+    if (!this.#spins || this.#closed) return;
+    if (event.state === 'done' || event.state === 'failed') this.#running.delete(event.task);
+    else this.#running.set(event.task, event);
+    if (!this.#starting) {
+      this.#starting = true;
+      void this.#start();
+    }
+    if (this.#spinner !== undefined) this.#spinner.text = this.#text();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#spinner?.stop();
+    this.#spinner = undefined;
+  }
+
+  /** The spinner is loaded when the first long piece of work begins: most commands never need it. */
+  async #start(): Promise<void> {
+    const { default: ora } = await import('ora');
+    if (this.#closed) return;
+    this.#spinner = ora({ text: this.#text(), stream: this.#context.stderr as NodeJS.WriteStream }).start();
+  }
+
+  #text(): string {
+    const [first] = this.#running.values();
+    if (first === undefined) return 'working';
+    const more = this.#running.size > 1 ? ` (and ${this.#running.size - 1} more)` : '';
+    return `${first.task}${amountOf(first)}${more}`;
+  }
+}
+
+function amountOf(event: ProgressEvent): string {
+  if (event.current === undefined) return '';
+  const show = (value: number): string =>
+    event.unit === 'bytes' ? `${(value / 1e6).toFixed(1)} MB` : String(value);
+  return event.total === undefined
+    ? ` ${show(event.current)}`
+    : ` ${show(event.current)} of ${show(event.total)}`;
+}

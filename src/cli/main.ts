@@ -1,0 +1,95 @@
+import { homedir, tmpdir } from 'node:os';
+import path from 'node:path';
+import {
+  type OpmateError,
+  CancelledError,
+  OpmateError as ReportedError,
+  messageOf,
+  redact,
+} from '../core/errors.js';
+import type { CommandContext } from './context.js';
+import { exitCodes } from './exit-codes.js';
+import { OutputClosedError } from './output.js';
+import { type Paint, loadPaint } from './paint.js';
+import { runProgram } from './program.js';
+
+/**
+ * Runs the command line and sets the exit code: the one place that knows the process, and the only one
+ * that turns errors into text.
+ */
+export async function main(): Promise<void> {
+  const cancel = new AbortController();
+  let interrupted = false;
+  const onSignal = (): void => {
+    // The second time, the user no longer wants to wait for things to be tidied up.
+    if (interrupted) process.exit(exitCodes.interrupted);
+    interrupted = true;
+    cancel.abort(new CancelledError('interrupted'));
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  const context: CommandContext = {
+    environment: process.env,
+    workingDirectory: process.cwd(),
+    homeDirectory: homedir(),
+    temporaryDirectory: tmpdir(),
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    signal: cancel.signal,
+    now: () => new Date(),
+    architecture: process.arch,
+  };
+  // A reader of our messages that has gone is no reason to fail.
+  process.stderr.on('error', () => undefined);
+  process.stdout.on('error', () => undefined);
+  const name = path.basename(process.argv[1] ?? 'opmate', '.js');
+  process.exitCode = await run(process.argv.slice(2), context, name);
+  process.off('SIGINT', onSignal);
+  process.off('SIGTERM', onSignal);
+}
+
+/** Runs one command line in a given world and returns its exit code. Never throws. */
+export async function run(
+  args: readonly string[],
+  context: CommandContext,
+  name = 'opmate',
+): Promise<number> {
+  const state = { debug: false, usageCode: exitCodes.usage };
+  try {
+    return await runProgram(args, context, name, state);
+  } catch (error) {
+    if (error instanceof OutputClosedError) return exitCodes.outputClosed;
+    if (context.signal.aborted || error instanceof CancelledError) {
+      context.stderr.write('interrupted\n');
+      return exitCodes.interrupted;
+    }
+    context.stderr.write(describeError(error, state.debug, await loadPaint(context)));
+    return error instanceof ReportedError && error.code === 'USAGE' ? state.usageCode : exitCodes.failed;
+  }
+}
+
+/** An error as the user sees it: message, place, hint; causes and stacks with `--debug` only. */
+function describeError(error: unknown, debug: boolean, paint: Paint): string {
+  let text: string;
+  if (error instanceof ReportedError) {
+    const hint = error.hint === undefined ? '' : `${paint.hint('hint:')} ${redact(error.hint)}\n`;
+    text = `${paint.error(redact(error.message))}\n${placeOf(error)}${hint}`;
+  } else {
+    text = `internal error: ${redact(messageOf(error))}\nhint: please report this with the output of --debug\n`;
+  }
+  if (!debug) return text;
+  for (
+    let cause: unknown = error, depth = 0;
+    cause instanceof Error && depth < 10;
+    cause = cause.cause, depth++
+  ) {
+    text += `${redact(cause.stack ?? cause.message)}\n`;
+  }
+  return text;
+}
+
+function placeOf(error: OpmateError): string {
+  if (error.file === undefined || error.line === undefined) return '';
+  return `at: ${error.file}:${error.line}\n`;
+}

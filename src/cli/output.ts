@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
+import { OpmateError, messageOf, systemCode } from '../core/errors.js';
+
+/** Thrown when whoever reads our output has gone, as `| head` does. Ends the command without a word. */
+export class OutputClosedError extends OpmateError {
+  override readonly name: string = 'OutputClosedError';
+  constructor(cause: unknown) {
+    super('IO', 'standard output was closed', { cause });
+  }
+}
+
+const flushSize = 512 * 1024;
+
+/**
+ * Writes a command's data to a stream in large pieces, waiting when the reader is slower. Throws
+ * OutputClosedError when the reader has gone, OpmateError IO when writing fails (disk full …).
+ */
+export class Output {
+  readonly #stream: Writable;
+  #pieces: (string | Buffer)[] = [];
+  #size = 0;
+  #failure: unknown;
+  readonly #onError = (error: unknown): void => {
+    this.#failure ??= error;
+  };
+
+  constructor(stream: Writable) {
+    this.#stream = stream;
+    stream.on('error', this.#onError);
+  }
+
+  /** Adds text or bytes; they reach the stream when enough has come together, or at `end`. */
+  async write(piece: string | Buffer): Promise<void> {
+    this.#pieces.push(piece);
+    this.#size += piece.length;
+    if (this.#size >= flushSize) await this.#flush();
+  }
+
+  /** Writes what is left. The stream stays open. */
+  async end(): Promise<void> {
+    await this.#flush();
+    this.#stream.off('error', this.#onError);
+  }
+
+  async #flush(): Promise<void> {
+    this.#check();
+    if (this.#pieces.length === 0) return;
+    const bytes = Buffer.concat(
+      this.#pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)),
+    );
+    this.#pieces = [];
+    this.#size = 0;
+    if (!this.#stream.write(bytes)) {
+      try {
+        await Promise.race([once(this.#stream, 'drain'), once(this.#stream, 'close')]);
+      } catch (error) {
+        this.#failure ??= error;
+      }
+    }
+    // A failed write is reported on the next turn of the event loop.
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#check();
+  }
+
+  #check(): void {
+    if (this.#failure === undefined) return;
+    const code = systemCode(this.#failure);
+    if (code === 'EPIPE' || code === 'ERR_STREAM_DESTROYED') throw new OutputClosedError(this.#failure);
+    const reason = code === 'ENOSPC' ? 'no space left on device' : messageOf(this.#failure);
+    throw new OpmateError('IO', `standard output: ${reason}`, { cause: this.#failure });
+  }
+}
+
+/** Writes all of `text` and waits for it. */
+export async function writeAll(
+  stream: Writable,
+  text: string | AsyncIterable<string | Buffer>,
+): Promise<void> {
+  const output = new Output(stream);
+  if (typeof text === 'string') await output.write(text);
+  else for await (const piece of text) await output.write(piece);
+  await output.end();
+}

@@ -1,0 +1,374 @@
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { UsageError } from '../core/errors.js';
+import type { CommandContext, GlobalOptions } from './context.js';
+import { exitCodes } from './exit-codes.js';
+import { levelOf } from './logger.js';
+
+/** What `run` must know even when a command fails. */
+export interface RunState {
+  debug: boolean;
+  /** Exit code of wrong usage: 2, or 1 in commands that `opm` has too. */
+  usageCode: number;
+}
+
+/**
+ * Runs the command that the arguments name and returns its exit code. The command tree is a declaration
+ * only: what a command needs is imported when it runs. Throws what the command throws, and UsageError.
+ */
+export async function runProgram(
+  args: readonly string[],
+  context: CommandContext,
+  name: string,
+  state: RunState,
+): Promise<number> {
+  let exitCode: number = exitCodes.done;
+  const program = createProgram(context, name, {
+    async run(command, action) {
+      const options = command.optsWithGlobals<GlobalOptions>();
+      checkGlobalOptions(options);
+      exitCode = (await action(options)) ?? exitCodes.done;
+    },
+    starts(command) {
+      state.debug = levelOf(command.optsWithGlobals<GlobalOptions>()) === 'debug';
+      state.usageCode = isOpmCommand(command) ? exitCodes.failed : exitCodes.usage;
+    },
+  });
+  try {
+    await program.parseAsync([...args], { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return exitCodes.done;
+    state.debug = program.opts<GlobalOptions>().debug === true;
+    throw new UsageError(error.message.replace(/^error: /, ''), { hint: usageHint(name, program, args) });
+  }
+  return exitCode;
+}
+
+/** How the tree hands a command over: `starts` before its options are checked, `run` with its options. */
+interface Runner {
+  starts(command: Command): void;
+  run(command: Command, action: (options: GlobalOptions) => Promise<number | void>): Promise<void>;
+}
+
+const opmCommands: ReadonlySet<string> = new Set([
+  'alpha',
+  'generate',
+  'init',
+  'migrate',
+  'render',
+  'validate',
+  'version',
+]);
+
+/** Whether a command is one of those that `opm` has, whose exit codes are 0 and 1. */
+function isOpmCommand(command: Command): boolean {
+  for (let at: Command | null = command; at !== null; at = at.parent) {
+    if (at.parent?.parent === null && opmCommands.has(at.name())) return true;
+  }
+  return false;
+}
+
+function usageHint(name: string, program: Command, args: readonly string[]): string {
+  let at = program;
+  const path = [name];
+  for (const arg of args) {
+    const next = at.commands.find((command) => command.name() === arg || command.aliases().includes(arg));
+    if (next === undefined) continue;
+    at = next;
+    path.push(arg);
+  }
+  return `see ${path.join(' ')} --help`;
+}
+
+function checkGlobalOptions(options: GlobalOptions): void {
+  const { skipTls, skipTlsVerify, useHttp } = options;
+  if (skipTls && useHttp)
+    throw new UsageError('invalid flag combination: cannot use --use-http with --skip-tls');
+  if (skipTls && skipTlsVerify) {
+    throw new UsageError('invalid flag combination: cannot use --skip-tls-verify with --skip-tls');
+  }
+  if (skipTlsVerify && useHttp) {
+    throw new UsageError('invalid flag combination: --use-http and --skip-tls-verify cannot both be true');
+  }
+}
+
+function positiveInteger(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value <= 0)
+    throw new InvalidArgumentError('expected a whole number above 0');
+  return value;
+}
+
+const sizeUnits: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
+
+/** Bytes, or a number with `K`, `M`, `G` or `T` (also `Ki`, `KiB` …) for powers of 1024. */
+function byteSize(text: string): number {
+  const match = /^(\d+)([kmgt]?)(?:i?b?)$/i.exec(text);
+  const size =
+    match === null ? Number.NaN : Number(match[1]) * (sizeUnits[(match[2] ?? '').toLowerCase()] ?? 1);
+  if (!Number.isSafeInteger(size) || size <= 0)
+    throw new InvalidArgumentError('expected a size such as 500M or 8G');
+  return size;
+}
+
+function milliseconds(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text);
+  if (match === null) throw new InvalidArgumentError('expected a duration such as 30s or 2m');
+  return Number(match[1]) * (match[2] === 'ms' ? 1 : match[2] === 'm' ? 60_000 : 1000);
+}
+
+function collect(value: string, previous: string[] | undefined): string[] {
+  return [...(previous ?? []), value];
+}
+
+function addGlobalOptions(program: Command): void {
+  const group = 'Global options:';
+  const add = (option: Option): Command => program.addOption(option.helpGroup(group));
+  add(new Option('--debug', 'show debug messages, and causes and stack traces of errors'));
+  add(new Option('-v, --verbose', 'show debug messages'));
+  add(
+    new Option('--log-level <level>', 'least level of messages on stderr (default: info)').choices([
+      'error',
+      'warn',
+      'info',
+      'debug',
+    ]),
+  );
+  add(
+    new Option('--log-format <format>', 'form of messages and progress on stderr').choices(['text', 'json']),
+  );
+  add(new Option('--authfile <file>', 'credentials file, tried before all others'));
+  add(new Option('--platform <os/arch>', 'platform to take from multi-platform images (default: the host)'));
+  add(new Option('--use-http', 'use plain HTTP for registries'));
+  add(new Option('--skip-tls-verify', 'do not verify certificates of registries'));
+  add(new Option('--skip-tls', 'the old name of --use-http').hideHelp());
+  add(new Option('--ca-file <file>', 'trust the certificate authorities in this PEM file too'));
+  add(new Option('--cert-dir <directory>', 'look for <host:port>/*.crt, *.cert and *.key here as well'));
+  add(
+    new Option(
+      '--retry-timeout <duration>',
+      'how long a request may be retried in all (default: 60s)',
+    ).argParser(milliseconds),
+  );
+  add(
+    new Option('--max-entries <count>', 'most entries that an image may hold (default: 200000)').argParser(
+      positiveInteger,
+    ),
+  );
+  add(
+    new Option(
+      '--max-unpacked-size <size>',
+      'most bytes that an image may unpack to (default: 4G)',
+    ).argParser(byteSize),
+  );
+  add(
+    new Option('--max-ratio <ratio>', 'most that data above 64 MiB may expand (default: 200)').argParser(
+      positiveInteger,
+    ),
+  );
+}
+
+/** The whole command tree, with `runner` behind its actions. */
+export function createProgram(context: CommandContext, name: string, runner: Runner): Command {
+  const showsAlpha = context.environment['HELP_ALPHA'] === 'true';
+  const program = new Command(name);
+  program
+    .description('Build, check, serve, filter and mirror catalogs of Kubernetes operators')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void context.stdout.write(text),
+      writeErr: () => undefined,
+    })
+    .configureHelp({ showGlobalOptions: true })
+    .hook('preSubcommand', (_parent, command) => runner.starts(command));
+  addGlobalOptions(program);
+  program.hook('preAction', (_parent, command) => runner.starts(command));
+
+  const migrateLevel = (): Option =>
+    new Option(
+      '--migrate-level <level>',
+      'run migrations up to this level: none, bundle-object-to-csv-metadata, all',
+    );
+
+  program
+    .command('render')
+    .description('write catalogs and bundles from any source as one catalog')
+    .argument(
+      '<reference...>',
+      'bundle or catalog: directory, image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE',
+    )
+    .addOption(outputFormatOf('json', 'yaml').default('json'))
+    .addOption(migrateLevel())
+    .option('--migrate', 'run all migrations')
+    .addOption(
+      new Option(
+        '--alpha-image-ref-template <template>',
+        'image reference to give bundles from directories',
+      ).hideHelp(!showsAlpha),
+    )
+    .action((references: string[], _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/render.js')).render(context, references, options),
+      ),
+    );
+
+  program
+    .command('validate')
+    .description('check a catalog directory and report every problem')
+    .argument('<directory>')
+    .addOption(outputFormatOf('text', 'json', 'yaml'))
+    .action((directory: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/validate.js')).validate(context, directory, options),
+      ),
+    );
+
+  program
+    .command('init')
+    .description('write an olm.package blob for a new package')
+    .argument('<package>')
+    .option('-c, --default-channel <channel>', 'channel that is installed from when none is asked for')
+    .option('-i, --icon <file>', 'image file to embed as the icon')
+    .option('-d, --description <file>', 'file whose content becomes the description')
+    .addOption(outputFormatOf('json', 'yaml').default('json'))
+    .action((packageName: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/init.js')).init(context, packageName, options),
+      ),
+    );
+
+  program
+    .command('migrate')
+    .description('write a catalog into a new directory, one file a package')
+    .argument('<reference>', 'catalog directory or image')
+    .argument('<directory>', 'output directory: absent or empty')
+    .addOption(outputFormatOf('json', 'yaml').default('json'))
+    .addOption(migrateLevel())
+    .action((reference: string, directory: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/migrate.js')).migrate(context, reference, directory, options),
+      ),
+    );
+
+  const generate = program.command('generate').description('write files that go with a catalog');
+  generate
+    .command('dockerfile')
+    .description('write the Dockerfile of a catalog image beside the catalog directory')
+    .argument('<directory>')
+    .option('-i, --base-image <image>', 'image to build on')
+    .option('-b, --builder-image <image>', 'image to build the serve cache with')
+    .addOption(new Option('--binary-image <image>', 'the old name of --base-image').hideHelp())
+    .option('-l, --extra-labels <key=value>', 'further labels, repeatable or separated by commas', collect)
+    .action((directory: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/generate-dockerfile.js')).generateDockerfile(context, directory, options),
+      ),
+    );
+
+  const alpha = program
+    .command('alpha', { hidden: !showsAlpha })
+    .description('commands that opm calls alpha');
+  for (const parent of [program, alpha]) addListCommands(parent, context, runner);
+  addGraphCommand(program, 'graph', context, runner);
+  addGraphCommand(alpha, 'render-graph', context, runner);
+
+  addOciCommands(program, context, runner);
+
+  program
+    .command('version')
+    .description('print the version')
+    .argument('[ignored...]')
+    .addOption(outputFormatOf('json', 'yaml'))
+    .action((_ignored: string[], _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/version.js')).version(context, options),
+      ),
+    );
+
+  program
+    .command('completion')
+    .description('print a completion script for a shell')
+    .argument('<shell>', 'bash, zsh or fish')
+    .action((shell: string, _options, command: Command) =>
+      runner.run(command, async () =>
+        (await import('./commands/completion.js')).completion(context, shell, program),
+      ),
+    );
+  return program;
+}
+
+function addListCommands(parent: Command, context: CommandContext, runner: Runner): void {
+  const list = parent.command('list').description('list packages, channels or bundles of a catalog');
+  for (const noun of ['packages', 'channels', 'bundles'] as const) {
+    const command = list
+      .command(noun)
+      .description(`list the ${noun} of a catalog`)
+      .argument('<reference>', 'catalog directory or image');
+    if (noun !== 'packages') command.argument('[package]', 'only this package');
+    command.action((reference: string, ...rest: unknown[]) => {
+      const packageName = typeof rest[0] === 'string' ? rest[0] : undefined;
+      return runner.run(command, async (options) =>
+        (await import('./commands/list.js')).list(context, noun, reference, packageName, options),
+      );
+    });
+  }
+}
+
+function addGraphCommand(parent: Command, name: string, context: CommandContext, runner: Runner): void {
+  const command = parent
+    .command(name)
+    .description('draw the upgrade graph as Mermaid text')
+    .argument('<reference...>', 'catalog or bundle: directory or image')
+    .option('--minimum-edge <bundle>', 'leave out what is older than this bundle')
+    .option('-p, --package-name <package>', 'only this package')
+    .option('--draw-v0-semantics', 'mark what OLM v0 cannot reach')
+    .action((references: string[]) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/graph.js')).graph(context, references, options),
+      ),
+    );
+}
+
+function addOciCommands(program: Command, context: CommandContext, runner: Runner): void {
+  const oci = program.command('oci').description('work with images, layouts and registries');
+  oci
+    .command('serve')
+    .description('serve a layout directory as a registry')
+    .argument('<directory>', 'created when it does not exist')
+    .option('-p, --port <port>', 'port to listen on; 0 takes a free one', '5000')
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--tls-cert <file>', 'serve HTTPS with this certificate')
+    .option('--tls-key <file>', 'key of the certificate')
+    .action((directory: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/oci-serve.js')).ociServe(context, directory, options),
+      ),
+    );
+  oci
+    .command('copy')
+    .description('copy an image between registries, layouts and archives')
+    .argument('<source>')
+    .argument('<target>', 'registry reference or oci:DIR[:TAG]')
+    .option('--referrers', 'copy what refers to the image too, such as signatures')
+    .action((source: string, target: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/oci-copy.js')).ociCopy(context, source, target, options),
+      ),
+    );
+  oci
+    .command('inspect')
+    .description('show digest, platform, labels and layers of an image')
+    .argument('<reference>')
+    .addOption(outputFormatOf('json', 'yaml').default('json'))
+    .option('--raw', 'print the manifest as it is stored')
+    .option('--tags', 'list the tags of the repository')
+    .action((reference: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/oci-inspect.js')).ociInspect(context, reference, options),
+      ),
+    );
+}
+
+function outputFormatOf(...formats: string[]): Option {
+  return new Option('-o, --output <format>', `output format: ${formats.join(' or ')}`);
+}

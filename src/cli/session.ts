@@ -1,0 +1,68 @@
+import type { ArchiveLimits } from '../archive/limits.js';
+import { UsageError } from '../core/errors.js';
+import { parsePlatform } from '../oci/platform.js';
+import type { Platform } from '../oci/types.js';
+import { type Session, openSession } from '../source/session.js';
+import type { CommandContext, GlobalOptions } from './context.js';
+import { type ClosableLogger, createLogger } from './logger.js';
+
+/** A session whose logger the command line can close before it writes data. */
+export interface CommandSession extends Session {
+  logger: ClosableLogger;
+}
+
+/** Runs `work` with a session made from the global options, and closes it afterwards. */
+export async function useSession<T>(
+  context: CommandContext,
+  options: GlobalOptions,
+  work: (session: CommandSession) => Promise<T>,
+): Promise<T> {
+  const logger = createLogger(context, options);
+  try {
+    const session = await openSession({
+      environment: context.environment,
+      homeDirectory: context.homeDirectory,
+      temporaryDirectory: context.temporaryDirectory,
+      workingDirectory: context.workingDirectory,
+      architecture: context.architecture,
+      platform: options.platform === undefined ? undefined : requirePlatform(options.platform),
+      registry: {
+        authFile: options.authfile,
+        useHttp: options.useHttp === true || options.skipTls === true,
+        skipTlsVerify: options.skipTlsVerify === true,
+        caFile: options.caFile,
+        certDir: options.certDir,
+        retryTimeoutMs: options.retryTimeout,
+        random: Math.random,
+      },
+      limits: limitsOf(options),
+      logger,
+      now: context.now,
+      signal: context.signal,
+    });
+    try {
+      return await work({ ...session, logger });
+    } finally {
+      await session.close();
+    }
+  } finally {
+    logger.close();
+  }
+}
+
+function limitsOf(options: GlobalOptions): Partial<ArchiveLimits> {
+  const { maxEntries, maxUnpackedSize, maxRatio } = options;
+  return {
+    ...(maxEntries !== undefined && { maxEntries }),
+    ...(maxUnpackedSize !== undefined && { maxUnpackedSize }),
+    ...(maxRatio !== undefined && { maxRatio }),
+  };
+}
+
+function requirePlatform(text: string): Platform {
+  const platform = parsePlatform(text);
+  if (platform !== undefined) return platform;
+  throw new UsageError(`--platform ${text}: not a platform`, {
+    hint: 'write os/architecture[/variant], e.g. linux/arm64',
+  });
+}

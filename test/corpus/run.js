@@ -1,0 +1,47 @@
+// Compares opmate with the answers of a corpus directory: every answer there is for the commands that exist.
+// Usage: OPMATE_CORPUS=DIR npm run test:corpus [-- FOLDER…]
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { Report } from './report.js';
+import { compareCatalogs } from './catalogs.js';
+import { compareCases } from './fbc-cases.js';
+import { compareLists, compareRenderYaml } from './list.js';
+import { compareRenderDirectories, compareRenderImages } from './render.js';
+import { compareVectors } from './vectors.js';
+
+/** Answer folders and what compares them, in the order in which they are run. */
+const comparers = {
+  vectors: compareVectors,
+  'render-dir': compareRenderDirectories,
+  'render-image': compareRenderImages,
+  'fbc-cases': compareCases,
+  'catalogs-v4.18.tsv': compareCatalogs,
+  list: compareLists,
+  'render-yaml': compareRenderYaml,
+};
+
+const corpus = process.env.OPMATE_CORPUS;
+if (corpus === undefined || !existsSync(path.join(corpus, 'golden'))) {
+  console.error('OPMATE_CORPUS must name a directory with golden/ and the inputs that it answers');
+  process.exit(2);
+}
+
+const wanted = process.argv.slice(2);
+const report = new Report();
+for (const name of readdirSync(path.join(corpus, 'golden')).sort()) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue;
+  const compare = comparers[name];
+  if (compare === undefined) {
+    console.log(`${name}: not compared, its commands do not exist yet`);
+    continue;
+  }
+  const start = performance.now();
+  await compare(path.resolve(corpus), report);
+  report.folder(name, (performance.now() - start) / 1000);
+}
+const unneeded = wanted.length > 0 ? [] : report.unneeded();
+for (const answer of unneeded)
+  console.log(`${answer}: matches now; remove it from test/corpus/exceptions.json`);
+const failed = report.failed + unneeded.length;
+console.log(`${report.passed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;

@@ -1,0 +1,138 @@
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { compareBytes } from '../core/order.js';
+import type { CatalogFacts } from './facts.js';
+import { type ChannelGraph, describeHeadFault, readGraph } from './graph.js';
+
+/**
+ * The rows that `list` prints of a valid catalog. An invalid one gives rows too, of its first blobs with
+ * each name.
+ */
+
+/** One row of `list packages`. */
+export interface PackageRow {
+  name: string;
+  displayName: string;
+  defaultChannel: string;
+}
+
+/** One row of `list channels`; `head` is `ERROR: …` where there is no only one. */
+export interface ChannelRow {
+  package: string;
+  channel: string;
+  head: string;
+}
+
+/** One row of `list bundles`: a bundle in one channel. */
+export interface BundleRow {
+  package: string;
+  channel: string;
+  bundle: string;
+  replaces: string;
+  skips: string[];
+  skipRange: string;
+  image: string;
+}
+
+/** Every package by name. The caller knows display names, which stand in manifests. */
+export function listPackages(
+  facts: CatalogFacts,
+  displayNames: ReadonlyMap<string, string> = new Map(),
+): PackageRow[] {
+  return facts.packages
+    .map(({ name, defaultChannel }) => ({ name, displayName: displayNames.get(name) ?? '', defaultChannel }))
+    .sort((a, b) => compareBytes(a.name, b.name));
+}
+
+/**
+ * Every channel by package and name, of one package where `packageName` is given. Throws OpmateError
+ * NOT_FOUND for a package that is not in the catalog.
+ */
+export function listChannels(facts: CatalogFacts, packageName = ''): ChannelRow[] {
+  return selectChannels(facts, packageName).map((channel) => ({
+    package: channel.package,
+    channel: channel.name,
+    head: headCell(readGraph(channel.entries)),
+  }));
+}
+
+function headCell(graph: ChannelGraph): string {
+  const fault = describeHeadFault(graph);
+  return fault === undefined ? (graph.heads[0] as string) : `ERROR: ${fault}`;
+}
+
+/** Every bundle of every channel by package, channel and name. Throws like `listChannels`. */
+export function listBundles(facts: CatalogFacts, packageName = ''): BundleRow[] {
+  const images = new Map<string, Map<string, string>>();
+  for (const bundle of facts.bundles) {
+    let ofPackage = images.get(bundle.package);
+    if (ofPackage === undefined) images.set(bundle.package, (ofPackage = new Map()));
+    ofPackage.set(bundle.name, bundle.image);
+  }
+  return selectChannels(facts, packageName).flatMap((channel) =>
+    [...channel.entries]
+      .sort((a, b) => compareBytes(a.name, b.name))
+      .map(({ name, replaces, skips, skipRange }) => ({
+        package: channel.package,
+        channel: channel.name,
+        bundle: name,
+        replaces,
+        skips,
+        skipRange,
+        image: images.get(channel.package)?.get(name) ?? '',
+      })),
+  );
+}
+
+function selectChannels(facts: CatalogFacts, packageName: string): CatalogFacts['channels'] {
+  if (packageName !== '' && !facts.packages.some(({ name }) => name === packageName)) {
+    throw new OpmateError('NOT_FOUND', `package ${quoteGo(packageName)} not found`, {
+      hint: 'list the packages of the catalog to see their names',
+    });
+  }
+  return facts.channels
+    .filter((channel) => packageName === '' || channel.package === packageName)
+    .sort((a, b) => compareBytes(a.package, b.package) || compareBytes(a.name, b.name));
+}
+
+/**
+ * The bundle at the head of each package's default channel, by package; packages whose default channel
+ * has no only head are left out. Display names are read from the manifest of these.
+ */
+export function findDefaultHeads(facts: CatalogFacts): Map<string, string> {
+  const defaults = new Map(facts.packages.map(({ name, defaultChannel }) => [name, defaultChannel]));
+  const heads = new Map<string, string>();
+  for (const channel of facts.channels) {
+    if (channel.name === '' || defaults.get(channel.package) !== channel.name) continue;
+    const graph = readGraph(channel.entries);
+    if (graph.heads.length === 1) heads.set(channel.package, graph.heads[0] as string);
+  }
+  return heads;
+}
+
+/**
+ * Writes rows under a header in columns two spaces apart; the last column is not padded. Every line ends
+ * in a newline. (Source: text/tabwriter as `opm` calls it; widths count characters, as there.)
+ */
+export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = header.map((title) => countCharacters(title));
+  for (const row of rows) {
+    row.forEach((cell, column) => {
+      widths[column] = Math.max(widths[column] ?? 0, countCharacters(cell));
+    });
+  }
+  let out = '';
+  for (const row of [header, ...rows]) {
+    row.forEach((cell, column) => {
+      const last = column === row.length - 1;
+      out += last ? `${cell}\n` : cell + ' '.repeat((widths[column] as number) + 2 - countCharacters(cell));
+    });
+  }
+  return out;
+}
+
+function countCharacters(text: string): number {
+  let count = text.length;
+  for (let i = 0; i < text.length; i++) if ((text.charCodeAt(i) & 0xfc00) === 0xdc00) count--;
+  return count;
+}

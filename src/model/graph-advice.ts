@@ -1,0 +1,192 @@
+import { quoteGo } from '../core/go-json.js';
+import type { ChannelEntry } from './declarative-config.js';
+import type { ChannelGraph } from './graph.js';
+import { NameIndex } from './suggest.js';
+
+/** What to change in a faulty channel, and in which entry, if one is to blame. */
+export interface GraphAdvice {
+  hint: string;
+  entry?: string;
+  field?: 'name' | 'replaces' | 'skips';
+}
+
+/** Compares two bundles by version; undefined when one of the versions is not known. */
+export type CompareBundles = (a: string, b: string) => number | undefined;
+
+/** How many surplus heads an advice goes into. */
+const maxHeadsNamed = 3;
+
+/**
+ * Says what to change in a channel whose graph is at fault. Takes time linear in the number of entries and
+ * skips.
+ */
+export function adviseOnGraph(graph: ChannelGraph, compare: CompareBundles): GraphAdvice {
+  if (graph.heads.length === 0) return adviseOnNoHead(graph, compare);
+  if (graph.heads.length > 1) return adviseOnHeads(graph, compare);
+  if (graph.cycle.length > 0) return adviseOnCycle(graph, compare);
+  return adviseOnStranded(graph, compare);
+}
+
+/**
+ * Where a sound chain runs into an entry that another entry skips: `from` replaces `to`, which `by` skips.
+ * The rest of the chain is then reached through skips alone.
+ */
+export function findSkippedInChain(
+  graph: ChannelGraph,
+): { from: string; to: string; by: string } | undefined {
+  if (graph.end !== 'skipped') return undefined;
+  const from = graph.chain[graph.chain.length - 1] as string;
+  const to = graph.entries.get(from)?.replaces ?? '';
+  // That an entry replaces and skips the same one is usual, and does no harm.
+  if (!graph.entries.has(to) || graph.entries.get(from)?.skips.includes(to)) return undefined;
+  const by = findSkipper(graph, to);
+  return by === undefined ? undefined : { from, to, by };
+}
+
+function findSkipper(graph: ChannelGraph, name: string): string | undefined {
+  for (const entry of graph.entries.values()) if (entry.skips.includes(name)) return entry.name;
+  return undefined;
+}
+
+function verbTo(entry: ChannelEntry, name: string): 'replaces' | 'skips' {
+  return entry.replaces === name ? 'replaces' : 'skips';
+}
+
+function newestOf(names: Iterable<string>, compare: CompareBundles): string | undefined {
+  let newest: string | undefined;
+  for (const name of names) {
+    if (compare(name, name) === undefined) continue;
+    if (newest === undefined || (compare(name, newest) as number) > 0) newest = name;
+  }
+  return newest;
+}
+
+/** The oldest entry that is newer than `name`, among those given. */
+function successorOf(name: string, names: Iterable<string>, compare: CompareBundles): string | undefined {
+  let successor: string | undefined;
+  for (const candidate of names) {
+    if ((compare(candidate, name) ?? 0) <= 0) continue;
+    if (successor === undefined || (compare(candidate, successor) ?? 0) < 0) successor = candidate;
+  }
+  return successor;
+}
+
+function adviseOnSelf(entry: ChannelEntry): GraphAdvice | undefined {
+  const { name, replaces, skips } = entry;
+  if (replaces !== name && !skips.includes(name)) return undefined;
+  const field = verbTo(entry, name);
+  return { hint: `${quoteGo(name)} ${field} itself: remove that`, entry: name, field };
+}
+
+function adviseOnNoHead(graph: ChannelGraph, compare: CompareBundles): GraphAdvice {
+  const newest = newestOf(graph.entries.keys(), compare);
+  if (newest === undefined) {
+    for (const entry of graph.entries.values()) {
+      const advice = adviseOnSelf(entry);
+      if (advice !== undefined) return advice;
+    }
+    return { hint: 'one entry, the newest, must be left that no entry replaces or skips' };
+  }
+  const self = adviseOnSelf(graph.entries.get(newest) as ChannelEntry);
+  if (self !== undefined) return self;
+  for (const entry of graph.entries.values()) {
+    if (entry.replaces !== newest && !entry.skips.includes(newest)) continue;
+    const field = verbTo(entry, newest);
+    const hint = `${quoteGo(newest)} is the newest entry, yet ${quoteGo(entry.name)} ${field} it: remove that`;
+    return { hint, entry: entry.name, field };
+  }
+  return { hint: 'one entry must be left that no entry replaces or skips' };
+}
+
+function adviseOnHeads(graph: ChannelGraph, compare: CompareBundles): GraphAdvice {
+  const { heads, entries } = graph;
+  const head = newestOf(heads, compare) ?? (heads[heads.length - 1] as string);
+  const surplus = heads.filter((name) => name !== head);
+  const spelling = new NameIndex(surplus);
+  const misspelled = new Map<string, ChannelEntry>();
+  for (const entry of entries.values()) {
+    if (entry.replaces === '' || entries.has(entry.replaces)) continue;
+    const meant = spelling.nearest(entry.replaces);
+    if (meant !== undefined && meant !== entry.name && !misspelled.has(meant)) misspelled.set(meant, entry);
+  }
+  const advices = surplus
+    .slice(0, maxHeadsNamed)
+    .map((name) => adviseOnSurplusHead(graph, name, misspelled, compare));
+  const more = surplus.length - advices.length;
+  const rest = more > 0 ? `; and so on for ${more} more` : '';
+  const hint = `the head alone, here ${quoteGo(head)}, may be left that nothing replaces or skips: ${advices
+    .map((advice) => advice.hint)
+    .join('; ')}${rest}`;
+  return { ...advices[0], hint };
+}
+
+function adviseOnSurplusHead(
+  graph: ChannelGraph,
+  name: string,
+  misspelled: ReadonlyMap<string, ChannelEntry>,
+  compare: CompareBundles,
+): GraphAdvice {
+  const quoted = quoteGo(name);
+  const wrong = misspelled.get(name);
+  if (wrong !== undefined) {
+    const hint = `${quoteGo(wrong.name)} replaces ${quoteGo(wrong.replaces)}, which is no entry: write ${quoted}`;
+    return { hint, entry: wrong.name, field: 'replaces' };
+  }
+  const others = function* (): Iterable<string> {
+    for (const other of graph.entries.keys()) if (other !== name) yield other;
+  };
+  const successor = successorOf(name, others(), compare);
+  if (successor === undefined) return { hint: `let a newer entry replace or skip ${quoted}`, entry: name };
+  const { replaces } = graph.entries.get(successor) as ChannelEntry;
+  const quotedSuccessor = quoteGo(successor);
+  if (replaces === '') return { hint: `let ${quotedSuccessor} replace ${quoted}`, entry: successor };
+  if ((compare(replaces, successor) ?? -1) >= 0) {
+    const hint = `let ${quotedSuccessor} replace ${quoted} instead of ${quoteGo(replaces)}`;
+    return { hint, entry: successor, field: 'replaces' };
+  }
+  return { hint: `add ${quoted} to the skips of ${quotedSuccessor}`, entry: successor };
+}
+
+function adviseOnCycle(graph: ChannelGraph, compare: CompareBundles): GraphAdvice {
+  const { cycle, entries } = graph;
+  let from = cycle[cycle.length - 2] as string;
+  for (const name of cycle) {
+    const { replaces } = entries.get(name) as ChannelEntry;
+    if ((compare(replaces, name) ?? -1) >= 0) {
+      from = name;
+      break;
+    }
+  }
+  const to = entries.get(from)?.replaces ?? '';
+  const hint = `remove ${quoteGo(to)} from the replaces of ${quoteGo(from)}, or let it replace an older entry`;
+  return { hint, entry: from, field: 'replaces' };
+}
+
+function adviseOnStranded(graph: ChannelGraph, compare: CompareBundles): GraphAdvice {
+  const { stranded, chain, entries } = graph;
+  for (const name of stranded) {
+    const advice = adviseOnSelf(entries.get(name) as ChannelEntry);
+    if (advice !== undefined) return advice;
+  }
+  const name = newestOf(stranded, compare) ?? (stranded[stranded.length - 1] as string);
+  const quoted = quoteGo(name);
+  const last = chain[chain.length - 1] as string;
+  const next = entries.get(last)?.replaces ?? '';
+  if ((compare(name, last) ?? -1) > 0) {
+    const successor = successorOf(name, chain, compare);
+    if (successor !== undefined) {
+      return { hint: `add ${quoted} to the skips of ${quoteGo(successor)}`, entry: successor };
+    }
+  }
+  const end = `the chain of upgrades from ${quoteGo(graph.heads[0] as string)} ends at ${quoteGo(last)}`;
+  const remedy = `let ${quoteGo(last)} replace ${quoted}`;
+  if (graph.end === 'skipped') {
+    const skipper = quoteGo(findSkipper(graph, next) ?? '');
+    const why = `as ${skipper} skips ${quoteGo(next)}`;
+    return { hint: `${end}, ${why}: remove that skip, or ${remedy}`, entry: last, field: 'replaces' };
+  }
+  if (graph.end === 'missing') {
+    return { hint: `${end}, as ${quoteGo(next)} is no entry: ${remedy}`, entry: last, field: 'replaces' };
+  }
+  return { hint: `${end}: ${remedy}, or skip ${quoted}`, entry: last };
+}

@@ -1,0 +1,62 @@
+/** How many candidates with the same digits are compared letter by letter. */
+const maxCandidates = 16;
+
+/** How many comparisons one index makes in all; a catalog full of wrong names gets no advice on the rest. */
+const maxComparisons = 50_000;
+
+/**
+ * Finds the name that a misspelled one was meant to be. Names of bundles differ from each other in their
+ * digits, and slips hardly ever touch these: candidates are the names with the same digits.
+ */
+export class NameIndex {
+  private readonly byDigits = new Map<string, string[]>();
+  private readonly names: ReadonlySet<string>;
+  private comparisons = 0;
+
+  constructor(names: Iterable<string>) {
+    this.names = new Set(names);
+    for (const name of this.names) {
+      const digits = digitsOf(name);
+      const same = this.byDigits.get(digits);
+      if (same === undefined) this.byDigits.set(digits, [name]);
+      else if (same.length < maxCandidates) same.push(name);
+    }
+  }
+
+  /** The nearest other spelling of `name`; undefined when it is known as it is or nothing is near. */
+  nearest(name: string): string | undefined {
+    if (name === '' || this.names.has(name)) return undefined;
+    let best: string | undefined;
+    let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1;
+    for (const candidate of this.byDigits.get(digitsOf(name)) ?? []) {
+      if (this.comparisons++ >= maxComparisons) return undefined;
+      const distance = spellingDistance(name, candidate, bestDistance);
+      if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+    }
+    return best;
+  }
+}
+
+function digitsOf(name: string): string {
+  return name.match(/\d+/g)?.join('.') ?? '';
+}
+
+/**
+ * Edits between two names, or `limit` where there are as many or more. A forgotten or added beginning or
+ * end, as of `widget.` in `widget.v1`, is one edit.
+ */
+function spellingDistance(a: string, b: string, limit: number): number {
+  const [short, long] = a.length < b.length ? [a, b] : [b, a];
+  if (short !== '' && (long.endsWith(short) || long.startsWith(short))) return 1;
+  if (long.length > 256 || long.length - short.length >= limit) return limit;
+  let row = Array.from({ length: short.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= long.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= short.length; j++) {
+      const change = (row[j - 1] as number) + (long[i - 1] === short[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[short.length] as number;
+}

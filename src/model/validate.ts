@@ -1,0 +1,778 @@
+import { messageOf } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { compareBytes } from '../core/order.js';
+import { type Version, compareVersions, parseRange, parseRelease, parseVersion } from '../core/semver.js';
+import { type ChannelEntry, propertyTypes, schemas } from './declarative-config.js';
+import { type ErrorTree, renderErrorTree } from './error-tree.js';
+import { type CompareBundles, adviseOnGraph, findSkippedInChain } from './graph-advice.js';
+import type {
+  BlobOrigin,
+  BundleFacts,
+  CatalogFacts,
+  ChannelFacts,
+  DeprecationsFacts,
+  PackageFacts,
+  Problem,
+  ValidationReport,
+} from './facts.js';
+import { describeGraphFault, readGraph } from './graph.js';
+import { NameIndex } from './suggest.js';
+
+/**
+ * Checks a catalog as `opm validate` does, in two stages: how blobs refer to each other, where the first
+ * fault ends it, then each package, channel and bundle, as a tree of all faults. The verdict and `message`
+ * are `opm`'s; `problems` has every fault of both stages, each once, without those that only follow from
+ * another. Where `opm` has a random order, the order here is that of the blobs. Takes time linear in the
+ * size of the catalog, whatever its graphs look like. (Source: ConvertToModel and model.Validate of
+ * operator-registry.)
+ */
+export function validateCatalog(facts: CatalogFacts): ValidationReport {
+  return new Validation(facts).run();
+}
+
+/** A package with all that belongs to it, of each name the first. */
+interface PackageModel {
+  facts: PackageFacts;
+  channels: Map<string, ChannelFacts>;
+  bundles: Map<string, BundleFacts>;
+  /** Names in the entries of all channels, duplicates of channels included. */
+  entryNames: Set<string>;
+  lastChannel: ChannelFacts | undefined;
+  /** Bundles whose blob names an unknown package instead of this one. */
+  misplaced: Set<string>;
+  /** Bundles that no entry names. */
+  unlisted: BundleFacts[];
+  deprecated: boolean;
+  /** References with an empty message, by `schema/name`. */
+  emptyDeprecations: Set<string>;
+  /** Made when an advice needs them, once all blobs are known. */
+  indexes: { bundles?: NameIndex; channels?: NameIndex };
+  /** Parsed when an advice needs to know which of two bundles is newer. */
+  versions: Map<string, Version | undefined>;
+}
+
+type Place = Pick<Problem, 'package' | 'channel' | 'bundle' | 'path'> & { origin?: BlobOrigin | undefined };
+
+/** A fault of one bundle in one channel. */
+interface BundleFault {
+  text: string;
+  path: (string | number)[];
+  /** Where the fault is written: in the bundle's blob or in the channel's entry. */
+  in: 'bundle' | 'entry';
+  hint: string;
+  /** The fault follows from another one, which is reported. */
+  follows?: true;
+}
+
+const maxNameLength = 63;
+
+class Validation {
+  private readonly facts: CatalogFacts;
+  private readonly packages = new Map<string, PackageModel>();
+  private readonly problems: Problem[] = [];
+  private readonly warnings: Problem[] = [];
+  private readonly unknownPackages = new Set<string>();
+  private readonly rangeFaults = new Map<string, string | undefined>();
+  private packageIndex: NameIndex | undefined;
+  /** The first fault of the first stage, as `opm` words it. */
+  private fatal: string | undefined;
+
+  constructor(facts: CatalogFacts) {
+    this.facts = facts;
+  }
+
+  run(): ValidationReport {
+    for (const blob of this.facts.packages) this.addPackage(blob);
+    for (const blob of this.facts.channels) this.addChannel(blob);
+    for (const blob of this.facts.bundles) this.addBundle(blob);
+    this.checkMissingBundles();
+    for (const [index, blob] of this.facts.deprecations.entries()) this.addDeprecations(blob, index);
+    const tree: ErrorTree = { message: 'invalid index', children: [] };
+    for (const model of this.packages.values()) addBranch(tree, this.checkPackage(model));
+
+    const { problems, warnings } = this;
+    const message = this.fatal ?? (tree.children.length > 0 ? renderErrorTree(tree) : undefined);
+    sortFindings(problems);
+    sortFindings(warnings);
+    return { passed: message === undefined, ...(message !== undefined && { message }), problems, warnings };
+  }
+
+  /** Reports a fault of the first stage. */
+  private fail(message: string, place: Place, hint: string): void {
+    this.fatal ??= message;
+    this.report(message, place, hint);
+  }
+
+  private report(message: string, place: Place, hint: string): void {
+    this.problems.push({ message, ...place, hint });
+  }
+
+  // The first stage.
+
+  private addPackage(facts: PackageFacts): void {
+    const { name, origin } = facts;
+    const place: Place = { package: name, origin, path: ['name'] };
+    if (name === '') {
+      this.fail('config contains package with no name', place, 'give the package a name');
+      return;
+    }
+    if (this.packages.has(name)) {
+      this.fail(`duplicate package ${quoteGo(name)}`, place, 'remove one of its olm.package blobs');
+      return;
+    }
+    const reasons = labelFaults(name);
+    if (reasons.length > 0) {
+      const hint = `use at most ${maxNameLength} of a-z, 0-9 and "-", here and in every blob of the package`;
+      this.fail(`invalid package name ${quoteGo(name)}: [${reasons.join(' ')}]`, place, hint);
+    }
+    this.packages.set(name, {
+      facts,
+      channels: new Map(),
+      bundles: new Map(),
+      entryNames: new Set(),
+      lastChannel: undefined,
+      misplaced: new Set(),
+      unlisted: [],
+      deprecated: false,
+      emptyDeprecations: new Set(),
+      indexes: {},
+      versions: new Map(),
+    });
+  }
+
+  private addChannel(channel: ChannelFacts): void {
+    const { name, origin } = channel;
+    const packageName = channel.package;
+    const place: Place = { package: packageName, channel: name, origin };
+    const model = this.packages.get(packageName);
+    if (model === undefined) {
+      const message = `unknown package ${quoteGo(packageName)} for channel ${quoteGo(name)}`;
+      this.failUnknownPackage(message, { ...place, path: ['package'] });
+      return;
+    }
+    for (const entry of channel.entries) model.entryNames.add(entry.name);
+    if (name === '') {
+      const message = `package ${quoteGo(packageName)} contains channel with no name`;
+      this.fail(message, { ...place, path: ['name'] }, 'give the channel a name');
+      return;
+    }
+    if (model.channels.has(name)) {
+      const message = `package ${quoteGo(packageName)} has duplicate channel ${quoteGo(name)}`;
+      this.fail(
+        message,
+        { ...place, path: ['name'] },
+        'merge the entries of both blobs into one, or rename one',
+      );
+      return;
+    }
+    const seen = new Set<string>();
+    for (const [index, entry] of channel.entries.entries()) {
+      if (seen.has(entry.name)) {
+        const where = `invalid package ${quoteGo(packageName)}, channel ${quoteGo(name)}`;
+        const path = ['entries', index, 'name'];
+        const hint = 'merge what both entries replace and skip into one entry';
+        this.fail(
+          `${where}: duplicate entry ${quoteGo(entry.name)}`,
+          { ...place, bundle: entry.name, path },
+          hint,
+        );
+      }
+      seen.add(entry.name);
+    }
+    model.channels.set(name, channel);
+    model.lastChannel = channel;
+  }
+
+  /** Reports an unknown package once, however many blobs name it. */
+  private failUnknownPackage(message: string, place: Place, meant?: string): void {
+    const name = place.package ?? '';
+    if (this.unknownPackages.has(name)) return;
+    this.unknownPackages.add(name);
+    this.packageIndex ??= new NameIndex(this.packages.keys());
+    const near = meant ?? this.packageIndex.nearest(name);
+    const add =
+      name === '' ? 'say which package it belongs to' : `add an olm.package blob named ${quoteGo(name)}`;
+    this.fail(message, place, near === undefined ? add : `write ${quoteGo(near)}, or ${add}`);
+  }
+
+  private addBundle(bundle: BundleFacts): void {
+    const { name, origin } = bundle;
+    const place: Place = { package: bundle.package, bundle: name, origin };
+    const quotedPackage = quoteGo(bundle.package);
+    const quoted = quoteGo(name);
+    const model = this.packages.get(bundle.package);
+    if (model === undefined) {
+      const meant = bundle.packageProperties[0]?.packageName ?? '';
+      this.packages.get(meant)?.misplaced.add(name);
+      const message =
+        bundle.package === ''
+          ? `package name must be set for bundle ${quoted}`
+          : `unknown package ${quotedPackage} for bundle ${quoted}`;
+      const known = this.packages.has(meant) ? meant : undefined;
+      this.failUnknownPackage(message, { ...place, path: ['package'] }, known);
+    } else if (model.bundles.has(name)) {
+      const message = `package ${quotedPackage} has duplicate bundle ${quoted}`;
+      this.fail(
+        message,
+        { ...place, path: ['name'] },
+        'remove one of the blobs, or rename the bundle in one',
+      );
+      return;
+    }
+    model?.bundles.set(name, bundle);
+    this.checkBundleBlob(bundle, place, model !== undefined);
+    if (model === undefined || model.entryNames.has(name)) return;
+    this.fatal ??= unlistedMessage(bundle);
+    model.unlisted.push(bundle);
+  }
+
+  private checkBundleBlob(bundle: BundleFacts, place: Place, known: boolean): void {
+    const { packageProperties, propertyFaults, imageFaults } = bundle;
+    const quoted = quoteGo(bundle.name);
+    const subject = `package ${quoteGo(bundle.package)} bundle ${quoted}`;
+    for (const { message, path } of propertyFaults) {
+      const hint = 'correct the value of this property, or give it one';
+      this.fail(`parse properties for bundle ${quoted}: ${message}`, { ...place, path }, hint);
+    }
+    const [property] = packageProperties;
+    const type = propertyTypes.package;
+    if (packageProperties.length !== 1) {
+      if (propertyFaults.some((fault) => fault.type === type)) return;
+      const message = `${subject} must have exactly 1 ${quoteGo(type)} property, found ${packageProperties.length}`;
+      const hint = `${property === undefined ? 'add' : 'keep only'} the one with the version of this bundle`;
+      this.fail(message, { ...place, path: ['properties'] }, hint);
+    } else if (property !== undefined && property.packageName !== bundle.package && known) {
+      const names = `${quoteGo(bundle.package)} does not match ${quoteGo(type)} property`;
+      const message = `package ${names} ${quoteGo(property.packageName)}`;
+      this.fail(message, { ...place, path: valuePath(property) }, 'write the same package name in both');
+    }
+    for (const { message, path } of imageFaults) {
+      const field = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`)).join('');
+      const hint = 'write an image reference such as quay.io/org/name:tag or quay.io/org/name@sha256:…';
+      this.fail(`${subject} ${field.slice(1)}: ${message}`, { ...place, path }, hint);
+    }
+    if (property === undefined || packageProperties.length > 1) return;
+    const { version, release } = property;
+    const versionFault = faultOf(parseVersion, version);
+    if (versionFault !== undefined) {
+      const message = `error parsing bundle ${quoted} version ${quoteGo(version)}: ${versionFault}`;
+      this.fail(
+        message,
+        { ...place, path: valuePath(property) },
+        'write a semantic version such as 1.2.3 or 1.2.3-rc.1',
+      );
+    }
+    const releaseFault = release === '' ? undefined : faultOf(parseRelease, release);
+    if (releaseFault !== undefined) {
+      const message = `error parsing bundle ${quoted} release version ${quoteGo(release)}: ${releaseFault}`;
+      const hint = 'write up to 20 characters of dot-separated identifiers, numbers without leading zeros';
+      this.fail(message, { ...place, path: valuePath(property) }, hint);
+    }
+  }
+
+  /** Bundles without an entry. They wait for this until it is known which entries lack a bundle. */
+  private reportUnlisted(model: PackageModel): void {
+    if (model.unlisted.length === 0) return;
+    const index = new NameIndex([...model.entryNames].filter((entry) => !model.bundles.has(entry)));
+    for (const bundle of model.unlisted) {
+      const { package: packageName, name, origin } = bundle;
+      const near = index.nearest(name);
+      let hint = 'add an entry for it to a channel, or remove the bundle';
+      if (near !== undefined) hint = `the entry ${quoteGo(near)} has no bundle: write the same name in both`;
+      if (name === '') hint = 'give the bundle the name that its entries have';
+      this.report(
+        unlistedMessage(bundle),
+        { package: packageName, bundle: name, origin, path: ['name'] },
+        hint,
+      );
+    }
+  }
+
+  /** Entries without a bundle. `opm` looks at the last channel of each package only. */
+  private checkMissingBundles(): void {
+    const names = [...this.packages.keys()].sort(compareBytes);
+    for (const name of names) {
+      const model = this.packages.get(name) as PackageModel;
+      const last = (model.lastChannel?.entries ?? []).filter((entry) => !model.bundles.has(entry.name));
+      if (last.length > 0) {
+        const missing = [...new Set(last.map((entry) => entry.name))].sort(compareBytes).join(' ');
+        this.fatal ??= `no olm.bundle blobs found in package ${quoteGo(name)} for olm.channel entries [${missing}]`;
+      }
+      this.reportUnlisted(model);
+      this.reportMissingBundles(model);
+    }
+  }
+
+  private reportMissingBundles(model: PackageModel): void {
+    const packageName = model.facts.name;
+    const reported = new Set<string>();
+    for (const channel of model.channels.values()) {
+      for (const [at, { name }] of channel.entries.entries()) {
+        if (model.bundles.has(name) || model.misplaced.has(name) || reported.has(name)) continue;
+        reported.add(name);
+        const near = nearestIn(model, 'bundles', name);
+        const message = `${inChannel(channel)}: entry ${quoteGo(name)} has no olm.bundle blob`;
+        const place = { package: packageName, channel: channel.name, bundle: name, origin: channel.origin };
+        const hint =
+          near === undefined
+            ? 'add the bundle to the catalog, or remove the entry from every channel'
+            : `write ${quoteGo(near)}, or add the bundle`;
+        this.report(message, { ...place, path: ['entries', at, 'name'] }, hint);
+      }
+    }
+  }
+
+  private addDeprecations(blob: DeprecationsFacts, index: number): void {
+    const { origin } = blob;
+    const packageName = blob.package;
+    const quoted = quoteGo(packageName);
+    const place: Place = { package: packageName, origin, path: ['package'] };
+    if (packageName === '') {
+      const hint = 'say which package the deprecations belong to';
+      this.fail(`package name must be set for deprecation item ${index}`, place, hint);
+      return;
+    }
+    const model = this.packages.get(packageName);
+    if (model === undefined) {
+      this.failUnknownPackage(`cannot apply deprecations to an unknown package ${quoted}`, place);
+      return;
+    }
+    if (model.deprecated) {
+      const message = `expected a maximum of one deprecation per package: ${quoted}`;
+      this.fail(message, place, 'merge the entries of all olm.deprecations blobs of the package into one');
+    }
+    model.deprecated = true;
+    const seen = new Set<string>();
+    for (const [at, { reference, message }] of blob.entries.entries()) {
+      const { schema, name } = reference;
+      const path = ['entries', at, 'reference'];
+      const fail = (text: string, hint: string): unknown => this.fail(text, { ...place, path }, hint);
+      const dump = `declcfg.PackageScopedReference{Schema:${quoteGo(schema)}, Name:${quoteGo(name)}}`;
+      const key = `${schema}/${name}`;
+      if (schema === '') {
+        const hint = `write ${schemas.package}, ${schemas.channel} or ${schemas.bundle} in reference.schema`;
+        fail(`schema must be set for deprecation entry [${at}] for package ${quoted}`, hint);
+        continue;
+      }
+      if (seen.has(key)) {
+        fail(
+          `duplicate deprecation entry ${dump} for package ${quoted}`,
+          'keep one entry for each reference',
+        );
+        continue;
+      }
+      seen.add(key);
+      if (schema === schemas.bundle || schema === schemas.channel) {
+        const kind = schema === schemas.bundle ? 'bundle' : 'channel';
+        // A default channel that has no blob counts as a channel here.
+        if (
+          !model[`${kind}s`].has(name) &&
+          !(kind === 'channel' && name !== '' && name === model.facts.defaultChannel)
+        ) {
+          const near = nearestIn(model, `${kind}s`, name);
+          const hint = near === undefined ? `name a ${kind} of the package` : `write ${quoteGo(near)}`;
+          fail(`cannot deprecate ${kind} ${quoteGo(name)} for package ${quoted}: ${kind} not found`, hint);
+          continue;
+        }
+      } else if (schema === schemas.package) {
+        if (name !== '') {
+          const what = `deprecated package ${quoted} (specified ${quoteGo(name)})`;
+          fail(`package name must be empty for ${what}`, 'remove reference.name');
+          continue;
+        }
+      } else {
+        const where = `referenced by entry ${at} for package ${quoted}`;
+        const hint = `write ${schemas.package}, ${schemas.channel} or ${schemas.bundle} in reference.schema`;
+        fail(`cannot deprecate object ${dump} ${where}: object schema unknown`, hint);
+        continue;
+      }
+      if (message !== '') continue;
+      model.emptyDeprecations.add(key);
+      const subject = `package ${quoted}: deprecation of ${schema}${name === '' ? '' : ` ${quoteGo(name)}`}`;
+      const hint = 'say what users should do instead';
+      this.report(`${subject}: message must be set`, { ...place, path: ['entries', at, 'message'] }, hint);
+    }
+  }
+
+  // The second stage.
+
+  private checkPackage(model: PackageModel): ErrorTree {
+    const { name, defaultChannel, origin } = model.facts;
+    const quoted = quoteGo(name);
+    const tree: ErrorTree = { message: `invalid package ${quoted}`, children: [] };
+    const place: Place = { package: name, origin };
+    const path = ['defaultChannel'];
+    if (defaultChannel === '') {
+      addLeaf(tree, 'default channel must be set');
+      const some = model.channels.keys().next().value;
+      const hint = `set defaultChannel to one of its channels${some === undefined ? '' : `, such as ${quoteGo(some)}`}`;
+      this.report(`package ${quoted}: default channel must be set`, { ...place, path }, hint);
+      if (model.channels.size === 0) {
+        addLeaf(tree, 'package must contain at least one channel');
+        this.report(
+          `package ${quoted}: package must contain at least one channel`,
+          place,
+          'add an olm.channel blob',
+        );
+      }
+    }
+    const reported = new Set<string>();
+    for (const channel of model.channels.values())
+      addBranch(tree, this.checkChannel(model, channel, reported));
+    if (defaultChannel !== '' && !model.channels.has(defaultChannel)) {
+      this.addMissingDefault(model, tree, { ...place, path });
+    }
+    this.checkVersions(model, tree);
+    if (model.emptyDeprecations.has(`${schemas.package}/`)) addLeaf(tree, emptyDeprecation);
+    return tree;
+  }
+
+  /** `opm` makes up an empty channel for a default channel that has no blob, and finds that one empty. */
+  private addMissingDefault(model: PackageModel, tree: ErrorTree, place: Place): void {
+    const { name, defaultChannel } = model.facts;
+    const channel: ErrorTree = { message: `invalid channel ${quoteGo(defaultChannel)}`, children: [] };
+    addLeaf(channel, emptyChannel);
+    if (model.emptyDeprecations.has(`${schemas.channel}/${defaultChannel}`))
+      addLeaf(channel, emptyDeprecation);
+    tree.children.push(channel);
+    const near = nearestIn(model, 'channels', defaultChannel);
+    const known = [...model.channels.keys()].slice(0, 10).map(quoteGo).join(', ');
+    let hint = 'add an olm.channel blob of this name';
+    if (known !== '') hint = `set defaultChannel to one of its channels: ${known}`;
+    if (near !== undefined) hint = `set defaultChannel to ${quoteGo(near)}`;
+    const message = `package ${quoteGo(name)}: default channel ${quoteGo(defaultChannel)} has no olm.channel blob`;
+    this.report(message, place, hint);
+  }
+
+  private checkChannel(model: PackageModel, channel: ChannelFacts, reported: Set<string>): ErrorTree {
+    const { origin, entries } = channel;
+    const tree: ErrorTree = { message: `invalid channel ${quoteGo(channel.name)}`, children: [] };
+    const place: Place = { package: channel.package, channel: channel.name, origin };
+    const subject = inChannel(channel);
+    if (entries.length === 0) {
+      addLeaf(tree, emptyChannel);
+      this.report(
+        `${subject}: ${emptyChannel}`,
+        { ...place, path: ['entries'] },
+        'add entries, or remove the channel',
+      );
+    } else {
+      const graph = readGraph(entries);
+      const fault = describeGraphFault(graph);
+      const compare: CompareBundles = (a, b) => this.compareBundles(model, a, b);
+      if (fault !== undefined) {
+        addLeaf(tree, fault);
+        const { hint, entry, field } = adviseOnGraph(graph, compare);
+        const path =
+          entry === undefined ? ['entries'] : ['entries', indexOfEntry(entries, entry), field ?? 'name'];
+        this.report(
+          `${subject}: ${fault}`,
+          { ...place, path, ...(entry !== undefined && { bundle: entry }) },
+          hint,
+        );
+      } else {
+        this.warnOfGraph(channel, findSkippedInChain(graph));
+      }
+      this.warnOfNames(channel, graph.entries);
+    }
+    const seen = new Set<string>();
+    for (const [index, entry] of entries.entries()) {
+      if (seen.has(entry.name)) continue;
+      seen.add(entry.name);
+      const faults = this.checkBundle(model, entry);
+      if (faults === noFaults) continue;
+      const branch: ErrorTree = { message: `invalid bundle ${quoteGo(entry.name)}`, children: [] };
+      const bundle = model.bundles.get(entry.name);
+      for (const fault of faults) {
+        addLeaf(branch, fault.text);
+        if (fault.follows) continue;
+        if (fault.in === 'entry') {
+          const at: Place = { ...place, bundle: entry.name, path: ['entries', index, ...fault.path] };
+          this.report(`${subject} entry ${quoteGo(entry.name)}: ${fault.text}`, at, fault.hint);
+        } else if (!reported.has(`${fault.text}/${entry.name}`)) {
+          reported.add(`${fault.text}/${entry.name}`);
+          const { package: packageName } = channel;
+          const at: Place = {
+            package: packageName,
+            bundle: entry.name,
+            origin: bundle?.origin,
+            path: fault.path,
+          };
+          const message = `package ${quoteGo(packageName)} bundle ${quoteGo(entry.name)}: ${fault.text}`;
+          this.report(message, at, fault.hint);
+        }
+      }
+      tree.children.push(branch);
+    }
+    if (model.emptyDeprecations.has(`${schemas.channel}/${channel.name}`)) addLeaf(tree, emptyDeprecation);
+    return tree;
+  }
+
+  private checkBundle(model: PackageModel, entry: ChannelEntry): readonly BundleFault[] {
+    const bundle = model.bundles.get(entry.name);
+    let faults: BundleFault[] | undefined;
+    const add = (fault: BundleFault): void => {
+      (faults ??= []).push(fault);
+    };
+    const property = bundle?.packageProperties[0] ?? { version: '', release: '' };
+    if (entry.name === '') {
+      add({
+        text: 'name must be set',
+        path: ['name'],
+        in: 'entry',
+        hint: 'name the bundle that the entry stands for',
+      });
+    }
+    const versionText = formatVersion(property);
+    const normalized = property.release === '' ? entry.name : `${model.facts.name}-v${versionText}`;
+    if (entry.name !== normalized) {
+      const unread = faultOf(parseVersion, property.version) ?? faultOf(parseRelease, property.release);
+      add({
+        text: `name ${quoteGo(entry.name)} does not match normalized name ${quoteGo(normalized)}`,
+        path: ['name'],
+        in: 'bundle',
+        hint: `rename the bundle and its entries to ${quoteGo(normalized)}, or remove the release from its version`,
+        ...(unread !== undefined && { follows: true as const }),
+      });
+    }
+    for (const [index, skip] of entry.skips.entries()) {
+      if (skip !== '') continue;
+      const hint = 'remove the empty item, or name a bundle';
+      add({ text: `skip[${index}] is empty`, path: ['skips', index], in: 'entry', hint });
+    }
+    const rangeFault = this.rangeFault(entry.skipRange);
+    if (rangeFault !== undefined) {
+      const hint =
+        'write comparisons separated by spaces, such as ">=1.0.0 <1.2.0"; "^", "~" and "-" are not known';
+      const text = `invalid skipRange ${quoteGo(entry.skipRange)}: ${rangeFault}`;
+      add({ text, path: ['skipRange'], in: 'entry', hint });
+    }
+    const follows = bundle === undefined ? ({ follows: true } as const) : {};
+    if (bundle === undefined) {
+      const text = `must be exactly one property with type ${quoteGo(propertyTypes.package)}`;
+      add({ text, path: [], in: 'bundle', hint: '', ...follows });
+    }
+    if (bundle === undefined || (bundle.image === '' && bundle.objectCount === 0)) {
+      const hint = 'set image to the reference of the bundle image';
+      add({ text: 'bundle image must be set', path: ['image'], in: 'bundle', hint, ...follows });
+    }
+    if (model.emptyDeprecations.has(`${schemas.bundle}/${entry.name}`)) {
+      add({ text: emptyDeprecation, path: [], in: 'bundle', hint: '', follows: true });
+    }
+    if (property.release !== '' && property.version.includes('+')) {
+      const text = 'cannot use build metadata in version with a release version';
+      const hint = 'remove what follows the "+" in its version, or remove the release';
+      add({ text, path: valuePath(bundle?.packageProperties[0]), in: 'bundle', hint });
+    }
+    return faults ?? noFaults;
+  }
+
+  private rangeFault(range: string): string | undefined {
+    if (range === '') return undefined;
+    if (!this.rangeFaults.has(range)) this.rangeFaults.set(range, faultOf(parseRange, range));
+    return this.rangeFaults.get(range);
+  }
+
+  private checkVersions(model: PackageModel, tree: ErrorTree): void {
+    const byVersion = new Map<string, string[]>();
+    const add = (version: string, name: string): void => {
+      const names = byVersion.get(version);
+      if (names === undefined) byVersion.set(version, [name]);
+      else names.push(name);
+    };
+    for (const name of model.entryNames) {
+      const properties = model.bundles.get(name)?.packageProperties;
+      if (properties === undefined) add('0.0.0', name);
+      else if (properties[0] !== undefined) add(formatVersion(properties[0]), name);
+    }
+    const groups = [...byVersion]
+      .filter(([, names]) => names.length > 1)
+      .sort(([a], [b]) => compareBytes(a, b));
+    if (groups.length > 0) {
+      const list = groups.map(([version, names]) => `{${version}: [${names.sort(compareBytes).join(', ')}]}`);
+      addLeaf(tree, `duplicate versions found in bundles: [${list.join(' ')}]`);
+    }
+    for (const [version, names] of groups) {
+      const real = names.filter((name) => this.versionOf(model, name) !== undefined);
+      if (real.length > 1) this.reportVersion(model, version, real);
+    }
+    this.warnOfEqualVersions(model, byVersion);
+  }
+
+  private reportVersion(model: PackageModel, version: string, names: string[]): void {
+    const last = model.bundles.get(names[names.length - 1] as string);
+    const subject = `package ${quoteGo(model.facts.name)}`;
+    this.report(
+      `${subject}: duplicate version ${version} in bundles ${names.map(quoteGo).join(', ')}`,
+      {
+        package: model.facts.name,
+        bundle: last?.name ?? '',
+        origin: last?.origin,
+        path: valuePath(last?.packageProperties[0]),
+      },
+      'give each bundle a version of its own',
+    );
+  }
+
+  // What passes, but was hardly meant.
+
+  private warn(message: string, place: Place, hint: string): void {
+    this.warnings.push({ message, ...place, hint });
+  }
+
+  /** Versions that differ in build metadata only are equal to whoever compares them. */
+  private warnOfEqualVersions(model: PackageModel, byVersion: ReadonlyMap<string, string[]>): void {
+    const builds = new Map<string, string>();
+    for (const [version, [name]] of byVersion) {
+      if (name === undefined || this.versionOf(model, name) === undefined) continue;
+      const plus = version.indexOf('+');
+      const core = plus < 0 ? version : version.slice(0, plus);
+      const other = builds.get(core);
+      if (other === undefined) {
+        builds.set(core, name);
+        continue;
+      }
+      const bundle = model.bundles.get(name);
+      const pair = `${quoteGo(other)} and ${quoteGo(name)}`;
+      this.warn(
+        `package ${quoteGo(model.facts.name)}: versions of bundles ${pair} differ in build metadata only`,
+        {
+          package: model.facts.name,
+          bundle: name,
+          origin: bundle?.origin,
+          path: valuePath(bundle?.packageProperties[0]),
+        },
+        'neither is newer than the other: tell them apart before the "+"',
+      );
+    }
+  }
+
+  private warnOfGraph(
+    channel: ChannelFacts,
+    found: { from: string; to: string; by: string } | undefined,
+  ): void {
+    if (found === undefined) return;
+    const path = ['entries', indexOfEntry(channel.entries, found.from), 'replaces'];
+    const [from, to, by] = [found.from, found.to, found.by].map(quoteGo);
+    this.warn(
+      `${inChannel(channel)}: entry ${from} replaces ${to}, which ${by} skips`,
+      { package: channel.package, channel: channel.name, bundle: found.from, origin: channel.origin, path },
+      `the chain of upgrades ends there: let ${from} replace an entry that nothing skips`,
+    );
+  }
+
+  /** Names that are no entry, but look like one. That they are none is ordinary: catalogs are cut short. */
+  private warnOfNames(channel: ChannelFacts, entries: ReadonlyMap<string, ChannelEntry>): void {
+    let index: NameIndex | undefined;
+    for (const [at, entry] of channel.entries.entries()) {
+      const check = (name: string, field: (string | number)[]): void => {
+        if (name === '' || entries.has(name)) return;
+        index ??= new NameIndex(entries.keys());
+        const near = index.nearest(name);
+        if (near === undefined) return;
+        const verb = String(field[0]);
+        this.warn(
+          `${inChannel(channel)}: entry ${quoteGo(entry.name)} ${verb} ${quoteGo(name)}, which is no entry`,
+          {
+            package: channel.package,
+            channel: channel.name,
+            bundle: entry.name,
+            origin: channel.origin,
+            path: ['entries', at, ...field],
+          },
+          near === entry.name ? 'name the entry that was meant' : `write ${quoteGo(near)} if that was meant`,
+        );
+      };
+      check(entry.replaces, ['replaces']);
+      entry.skips.forEach((skip, place) => check(skip, ['skips', place]));
+    }
+  }
+
+  private compareBundles(model: PackageModel, a: string, b: string): number | undefined {
+    const [x, y] = [this.versionOf(model, a), this.versionOf(model, b)];
+    return x === undefined || y === undefined ? undefined : compareVersions(x, y);
+  }
+
+  private versionOf(model: PackageModel, name: string): Version | undefined {
+    if (!model.versions.has(name)) {
+      const text = model.bundles.get(name)?.packageProperties[0]?.version ?? '';
+      let version: Version | undefined;
+      try {
+        version = parseVersion(text);
+      } catch {
+        // Reported where bundles are checked; here it only means that nothing is known.
+      }
+      model.versions.set(name, version);
+    }
+    return model.versions.get(name);
+  }
+}
+
+const emptyChannel = 'channel must contain at least one bundle';
+const emptyDeprecation = 'invalid deprecation: message must be set';
+const noFaults: readonly BundleFault[] = [];
+
+function addLeaf(tree: ErrorTree, message: string): void {
+  tree.children.push({ message, children: [] });
+}
+
+function addBranch(tree: ErrorTree, branch: ErrorTree): void {
+  if (branch.children.length > 0) tree.children.push(branch);
+}
+
+function nearestIn(model: PackageModel, what: 'bundles' | 'channels', name: string): string | undefined {
+  return (model.indexes[what] ??= new NameIndex(model[what].keys())).nearest(name);
+}
+
+function inChannel(channel: ChannelFacts): string {
+  return `package ${quoteGo(channel.package)} channel ${quoteGo(channel.name)}`;
+}
+
+function indexOfEntry(entries: readonly ChannelEntry[], name: string): number {
+  return entries.findIndex((entry) => entry.name === name);
+}
+
+function unlistedMessage({ package: packageName, name }: BundleFacts): string {
+  return `package ${quoteGo(packageName)}, bundle ${quoteGo(name)} not found in any channel entries`;
+}
+
+function formatVersion({ version, release }: { version: string; release: string }): string {
+  return release === '' ? version : `${version}-${release}`;
+}
+
+function valuePath(property: { index: number } | undefined): (string | number)[] {
+  return property === undefined ? ['properties'] : ['properties', property.index, 'value'];
+}
+
+function faultOf(parse: (text: string) => unknown, text: string): string | undefined {
+  try {
+    parse(text);
+    return undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+const labelPattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+
+/** What keeps a name from being an RFC 1123 label. (Source: IsDNS1123Label of k8s.io/apimachinery.) */
+function labelFaults(name: string): string[] {
+  const faults: string[] = [];
+  if (Buffer.byteLength(name) > maxNameLength)
+    faults.push(`must be no more than ${maxNameLength} characters`);
+  if (labelPattern.test(name)) return faults;
+  faults.push(name.split('.').every((part) => labelPattern.test(part)) ? 'must not contain dots' : labelRule);
+  return faults;
+}
+
+const labelRule =
+  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start " +
+  "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is " +
+  "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+/** By package; in it faults of the package itself, of channels, of bundles, each as they were found. */
+function sortFindings(findings: Problem[]): void {
+  const rank = ({ channel, bundle }: Problem): number =>
+    channel !== undefined ? 1 : bundle !== undefined ? 2 : 0;
+  findings.sort((a, b) => compareBytes(a.package ?? '', b.package ?? '') || rank(a) - rank(b));
+}

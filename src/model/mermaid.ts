@@ -1,0 +1,293 @@
+import { OpmateError, messageOf } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { compareBytes } from '../core/order.js';
+import {
+  type Version,
+  type VersionRange,
+  compareVersions,
+  parseRange,
+  parseVersion,
+} from '../core/semver.js';
+import { type ChannelEntry, propertyTypes, schemas } from './declarative-config.js';
+import type { CatalogFacts, ChannelFacts } from './facts.js';
+
+/** What to draw, and how. */
+export interface DrawOptions {
+  /** Leave out everything below this bundle, and every package but its own. */
+  minimumEdge?: string | undefined;
+  /** Draw this package only. */
+  package?: string | undefined;
+  /** Mark skipped bundles, and the links that lead to what is skipped, in red. */
+  drawV0Semantics?: boolean | undefined;
+}
+
+/** The drawing, in pieces that need not be joined, and what was left out of it. It can be read repeatedly. */
+export interface GraphDrawing {
+  text: Iterable<string>;
+  warnings: string[];
+}
+
+/** A channel with what the filters left of it, in the order of all channels by name. */
+interface Plan {
+  package: string;
+  name: string;
+  id: string;
+  entries: ChannelEntry[];
+  newestFirst: ChannelEntry[];
+  /** Set while it is drawn: how many links it has, and which of them lead to what is skipped. */
+  linkCount: number;
+  skippedLinks: number[];
+}
+
+type BundleClass = 'deprecated' | 'deprecatedskipped' | 'skipped';
+
+/**
+ * Draws the upgrade graph of a catalog in the language of mermaid, as `opm alpha render-graph` does. The
+ * catalog need not be valid, but each bundle must have one `olm.package` property with a version. Throws
+ * OpmateError INVALID where one has not, NOT_FOUND for an unknown minimum edge.
+ */
+export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): GraphDrawing {
+  const versions = readVersions(facts);
+  const ranges = new RangeCache();
+  const warnings: string[] = [];
+  const channels = [...facts.channels].sort((a, b) => compareBytes(a.name, b.name));
+  const keep = channelFilter(channels, versions, ranges, options);
+  const plans: Plan[] = [];
+  for (const channel of channels) {
+    const entries = keep(channel);
+    if (entries === undefined) continue;
+    const newestFirst = [...entries].sort((a, b) =>
+      compareVersions(versionIn(versions, b), versionIn(versions, a)),
+    );
+    for (const entry of newestFirst) {
+      const fault = entry.skipRange === '' ? undefined : ranges.get(entry.skipRange).fault;
+      if (fault === undefined) continue;
+      const place = `${quoteGo(channel.package)}/${quoteGo(entry.name)}`;
+      warnings.push(`ignoring invalid SkipRange for package/edge ${place}: ${fault}`);
+    }
+    const id = `${channel.package}-${channel.name}`;
+    const { package: packageName, name } = channel;
+    plans.push({ package: packageName, name, id, entries, newestFirst, linkCount: 0, skippedLinks: [] });
+  }
+  const write = (): Iterator<string> =>
+    writeGraph(facts, plans, versions, ranges, options.drawV0Semantics ?? false);
+  return { text: { [Symbol.iterator]: write }, warnings };
+}
+
+function* writeGraph(
+  facts: CatalogFacts,
+  plans: Plan[],
+  versions: ReadonlyMap<string, Version>,
+  ranges: RangeCache,
+  markSkipped: boolean,
+): Iterator<string> {
+  const deprecated = readDeprecated(facts);
+  const classes: Record<BundleClass, string[]> = { deprecated: [], deprecatedskipped: [], skipped: [] };
+  yield 'graph LR\n';
+  yield '  classDef deprecated fill:#E8960F\n';
+  yield '  classDef skipped stroke:#FF0000,stroke-width:4px\n';
+  yield '  classDef deprecatedskipped fill:#E8960F,stroke:#FF0000,stroke-width:4px\n';
+
+  const byPackage = new Map<string, Plan[]>();
+  for (const plan of plans) {
+    const list = byPackage.get(plan.package);
+    if (list === undefined) byPackage.set(plan.package, [plan]);
+    else list.push(plan);
+  }
+  for (const name of [...byPackage.keys()].sort(compareBytes)) {
+    yield `  %% package ${quoteGo(name)}\n  subgraph ${quoteGo(name)}\n`;
+    for (const plan of byPackage.get(name) ?? []) {
+      yield* writeChannel(plan, versions, ranges, markSkipped, deprecated.bundles, classes);
+    }
+    yield '  end\n';
+  }
+
+  const lastDeprecated = plans.findLast((plan) => deprecated.packages.has(plan.package));
+  if (lastDeprecated !== undefined && lastDeprecated.package !== '') {
+    yield `style ${lastDeprecated.package} fill:#989695\n`;
+  }
+  for (const plan of plans) if (deprecated.channels.has(plan.name)) yield `style ${plan.id} fill:#DCD0FF\n`;
+  for (const name of ['deprecated', 'deprecatedskipped', 'skipped'] as const) {
+    if (classes[name].length > 0) yield `class ${classes[name].sort(compareBytes).join(',')} ${name}\n`;
+  }
+  const skippedLinks: number[] = [];
+  let before = 0;
+  for (const plan of plans) {
+    for (const link of plan.skippedLinks) skippedLinks.push(before + link);
+    before += plan.linkCount;
+  }
+  if (skippedLinks.length > 0) {
+    yield `linkStyle ${skippedLinks.join(',')} stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;\n`;
+  }
+}
+
+function* writeChannel(
+  plan: Plan,
+  versions: ReadonlyMap<string, Version>,
+  ranges: RangeCache,
+  markSkipped: boolean,
+  deprecated: ReadonlySet<string>,
+  classes: Record<BundleClass, string[]>,
+): Iterable<string> {
+  yield `    %% channel ${quoteGo(plan.name)}\n    subgraph ${plan.id}[${quoteGo(plan.name)}]\n`;
+  const node = (name: string): string => `${plan.id}-${name}[${quoteGo(name)}]`;
+  const nodes = new Map(plan.entries.map((entry) => [entry, node(entry.name)]));
+  const skipped = new Set<string>();
+  plan.linkCount = 0;
+  plan.skippedLinks = [];
+  for (const entry of plan.newestFirst) {
+    const own = nodes.get(entry) as string;
+    let text = `      ${own}\n`;
+    const decoration = classOf(deprecated.has(entry.name), skipped.has(entry.name));
+    if (decoration !== undefined) classes[decoration].push(`${plan.id}-${entry.name}`);
+    const link = (from: string, label: string, leadsToSkipped: boolean): void => {
+      text += `      ${from}-- ${label} --> ${own}\n`;
+      if (leadsToSkipped) plan.skippedLinks.push(plan.linkCount);
+      plan.linkCount++;
+    };
+    for (const skip of entry.skips) {
+      link(node(skip), 'skip', skipped.has(skip));
+      if (markSkipped) skipped.add(skip);
+    }
+    const { range } = entry.skipRange === '' ? noRange : ranges.get(entry.skipRange);
+    if (range !== undefined) {
+      const label = `"skipRange(${entry.skipRange})"`;
+      for (const other of plan.entries) {
+        if (!range.contains(versionIn(versions, other))) continue;
+        link(nodes.get(other) as string, label, skipped.has(entry.name));
+        if (text.length > maxPiece) {
+          yield text;
+          text = '';
+        }
+      }
+    }
+    if (entry.replaces !== '') link(node(entry.replaces), 'replace', skipped.has(entry.name));
+    yield text;
+  }
+  yield '    end\n';
+}
+
+/** Text is handed out from this length on, so one range over a large channel does not pile up. */
+const maxPiece = 1 << 16;
+
+function classOf(deprecated: boolean, skipped: boolean): BundleClass | undefined {
+  if (deprecated) return skipped ? 'deprecatedskipped' : 'deprecated';
+  return skipped ? 'skipped' : undefined;
+}
+
+/** Deprecated channels and bundles are known by name alone, whatever their package, as upstream. */
+function readDeprecated(facts: CatalogFacts): Record<'packages' | 'channels' | 'bundles', Set<string>> {
+  const out = { packages: new Set<string>(), channels: new Set<string>(), bundles: new Set<string>() };
+  for (const deprecations of facts.deprecations) {
+    for (const { reference } of deprecations.entries) {
+      if (reference.schema === schemas.package) out.packages.add(deprecations.package);
+      else if (reference.schema === schemas.channel) out.channels.add(reference.name);
+      else if (reference.schema === schemas.bundle) out.bundles.add(reference.name);
+    }
+  }
+  return out;
+}
+
+/** Versions by bundle name; the first bundle of a name counts, whatever its package, as upstream. */
+function readVersions(facts: CatalogFacts): Map<string, Version> {
+  const versions = new Map<string, Version>();
+  for (const bundle of facts.bundles) {
+    if (versions.has(bundle.name)) continue;
+    const name = quoteGo(bundle.name);
+    const [fault] = bundle.propertyFaults;
+    const [property] = bundle.packageProperties;
+    if (fault !== undefined) {
+      throw new OpmateError('INVALID', `parse properties for bundle ${name}: ${fault.message}`);
+    }
+    if (property === undefined || bundle.packageProperties.length > 1) {
+      const type = quoteGo(propertyTypes.package);
+      const found = property === undefined ? 'no' : 'multiple';
+      throw new OpmateError('INVALID', `bundle ${name} has ${found} ${type} properties, expected exactly 1`);
+    }
+    try {
+      versions.set(bundle.name, parseVersion(property.version));
+    } catch (error) {
+      const problem = messageOf(error);
+      throw new OpmateError(
+        'INVALID',
+        `bundle ${name} has invalid version ${quoteGo(property.version)}: ${problem}`,
+      );
+    }
+  }
+  return versions;
+}
+
+const zeroVersion = parseVersion('0.0.0');
+
+/** A bundle without a blob counts as version 0.0.0. */
+function versionIn(versions: ReadonlyMap<string, Version>, entry: { name: string }): Version {
+  return versions.get(entry.name) ?? zeroVersion;
+}
+
+type ChannelFilter = (channel: ChannelFacts) => ChannelEntry[] | undefined;
+
+/** Cuts channels down to what the options ask for; undefined for a channel of which nothing is left. */
+function channelFilter(
+  channels: readonly ChannelFacts[],
+  versions: ReadonlyMap<string, Version>,
+  ranges: RangeCache,
+  options: DrawOptions,
+): ChannelFilter {
+  const only = options.package ?? '';
+  const floorName = options.minimumEdge ?? '';
+  if (only === '' && floorName === '') return (channel) => channel.entries;
+  const nonEmpty = (entries: ChannelEntry[]): ChannelEntry[] | undefined =>
+    entries.length > 0 ? entries : undefined;
+  const wanted = (channel: ChannelFacts): boolean => only === '' || channel.package === only;
+  if (floorName === '') return (channel) => (wanted(channel) ? nonEmpty(channel.entries) : undefined);
+
+  const floor = versions.get(floorName);
+  if (floor === undefined) {
+    throw new OpmateError('NOT_FOUND', `unknown minimum edge name: ${quoteGo(floorName)}`, {
+      hint: 'give the name of a bundle of the catalog, as `list bundles` shows it',
+    });
+  }
+  const floorPackage =
+    channels.find(({ entries }) => entries.some(({ name }) => name === floorName))?.package ?? '';
+  const isAbove = (name: string): boolean => compareVersions(versionIn(versions, { name }), floor) >= 0;
+  const cut = (entry: ChannelEntry): ChannelEntry | undefined => {
+    const { name } = entry;
+    if (name === floorName) return { name, replaces: '', skips: [], skipRange: '' };
+    const replaces = entry.replaces !== '' && isAbove(entry.replaces) ? entry.replaces : '';
+    const skips = entry.skips.filter(isAbove);
+    const skipRange =
+      entry.skipRange !== '' && ranges.get(entry.skipRange).range?.contains(floor) ? entry.skipRange : '';
+    const hadNone = entry.replaces === '' && entry.skips.length === 0 && entry.skipRange === '';
+    const hasSome = replaces !== '' || skips.length > 0 || skipRange !== '';
+    return hasSome || (hadNone && isAbove(name)) ? { name, replaces, skips, skipRange } : undefined;
+  };
+  return (channel) => {
+    if (!wanted(channel) || (floorPackage !== '' && channel.package !== floorPackage)) return undefined;
+    return nonEmpty(channel.entries.map(cut).filter((entry) => entry !== undefined));
+  };
+}
+
+interface ParsedRange {
+  range?: VersionRange;
+  fault?: string;
+}
+
+const noRange: ParsedRange = {};
+
+/** Parses each range text once. */
+class RangeCache {
+  private readonly parsed = new Map<string, ParsedRange>();
+
+  get(text: string): ParsedRange {
+    let parsed = this.parsed.get(text);
+    if (parsed === undefined) {
+      try {
+        parsed = { range: parseRange(text) };
+      } catch (error) {
+        parsed = { fault: messageOf(error) };
+      }
+      this.parsed.set(text, parsed);
+    }
+    return parsed;
+  }
+}

@@ -25,11 +25,14 @@ function filesBelow(directory) {
 
 function run(command, args) {
   const npm = process.env.npm_execpath;
-  const [program, ...rest] = command === 'npm' && npm !== undefined ? [process.execPath, npm, ...args] : [command, ...args];
+  const [program, ...rest] =
+    command === 'npm' && npm !== undefined ? [process.execPath, npm, ...args] : [command, ...args];
   // What the steps print goes to stderr: stdout belongs to the script that called us.
   const { status, error } = spawnSync(program, rest, { cwd: root, stdio: ['ignore', 2, 2] });
   if (status === 0) return;
-  console.error(`setup: ${command} ${args.join(' ')} failed${error === undefined ? '' : `: ${error.message}`}`);
+  console.error(
+    `setup: ${command} ${args.join(' ')} failed${error === undefined ? '' : `: ${error.message}`}`,
+  );
   process.exit(status ?? 1);
 }
 
@@ -49,7 +52,11 @@ once(path.join(modules, '.opmate-setup'), hash(read('package-lock.json'), proces
 
 const sources = filesBelow(path.join(root, 'src'));
 const state = sources.map((file) => `${file}:${statSync(file).size}:${statSync(file).mtimeMs}`).join('\n');
-once(path.join(root, 'dist', '.setup'), hash(state, read('tsconfig.json'), read('tsconfig.build.json')), () => {
-  console.error('setup: compiling');
-  run('npm', ['run', '--silent', 'build']);
-});
+once(
+  path.join(root, 'dist', '.setup'),
+  hash(state, read('tsconfig.json'), read('tsconfig.build.json')),
+  () => {
+    console.error('setup: compiling');
+    run('npm', ['run', '--silent', 'build']);
+  },
+);

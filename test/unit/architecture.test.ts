@@ -50,7 +50,11 @@ function filesBelow(directory: string): string[] {
 function importsOf(file: string): Import[] {
   const text = readFileSync(file, 'utf8');
   const folder = path.relative(source, file).split(path.sep)[0] as string;
-  const found = [...text.matchAll(/(?:^|\n)\s*(?:import|export)\s(?:type\s)?[^;]*?from\s+'([^']+)'|import\('([^']+)'\)|^import '([^']+)'/g)];
+  const found = [
+    ...text.matchAll(
+      /(?:^|\n)\s*(?:import|export)\s(?:type\s)?[^;]*?from\s+'([^']+)'|import\('([^']+)'\)|^import '([^']+)'/g,
+    ),
+  ];
   return found.map((match) => ({
     file: path.relative(root, file),
     folder,
@@ -84,14 +88,19 @@ describe('architecture', () => {
     const outside = imports.filter(({ target }) => !target.startsWith('.') && !target.startsWith('node:'));
     const byLibrary = new Map<string, Set<string>>();
     for (const { file, target } of outside) {
-      const name = target.split('/').slice(0, target.startsWith('@') ? 2 : 1).join('/');
+      const name = target
+        .split('/')
+        .slice(0, target.startsWith('@') ? 2 : 1)
+        .join('/');
       byLibrary.set(name, (byLibrary.get(name) ?? new Set()).add(file));
     }
     for (const [name, files] of byLibrary) {
       const allowed = libraries[name];
       expect(allowed, `${name} is not in the list of this test`).toBeDefined();
       for (const file of files) expect(file).toContain(`src/${allowed?.folder}/`);
-      expect([...files].length, `${name}: ${[...files].join(', ')}`).toBeLessThanOrEqual(allowed?.modules ?? 0);
+      expect([...files].length, `${name}: ${[...files].join(', ')}`).toBeLessThanOrEqual(
+        allowed?.modules ?? 0,
+      );
     }
   });
 

@@ -9,7 +9,12 @@ import {
   throwIfCancelled,
 } from '../core/errors.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import { type ManifestFacts, maxManifestBytes, readManifestFacts } from './layout-manifest.js';
+import {
+  type ManifestFacts,
+  isManifestType,
+  maxManifestBytes,
+  readManifestFacts,
+} from './layout-manifest.js';
 import { refNameAnnotation } from './layout-store.js';
 import type { ManifestContent, Repository } from './repository.js';
 import type { Descriptor } from './types.js';
@@ -127,14 +132,14 @@ export class ContentRepository implements LocalRepository {
     return names[0] as string;
   }
 
-  /** Visits every manifest that can be reached from `roots` once; what is missing is passed over. */
+  /** Visits every manifest that can be reached from `roots` once; what is missing or none is passed over. */
   async walk(
     roots: readonly Descriptor[],
     options: CancelOptions,
     visit: (manifest: Descriptor, facts: ManifestFacts) => void,
   ): Promise<void> {
     const seen = new Set<string>();
-    let level = [...roots];
+    let level = roots.filter(isManifestType);
     while (level.length > 0) {
       const fresh = level.filter((item) => !seen.has(item.digest) && seen.add(item.digest));
       const read = await mapConcurrent(

@@ -30,6 +30,11 @@ const manifestTypes: ReadonlySet<string> = new Set([
   mediaTypes.dockerManifest,
 ]);
 
+/** Whether a descriptor is of one of the four types of manifest and index. */
+export function isManifestType(descriptor: Descriptor): boolean {
+  return manifestTypes.has(descriptor.mediaType);
+}
+
 /** Whether content may lawfully be absent where its descriptor is: layers that must not be redistributed. */
 export function isNonDistributable(descriptor: Descriptor): boolean {
   return /nondistributable|\.foreign\./.test(descriptor.mediaType);
@@ -77,8 +82,8 @@ export function readManifestFacts(bytes: Uint8Array, subjectOfMessages = 'manife
   const blobs = [...(configDescriptor ? [configDescriptor] : []), ...many(layers, 'layers')];
   const facts: ManifestFacts = {
     mediaType: mediaType ?? (manifests !== undefined ? mediaTypes.ociIndex : mediaTypes.ociManifest),
-    blobs: [...blobs, ...listed.filter((item) => !manifestTypes.has(item.mediaType))],
-    manifests: listed.filter((item) => manifestTypes.has(item.mediaType)),
+    blobs: [...blobs, ...listed.filter((item) => !isManifestType(item))],
+    manifests: listed.filter(isManifestType),
   };
   if (mediaType !== undefined) facts.declaredMediaType = mediaType;
   if (subject !== undefined && subject !== null) facts.subject = one(subject, 'subject').digest;

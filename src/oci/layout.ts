@@ -117,8 +117,9 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
       return kept.length === entries.length ? entries : kept;
     });
     if (!isDigest(reference)) return;
-    const reached = new Set<string>();
-    await this.walk(await this.#store.entries(), options, (manifest) => reached.add(manifest.digest));
+    const entries = await this.#store.entries();
+    const reached = new Set(entries.map((entry) => entry.digest));
+    await this.walk(entries, options, (manifest) => reached.add(manifest.digest));
     if (reached.has(reference)) return;
     if ((await this.#store.blobSize(reference)) === undefined) {
       throw new OpmateError('NOT_FOUND', `${this.name}: ${reference}: manifest not found`);

@@ -103,7 +103,7 @@ export class RegistryContents {
     await this.#locks.run(digest, async () => {
       await this.store.writeBlob(digest, bytes);
       await this.store.update((entries) => this.#withManifest(entries, repository, tags, descriptor));
-      this.#facts.set(digest, facts);
+      this.#remember(digest, facts);
       await this.#apply(repository, (contents) => {
         contents.manifests.set(digest, { descriptor, facts });
         for (const blob of facts.blobs) contents.blobs.add(blob.digest);
@@ -268,13 +268,18 @@ export class RegistryContents {
     const bytes = await this.readManifest(digest);
     if (bytes === undefined) return undefined;
     try {
-      const facts = readManifestFacts(bytes);
-      this.#facts.set(digest, facts);
-      return facts;
+      return this.#remember(digest, readManifestFacts(bytes));
     } catch (error) {
       this.#logger.log('warn', `${this.store.directory}: ${digest}: not served: ${String(error)}`);
       return undefined;
     }
+  }
+
+  /** Annotations may fill megabytes, and only those of a referrer are ever shown. */
+  #remember(digest: string, facts: ManifestFacts): ManifestFacts {
+    if (facts.subject === undefined) delete facts.annotations;
+    this.#facts.set(digest, facts);
+    return facts;
   }
 
   #placeOf(entry: Descriptor): Place {

@@ -7,6 +7,8 @@ import { KeyedLock } from './registry-lock.js';
 
 /** Uploads that nobody continues for this long are dropped. */
 const idleMs = 60 * 60 * 1000;
+/** Uploads that may be under way at once. */
+const maxUploads = 10_000;
 
 /** A blob on its way in: its bytes so far are in a temporary file and in a hash. */
 export class Upload {
@@ -105,7 +107,9 @@ export class Uploads {
     }
   }
 
-  start(repository: string, algorithm: DigestAlgorithm): Upload {
+  /** Starts an upload of several requests; undefined when too many are under way. */
+  start(repository: string, algorithm: DigestAlgorithm): Upload | undefined {
+    if (this.#running.size >= maxUploads) return undefined;
     const upload = new Upload(this.#store, repository, algorithm);
     const running: RunningUpload = { upload };
     this.#running.set(upload.id, running);

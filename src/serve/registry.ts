@@ -341,6 +341,7 @@ class RequestHandler {
     const digest = query.get('digest');
     if (digest === null) {
       const upload = this.#uploads.start(name, algorithm);
+      if (upload === undefined) throw new Refusal(429, 'TOOMANYREQUESTS', 'too many uploads are under way');
       return send(call, 202, { ...locationOf(upload), 'Docker-Upload-UUID': upload.id });
     }
     requireDigest(digest);

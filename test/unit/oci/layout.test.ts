@@ -275,6 +275,16 @@ describe('oci/layout: manifests', () => {
     expect(await layout.listReferrers(digestOf(Buffer.alloc(0)))).toEqual([]);
   });
 
+  it('passes over entries that are no manifests', async () => {
+    const subject = await put('v1', image());
+    await put('text', document({}), 'application/x.other');
+    const { digest } = await put('other', image({ subject }));
+    await writeFile(join(directory, 'blobs', digestOf(document({})).replace(':', '/')), 'no JSON');
+    expect(await layout.listReferrers(subject.digest)).toHaveLength(1);
+    await layout.deleteManifest(digest);
+    expect(await layout.listTags()).toEqual(['text', 'v1']);
+  });
+
   it('refuses a manifest that is damaged, too large, misnamed or no manifest', async () => {
     const bytes = image();
     const { digest } = await put('v1', bytes);

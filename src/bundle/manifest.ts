@@ -154,3 +154,50 @@ export function parseFault(error: unknown): { reason: string; line: number | und
   if (!(error instanceof OpmateError) || error.code !== 'SYNTAX') return undefined;
   return { reason: error.message, line: error.line };
 }
+
+/**
+ * The line, from 1, of the value at `path` in a YAML document in block style, or of the innermost part on
+ * the way to it that can be told from the indentation. Only for messages.
+ */
+export function lineOfPath(text: string, path: readonly (string | number)[]): number | undefined {
+  const lines = text.split('\n').map((line) => {
+    const content = line.trimStart();
+    return { indent: content === '' || content.startsWith('#') ? -1 : line.length - content.length, content };
+  });
+  let found: number | undefined;
+  let outer = -1;
+  let at = 0;
+  for (const part of path) {
+    const isItem = typeof part === 'number';
+    let level: number | undefined;
+    let seen = -1;
+    let hit: number | undefined;
+    for (let i = at; i < lines.length && hit === undefined; i++) {
+      const { indent, content } = lines[i] as { indent: number; content: string };
+      if (indent < 0 || content.startsWith('---')) continue;
+      // The items of a list may stand as far left as the key that they belong to.
+      if (indent < outer || (indent === outer && !(isItem && content.startsWith('-')))) break;
+      level ??= indent;
+      if (indent !== level) continue;
+      if (isItem ? content.startsWith('-') && ++seen === part : startsWithKey(content, part)) hit = i;
+    }
+    if (hit === undefined) break;
+    found = hit;
+    outer = level as number;
+    at = hit + 1;
+    const line = lines[hit] as { indent: number; content: string };
+    if (isItem) {
+      // What follows the dash belongs to the item: look at the same line again, without the dash.
+      const rest = line.content.slice(1).trimStart();
+      lines[hit] = { indent: line.indent + line.content.length - rest.length, content: rest };
+      at = hit;
+    }
+  }
+  return found === undefined ? undefined : found + 1;
+}
+
+function startsWithKey(content: string, key: string | number): boolean {
+  const match = /^(?:"([^"]*)"|'([^']*)'|([^\s:][^:]*?))\s*:(?:\s|$)/.exec(content);
+  const name = match?.[1] ?? match?.[2] ?? match?.[3];
+  return name?.toLowerCase() === String(key).toLowerCase();
+}

@@ -16,8 +16,8 @@ import {
   readCsvMetadata,
 } from '../model/csv.js';
 import { type RelatedImage, propertyTypes } from '../model/declarative-config.js';
-import { kindOf, readShape, struct } from '../model/shape.js';
-import { type FirstDocument, manifestText, parseFault, parseFirstDocument } from './manifest.js';
+import { ShapeError, kindOf, readShape, struct } from '../model/shape.js';
+import { type FirstDocument, lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
 import { rawElements, rawFields } from './raw-json.js';
 import type { BundleFile, BundleFiles } from './read.js';
 
@@ -81,14 +81,15 @@ const propertiesAnnotation = 'olm.properties';
  */
 export function parseBundle(files: BundleFiles, options: { subject: string }): Bundle {
   const { subject } = options;
-  const { manifests, skippedFiles } = readManifests(files.manifests, subject);
+  const origin: Origin = { subject, files };
+  const { manifests, skippedFiles } = readManifests(origin);
   if (manifests.length === 0) throw nothingFound(subject, 'no bundle objects found', skippedFiles);
   const csvManifest = manifests.find(({ value }) => isCsv(value));
   const csvFile = csvManifest?.file ?? '';
-  const csvMetadata = csvManifest && blaming(subject, csvFile, () => readCsvMetadata(csvManifest.value));
+  const csvMetadata = csvManifest && blaming(origin, csvFile, () => readCsvMetadata(csvManifest.value));
   const crdApis = manifests.flatMap(({ file, value }) =>
     value['kind'] === 'CustomResourceDefinition'
-      ? blaming(subject, file, () => customResourceApis(value))
+      ? blaming(origin, file, () => customResourceApis(value))
       : [],
   );
   if (csvManifest === undefined || csvMetadata === undefined) {
@@ -96,19 +97,19 @@ export function parseBundle(files: BundleFiles, options: { subject: string }): B
   }
   const csv = csvManifest.value;
   const { name } = csvMetadata;
-  const spec = blaming(subject, csvFile, () => csvSpec(csv));
-  const owned = blaming(subject, csvFile, () => csvCustomResources(spec, 'owned'));
+  const spec = blaming(origin, csvFile, () => csvSpec(csv));
+  const owned = blaming(origin, csvFile, () => csvCustomResources(spec, 'owned'));
   const providedApis = sortApis([
     ...crdApis,
-    ...blaming(subject, csvFile, () => csvApiServices(spec, 'owned')),
+    ...blaming(origin, csvFile, () => csvApiServices(spec, 'owned')),
   ]);
   checkOwnedApis(subject, name, owned, providedApis, csvFile);
 
-  const metadata = readMetadata(files.metadata, subject);
+  const metadata = readMetadata(origin);
   if (metadata.annotations === undefined) throw annotationsMissing(subject, files.metadata);
   const { packageName, channels, defaultChannel } = metadata.annotations;
-  const version = blaming(subject, csvFile, () => csvVersion(spec));
-  const release = blaming(subject, csvFile, () => csvRelease(spec));
+  const version = blaming(origin, csvFile, () => csvVersion(spec));
+  const release = blaming(origin, csvFile, () => csvRelease(spec));
   const derived = annotatedProperties(csvMetadata.annotations);
   if (packageName !== '') {
     const value = { packageName, version, ...(release !== '' && { release }) };
@@ -118,7 +119,7 @@ export function parseBundle(files: BundleFiles, options: { subject: string }): B
     const text = encodeGoJson({ group, kind, version: apiVersion }, { escapeHtml: true });
     derived.push({ type: propertyTypes.gvk, text });
   }
-  const objects = manifests.map(({ file, value }) => blaming(subject, file, () => manifestText(value)));
+  const objects = manifests.map(({ file, value }) => blaming(origin, file, () => manifestText(value)));
   return {
     name,
     packageName,
@@ -132,46 +133,51 @@ export function parseBundle(files: BundleFiles, options: { subject: string }): B
     properties: distinctProperties([...metadata.properties, ...distinctProperties(derived)]),
     dependencies: metadata.dependencies,
     providedApis,
-    requiredApis: blaming(subject, csvFile, () =>
+    requiredApis: blaming(origin, csvFile, () =>
       sortApis([...csvCustomResources(spec, 'required'), ...csvApiServices(spec, 'required')]),
     ),
-    relatedImages: blaming(subject, csvFile, () => csvRelatedImages(spec)),
-    deploymentImages: blaming(subject, csvFile, () => csvDeploymentImages(spec)),
+    relatedImages: blaming(origin, csvFile, () => csvRelatedImages(spec)),
+    deploymentImages: blaming(origin, csvFile, () => csvDeploymentImages(spec)),
     skippedFiles,
   };
 }
 
-/** Runs `work`; a fault that it finds is reported with the bundle and the file. */
-function blaming<T>(subject: string, file: string, work: () => T): T {
+/** What messages about a bundle need. */
+interface Origin {
+  subject: string;
+  files: BundleFiles;
+}
+
+/** Runs `work`; a fault that it finds is reported with the bundle, the file and, if known, the line. */
+function blaming<T>(origin: Origin, file: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw blamed(error, subject, file);
+    throw blamed(error, origin, file);
   }
 }
 
-/** An error with the bundle and the file in its message. */
-function blamed(error: unknown, subject: string, file: string): unknown {
+function blamed(error: unknown, { subject, files }: Origin, file: string): unknown {
   if (!(error instanceof OpmateError)) return error;
-  const details = { hint: error.hint, file, line: error.line, cause: error };
+  const content = files.manifests.find(({ name }) => `manifests/${name}` === file)?.content;
+  const shapeError = [error, error.cause].find((candidate) => candidate instanceof ShapeError);
+  const line = error.line ?? (shapeError && content && lineOfPath(content.toString(), shapeError.path));
+  const details = { hint: error.hint, file, line, cause: error };
   return new OpmateError(error.code, `${subject}: ${file}: ${error.message}`, details);
 }
 
-function readManifests(
-  files: BundleFile[],
-  subject: string,
-): { manifests: Manifest[]; skippedFiles: SkippedFile[] } {
+function readManifests(origin: Origin): { manifests: Manifest[]; skippedFiles: SkippedFile[] } {
   const manifests: Manifest[] = [];
   const skippedFiles: SkippedFile[] = [];
   let csvFound = false;
-  for (const { name, content } of files) {
+  for (const { name, content } of origin.files.manifests) {
     const file = `manifests/${name}`;
     let value: JsonValue;
     try {
       ({ value } = parseFirstDocument(content));
     } catch (error) {
       const fault = parseFault(error);
-      if (fault === undefined) throw blamed(error, subject, file);
+      if (fault === undefined) throw blamed(error, origin, file);
       skippedFiles.push({ file, ...fault });
       continue;
     }
@@ -226,8 +232,8 @@ function customResourceApis(crd: JsonObject): ApiKey[] {
   const slash = apiVersion.indexOf('/');
   const format = apiVersion.slice(slash + 1);
   if (format !== 'v1' && format !== 'v1beta1') return [];
-  const fail = (problem: string): OpmateError =>
-    new OpmateError('INVALID', `error decoding ${format} CRD: ${problem}`);
+  const fail = (problem: string, cause?: unknown): OpmateError =>
+    new OpmateError('INVALID', `error decoding ${format} CRD: ${problem}`, { cause });
   if (apiVersion.slice(0, Math.max(0, slash)) !== 'apiextensions.k8s.io') {
     throw fail(`no kind "CustomResourceDefinition" is registered for version ${JSON.stringify(apiVersion)}`);
   }
@@ -238,7 +244,7 @@ function customResourceApis(crd: JsonObject): ApiKey[] {
     const { group, names } = spec;
     return versions.map((version) => ({ group, version, kind: names.kind, plural: names.plural }));
   } catch (error) {
-    throw error instanceof OpmateError ? fail(error.message) : error;
+    throw error instanceof OpmateError ? fail(error.message, error) : error;
   }
 }
 
@@ -308,10 +314,7 @@ interface Annotations {
 }
 
 /** What the files of `metadata/` say; for each role the first file that has something to say. */
-function readMetadata(
-  files: BundleFile[],
-  subject: string,
-): {
+function readMetadata(origin: Origin): {
   annotations: Annotations | undefined;
   dependencies: RawProperty[];
   properties: RawProperty[];
@@ -319,12 +322,12 @@ function readMetadata(
   let annotations: Annotations | undefined;
   let dependencies: RawProperty[] = [];
   let properties: RawProperty[] = [];
-  for (const { name, content } of files) {
+  for (const { name, content } of origin.files.metadata) {
     let document: FirstDocument;
     try {
       document = parseFirstDocument(content);
     } catch (error) {
-      if (parseFault(error) === undefined) throw blamed(error, subject, `metadata/${name}`);
+      if (parseFault(error) === undefined) throw blamed(error, origin, `metadata/${name}`);
       continue;
     }
     if (!isJsonObject(document.value)) continue;

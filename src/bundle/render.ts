@@ -1,4 +1,4 @@
-import { encodeGoJson } from '../core/go-json.js';
+import { encodeGoJson, quoteGo } from '../core/go-json.js';
 import { OpmateError, messageOf } from '../core/errors.js';
 import { type EncodableJson, type JsonObject, RawJson } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
@@ -112,7 +112,7 @@ function fieldsOf(
     return propertyFields(property, fields);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const what = `parse property[${index}] of type ${JSON.stringify(property.type)}`;
+    const what = `parse property[${index}] of type ${quoteGo(property.type)}`;
     throw new OpmateError('INVALID', `${subject}: ${what}: ${error.message}`, {
       hint: 'correct it in metadata/, or in the olm.properties annotation of the ClusterServiceVersion',
       cause: error,
@@ -191,7 +191,7 @@ function imageOf(bundle: Bundle, template: ImageTemplate, subject: string): stri
     if (!(error instanceof OpmateError)) throw error;
     throw new OpmateError(
       error.code,
-      `failed templating image reference from bundle for ${JSON.stringify(subject)}: ${messageOf(error)}`,
+      `failed templating image reference from bundle for ${quoteGo(subject)}: ${messageOf(error)}`,
       { hint: error.hint, cause: error },
     );
   }

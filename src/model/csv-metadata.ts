@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import { encodeGoJson } from '../core/go-json.js';
+import { encodeGoJson, quoteGo } from '../core/go-json.js';
 import { type EncodableJson, type JsonObject, type JsonValue, RawJson, isJsonObject } from '../core/json.js';
 import { parseTolerantVersion } from '../core/semver.js';
 import { compareBytes } from '../core/order.js';
@@ -178,7 +178,7 @@ function sortedMap(map: JsonValue | undefined): JsonObject | undefined {
 /** Wraps a fault of a CSV for messages of migrations. */
 export function csvFault(name: string, error: unknown): unknown {
   if (!(error instanceof OpmateError)) return error;
-  return new OpmateError(error.code, `bundle "${name}": ClusterServiceVersion ${error.message}`, {
+  return new OpmateError(error.code, `bundle ${quoteGo(name)}: ClusterServiceVersion ${error.message}`, {
     hint: error.hint ?? 'correct this field of the ClusterServiceVersion in the bundle',
     cause: error,
   });

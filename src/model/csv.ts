@@ -1,7 +1,7 @@
 import { OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import type { RelatedImage } from './declarative-config.js';
-import { type Shape, readShape, struct } from './shape.js';
+import { type Shape, ShapeError, readShape, struct } from './shape.js';
 
 /**
  * What rendering needs to know of a ClusterServiceVersion, the manifest that describes one version of an
@@ -132,7 +132,7 @@ export function csvRelease(spec: JsonObject): string {
   if (typeof release === 'string') return release;
   if (typeof release === 'bigint') return formatShortest(Number(release));
   if (typeof release !== 'number') {
-    throw new OpmateError('INVALID', 'spec.release: release field must be a string or number');
+    throw new ShapeError(['spec', 'release'], 'release field must be a string or number');
   }
   return Number.isInteger(release) && Math.abs(release) < 2 ** 63
     ? String(BigInt(release))

@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import { decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../core/go-json.js';
+import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../core/go-json.js';
 import { type JsonValue, RawJson, isJsonObject } from '../core/json.js';
 import { parseYaml } from '../core/yaml.js';
 import { isCsv } from './csv.js';
@@ -38,7 +38,7 @@ export const migrationSummaries: readonly { level: string; summary: string }[] =
 export function resolveMigrationLevel(level: string): string {
   if (level === '') return 'none';
   if (migrationLevels.includes(level)) return level;
-  throw new OpmateError('USAGE', `unknown migration level ${JSON.stringify(level)}`, {
+  throw new OpmateError('USAGE', `unknown migration level ${quoteGo(level)}`, {
     hint: `use one of ${migrationLevels.join(', ')}`,
   });
 }

@@ -8,6 +8,15 @@ import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../co
  * in table order, optional ones left out when empty. (Source: encoding/json.)
  */
 
+/** A value that does not have its shape; `path` leads to it from the root of the document. */
+export class ShapeError extends OpmateError {
+  readonly path: readonly (string | number)[];
+  constructor(path: readonly (string | number)[], problem: string) {
+    super('INVALID', `${pathText(path)}: ${problem}`);
+    this.path = path;
+  }
+}
+
 /** What a value must be. `any` is kept as it is; `map` has string keys, written in byte order by callers. */
 export type Shape =
   | 'string'
@@ -47,8 +56,8 @@ export function struct(fields: Record<string, Shape>): StructShape {
 }
 
 /**
- * Reads `value` as `shape`. `path` says where it stands, for messages such as
- * `spec.replaces: expected a string, found a number`. Throws OpmateError INVALID.
+ * Reads `value` as `shape`. `path` says where it stands, with dots between keys, for messages such as
+ * `spec.replaces: expected a string, found the number 1`. Throws ShapeError.
  */
 export function readShape(value: JsonValue, shape: Shape, path: string): JsonValue {
   return read(value, shape, { text: path, parent: undefined });
@@ -65,7 +74,7 @@ function read(value: JsonValue, shape: Shape, at: Place): JsonValue {
   if (typeof shape === 'string') return readScalar(value, shape, at);
   if ('check' in shape) {
     const fault = value === null ? undefined : shape.check(value);
-    if (fault !== undefined) throw new OpmateError('INVALID', `${placeText(at)}: ${fault}`);
+    if (fault !== undefined) throw new ShapeError(pathOf(at), fault);
     return value;
   }
   if (value === null) return zeroOf(shape);
@@ -141,8 +150,8 @@ function isEmpty(value: JsonValue, shape: Shape): boolean {
   return shape !== 'any' && (value === '' || value === 0 || value === false);
 }
 
-function mismatch(value: JsonValue, expected: string, at: Place): OpmateError {
-  return new OpmateError('INVALID', `${placeText(at)}: expected ${expected}, found ${kindOf(value)}`);
+function mismatch(value: JsonValue, expected: string, at: Place): ShapeError {
+  return new ShapeError(pathOf(at), `expected ${expected}, found ${kindOf(value)}`);
 }
 
 /** What kind of JSON value this is, with its article, for messages. */
@@ -161,10 +170,17 @@ export function kindOf(value: JsonValue): string {
   }
 }
 
-function placeText(at: Place): string {
-  if (at.parent === undefined) return String(at.text);
-  const before = placeText(at.parent);
-  if (typeof at.text === 'number') return `${before}[${at.text}]`;
-  if (!/^[\w-]+$/.test(at.text)) return `${before}[${JSON.stringify(at.text)}]`;
-  return before === '' ? at.text : `${before}.${at.text}`;
+function pathOf(at: Place): (string | number)[] {
+  if (at.parent !== undefined) return [...pathOf(at.parent), at.text];
+  return String(at.text) === '' ? [] : String(at.text).split('.');
+}
+
+function pathText(path: readonly (string | number)[]): string {
+  let text = '';
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`;
+    else if (!/^[\w-]+$/.test(part)) text += `[${JSON.stringify(part)}]`;
+    else text += text === '' ? part : `.${part}`;
+  }
+  return text;
 }

@@ -157,7 +157,7 @@ describe('bundle/parse', () => {
     ],
     [
       'manifests/csv.yaml: spec.version: expected a string, found the number 1.2',
-      { 'csv.yaml': csv().replace('1.2.3\n', '1.2.3\n').replace('version: 1.2.3', 'version: 1.2') },
+      { 'csv.yaml': csv().replace('version: 1.2.3', 'version: 1.2') },
     ],
     [
       'manifests/csv.yaml: spec.release: release field must be a string or number',
@@ -208,5 +208,27 @@ describe('bundle/parse', () => {
   it('refuses a manifest that is nested without end', () => {
     const deep = `{"kind":"X","a":${'['.repeat(5000)}${']'.repeat(5000)}}`;
     expect(faultOf({ 'csv.yaml': csv(), 'deep.json': deep }).code).toBe('LIMIT');
+  });
+
+  it.each([
+    ['metadata.annotations.a', 6, csv('', '  annotations:\n    a: yes\n')],
+    ['spec.version', 6, csv().replace('version: 1.2.3', 'version: 1.2')],
+    [
+      'spec.relatedImages[1].image',
+      11,
+      csv('  relatedImages:\n  - name: a\n    image: b\n  # c\n  - image: 1\n'),
+    ],
+    ['spec.relatedImages[0].image', 8, csv('  relatedImages:\n    - image: 1\n')],
+    ['spec.relatedImages[1].image', 7, csv('  relatedImages: [{image: a}, {image: 1}]\n')],
+    ['spec.release', 7, csv('  "release":\n    x: 1\n')],
+  ])('knows the line of %s', (path, line, text) => {
+    const fault = faultOf({ 'csv.yaml': text });
+    expect(fault.message).toContain(path);
+    expect(fault.line).toBe(line);
+  });
+
+  it('knows the line of a fault in a definition', () => {
+    const fault = faultOf({ 'csv.yaml': csv(), 'crd.yaml': crd.replace('- name: v1alpha1', '- name: 1') });
+    expect(fault).toMatchObject({ file: 'manifests/crd.yaml', line: 10 });
   });
 });

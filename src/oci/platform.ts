@@ -1,4 +1,5 @@
 import type { CancelOptions } from '../core/concurrency.js';
+import { isDigest } from '../core/digest.js';
 import { DigestMismatchError, LimitError, OpmateError, UsageError } from '../core/errors.js';
 import { isIndexType, maxIndexEntries, type ParsedManifest, parseManifest } from './manifest.js';
 import type { ManifestContent, Repository } from './repository.js';
@@ -218,5 +219,5 @@ export async function readListed(
 
 /** How messages name a manifest: `quay.io/ns/name:v1`, `quay.io/ns/name@sha256:…`. */
 export function subjectOf(repository: string, reference: string): string {
-  return `${repository}${reference.includes(':') ? '@' : ':'}${reference}`;
+  return `${repository}${isDigest(reference) ? '@' : ':'}${reference}`;
 }

@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import type { Layer } from '../archive/tar-writer.js';
+import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
+import { digestOf } from '../core/digest.js';
+import { OpmateError } from '../core/errors.js';
+import { sortedByBytes } from '../core/order.js';
+import { setJsonKey } from '../core/json.js';
+import { defaultCopyConcurrency } from './copy.js';
+import type { Image } from './image.js';
+import type { WritableRepository } from './repository.js';
+import { type Descriptor, type ImageConfig, type ImageManifest, mediaTypes, type Platform } from './types.js';
+
+export interface BuildImageOptions {
+  /** Gzip-compressed tar archives, bottom first; a bare Buffer is unpacked once for its diff ID. */
+  layers: readonly (Layer | Buffer)[];
+  labels?: Readonly<Record<string, string>> | undefined;
+  /** The base's, or linux/amd64, unless told. */
+  platform?: Platform | undefined;
+  /** RFC 3339; 1970 unless told, so that equal inputs make equal images. */
+  created?: string | undefined;
+  /** Replaces the base's; its command goes with it. */
+  entrypoint?: readonly string[] | undefined;
+  cmd?: readonly string[] | undefined;
+  /** Its layers come first, and its configuration is the starting point. */
+  base?: Image | undefined;
+}
+
+/** An image in memory; the base's layers are still where they were. */
+export interface BuiltImage {
+  /** Of the manifest. */
+  descriptor: Descriptor;
+  manifest: Buffer;
+  config: Buffer;
+  configDescriptor: Descriptor;
+  /** The new layers. */
+  layers: { descriptor: Descriptor; bytes: Buffer }[];
+  base: Image | undefined;
+}
+
+/**
+ * Makes an OCI image whose bytes depend on the options alone. Throws OpmateError INVALID for a layer that is
+ * not gzip and UNSUPPORTED for a layer type of the base that OCI has no name for.
+ */
+export async function buildImage(options: BuildImageOptions): Promise<BuiltImage> {
+  const { base, created = '1970-01-01T00:00:00Z' } = options;
+  const layers = await Promise.all(options.layers.map(describeLayer));
+  const platform = options.platform ?? base?.platform ?? { os: 'linux', architecture: 'amd64' };
+  const baseLayers = base?.manifest.layers ?? [];
+  const baseIds = base?.config.rootfs?.diff_ids ?? [];
+  if (baseIds.length !== baseLayers.length) {
+    throw new OpmateError(
+      'INVALID',
+      `${base?.name}: its configuration names ${baseIds.length} layers, not ${baseLayers.length}`,
+    );
+  }
+  const config: ImageConfig = {
+    created,
+    architecture: platform.architecture,
+    os: platform.os,
+    ...(platform.variant ? { variant: platform.variant } : {}),
+    config: runConfig(options),
+    rootfs: { type: 'layers', diff_ids: [...baseIds, ...layers.map((layer) => layer.diffId)] },
+    history: [...(base?.config.history ?? []), ...layers.map(() => ({ created, created_by: 'opmate' }))],
+  };
+  const configBytes = Buffer.from(JSON.stringify(config));
+  const configDescriptor = describe(mediaTypes.ociConfig, configBytes);
+  const manifest: ImageManifest = {
+    schemaVersion: 2,
+    mediaType: mediaTypes.ociManifest,
+    config: configDescriptor,
+    layers: [...baseLayers.map(toOci), ...layers.map((layer) => layer.descriptor)],
+  };
+  const bytes = Buffer.from(JSON.stringify(manifest));
+  return {
+    descriptor: describe(mediaTypes.ociManifest, bytes),
+    manifest: bytes,
+    config: configBytes,
+    configDescriptor,
+    layers,
+    base,
+  };
+}
+
+/** Stores a built image, the base's layers included, under a tag or its digest; the manifest comes last. */
+export async function pushImage(
+  target: WritableRepository,
+  reference: string,
+  image: BuiltImage,
+  options: CancelOptions = {},
+): Promise<Descriptor> {
+  const blobs: { descriptor: Descriptor; open: () => Promise<Readable> | Readable }[] = [
+    ...(image.base?.manifest.layers ?? []).map((descriptor) => ({
+      descriptor,
+      open: () => (image.base as Image).repository.openBlob(descriptor, options),
+    })),
+    ...image.layers.map(({ descriptor, bytes }) => ({ descriptor, open: () => streamOf(bytes) })),
+    { descriptor: image.configDescriptor, open: () => streamOf(image.config) },
+  ];
+  const unique = new Map(blobs.map((blob) => [blob.descriptor.digest, blob]));
+  await mapConcurrent(
+    [...unique.values()],
+    defaultCopyConcurrency,
+    ({ descriptor, open }) => target.putBlob(descriptor, open, options),
+    options,
+  );
+  return target.putManifest(reference, image.manifest, mediaTypes.ociManifest, options);
+}
+
+function runConfig({ base, labels, entrypoint, cmd }: BuildImageOptions): NonNullable<ImageConfig['config']> {
+  const { Labels, Entrypoint, Cmd, ExposedPorts, ...inherited } = base?.config.config ?? {};
+  const merged: Record<string, string> = {};
+  const given = { ...Labels, ...labels };
+  for (const name of sortedByBytes(Object.keys(given))) setJsonKey(merged, name, given[name] as string);
+  const start = entrypoint ?? Entrypoint;
+  const command = cmd ?? (entrypoint ? undefined : Cmd);
+  return {
+    ...inherited,
+    ...(ExposedPorts ? { ExposedPorts } : {}),
+    ...(start ? { Entrypoint: [...start] } : {}),
+    ...(command ? { Cmd: [...command] } : {}),
+    ...(Object.keys(merged).length > 0 ? { Labels: merged } : {}),
+  };
+}
+
+async function describeLayer(
+  layer: Layer | Buffer,
+): Promise<{ descriptor: Descriptor; bytes: Buffer; diffId: string }> {
+  if (!Buffer.isBuffer(layer)) {
+    const { bytes, digest, size, diffId } = layer;
+    return { descriptor: { mediaType: mediaTypes.ociLayerGzip, digest, size }, bytes, diffId };
+  }
+  const hash = createHash('sha256');
+  try {
+    await pipeline(streamOf(layer), createGunzip(), hash);
+  } catch (cause) {
+    throw new OpmateError('INVALID', 'layer: not gzip', { cause });
+  }
+  return {
+    descriptor: describe(mediaTypes.ociLayerGzip, layer),
+    bytes: layer,
+    diffId: `sha256:${hash.digest('hex')}`,
+  };
+}
+
+function describe(mediaType: string, bytes: Buffer): Descriptor {
+  return { mediaType, digest: digestOf(bytes), size: bytes.length };
+}
+
+/** The same layer under its OCI name; Docker's has the same bytes. */
+function toOci(layer: Descriptor): Descriptor {
+  const { digest, size } = layer;
+  if (layer.mediaType.startsWith('application/vnd.oci.')) return { mediaType: layer.mediaType, digest, size };
+  if (layer.mediaType === mediaTypes.dockerLayerGzip)
+    return { mediaType: mediaTypes.ociLayerGzip, digest, size };
+  throw new OpmateError(
+    'UNSUPPORTED',
+    `layer ${digest}: ${JSON.stringify(layer.mediaType)} cannot be part of an OCI image`,
+  );
+}
+
+function streamOf(bytes: Buffer): Readable {
+  return Readable.from(bytes.length === 0 ? [] : [bytes], { objectMode: false });
+}

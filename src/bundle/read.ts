@@ -22,11 +22,14 @@ export interface BundleFiles {
 export interface BundleLimits {
   /** Bytes of one file; 64 MiB by default. */
   maxFileSize?: number | undefined;
+  /** Bytes of all files together; 256 MiB by default. */
+  maxSize?: number | undefined;
   /** Number of files in one of the two directories; 10,000 by default. */
   maxFiles?: number | undefined;
 }
 
 const defaultMaxFileSize = 64 * 1024 * 1024;
+const defaultMaxSize = 256 * 1024 * 1024;
 const defaultMaxFiles = 10_000;
 const filesAtOnce = 8;
 const parts = ['manifests', 'metadata'] as const;
@@ -50,20 +53,24 @@ export async function readBundleDirectory(
   directory: string,
   options: { limits?: BundleLimits | undefined } & CancelOptions = {},
 ): Promise<BundleFiles> {
-  const [manifests, metadata] = await Promise.all(parts.map((part) => readPart(directory, part, options)));
+  const checkSize = sizeCheck(options.limits);
+  const [manifests, metadata] = await Promise.all(
+    parts.map((part) => readPart(directory, part, checkSize, options)),
+  );
   return { manifests: manifests as BundleFile[], metadata: metadata as BundleFile[] };
 }
 
 async function readPart(
   directory: string,
   part: (typeof parts)[number],
+  checkSize: SizeCheck,
   options: { limits?: BundleLimits | undefined } & CancelOptions,
 ): Promise<BundleFile[]> {
   const entries = await list(join(directory, part), directory);
   const names = entries.filter((entry) => !entry.isDirectory()).map((entry) => entry.name);
   const wanted = selectNames(names, part, directory, options.limits);
   const read = async (name: string): Promise<BundleFile | undefined> => {
-    const content = await readFileWithin(join(directory, part, name), options.limits);
+    const content = await readFileWithin(join(directory, part, name), checkSize);
     return content && { name, content };
   };
   const files = await mapConcurrent(wanted, filesAtOnce, read, { signal: options.signal });
@@ -79,6 +86,7 @@ export async function bundleFilesOf(
   tree: FileTree,
   options: { subject: string; limits?: BundleLimits | undefined } & CancelOptions,
 ): Promise<BundleFiles> {
+  const checkSize = sizeCheck(options.limits);
   const files: BundleFiles = { manifests: [], metadata: [] };
   for (const part of parts) {
     const prefix = `${part}/`;
@@ -91,7 +99,7 @@ export async function bundleFilesOf(
       throwIfCancelled(options.signal);
       const file = tree.files.get(prefix + name);
       if (file === undefined) continue;
-      checkSize(file.size, `${options.subject}: ${prefix}${name}`, options.limits);
+      checkSize(file.size, `${options.subject}: ${prefix}${name}`);
       files[part].push({ name, content: Buffer.from(await file.read()) });
     }
   }
@@ -137,7 +145,7 @@ function missingPart(subject: string, part: string, cause?: unknown): OpmateErro
 }
 
 /** The bytes of a regular file; undefined where the name leads to nothing or to something else. */
-async function readFileWithin(path: string, limits: BundleLimits | undefined): Promise<Buffer | undefined> {
+async function readFileWithin(path: string, checkSize: SizeCheck): Promise<Buffer | undefined> {
   let handle: FileHandle;
   try {
     // Without O_NONBLOCK, opening a named pipe would wait for its writer.
@@ -149,9 +157,9 @@ async function readFileWithin(path: string, limits: BundleLimits | undefined): P
   try {
     const stat = await handle.stat();
     if (!stat.isFile()) return undefined;
-    checkSize(stat.size, path, limits);
+    checkSize(stat.size, path);
     const content = Buffer.allocUnsafe(stat.size);
-    for (let length = 0; length < content.length; ) {
+    for (let length = 0; length < content.length;) {
       const { bytesRead } = await handle.read(content, length, content.length - length);
       if (bytesRead === 0) return content.subarray(0, length);
       length += bytesRead;
@@ -165,10 +173,19 @@ async function readFileWithin(path: string, limits: BundleLimits | undefined): P
   }
 }
 
-function checkSize(size: number, subject: string, limits: BundleLimits | undefined): void {
-  const max = limits?.maxFileSize ?? defaultMaxFileSize;
-  if (size <= max) return;
-  throw new LimitError(`${subject}: ${size} bytes, more than the ${max} that a file of a bundle may have`, {
-    hint: 'check that the file is a manifest',
-  });
+/** A check to be called with each file before it is read. */
+type SizeCheck = (size: number, subject: string) => void;
+
+function sizeCheck(limits: BundleLimits | undefined): SizeCheck {
+  const { maxFileSize = defaultMaxFileSize, maxSize = defaultMaxSize } = limits ?? {};
+  let total = 0;
+  return (size, subject) => {
+    total += size;
+    if (size <= maxFileSize && total <= maxSize) return;
+    const problem =
+      size > maxFileSize
+        ? `${size} bytes, more than the ${maxFileSize} that a file of a bundle may have`
+        : `more than the ${maxSize} bytes that a bundle may have are reached with this file`;
+    throw new LimitError(`${subject}: ${problem}`, { hint: 'check that this is a manifest of a bundle' });
+  };
 }

@@ -102,7 +102,12 @@ describe('bundle/read', () => {
     await expect(readBundleDirectory(root, { limits: { maxFiles: 1 } })).rejects.toThrow(
       /2 files in manifests\/, more/,
     );
+    await expect(readBundleDirectory(root, { limits: { maxSize: 4 } })).rejects.toThrow(
+      /more than the 4 bytes/,
+    );
     const tree = treeOf({ 'manifests/a': '12345', 'metadata/m': '' });
+    const ofBundle = { subject: 'img', limits: { maxSize: 4 } };
+    await expect(bundleFilesOf(tree, ofBundle)).rejects.toThrow(/^img: manifests\/a: more than the 4 bytes/);
     await expect(bundleFilesOf(tree, { subject: 'img', limits: { maxFileSize: 4 } })).rejects.toThrow(
       /^img: manifests\/a: 5 bytes, more than the 4/,
     );

@@ -198,20 +198,18 @@ class Validation {
   private addBundle(bundle: BundleFacts): void {
     const { name, origin } = bundle;
     const place: Place = { package: bundle.package, bundle: name, origin };
-    const quotedPackage = quoteGo(bundle.package);
-    const quoted = quoteGo(name);
     const model = this.packages.get(bundle.package);
     if (model === undefined) {
       const meant = bundle.packageProperties[0]?.packageName ?? '';
       this.packages.get(meant)?.misplaced.add(name);
       const message =
         bundle.package === ''
-          ? `package name must be set for bundle ${quoted}`
-          : `unknown package ${quotedPackage} for bundle ${quoted}`;
+          ? `package name must be set for bundle ${quoteGo(name)}`
+          : `unknown package ${quoteGo(bundle.package)} for bundle ${quoteGo(name)}`;
       const known = this.packages.has(meant) ? meant : undefined;
       this.failUnknownPackage(message, { ...place, path: ['package'] }, known);
     } else if (model.bundles.has(name)) {
-      const message = `package ${quotedPackage} has duplicate bundle ${quoted}`;
+      const message = `package ${quoteGo(bundle.package)} has duplicate bundle ${quoteGo(name)}`;
       this.fail(
         message,
         { ...place, path: ['name'] },
@@ -228,17 +226,17 @@ class Validation {
 
   private checkBundleBlob(bundle: BundleFacts, place: Place, known: boolean): void {
     const { packageProperties, propertyFaults, imageFaults } = bundle;
-    const quoted = quoteGo(bundle.name);
-    const subject = `package ${quoteGo(bundle.package)} bundle ${quoted}`;
+    const quoted = (): string => quoteGo(bundle.name);
+    const subject = (): string => `package ${quoteGo(bundle.package)} bundle ${quoted()}`;
     for (const { message, path } of propertyFaults) {
       const hint = 'correct the value of this property, or give it one';
-      this.fail(`parse properties for bundle ${quoted}: ${message}`, { ...place, path }, hint);
+      this.fail(`parse properties for bundle ${quoted()}: ${message}`, { ...place, path }, hint);
     }
     const [property] = packageProperties;
     const type = propertyTypes.package;
     if (packageProperties.length !== 1) {
       if (propertyFaults.some((fault) => fault.type === type)) return;
-      const message = `${subject} must have exactly 1 ${quoteGo(type)} property, found ${packageProperties.length}`;
+      const message = `${subject()} must have exactly 1 ${quoteGo(type)} property, found ${packageProperties.length}`;
       const hint = `${property === undefined ? 'add' : 'keep only'} the one with the version of this bundle`;
       this.fail(message, { ...place, path: ['properties'] }, hint);
     } else if (property !== undefined && property.packageName !== bundle.package && known) {
@@ -249,13 +247,13 @@ class Validation {
     for (const { message, path } of imageFaults) {
       const field = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`)).join('');
       const hint = 'write an image reference such as quay.io/org/name:tag or quay.io/org/name@sha256:…';
-      this.fail(`${subject} ${field.slice(1)}: ${message}`, { ...place, path }, hint);
+      this.fail(`${subject()} ${field.slice(1)}: ${message}`, { ...place, path }, hint);
     }
     if (property === undefined || packageProperties.length > 1) return;
     const { version, release } = property;
     const versionFault = faultOf(parseVersion, version);
     if (versionFault !== undefined) {
-      const message = `error parsing bundle ${quoted} version ${quoteGo(version)}: ${versionFault}`;
+      const message = `error parsing bundle ${quoted()} version ${quoteGo(version)}: ${versionFault}`;
       this.fail(
         message,
         { ...place, path: valuePath(property) },
@@ -264,7 +262,7 @@ class Validation {
     }
     const releaseFault = release === '' ? undefined : faultOf(parseRelease, release);
     if (releaseFault !== undefined) {
-      const message = `error parsing bundle ${quoted} release version ${quoteGo(release)}: ${releaseFault}`;
+      const message = `error parsing bundle ${quoted()} release version ${quoteGo(release)}: ${releaseFault}`;
       const hint = 'write up to 20 characters of dot-separated identifiers, numbers without leading zeros';
       this.fail(message, { ...place, path: valuePath(property) }, hint);
     }
@@ -622,16 +620,16 @@ class Validation {
 
   /** Versions that differ in build metadata only are equal to whoever compares them. */
   private warnOfEqualVersions(model: PackageModel, byVersion: ReadonlyMap<string, string[]>): void {
+    if (![...byVersion.keys()].some((version) => version.includes('+'))) return;
     const builds = new Map<string, string>();
-    for (const [version, [name]] of byVersion) {
-      if (name === undefined || this.versionOf(model, name) === undefined) continue;
-      const plus = version.indexOf('+');
-      const core = plus < 0 ? version : version.slice(0, plus);
+    for (const [version, [name = '']] of byVersion) {
+      const core = version.replace(/\+.*/s, '');
       const other = builds.get(core);
       if (other === undefined) {
         builds.set(core, name);
         continue;
       }
+      if (this.versionOf(model, name) === undefined || this.versionOf(model, other) === undefined) continue;
       const bundle = model.bundles.get(name);
       const pair = `${quoteGo(other)} and ${quoteGo(name)}`;
       this.warn(

@@ -1,0 +1,117 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { messageOf } from '../../../src/core/errors.js';
+import { type DrawOptions, drawGraph } from '../../../src/model/mermaid.js';
+import { bundle, catalog, factsOf, fixture, readFacts } from './read-facts.js';
+
+function draw(blobs: object[], options: DrawOptions = {}): string {
+  return [...drawGraph(factsOf(blobs), options).text].join('');
+}
+
+interface Vector {
+  blobs: object[];
+  v0: boolean;
+  minimumEdge: string;
+  package: string;
+  text?: string;
+  error?: string;
+}
+
+const vectors = readFileSync(fixture('vectors/graph.jsonl'), 'utf8')
+  .split('\n')
+  .filter(Boolean)
+  .map((line) => JSON.parse(line) as Vector);
+
+describe('model/mermaid', () => {
+  it.each(['bpfman-operator', 'cluster-aas-operator', 'node-maintenance-operator'])(
+    'draws %s as opm does',
+    (op) => {
+      const text = [...drawGraph(readFacts(`lists/${op}.json`)).text].join('');
+      expect(text).toBe(readFileSync(fixture(`lists/${op}.graph.txt`), 'utf8'));
+    },
+  );
+
+  it.each(vectors.map((vector, index) => ({ ...vector, index })))(
+    'draws catalog $index as the reference library: minimum edge "$minimumEdge", package "$package", v0 $v0',
+    ({ blobs, v0, minimumEdge, package: packageName, text, error }) => {
+      const options = { drawV0Semantics: v0, minimumEdge, package: packageName };
+      let answer: string | undefined;
+      try {
+        answer = draw(blobs, options);
+      } catch (problem) {
+        // The reference says "multiple" of none, too.
+        answer = messageOf(problem).replace('has no "olm.package"', 'has multiple "olm.package"');
+      }
+      expect(answer).toBe(error ?? text);
+    },
+  );
+
+  it('leaves out a range that does not parse, and says so', () => {
+    const drawing = drawGraph(factsOf(catalog([{ name: 'a.v1.0.0', skipRange: '^1' }])));
+    expect(drawing.warnings).toEqual([
+      'ignoring invalid SkipRange for package/edge "p"/"a.v1.0.0": ' +
+        'Could not parse Range "^1": Could not parse comparator "^" in "^1"',
+    ]);
+    expect([...drawing.text].join('')).not.toContain('skipRange');
+  });
+
+  it.each([
+    [bundle('a', '1'), 'bundle "a" has invalid version "1": No Major.Minor.Patch elements found'],
+    [
+      bundle('a', '1.0.0', { properties: [] }),
+      'bundle "a" has no "olm.package" properties, expected exactly 1',
+    ],
+    [
+      bundle('a', '1.0.0', { properties: [{ type: 'olm.gvk', value: 1 }] }),
+      'parse properties for bundle "a": parse property[0] of type "olm.gvk": json: cannot unmarshal number',
+    ],
+  ])('refuses a bundle whose version is not known: %#', (blob, message) => {
+    expect(() => drawGraph(factsOf([blob]))).toThrow(message);
+  });
+
+  it('refuses a minimum edge that is not there', () => {
+    expect(() => drawGraph(factsOf(catalog([{ name: 'a.v1.0.0' }])), { minimumEdge: 'b' })).toThrow(
+      'unknown minimum edge name: "b"',
+    );
+  });
+
+  it('can be read twice', () => {
+    const skips = ['a.v1.0.0'];
+    const blobs = catalog([{ name: 'a.v1.0.0' }, { name: 'b.v2.0.0', skips }, { name: 'c.v3.0.0', skips }]);
+    const { text } = drawGraph(factsOf(blobs), { drawV0Semantics: true });
+    expect([...text].at(-1)).toBe('linkStyle 1 stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;\n');
+    expect([...text].at(-1)).toBe('linkStyle 1 stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;\n');
+  });
+
+  it('hands out a large channel with ranges piece by piece', () => {
+    const entries = Array.from({ length: 5_000 }, (_, i) => ({
+      name: `a.v1.${i}.0`,
+      replaces: i > 0 ? `a.v1.${i - 1}.0` : '',
+      skipRange: i % 250 === 0 ? `<1.${i}.0` : '',
+    }));
+    let longest = 0;
+    for (const piece of drawGraph(factsOf(catalog(entries))).text) longest = Math.max(longest, piece.length);
+    expect(longest).toBeLessThan(1 << 17);
+  });
+
+  it('draws every link of every entry once', () => {
+    const name = fc.constantFrom('a.v1.0.0', 'b.v1.1.0', 'c.v2.0.0', 'd.v2.0.0-rc.1', 'gone');
+    const entries = fc.uniqueArray(
+      fc.record({ name, replaces: name, skips: fc.array(name, { maxLength: 3 }) }),
+      {
+        selector: (item) => item.name,
+      },
+    );
+    fc.assert(
+      fc.property(entries, fc.boolean(), (list, drawV0Semantics) => {
+        const blobs = catalog(list).filter((blob) => (blob as { name: string }).name !== 'gone');
+        const lines = draw(blobs, { drawV0Semantics }).split('\n');
+        const count = (verb: string): number =>
+          lines.filter((line) => line.includes(`-- ${verb} -->`)).length;
+        expect(count('replace')).toBe(list.length);
+        expect(count('skip')).toBe(list.reduce((sum, item) => sum + item.skips.length, 0));
+      }),
+    );
+  });
+});

@@ -1,0 +1,294 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ChannelEntry } from '../../../src/model/declarative-config.js';
+import type { Problem, ValidationReport } from '../../../src/model/facts.js';
+import { validateCatalog } from '../../../src/model/validate.js';
+import { bundle, catalog, factsOf, fixture, readFacts } from './read-facts.js';
+
+function validate(blobs: object[]): ValidationReport {
+  return validateCatalog(factsOf(blobs));
+}
+
+function texts(problems: Problem[]): string[] {
+  return problems.map(({ message }) => message);
+}
+
+function hintFor(entries: Partial<ChannelEntry>[]): string | undefined {
+  const { problems } = validate(catalog(entries));
+  expect(problems).toHaveLength(1);
+  return problems[0]?.hint;
+}
+
+/** The lines of a tree without its drawing, in an order that does not depend on upstream's. */
+function sortedLines(message: string): string[] {
+  return message
+    .split('\n')
+    .map((line) => line.replace(/^[├└│─ ]+/, ''))
+    .sort();
+}
+
+const cases = readdirSync(fixture('fbc-cases'))
+  .filter((name) => name.endsWith('.json'))
+  .map((name) => name.slice(0, -'.json'.length));
+
+const vectors = readFileSync(fixture('vectors/validate.jsonl'), 'utf8')
+  .split('\n')
+  .filter(Boolean)
+  .map((line) => JSON.parse(line) as { blobs: object[]; message: string });
+
+describe('model/validate, against the reference implementation', () => {
+  it.each(cases)('answers as opm does: %s', (name) => {
+    const report = validateCatalog(readFacts(`fbc-cases/${name}.json`));
+    const expected = readFileSync(fixture(`fbc-cases/${name}.txt`), 'utf8').trimEnd();
+    expect(report.message ?? '').toBe(expected);
+    expect(report.passed).toBe(expected === '');
+    expect(report.problems.length > 0).toBe(expected !== '');
+  });
+
+  it.each(vectors.map((vector, index) => ({ ...vector, index })))(
+    'finds what it finds in catalog $index',
+    (vector) => {
+      const { message } = validate(vector.blobs);
+      expect(sortedLines(message ?? '')).toEqual(sortedLines(vector.message));
+    },
+  );
+});
+
+describe('model/validate, beyond it', () => {
+  it('reports every problem of both stages at once, each with its place and a hint', () => {
+    const blobs = catalog([
+      { name: 'a.v1.0.0' },
+      { name: 'a.v1.1.0', skipRange: '~1' },
+      { name: 'a.v1.2.0', replaces: 'a.v1.1.0', skips: [''] },
+    ]);
+    blobs.push(bundle('a.v1.3.0', 'x', { image: 'A' }), { schema: 'olm.deprecations', package: 'z' });
+    blobs.push({ schema: 'olm.package', name: 'q' }, { schema: 'olm.package', name: 'q' });
+    const { message, problems } = validate(blobs);
+    expect(message).toBe('duplicate package "q"');
+    expect(texts(problems)).toEqual([
+      'package "p" channel "c": multiple channel heads found in graph: a.v1.0.0, a.v1.2.0',
+      'package "p" channel "c" entry "a.v1.1.0": invalid skipRange "~1": ' +
+        'Could not parse Range "~1": Could not parse comparator "~" in "~1"',
+      'package "p" channel "c" entry "a.v1.2.0": skip[0] is empty',
+      expect.stringMatching(/^package "p" bundle "a.v1.3.0" image: invalid image pull spec "A": /),
+      'error parsing bundle "a.v1.3.0" version "x": No Major.Minor.Patch elements found',
+      'package "p", bundle "a.v1.3.0" not found in any channel entries',
+      'duplicate package "q"',
+      'package "q": default channel must be set',
+      'package "q": package must contain at least one channel',
+      'cannot apply deprecations to an unknown package "z"',
+    ]);
+    for (const { origin, hint, path } of problems) {
+      expect(origin?.file).toBe('catalog.json');
+      expect(hint).not.toBe('');
+      expect(path ?? []).toBeInstanceOf(Array);
+    }
+    expect(problems[2]).toMatchObject({
+      bundle: 'a.v1.2.0',
+      path: ['entries', 2, 'skips', 0],
+      origin: { offset: 1 },
+    });
+    expect(problems[4]).toMatchObject({ path: ['properties', 0, 'value'], origin: { offset: 5 } });
+  });
+
+  it('finds entries without a bundle in every channel, opm in the last one only', () => {
+    const blobs = catalog([{ name: 'a.v1.0.0' }]);
+    blobs.splice(1, 0, {
+      schema: 'olm.channel',
+      package: 'p',
+      name: 'b',
+      entries: [{ name: 'gone.v2.0.0' }],
+    });
+    blobs.push({ schema: 'olm.channel', package: 'p', name: 'd', entries: [{ name: 'lost.v3.0.0' }] });
+    const { message, problems } = validate(blobs);
+    expect(message).toBe('no olm.bundle blobs found in package "p" for olm.channel entries [lost.v3.0.0]');
+    expect(texts(problems)).toEqual([
+      'package "p" channel "b": entry "gone.v2.0.0" has no olm.bundle blob',
+      'package "p" channel "d": entry "lost.v3.0.0" has no olm.bundle blob',
+    ]);
+  });
+
+  it('reports an unknown package once, and knows which one was meant', () => {
+    const blobs = catalog([{ name: 'a.v1.0.0' }, { name: 'a.v1.1.0', replaces: 'a.v1.0.0' }]);
+    for (const at of [2, 3]) blobs[at] = { ...blobs[at], package: 'P' };
+    const { problems } = validate(blobs);
+    expect(texts(problems)).toEqual(['unknown package "P" for bundle "a.v1.0.0"']);
+    expect(problems[0]?.hint).toBe('write "p", or add an olm.package blob named "P"');
+  });
+
+  it('does not call two unreadable versions equal, nor a misnamed release wrong twice', () => {
+    const blobs = catalog([{ name: 'a' }, { name: 'b', replaces: 'a' }]);
+    blobs[2] = bundle('a', 'x');
+    blobs[3] = bundle('b', 'x');
+    expect(texts(validate(blobs).problems)).toEqual([
+      'error parsing bundle "a" version "x": No Major.Minor.Patch elements found',
+      'error parsing bundle "b" version "x": No Major.Minor.Patch elements found',
+    ]);
+  });
+
+  it.each<[string, Partial<ChannelEntry>[], string]>([
+    [
+      'a name without its beginning',
+      [{ name: 'w.v1.0.0' }, { name: 'w.v1.1.0', replaces: 'v1.0.0' }],
+      '"w.v1.1.0" replaces "v1.0.0", which is no entry: write "w.v1.0.0"',
+    ],
+    [
+      'an entry that nothing leads away from',
+      [
+        { name: 'w.v1.0.0' },
+        { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
+        { name: 'w.v1.2.0', replaces: 'w.v1.0.0' },
+      ],
+      'add "w.v1.1.0" to the skips of "w.v1.2.0"',
+    ],
+    [
+      'an entry that replaces nothing',
+      [{ name: 'w.v1.0.0' }, { name: 'w.v1.1.0' }],
+      'let "w.v1.1.0" replace "w.v1.0.0"',
+    ],
+    [
+      'a circle through the newest entry',
+      [
+        { name: 'w.v1.0.0', replaces: 'w.v1.1.0' },
+        { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
+      ],
+      '"w.v1.1.0" is the newest entry, yet "w.v1.0.0" replaces it: remove that',
+    ],
+    [
+      'an entry that skips itself',
+      [{ name: 'w.v1.0.0', skips: ['w.v1.0.0'] }],
+      '"w.v1.0.0" skips itself: remove that',
+    ],
+    [
+      'a circle below the head',
+      [
+        { name: 'w.v1.0.0', replaces: 'w.v1.1.0' },
+        { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
+        { name: 'w.v1.2.0', replaces: 'w.v1.1.0' },
+      ],
+      'remove "w.v1.1.0" from the replaces of "w.v1.0.0"',
+    ],
+    [
+      'a skip that cuts the chain',
+      [
+        { name: 'w.v1.0.0' },
+        { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
+        { name: 'w.v1.2.0', replaces: 'w.v1.1.0', skips: ['w.v1.1.0'] },
+      ],
+      'as "w.v1.2.0" skips "w.v1.1.0": remove that skip, or let "w.v1.2.0" replace "w.v1.0.0"',
+    ],
+  ])('says what to change: %s', (_, entries, hint) => {
+    expect(hintFor(entries)).toContain(hint);
+  });
+
+  it('says what to change where versions are not known', () => {
+    const blobs = catalog([
+      { name: 'a', replaces: 'b' },
+      { name: 'b', replaces: 'a' },
+    ]);
+    const problem = validate(blobs).problems.find(({ message }) => message.includes('no channel head'));
+    expect(problem?.hint).toContain('must be left that no entry replaces or skips');
+  });
+
+  it('warns of a skipped bundle in the chain, and passes', () => {
+    const report = validate(
+      catalog([
+        { name: 'w.v1.0.0' },
+        { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
+        { name: 'w.v1.2.0', skips: ['w.v1.0.0'], replaces: 'w.v1.1.0' },
+      ]),
+    );
+    expect(report).toMatchObject({ passed: true, problems: [] });
+    expect(texts(report.warnings)).toEqual([
+      'package "p" channel "c": entry "w.v1.1.0" replaces "w.v1.0.0", which "w.v1.2.0" skips',
+    ]);
+    expect(report.warnings[0]?.path).toEqual(['entries', 1, 'replaces']);
+  });
+
+  it('warns of a name that looks like an entry, not of one that was cut off', () => {
+    const { passed, warnings } = validate(
+      catalog([
+        { name: 'w.v1.0.0', replaces: 'w.v0.9.0' },
+        { name: 'w.v1.1.0', replaces: 'w.v1.0.0', skips: ['W.v1.0.0', 'w.v0.8.0'] },
+      ]),
+    );
+    expect(passed).toBe(true);
+    expect(texts(warnings)).toEqual([
+      'package "p" channel "c": entry "w.v1.1.0" skips "W.v1.0.0", which is no entry',
+    ]);
+    expect(warnings[0]?.hint).toBe('write "w.v1.0.0" if that was meant');
+  });
+
+  it('warns of versions that differ in build metadata only', () => {
+    const { passed, warnings } = validate(
+      catalog([{ name: 'v1.0.0+a' }, { name: 'v1.0.0+b', replaces: 'v1.0.0+a' }]),
+    );
+    expect(passed).toBe(true);
+    expect(texts(warnings)).toEqual([
+      'package "p": versions of bundles "v1.0.0+a" and "v1.0.0+b" differ in build metadata only',
+    ]);
+  });
+
+  it('copes with large channels, sound or not', () => {
+    const count = 5_000;
+    const chain = (replaces: (i: number) => string): object[] =>
+      catalog(Array.from({ length: count }, (_, i) => ({ name: `w.v1.${i}.0`, replaces: replaces(i) })));
+    expect(validate(chain((i) => (i > 0 ? `w.v1.${i - 1}.0` : ''))).passed).toBe(true);
+    expect(validate(chain((i) => `w.v1.${(i + 1) % count}.0`)).message).toContain('no channel head found');
+    expect(validate(chain((i) => `v1.${i}.0`)).message).toContain('multiple channel heads found');
+    expect(validate(chain(() => '')).problems).toHaveLength(1);
+    expect(validate(chain((i) => `w.v1.${i}.0`)).problems).toHaveLength(1);
+  });
+
+  it('answers for every catalog, and passes it exactly when there is no problem', () => {
+    const name = fc.constantFrom('', 'a.v1.0.0', 'a.v1.1.0', 'a.v1.2.0', 'b.v1.0.0+x', 'c');
+    const packageName = fc.constantFrom('', 'p', 'q');
+    const list = fc.array(
+      fc.record({
+        name,
+        replaces: name,
+        skips: fc.array(name, { maxLength: 2 }),
+        skipRange: fc.constantFrom('', 'x'),
+      }),
+      { maxLength: 5 },
+    );
+    const blob = fc.oneof(
+      fc.record({
+        schema: fc.constant('olm.package'),
+        name: packageName,
+        defaultChannel: fc.constantFrom('', 'c', 'd'),
+      }),
+      fc.record({
+        schema: fc.constant('olm.channel'),
+        package: packageName,
+        name: fc.constantFrom('', 'c', 'd'),
+        entries: list,
+      }),
+      fc.tuple(name, fc.constantFrom('1.0.0', '', '2.0.0')).map(([key, version]) => bundle(key, version)),
+      fc.record({
+        schema: fc.constant('olm.deprecations'),
+        package: packageName,
+        entries: fc.array(
+          fc.record({
+            reference: fc.record({
+              schema: fc.constantFrom('', 'olm.package', 'olm.bundle', 'olm.channel'),
+              name,
+            }),
+            message: fc.constantFrom('', 'm'),
+          }),
+          { maxLength: 3 },
+        ),
+      }),
+    );
+    fc.assert(
+      fc.property(fc.array(blob, { maxLength: 10 }), (blobs) => {
+        const { passed, message, problems } = validate(blobs);
+        expect(passed).toBe(problems.length === 0);
+        expect(passed).toBe(message === undefined);
+        for (const problem of problems) expect(problem.hint).toBeTruthy();
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});

@@ -113,7 +113,7 @@ class Parser {
     const start = this.#at;
     const special = /["\\\u0000-\u001f]/g;
     let hasEscapes = false;
-    for (this.#at++; ; ) {
+    for (this.#at++; ;) {
       special.lastIndex = this.#at;
       const found = special.exec(this.#text);
       this.#at = found === null ? this.#text.length : found.index;
@@ -191,7 +191,8 @@ class Parser {
   }
 
   #unexpected(context: string): GoJsonError {
-    if (this.#at >= this.#text.length) return new GoJsonError('unexpected end of JSON input', this.#text.length);
+    if (this.#at >= this.#text.length)
+      return new GoJsonError('unexpected end of JSON input', this.#text.length);
     const codePoint = this.#text.codePointAt(this.#at) as number;
     // Go looks at bytes, and shows the first of a character as if it were one.
     const byte = Buffer.from(String.fromCodePoint(codePoint))[0] as number;

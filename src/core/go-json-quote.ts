@@ -22,5 +22,7 @@ function escapeCharacter(character: string): string {
   if (code < 0x20 || code === 0x7f) return `\\x${code.toString(16).padStart(2, '0')}`;
   // Half a surrogate pair stands for bytes that were not UTF-8.
   if (code >= 0xd800 && code <= 0xdfff) return '\ufffd';
-  return code < 0x10000 ? `\\u${code.toString(16).padStart(4, '0')}` : `\\U${code.toString(16).padStart(8, '0')}`;
+  return code < 0x10000
+    ? `\\u${code.toString(16).padStart(4, '0')}`
+    : `\\U${code.toString(16).padStart(8, '0')}`;
 }

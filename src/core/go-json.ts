@@ -49,7 +49,7 @@ export function decodeUtf8(bytes: Uint8Array): string {
   if (isUtf8(buffer)) return buffer.toString('utf8');
   let text = '';
   let start = 0;
-  for (let i = 0; i < buffer.length; ) {
+  for (let i = 0; i < buffer.length;) {
     const width = validWidth(buffer, i);
     if (width > 0) {
       i += width;
@@ -210,7 +210,8 @@ function encodeLeaf(value: EncodableJson, indent: number, depth: number): string
 const needsCare = /["\\\u0000-\u001f\u2028\u2029\ud800-\udfff]/;
 
 function encodeString(text: string): string {
-  if (text.length < 100 ? !needsCare.test(text) : text.length >= longString && isBase64(text)) return `"${text}"`;
+  if (text.length < 100 ? !needsCare.test(text) : text.length >= longString && isBase64(text))
+    return `"${text}"`;
   const parts = /\p{Cs}/u.test(text) ? text.split(/\p{Cs}/u) : [text];
   const encoded = parts.map((part) => JSON.stringify(part).slice(1, -1)).join('\\ufffd');
   return `"${escapeLineSeparators(encoded)}"`;
@@ -237,7 +238,7 @@ function respace(text: string, indent: number, depth: number): string {
   let result = '';
   let level = depth;
   let isEmpty = false;
-  for (let i = 0; i < text.length; ) {
+  for (let i = 0; i < text.length;) {
     const start = i;
     switch (text[i++]) {
       case ' ':

@@ -61,7 +61,9 @@ export function parseReference(text: string): Reference {
 export function formatReference(reference: Reference): string {
   const { transport, tag, digest } = reference;
   const name =
-    transport === 'docker' ? `${reference.registry}/${reference.repository}` : `${transport}:${reference.path}`;
+    transport === 'docker'
+      ? `${reference.registry}/${reference.repository}`
+      : `${transport}:${reference.path}`;
   return name + (tag === undefined ? '' : `:${tag}`) + (digest === undefined ? '' : `@${digest}`);
 }
 
@@ -141,7 +143,9 @@ function isRegistry(text: string): boolean {
 
 /** What the grammar lets pass but no URL can hold: a port or an address out of range. */
 function registryFault(registry: string): string | undefined {
-  return URL.canParse(`http://${registry}/`) ? undefined : `registry ${quoteGo(registry)} has no valid host or port`;
+  return URL.canParse(`http://${registry}/`)
+    ? undefined
+    : `registry ${quoteGo(registry)} has no valid host or port`;
 }
 
 function parseLayout(text: string, transport: 'oci' | 'oci-archive', rest: string): LayoutReference {
@@ -154,9 +158,17 @@ function parseLayout(text: string, transport: 'oci' | 'oci-archive', rest: strin
   const path = hasTag ? named.slice(0, colon) : named;
   const tag = hasTag ? named.slice(colon + 1) : undefined;
   const kind = transport === 'oci' ? 'DIR' : 'FILE';
-  if (path === '' || path.includes('\0')) throw invalid(text, 'has no path', `write ${transport}:${kind}[:TAG]`);
-  if (tag === '') throw invalid(text, 'has an empty tag', `leave out the last colon, or write ${transport}:${kind}:TAG`);
-  return { transport, text, path, ...(tag !== undefined && { tag }), ...(digest !== undefined && { digest }) };
+  if (path === '' || path.includes('\0'))
+    throw invalid(text, 'has no path', `write ${transport}:${kind}[:TAG]`);
+  if (tag === '')
+    throw invalid(text, 'has an empty tag', `leave out the last colon, or write ${transport}:${kind}:TAG`);
+  return {
+    transport,
+    text,
+    path,
+    ...(tag !== undefined && { tag }),
+    ...(digest !== undefined && { digest }),
+  };
 }
 
 function parseDockerArchive(text: string, rest: string): LayoutReference {

@@ -52,7 +52,13 @@ export function parseVersion(text: string): Version {
   const beforeBuild = plus < 0 ? rest : rest.slice(0, plus);
   const dash = beforeBuild.indexOf('-');
   const patch = parseElement('patch', dash < 0 ? beforeBuild : beforeBuild.slice(0, dash));
-  const pre = dash < 0 ? [] : beforeBuild.slice(dash + 1).split('.').map(parsePrereleasePart);
+  const pre =
+    dash < 0
+      ? []
+      : beforeBuild
+          .slice(dash + 1)
+          .split('.')
+          .map(parsePrereleasePart);
   const build = plus < 0 ? [] : rest.slice(plus + 1).split('.');
   for (const part of build) {
     if (part === '') throw new SemverError('Build meta data is empty');
@@ -70,7 +76,8 @@ export function parseVersion(text: string): Version {
 export function parseTolerantVersion(text: string): Version {
   const trimmed = text.trim().replace(/^v/, '');
   const parts = trimmed.split('.');
-  const elements = parts.length > 3 ? [parts[0] as string, parts[1] as string, parts.slice(2).join('.')] : parts;
+  const elements =
+    parts.length > 3 ? [parts[0] as string, parts[1] as string, parts.slice(2).join('.')] : parts;
   const stripped = elements.map((element) => element.replace(/^0+(?=\d)/, ''));
   if (stripped.length < 3 && /[+-]/.test(stripped.at(-1) as string)) {
     throw new SemverError('Short version cannot contain PreRelease/Build meta data');
@@ -125,7 +132,8 @@ export function compareReleases(a: Release, b: Release): number {
 }
 
 function parseElement(name: 'major' | 'minor' | 'patch', text: string): VersionNumber {
-  if (/[^0-9]/.test(text)) throw new SemverError(`Invalid character(s) found in ${name} number ${quoteGo(text)}`);
+  if (/[^0-9]/.test(text))
+    throw new SemverError(`Invalid character(s) found in ${name} number ${quoteGo(text)}`);
   if (hasLeadingZero(text)) {
     const title = name[0]?.toUpperCase() + name.slice(1);
     throw new SemverError(`${title} number must not contain leading zeroes ${quoteGo(text)}`);
@@ -141,7 +149,8 @@ function parsePrereleasePart(text: string): PrereleasePart {
     }
     return parseUint(text);
   }
-  if (!isAlphanumeric(text)) throw new SemverError(`Invalid character(s) found in prerelease ${quoteGo(text)}`);
+  if (!isAlphanumeric(text))
+    throw new SemverError(`Invalid character(s) found in prerelease ${quoteGo(text)}`);
   return text;
 }
 
@@ -265,7 +274,8 @@ function splitOperator(term: string): { operator: string; version: string } {
 function parseComparison(term: string): Comparison {
   const { operator, version } = splitOperator(term);
   const whole = quoteGo(operator + version);
-  const fault = (what: string): SemverError => new SemverError(`Could not parse Range ${quoteGo(term)}: ${what}`);
+  const fault = (what: string): SemverError =>
+    new SemverError(`Could not parse Range ${quoteGo(term)}: ${what}`);
   if (!Object.hasOwn(operators, operator)) {
     throw fault(`Could not parse comparator ${quoteGo(operator)} in ${whole}`);
   }

@@ -43,9 +43,15 @@ describe('parseDigest', () => {
 
   it('accepts nothing that could leave a directory', () => {
     fc.assert(
-      fc.property(fc.oneof(fc.string(), fc.string().map((text) => `sha256:${text}`)), (text) => {
-        if (isDigest(text)) expect(text).toMatch(/^sha\d+:[0-9a-f]+$/);
-      }),
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.string().map((text) => `sha256:${text}`),
+        ),
+        (text) => {
+          if (isDigest(text)) expect(text).toMatch(/^sha\d+:[0-9a-f]+$/);
+        },
+      ),
     );
   });
 });
@@ -72,9 +78,9 @@ describe('verifyContent', () => {
     for (const chunks of [[content], [content.subarray(0, 5), content.subarray(5)]]) {
       expect(await passThrough(chunks, expected)).toEqual({ passed: content, failure: undefined });
     }
-    expect(await buffer(Readable.from([]).pipe(verifyContent({ digest: digestOf(''), size: 0, subject: 'x' })))).toEqual(
-      Buffer.alloc(0),
-    );
+    expect(
+      await buffer(Readable.from([]).pipe(verifyContent({ digest: digestOf(''), size: 0, subject: 'x' }))),
+    ).toEqual(Buffer.alloc(0));
     const digest = digestOf(content, 'sha512');
     expect((await passThrough([content], { ...expected, digest })).failure).toBeUndefined();
   });

@@ -166,10 +166,18 @@ describe('encodeGoJson', () => {
     ['half pairs', 'x\ud83dy\ude00 \\ud800', '"x\\ufffdy\\ufffd \\\\ud800"'],
     ['whole pairs', '\u{1f600}', '"\u{1f600}"'],
     ['negative zero', [-0, 0], '[-0,0]'],
-    ['large integers', [18446744073709551615n, 1e21, 1e-7, 123456789012345680000], '[18446744073709551615,1e+21,1e-7,123456789012345680000]'],
+    [
+      'large integers',
+      [18446744073709551615n, 1e21, 1e-7, 123456789012345680000],
+      '[18446744073709551615,1e+21,1e-7,123456789012345680000]',
+    ],
     ['keys like indexes', { b: 1, 10: 2, 9: 3, a: { x: 1 } }, '{"10":2,"9":3,"a":{"x":1},"b":1}'],
     ['keys in the order given', { b: 1, a: 2 }, '{"b":1,"a":2}'],
-    ['raw parts', { a: new RawJson(' { "z" : [ 1.0 , 1e2 ] , "y":{ } ,"s":" {,}\\" " } ') }, '{"a":{"z":[1.0,1e2],"y":{},"s":" {,}\\" "}}'],
+    [
+      'raw parts',
+      { a: new RawJson(' { "z" : [ 1.0 , 1e2 ] , "y":{ } ,"s":" {,}\\" " } ') },
+      '{"a":{"z":[1.0,1e2],"y":{},"s":" {,}\\" "}}',
+    ],
     ['line separators in raw parts', new RawJson('"\u2028<"'), '"\u2028<"'],
   ])('writes %s', (_what, value, text) => {
     expect(encodeGoJson(value)).toBe(text);
@@ -184,7 +192,8 @@ describe('encodeGoJson', () => {
 
   it('indents values and raw parts alike', () => {
     const value = { a: [], b: {}, c: [1, { d: 2n }], e: [[]] };
-    const text = '{\n    "a": [],\n    "b": {},\n    "c": [\n        1,\n        {\n            "d": 2\n        }\n    ],\n' +
+    const text =
+      '{\n    "a": [],\n    "b": {},\n    "c": [\n        1,\n        {\n            "d": 2\n        }\n    ],\n' +
       '    "e": [\n        []\n    ]\n}';
     expect(encodeGoJson(value, { indent: 4 })).toBe(text);
     const raw = new RawJson('{"a":[ ],"b":{\n},"c":[1,{"d":2}],"e":[[]]}');

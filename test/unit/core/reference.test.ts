@@ -48,7 +48,10 @@ describe('parseReference', () => {
     ['quay.io/ns/name:v1', { registry: 'quay.io', repository: 'ns/name', tag: 'v1' }],
     ['quay.io/ns/name', { registry: 'quay.io', repository: 'ns/name' }],
     [`quay.io/ns/name:v1@${digest}`, { registry: 'quay.io', repository: 'ns/name', tag: 'v1', digest }],
-    ['docker://quay.io:443/ns/name:1.0__2', { registry: 'quay.io:443', repository: 'ns/name', tag: '1.0__2' }],
+    [
+      'docker://quay.io:443/ns/name:1.0__2',
+      { registry: 'quay.io:443', repository: 'ns/name', tag: '1.0__2' },
+    ],
     ['docker://oci:5000/x', { registry: 'oci:5000', repository: 'x' }],
     ['alpine', { registry: 'docker.io', repository: 'library/alpine' }],
     ['docker.io/alpine:3', { registry: 'docker.io', repository: 'library/alpine', tag: '3' }],
@@ -81,7 +84,11 @@ describe('parseReference', () => {
   it.each([
     ['quay.io/Ns/x', 'repository name must be lowercase', 'write the repository name in lower case'],
     ['https://quay.io/ns/x', 'invalid reference format', 'leave out https://'],
-    ['quay.io/ns/x:', 'invalid reference format', 'write REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST'],
+    [
+      'quay.io/ns/x:',
+      'invalid reference format',
+      'write REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST',
+    ],
     ['quay.io:65536/x', 'registry "quay.io:65536" has no valid host or port', undefined],
     ['1.2.3.999/x', 'registry "1.2.3.999" has no valid host or port', undefined],
     ['[::g]/x', 'invalid reference format', undefined],
@@ -100,14 +107,15 @@ describe('parseReference', () => {
     if (hint !== undefined) expect(error.hint).toBe(hint);
   });
 
-  it.each(['user:s3cret@quay.io/ns/x', 'docker://user:s3cret@quay.io/ns/x', 'https://me:s3c@s3cret@quay.io/x'])(
-    'does not repeat the password in %s',
-    (text) => {
-      const error = errorOf(text);
-      expect(error.message).not.toContain('s3c');
-      expect(error.hint).toContain('auth file');
-    },
-  );
+  it.each([
+    'user:s3cret@quay.io/ns/x',
+    'docker://user:s3cret@quay.io/ns/x',
+    'https://me:s3c@s3cret@quay.io/x',
+  ])('does not repeat the password in %s', (text) => {
+    const error = errorOf(text);
+    expect(error.message).not.toContain('s3c');
+    expect(error.hint).toContain('auth file');
+  });
 
   it('stays short and quick on endless input', () => {
     for (const unit of ['a', 'a-', '-', 'a.', 'a/', ':', '@', '__', '@sha256:', 'A']) {
@@ -119,7 +127,26 @@ describe('parseReference', () => {
 
   it('throws nothing but OpmateError, and what it accepts is stable', () => {
     const part = fc.constantFrom(
-      ...['a', 'b1', 'A', '.', '_', '__', '-', ':', '/', '@', ' ', '\0', 'é', '[::1]', 'localhost', 'docker.io', 'x.y', '1'],
+      ...[
+        'a',
+        'b1',
+        'A',
+        '.',
+        '_',
+        '__',
+        '-',
+        ':',
+        '/',
+        '@',
+        ' ',
+        '\0',
+        'é',
+        '[::1]',
+        'localhost',
+        'docker.io',
+        'x.y',
+        '1',
+      ],
       ...['5000', 'oci:', 'docker://', 'docker-archive:', 'oci-archive:', digest, 'sha256:', 'library'],
     );
     const text = fc.array(part, { maxLength: 9 }).map((parts) => parts.join(''));
@@ -135,7 +162,8 @@ describe('parseReference', () => {
         const formatted = formatReference(reference);
         expect(parseReference(formatted)).toEqual({ ...reference, text: formatted });
         expect(formatReference(parseReference(formatted))).toBe(formatted);
-        if (reference.transport === 'docker') expect(URL.canParse(`https://${reference.registry}/`)).toBe(true);
+        if (reference.transport === 'docker')
+          expect(URL.canParse(`https://${reference.registry}/`)).toBe(true);
       }),
       { numRuns: 3000 },
     );

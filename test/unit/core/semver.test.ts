@@ -48,7 +48,11 @@ const versionText = fc
     build: fc.array(fc.stringMatching(/^[0-9A-Za-z-]{1,5}$/), { maxLength: 2 }),
   })
   .map(({ core, pre, build }) => {
-    return core.join('.') + (pre.length > 0 ? `-${pre.join('.')}` : '') + (build.length > 0 ? `+${build.join('.')}` : '');
+    return (
+      core.join('.') +
+      (pre.length > 0 ? `-${pre.join('.')}` : '') +
+      (build.length > 0 ? `+${build.join('.')}` : '')
+    );
   });
 
 describe('the answers of blang/semver', () => {
@@ -82,7 +86,10 @@ describe('the answers of blang/semver', () => {
 describe('parseVersion', () => {
   it.each([
     ['18446744073709551616.0.0', 'strconv.ParseUint: parsing "18446744073709551616": value out of range'],
-    ['0.0.99999999999999999999999', 'strconv.ParseUint: parsing "99999999999999999999999": value out of range'],
+    [
+      '0.0.99999999999999999999999',
+      'strconv.ParseUint: parsing "99999999999999999999999": value out of range',
+    ],
     ['1.0.0-18446744073709551616', 'strconv.ParseUint: parsing "18446744073709551616": value out of range'],
     ['.1.0', 'strconv.ParseUint: parsing "": invalid syntax'],
     ['1.01.0', 'Minor number must not contain leading zeroes "01"'],
@@ -193,7 +200,8 @@ describe('parseRange', () => {
   ])('reads %s', (range, inside, outside) => {
     const { contains } = parseRange(range);
     for (const version of inside) expect([version, contains(parseVersion(version))]).toEqual([version, true]);
-    for (const version of outside) expect([version, contains(parseVersion(version))]).toEqual([version, false]);
+    for (const version of outside)
+      expect([version, contains(parseVersion(version))]).toEqual([version, false]);
   });
 
   it.each([
@@ -217,8 +225,14 @@ describe('parseRelease', () => {
   });
 
   it.each([
-    ['123456789012345678901', 'invalid release "123456789012345678901": exceeds maximum length of 20 characters'],
-    ['1.01', 'invalid release "1.01": segment 1: Numeric PreRelease version must not contain leading zeroes "01"'],
+    [
+      '123456789012345678901',
+      'invalid release "123456789012345678901": exceeds maximum length of 20 characters',
+    ],
+    [
+      '1.01',
+      'invalid release "1.01": segment 1: Numeric PreRelease version must not contain leading zeroes "01"',
+    ],
     [
       'a_b..1',
       'invalid release "a_b..1": segment 0: Invalid character(s) found in prerelease "a_b"\nsegment 1: Prerelease is empty',

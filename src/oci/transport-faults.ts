@@ -59,6 +59,8 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
   const code = systemCode(error) ?? '';
   // node-fetch puts the whole URL before the reason; the URL may be signed.
   const reason = redact(messageOf(error).replace(/^request to .* failed, reason:\s*/s, ''));
+  // What was thrown is not kept: its message and the stack with it hold the URL.
+  const cause = Object.assign(new Error(reason), { code });
   const host = url.host;
   const proxyStatus = /^OPMATE_PROXY_(\d+)$/.exec(code)?.[1];
   if (proxyStatus !== undefined) return proxyFault(host, route.proxy ?? 'proxy', Number(proxyStatus));
@@ -70,19 +72,19 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
     return new NetworkError(`${host}: TLS: ${certificate}${issuer}; authorities taken from ${trusted}`, {
       temporary: false,
       hint: 'give its authority with --ca-file or certs.d, or accept any by --skip-tls-verify',
-      cause: error,
+      cause,
     });
   }
-  if (url.protocol === 'https:' && isTlsCode(code)) return tlsFault(host, code, reason, error);
+  if (url.protocol === 'https:' && isTlsCode(code)) return tlsFault(host, code, reason, cause);
   if (url.protocol === 'http:' && code === 'ECONNRESET' && route.proxy === undefined && (await greet(url))) {
-    return speaksTls(host, error);
+    return speaksTls(host, cause);
   }
   const known = connectionFaults[code];
   const via = route.proxy === undefined || !code.startsWith('E') ? '' : ` (through proxy ${route.proxy})`;
   if (known) {
-    return new NetworkError(`${host}: ${known.text}${via}`, { temporary: known.temporary, cause: error });
+    return new NetworkError(`${host}: ${known.text}${via}`, { temporary: known.temporary, cause });
   }
-  return new NetworkError(`${host}: request failed${via}: ${reason}`, { temporary: true, cause: error });
+  return new NetworkError(`${host}: request failed${via}: ${reason}`, { temporary: true, cause });
 }
 
 /** The error for a port that was asked in plain HTTP and speaks TLS. */

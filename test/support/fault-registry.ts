@@ -38,8 +38,7 @@ export interface FaultResponse {
 }
 
 type Respond =
-  | FaultResponse
-  | ((request: RecordedRequest, count: number) => FaultResponse | Promise<FaultResponse>);
+  FaultResponse | ((request: RecordedRequest, count: number) => FaultResponse | Promise<FaultResponse>);
 
 export interface FaultRule {
   /** All methods when left out; GET also answers HEAD. */

@@ -34,9 +34,12 @@ interface Plan {
   id: string;
   entries: ChannelEntry[];
   newestFirst: ChannelEntry[];
-  /** Set while it is drawn: how many links it has, and which of them lead to what is skipped. */
-  linkCount: number;
-  skippedLinks: number[];
+}
+
+/** How many links a channel has, and which of them lead to what is skipped. */
+interface Links {
+  count: number;
+  skipped: number[];
 }
 
 type BundleClass = 'deprecated' | 'deprecatedskipped' | 'skipped';
@@ -67,7 +70,7 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
     }
     const id = `${channel.package}-${channel.name}`;
     const { package: packageName, name } = channel;
-    plans.push({ package: packageName, name, id, entries, newestFirst, linkCount: 0, skippedLinks: [] });
+    plans.push({ package: packageName, name, id, entries, newestFirst });
   }
   const write = (): Iterator<string> =>
     writeGraph(facts, plans, versions, ranges, options.drawV0Semantics ?? false);
@@ -88,6 +91,7 @@ function* writeGraph(
   yield '  classDef skipped stroke:#FF0000,stroke-width:4px\n';
   yield '  classDef deprecatedskipped fill:#E8960F,stroke:#FF0000,stroke-width:4px\n';
 
+  const links = new Map<Plan, Links>();
   const byPackage = new Map<string, Plan[]>();
   for (const plan of plans) {
     const list = byPackage.get(plan.package);
@@ -97,7 +101,9 @@ function* writeGraph(
   for (const name of [...byPackage.keys()].sort(compareBytes)) {
     yield `  %% package ${quoteGo(name)}\n  subgraph ${quoteGo(name)}\n`;
     for (const plan of byPackage.get(name) ?? []) {
-      yield* writeChannel(plan, versions, ranges, markSkipped, deprecated.bundles, classes);
+      const channelLinks: Links = { count: 0, skipped: [] };
+      links.set(plan, channelLinks);
+      yield* writeChannel(plan, versions, ranges, markSkipped, deprecated.bundles, classes, channelLinks);
     }
     yield '  end\n';
   }
@@ -110,11 +116,13 @@ function* writeGraph(
   for (const name of ['deprecated', 'deprecatedskipped', 'skipped'] as const) {
     if (classes[name].length > 0) yield `class ${classes[name].sort(compareBytes).join(',')} ${name}\n`;
   }
+  // Links are numbered in the order of all channels by name, whatever their package, as upstream.
   const skippedLinks: number[] = [];
   let before = 0;
   for (const plan of plans) {
-    for (const link of plan.skippedLinks) skippedLinks.push(before + link);
-    before += plan.linkCount;
+    const { count, skipped } = links.get(plan) as Links;
+    for (const link of skipped) skippedLinks.push(before + link);
+    before += count;
   }
   if (skippedLinks.length > 0) {
     yield `linkStyle ${skippedLinks.join(',')} stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;\n`;
@@ -128,22 +136,21 @@ function* writeChannel(
   markSkipped: boolean,
   deprecated: ReadonlySet<string>,
   classes: Record<BundleClass, string[]>,
+  links: Links,
 ): Iterable<string> {
   yield `    %% channel ${quoteGo(plan.name)}\n    subgraph ${plan.id}[${quoteGo(plan.name)}]\n`;
   const node = (name: string): string => `${plan.id}-${name}[${quoteGo(name)}]`;
-  const nodes = new Map(plan.entries.map((entry) => [entry, node(entry.name)]));
+  const targets = plan.entries.map((entry) => ({ node: node(entry.name), version: versionIn(versions, entry) }));
   const skipped = new Set<string>();
-  plan.linkCount = 0;
-  plan.skippedLinks = [];
   for (const entry of plan.newestFirst) {
-    const own = nodes.get(entry) as string;
+    const own = node(entry.name);
     let text = `      ${own}\n`;
     const decoration = classOf(deprecated.has(entry.name), skipped.has(entry.name));
     if (decoration !== undefined) classes[decoration].push(`${plan.id}-${entry.name}`);
     const link = (from: string, label: string, leadsToSkipped: boolean): void => {
       text += `      ${from}-- ${label} --> ${own}\n`;
-      if (leadsToSkipped) plan.skippedLinks.push(plan.linkCount);
-      plan.linkCount++;
+      if (leadsToSkipped) links.skipped.push(links.count);
+      links.count++;
     };
     for (const skip of entry.skips) {
       link(node(skip), 'skip', skipped.has(skip));
@@ -152,9 +159,9 @@ function* writeChannel(
     const { range } = entry.skipRange === '' ? noRange : ranges.get(entry.skipRange);
     if (range !== undefined) {
       const label = `"skipRange(${entry.skipRange})"`;
-      for (const other of plan.entries) {
-        if (!range.contains(versionIn(versions, other))) continue;
-        link(nodes.get(other) as string, label, skipped.has(entry.name));
+      for (const target of targets) {
+        if (!range.contains(target.version)) continue;
+        link(target.node, label, skipped.has(entry.name));
         if (text.length > maxPiece) {
           yield text;
           text = '';

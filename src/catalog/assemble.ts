@@ -1,5 +1,6 @@
 import type { CancelOptions } from '../core/concurrency.js';
 import { throwIfCancelled } from '../core/errors.js';
+import type { JsonObject } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
 import { migrateBundle } from '../model/migrations.js';
@@ -21,6 +22,9 @@ export interface AssemblyOptions {
 
 /** Order of the kinds of blobs within a package. */
 const ranks = { package: 0, channel: 1, bundle: 2, other: 3, deprecations: 4 } as const;
+
+/** Blobs that are read while the one before them is written: disk and processor work at the same time. */
+const readAhead = 2;
 
 interface Slot {
   package: string;
@@ -110,9 +114,22 @@ export class Assembly {
   async *writeByPackage(
     options: CancelOptions = {},
   ): AsyncGenerator<{ package: string; text: Buffer | string }, void, undefined> {
-    for (const slot of sortSlots(this.#slots)) {
+    const slots = sortSlots(this.#slots);
+    const ahead: Promise<JsonObject | Buffer>[] = [];
+    const fetchNext = (index: number): void => {
+      const slot = slots[index];
+      if (slot === undefined) return;
+      const fetched = this.#fetch(slot);
+      // Whoever awaits it sees the failure; until then it is not an unhandled one.
+      fetched.catch(() => undefined);
+      ahead.push(fetched);
+    };
+    for (let index = 0; index < readAhead; index++) fetchNext(index);
+    for (const [index, slot] of slots.entries()) {
       throwIfCancelled(options.signal);
-      yield { package: slot.package, text: await this.#textOf(slot) };
+      const fetched = (await ahead.shift()) as JsonObject | Buffer;
+      fetchNext(index + readAhead);
+      yield { package: slot.package, text: Buffer.isBuffer(fetched) ? fetched : this.#textOf(slot, fetched) };
     }
   }
 
@@ -120,10 +137,15 @@ export class Assembly {
     await this.#spool.close();
   }
 
-  async #textOf(slot: Slot): Promise<Buffer | string> {
+  /** The text of a slot, or the blob that it is to be made of. */
+  async #fetch(slot: Slot): Promise<JsonObject | Buffer> {
     if (slot.text !== undefined) return this.#spool.read(slot.text);
     const { catalog, meta } = slot.source as NonNullable<Slot['source']>;
-    const value = await catalog.read(meta.origin);
+    return catalog.read(meta.origin);
+  }
+
+  #textOf(slot: Slot, value: JsonObject): string {
+    const { meta } = slot.source as NonNullable<Slot['source']>;
     return this.#encode(decodeMeta({ ...meta, value }));
   }
 

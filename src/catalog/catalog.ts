@@ -36,6 +36,7 @@ export class DirectoryCatalog implements Catalog {
   readonly #root: string;
   readonly #paths = new Map<string, string>();
   #open: { file: string; handle: FileHandle } | undefined;
+  #last: Promise<unknown> = Promise.resolve();
 
   /** `label` is how messages name the directory; the path itself where it is left out. */
   constructor(root: string, label: string = root) {
@@ -55,14 +56,22 @@ export class DirectoryCatalog implements Catalog {
     }
   }
 
-  async read(origin: BlobOrigin): Promise<JsonObject> {
+  read(origin: BlobOrigin): Promise<JsonObject> {
+    return this.#inTurn(() => this.#read(origin));
+  }
+
+  async #read(origin: BlobOrigin): Promise<JsonObject> {
     const handle = await this.#handleOf(origin.file);
     const value = await readDocumentAt(handle, origin);
     if (isJsonObject(value)) return value;
     throw new OpmateError('IO', `${origin.file}: changed while it was read`, { file: origin.file });
   }
 
-  async lineOf(origin: BlobOrigin, at: readonly (string | number)[] = []): Promise<number | undefined> {
+  lineOf(origin: BlobOrigin, at: readonly (string | number)[] = []): Promise<number | undefined> {
+    return this.#inTurn(() => this.#lineOf(origin, at));
+  }
+
+  async #lineOf(origin: BlobOrigin, at: readonly (string | number)[]): Promise<number> {
     const handle = await this.#handleOf(origin.file);
     const line = await countLines(handle, origin.offset);
     if (at.length === 0) return line;
@@ -72,15 +81,26 @@ export class DirectoryCatalog implements Catalog {
   }
 
   async close(): Promise<void> {
+    await this.#inTurn(() => this.#closeFile());
+  }
+
+  async #closeFile(): Promise<void> {
     const current = this.#open;
     this.#open = undefined;
     await current?.handle.close();
   }
 
+  /** Runs one read after the other, since they share the open file. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
   /** Blobs are read again package by package, so one open file at a time serves nearly all reads. */
   async #handleOf(file: string): Promise<FileHandle> {
     if (this.#open?.file === file) return this.#open.handle;
-    await this.close();
+    await this.#closeFile();
     try {
       const handle = await open(this.#paths.get(file) ?? file, 'r');
       this.#open = { file, handle };

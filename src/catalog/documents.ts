@@ -52,8 +52,8 @@ export async function* readDocuments(
   options: CancelOptions & { label?: string } = {},
 ): AsyncGenerator<CatalogDocument, void, undefined> {
   const handle = await openForReading(file, options.label ?? file);
+  const window = new FileWindow(handle, options.label ?? file);
   try {
-    const window = new FileWindow(handle, options.label ?? file);
     await window.require(lookAhead);
     const head = window.skipByteOrderMark();
     if (beginsWithBrace(window.bytes(head, head + lookAhead))) {
@@ -62,6 +62,7 @@ export async function* readDocuments(
       yield* readYamlDocuments(window, window.position, undefined, options);
     }
   } finally {
+    window.release();
     await handle.close();
   }
 }
@@ -104,11 +105,20 @@ async function openForReading(file: string, label: string): Promise<FileHandle> 
   }
 }
 
+/** The buffer of the file that was read last, for the next one: most catalogs are many small files. */
+let spareBuffer: Buffer | undefined;
+
+function takeBuffer(): Buffer {
+  const buffer = spareBuffer ?? Buffer.allocUnsafeSlow(chunkSize);
+  spareBuffer = undefined;
+  return buffer;
+}
+
 /** A part of a file held in memory, which moves forward and grows as documents need it. */
 class FileWindow {
   readonly #handle: FileHandle;
   readonly label: string;
-  #buffer = Buffer.allocUnsafe(chunkSize);
+  #buffer = takeBuffer();
   /** File offset of the buffer's first byte, and how many bytes of it are filled. */
   #base = 0;
   #filled = 0;
@@ -119,6 +129,13 @@ class FileWindow {
   constructor(handle: FileHandle, label: string) {
     this.#handle = handle;
     this.label = label;
+  }
+
+  /** Gives the memory back; nothing of the window can be used afterwards. */
+  release(): void {
+    if (this.#buffer.length === chunkSize) spareBuffer = this.#buffer;
+    this.#buffer = Buffer.alloc(0);
+    this.#filled = 0;
   }
 
   /** File offset just after the last byte in memory. */
@@ -201,7 +218,7 @@ class FileWindow {
 export async function countLines(handle: FileHandle, offset: number): Promise<number> {
   const chunk = Buffer.allocUnsafe(1024 * 1024);
   let line = 1;
-  for (let at = 0; at < offset; ) {
+  for (let at = 0; at < offset;) {
     const { bytesRead } = await handle.read(chunk, 0, Math.min(chunk.length, offset - at), at);
     if (bytesRead === 0) break;
     const part = chunk.subarray(0, bytesRead);
@@ -480,7 +497,7 @@ async function restOfLine(window: FileWindow, from: number): Promise<string> {
 /** The first byte that is not UTF-8, in the words of the YAML reader of Go. */
 function invalidUtf8(bytes: Buffer): { message: string; line: number } | undefined {
   let line = 1;
-  for (let i = 0; i < bytes.length; ) {
+  for (let i = 0; i < bytes.length;) {
     const byte = bytes[i] as number;
     if (byte === newline) line++;
     const width =

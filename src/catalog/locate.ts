@@ -125,7 +125,7 @@ interface YamlHit {
 function yamlStep(text: string, from: number, outer: number, step: string | number): YamlHit | undefined {
   let inner: number | undefined;
   let items = -1;
-  for (let at = from; at < text.length; ) {
+  for (let at = from; at < text.length;) {
     const end = text.indexOf('\n', at) < 0 ? text.length : text.indexOf('\n', at);
     const line = text.slice(at, end);
     const start = at === from ? columnOf(text, at) : line.length - line.trimStart().length;

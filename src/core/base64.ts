@@ -15,8 +15,17 @@ export function base64Fault(text: string): number | undefined {
 function isCleanBase64(text: string): boolean {
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
   if (text.includes('-') || text.includes('_')) return false;
-  return Buffer.from(text, 'base64').length === (text.length / 4) * 3 - padding;
+  const size = (text.length / 4) * 3 - padding;
+  if (size > scratch.length) {
+    if (size > maxScratch) return Buffer.from(text, 'base64').length === size;
+    scratch = Buffer.allocUnsafeSlow(Math.min(size * 2, maxScratch));
+  }
+  return scratch.write(text, 'base64') === size;
 }
+
+const maxScratch = 8 * 1024 * 1024;
+/** What is decoded is not kept: only its length counts. */
+let scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
 function slowFault(text: string): number | undefined {
   let count = 0;

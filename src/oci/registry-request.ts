@@ -10,18 +10,18 @@ export type Access = 'pull' | 'push' | 'delete';
 
 /** One repository at one endpoint: makes URLs and requests of the distribution API, and errors of its answers. */
 export class RegistryRequester {
+  readonly name: string;
   readonly #endpoint: Endpoint;
-  readonly #name: string;
+  /** Ends messages. */
+  readonly #where: string;
 
   /** `name` is the repository as the user named it; a mirror is named after it in messages. */
   constructor(endpoint: Endpoint, name: string) {
     this.#endpoint = endpoint;
     const { registry, repository } = endpoint;
-    this.#name = endpoint.isMirror ? ` (at its mirror ${registry}/${repository})` : '';
+    this.#where = endpoint.isMirror ? ` (at its mirror ${registry}/${repository})` : '';
     this.name = name;
   }
-
-  readonly name: string;
 
   /** `path` continues `/v2/REPOSITORY/`; its parts have been checked. */
   url(path: string): string {
@@ -57,7 +57,7 @@ export class RegistryRequester {
           : status === 405 || codes.includes('UNSUPPORTED')
             ? 'UNSUPPORTED'
             : 'REGISTRY';
-    return new RegistryError(`${subject}: ${refused}${summary}${this.#name}`, {
+    return new RegistryError(`${subject}: ${refused}${summary}${this.#where}`, {
       status,
       registryCodes: codes,
       code,

@@ -148,6 +148,28 @@ describe('oci/manifest', () => {
     );
   });
 
+  it('throws nothing but its own errors, whatever the document', () => {
+    const value = fc.oneof(fc.jsonValue(), fc.constantFrom(image, index, config, layer, [layer], 2));
+    const document = fc.record(
+      {
+        schemaVersion: fc.constantFrom(1, 2, '2', null),
+        mediaType: fc.constantFrom(...Object.values(mediaTypes)),
+        config: value,
+        layers: value,
+        manifests: value,
+        subject: value,
+        annotations: value,
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(document, fc.option(fc.constantFrom(...Object.values(mediaTypes))), (json, type) => {
+        refusal(json, type ?? undefined);
+      }),
+    );
+    fc.assert(fc.property(fc.uint8Array(), (bytes) => void refusal(Buffer.from(bytes).toString('latin1'))));
+  });
+
   it('finds no repeated key in what JSON.stringify wrote, and any that is put in', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => findRepeatedKey(JSON.stringify(value, null, 1)) === undefined),

@@ -363,6 +363,13 @@ describe('oci/registry-client, writing', () => {
     expect(seen()).toEqual([`HEAD /blobs/${bigBlob.digest}`]);
   });
 
+  it('sends a blob where asking for it is refused', async () => {
+    acceptUploads();
+    server.on({ method: 'HEAD', path: bigPath, respond: { status: 403 } });
+    await open().putBlob(bigBlob, () => streamOf(big));
+    expect(seen().at(-1)).toContain('PUT');
+  });
+
   it('sends chunks, not smaller than the registry wants them', async () => {
     acceptUploads();
     const received: Buffer[] = [];

@@ -114,7 +114,7 @@ function adviseOnHeads(graph: ChannelGraph, compare: CompareBundles): GraphAdvic
     .map((name) => adviseOnSurplusHead(graph, name, misspelled, compare));
   const more = surplus.length - advices.length;
   const rest = more > 0 ? `; and so on for ${more} more` : '';
-  const hint = `the head alone, here ${quoteGo(head)}, may be left that nothing replaces or skips: ${advices
+  const hint = `only the head, here ${quoteGo(head)}, may be without an entry that replaces or skips it: ${advices
     .map((advice) => advice.hint)
     .join('; ')}${rest}`;
   return { ...advices[0], hint };
@@ -150,6 +150,8 @@ function adviseOnSurplusHead(
 function adviseOnCycle(graph: ChannelGraph, compare: CompareBundles): GraphAdvice {
   const { cycle, entries } = graph;
   let from = cycle[cycle.length - 2] as string;
+  const self = cycle.length === 2 ? adviseOnSelf(entries.get(from) as ChannelEntry) : undefined;
+  if (self !== undefined) return self;
   for (const name of cycle) {
     const { replaces } = entries.get(name) as ChannelEntry;
     if ((compare(replaces, name) ?? -1) >= 0) {

@@ -1,6 +1,9 @@
 /** How many candidates with the same digits are compared letter by letter. */
 const maxCandidates = 16;
 
+/** Shorter names are not taken for the rest of a name whose beginning or end was forgotten. */
+const minAffix = 3;
+
 /** How many comparisons one index makes in all; a catalog full of wrong names gets no advice on the rest. */
 const maxComparisons = 50_000;
 
@@ -27,7 +30,7 @@ export class NameIndex {
   nearest(name: string): string | undefined {
     if (name === '' || this.names.has(name)) return undefined;
     let best: string | undefined;
-    let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1;
+    let bestDistance = Math.min(name.length, Math.max(2, Math.floor(name.length / 3)) + 1);
     for (const candidate of this.byDigits.get(digitsOf(name)) ?? []) {
       if (this.comparisons++ >= maxComparisons) return undefined;
       const distance = spellingDistance(name, candidate, bestDistance);
@@ -47,7 +50,7 @@ function digitsOf(name: string): string {
  */
 function spellingDistance(a: string, b: string, limit: number): number {
   const [short, long] = a.length < b.length ? [a, b] : [b, a];
-  if (short !== '' && (long.endsWith(short) || long.startsWith(short))) return 1;
+  if (short.length >= minAffix && (long.endsWith(short) || long.startsWith(short))) return 1;
   if (long.length > 256 || long.length - short.length >= limit) return limit;
   let row = Array.from({ length: short.length + 1 }, (_, index) => index);
   for (let i = 1; i <= long.length; i++) {

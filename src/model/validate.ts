@@ -38,6 +38,7 @@ interface PackageModel {
   /** Names in the entries of all channels, duplicates of channels included. */
   entryNames: Set<string>;
   lastChannel: ChannelFacts | undefined;
+  hasUnnamedChannel: boolean;
   /** Bundles whose blob names an unknown package instead of this one. */
   misplaced: Set<string>;
   /** Bundles that no entry names. */
@@ -131,6 +132,7 @@ class Validation {
       bundles: new Map(),
       entryNames: new Set(),
       lastChannel: undefined,
+      hasUnnamedChannel: false,
       misplaced: new Set(),
       unlisted: [],
       deprecated: false,
@@ -152,6 +154,7 @@ class Validation {
     }
     for (const entry of channel.entries) model.entryNames.add(entry.name);
     if (name === '') {
+      model.hasUnnamedChannel = true;
       const message = `package ${quoteGo(packageName)} contains channel with no name`;
       this.fail(message, { ...place, path: ['name'] }, 'give the channel a name');
       return;
@@ -433,6 +436,8 @@ class Validation {
     if (model.emptyDeprecations.has(`${schemas.channel}/${defaultChannel}`))
       addLeaf(channel, emptyDeprecation);
     tree.children.push(channel);
+    // The channel without a name, which is reported, may be the one.
+    if (model.hasUnnamedChannel) return;
     const near = nearestIn(model, 'channels', defaultChannel);
     const known = [...model.channels.keys()].slice(0, 10).map(quoteGo).join(', ');
     let hint = 'add an olm.channel blob of this name';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { NameIndex } from '../../../src/model/suggest.js';
 
 describe('model/suggest', () => {
-  const index = new NameIndex(['widget.v1.0.0', 'widget.v1.1.0', 'gadget.v1.1.0', 'stable', 'alpha']);
+  const index = new NameIndex(['widget.v1.0.0', 'widget.v1.1.0', 'gadget.v1.1.0', 'stable', 'alpha', 'a']);
 
   it.each([
     ['v1.1.0', 'widget.v1.1.0'],
@@ -13,7 +13,7 @@ describe('model/suggest', () => {
     expect(index.nearest(name)).toBe(meant);
   });
 
-  it.each(['widget.v1.0.1', 'widget.v1.0.0', 'beta', '', 'something.else.v1.0.0'])(
+  it.each(['widget.v1.0.1', 'widget.v1.0.0', 'beta', '', 'b', 'something.else.v1.0.0'])(
     'does not take %j for another',
     (name) => {
       expect(index.nearest(name)).toBeUndefined();

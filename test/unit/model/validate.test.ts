@@ -117,6 +117,12 @@ describe('model/validate, beyond it', () => {
     expect(problems[0]?.hint).toBe('write "p", or add an olm.package blob named "P"');
   });
 
+  it('does not miss the default channel where a channel has no name', () => {
+    const blobs = catalog([{ name: 'a.v1.0.0' }]);
+    blobs[1] = { ...blobs[1], name: '' };
+    expect(texts(validate(blobs).problems)).toEqual(['package "p" contains channel with no name']);
+  });
+
   it('does not call two unreadable versions equal, nor a misnamed release wrong twice', () => {
     const blobs = catalog([{ name: 'a' }, { name: 'b', replaces: 'a' }]);
     blobs[2] = bundle('a', 'x');
@@ -168,6 +174,11 @@ describe('model/validate, beyond it', () => {
         { name: 'w.v1.2.0', replaces: 'w.v1.1.0' },
       ],
       'remove "w.v1.1.0" from the replaces of "w.v1.0.0"',
+    ],
+    [
+      'an entry below the head that replaces itself',
+      [{ name: 'w.v1.0.0', replaces: 'w.v1.0.0' }, { name: 'w.v1.1.0', replaces: 'w.v1.0.0' }],
+      '"w.v1.0.0" replaces itself: remove that',
     ],
     [
       'a skip that cuts the chain',

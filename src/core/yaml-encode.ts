@@ -1,3 +1,4 @@
+import { LimitError } from './errors.js';
 import { type EncodableJson, RawJson } from './json.js';
 import { compareYamlKeys } from './yaml-order.js';
 import { formatFloat, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
@@ -14,10 +15,16 @@ const MAX_SIMPLE_KEY = 128;
  * break.
  *
  * Numbers are written as Go would after a pass through JSON text; a bigint keeps all its digits. Lone
- * surrogates become U+FFFD.
+ * surrogates become U+FFFD. A key `<<` is quoted, which Go forgets. Throws LimitError for a value of
+ * some thousand levels.
  */
 export function encodeYaml(value: EncodableJson): string {
-  return new YamlWriter().write(value);
+  try {
+    return new YamlWriter().write(value);
+  } catch (error) {
+    if (error instanceof RangeError) throw new LimitError('value is nested too deeply to be written as YAML');
+    throw error;
+  }
 }
 
 /** Where a node stands: at the top, behind `key:`, or behind `-` or the `:` of a long key. */

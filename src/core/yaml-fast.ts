@@ -28,7 +28,7 @@ const GIVE_UP = new Error('not plain YAML');
 /**
  * Reads a document of the plain style that tools write: block mappings and sequences, scalars of every
  * style, flow collections within a line, comments. Undefined for any other, valid or not; what it does
- * read is what the full reader reads.
+ * read is what the full reader reads, which tests keep so.
  */
 export function parseFastYaml(text: string, maxDepth: number): { value: JsonValue } | undefined {
   if (UNUSUAL.test(text) || !isWellFormed(text)) return undefined;
@@ -47,6 +47,8 @@ class FastReader {
   #pos = 0;
   /** Column of the content; -1 at the end of the text. */
   #column = -1;
+  /** Whether the last way to the content went over a comment. */
+  #passedComment = false;
   #depth: number;
 
   constructor(text: string, maxDepth: number) {
@@ -70,6 +72,7 @@ class FastReader {
   /** Goes from the start of a line to the first content, over empty lines and comments. */
   #toContent(lineStart: number): void {
     const text = this.#text;
+    this.#passedComment = false;
     let start = lineStart;
     for (;;) {
       let pos = start;
@@ -80,6 +83,7 @@ class FastReader {
       } else if (char === HASH) {
         const end = text.indexOf('\n', pos);
         start = end < 0 ? this.#end : end + 1;
+        this.#passedComment = true;
       } else if (pos >= this.#end) {
         this.#pos = this.#end;
         this.#column = -1;
@@ -294,10 +298,7 @@ class FastReader {
   /** To the content behind a line of a plain scalar; a comment there ends the scalar. */
   #toContentOf(lineEnd: number, parent: number): void {
     this.#toContent(lineEnd < this.#end ? lineEnd + 1 : this.#end);
-    if (this.#column > parent) {
-      const hash = this.#text.indexOf('#', lineEnd);
-      if (hash >= 0 && hash <= this.#pos) throw GIVE_UP;
-    }
+    if (this.#column > parent && this.#passedComment) throw GIVE_UP;
   }
 
   /**
@@ -520,7 +521,8 @@ function isEscaped(text: string, at: number, from: number): boolean {
 /** Folds the lines of a quoted scalar without escapes. */
 function foldQuoted(raw: string): string {
   if (/\n(?:---|\.\.\.)/.test(raw)) throw GIVE_UP;
-  return raw.replace(/[ \t]*\n[ \t\n]*/g, (space) => {
+  // Looking behind keeps long runs of blanks from being tried from each of them.
+  return raw.replace(/(?<![ \t])[ \t]*\n[ \t\n]*/g, (space) => {
     const breaks = countBreaks(space, 0, space.length);
     return breaks === 1 ? ' ' : '\n'.repeat(breaks - 1);
   });
@@ -546,11 +548,12 @@ const ESCAPES = new Map([
   ['L', '\u2028'],
   ['P', '\u2029'],
 ]);
-const UNFOLD = /\\(?:\n[ \t\n]*|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^])|[ \t]*\n[ \t\n]*/g;
+const UNFOLD = /\\(?:\n[ \t\n]*|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^])|(?<![ \t])[ \t]*\n[ \t\n]*/g;
 
 /** The text of a double-quoted scalar. */
 function unescape(raw: string): string {
-  if (/\n(?:---|\.\.\.)/.test(raw)) throw GIVE_UP;
+  // Blanks behind an escaped blank are not told from it when looking behind.
+  if (raw.includes('\n') && /\n(?:---|\.\.\.)|\\[ \t]/.test(raw)) throw GIVE_UP;
   return raw.replace(UNFOLD, (found) => {
     if (found.charCodeAt(0) !== BACKSLASH) {
       const breaks = countBreaks(found, 0, found.length);

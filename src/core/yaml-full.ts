@@ -181,27 +181,24 @@ class DocumentParser {
     line: number,
     anchor: string | undefined,
   ): YamlNode | undefined {
-    let fill: (items: YamlNode[]) => void;
-    let kind: 'sequence' | 'mapping' = 'sequence';
-    if (indentless && type === TOKEN.blockEntry) {
-      fill = (items) => this.#indentlessSequence(items);
-    } else if (type === TOKEN.flowSequenceStart) {
-      fill = (items) => this.#flowSequence(items);
-    } else if (block && type === TOKEN.blockSequenceStart) {
-      fill = (items) => this.#blockSequence(items);
-    } else {
-      kind = 'mapping';
-      if (type === TOKEN.flowMappingStart) fill = (items) => this.#flowMapping(items);
-      else if (block && type === TOKEN.blockMappingStart) fill = (items) => this.#blockMapping(items);
-      else return undefined;
-    }
+    const isSequence =
+      type === TOKEN.flowSequenceStart ||
+      (block && type === TOKEN.blockSequenceStart) ||
+      (indentless && type === TOKEN.blockEntry);
+    const isMapping = type === TOKEN.flowMappingStart || (block && type === TOKEN.blockMappingStart);
+    if (!isSequence && !isMapping) return undefined;
     if (++this.#depth > this.#limits.maxDepth) {
       throw new YamlError(`yaml: exceeded max depth of ${this.#limits.maxDepth}`, line + 1);
     }
-    const node: SequenceNode | MappingNode = { kind, line, items: [] };
+    const items: YamlNode[] = [];
+    const node: YamlNode = { kind: isSequence ? 'sequence' : 'mapping', line, items };
     // Known before its content is read, so that content which refers to it is told apart.
     if (anchor !== undefined) this.#anchors.set(anchor, node);
-    fill(node.items);
+    if (type === TOKEN.blockMappingStart) this.#blockMapping(items);
+    else if (type === TOKEN.flowMappingStart) this.#flowMapping(items);
+    else if (type === TOKEN.flowSequenceStart) this.#flowSequence(items);
+    else if (type === TOKEN.blockSequenceStart) this.#blockSequence(items);
+    else this.#indentlessSequence(items);
     this.#depth--;
     return node;
   }

@@ -1,9 +1,10 @@
 import type { JsonValue } from './json.js';
+import { YamlError } from './yaml-error.js';
 import { parseFastYaml } from './yaml-fast.js';
 import { parseFullYaml } from './yaml-full.js';
 
 export { encodeYaml } from './yaml-encode.js';
-export { YamlError } from './yaml-error.js';
+export { YamlError };
 
 /** Caps on what one document may make of its reader. */
 export interface YamlLimits {
@@ -19,7 +20,8 @@ export interface YamlLimits {
  * `yes`, `on`, `y` and their kin are booleans; `017`, `0x1F`, `0b1`, `1_000` are integers, exact up to
  * 64 bits; timestamps stay text; the last of equal keys wins; `<<` merges; keys that are numbers or
  * booleans become text. Keys are in the order of the text. An empty text is null, and of several
- * documents the first one counts.
+ * documents the first one counts. Texts of 13 characters and more may be slices that keep the whole
+ * `text` alive: copy what outlives it.
  *
  * Throws YamlError for what Go refuses (null keys, `.inf` and `.nan` among it) and where a limit is
  * reached. Taken although Go refuses it: `\/` and surrogate pairs in double quotes, as JSON has them.
@@ -27,6 +29,12 @@ export interface YamlLimits {
 export function parseYaml(text: string, options: YamlLimits = {}): JsonValue {
   const maxAliases = options.maxAliases ?? 10_000;
   const maxDepth = options.maxDepth ?? 1_000;
-  const fast = parseFastYaml(text, maxDepth);
-  return fast === undefined ? parseFullYaml(text, { maxAliases, maxDepth }) : fast.value;
+  try {
+    const fast = parseFastYaml(text, maxDepth);
+    return fast === undefined ? parseFullYaml(text, { maxAliases, maxDepth }) : fast.value;
+  } catch (error) {
+    // A caller may have asked for more levels than the stack holds.
+    if (error instanceof RangeError) throw new YamlError('yaml: nested too deeply');
+    throw error;
+  }
 }

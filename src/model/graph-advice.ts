@@ -92,7 +92,8 @@ function adviseOnNoHead(graph: ChannelGraph, compare: CompareBundles): GraphAdvi
   for (const entry of graph.entries.values()) {
     if (entry.replaces !== newest && !entry.skips.includes(newest)) continue;
     const field = verbTo(entry, newest);
-    const hint = `${quoteGo(newest)} is the newest entry, yet ${quoteGo(entry.name)} ${field} it: remove that`;
+    const deed = `${quoteGo(entry.name)} ${field} it`;
+    const hint = `${quoteGo(newest)} is the newest entry, yet ${deed}: remove that`;
     return { hint, entry: entry.name, field };
   }
   return { hint: 'one entry must be left that no entry replaces or skips' };
@@ -114,9 +115,9 @@ function adviseOnHeads(graph: ChannelGraph, compare: CompareBundles): GraphAdvic
     .map((name) => adviseOnSurplusHead(graph, name, misspelled, compare));
   const more = surplus.length - advices.length;
   const rest = more > 0 ? `; and so on for ${more} more` : '';
-  const hint = `only the head, here ${quoteGo(head)}, may be without an entry that replaces or skips it: ${advices
-    .map((advice) => advice.hint)
-    .join('; ')}${rest}`;
+  const details = advices.map((advice) => advice.hint).join('; ');
+  const rule = `only the head, here ${quoteGo(head)}, may be without an entry that replaces or skips it`;
+  const hint = `${rule}: ${details}${rest}`;
   return { ...advices[0], hint };
 }
 
@@ -129,7 +130,8 @@ function adviseOnSurplusHead(
   const quoted = quoteGo(name);
   const wrong = misspelled.get(name);
   if (wrong !== undefined) {
-    const hint = `${quoteGo(wrong.name)} replaces ${quoteGo(wrong.replaces)}, which is no entry: write ${quoted}`;
+    const deed = `${quoteGo(wrong.name)} replaces ${quoteGo(wrong.replaces)}`;
+    const hint = `${deed}, which is no entry: write ${quoted}`;
     return { hint, entry: wrong.name, field: 'replaces' };
   }
   const others = function* (): Iterable<string> {
@@ -160,7 +162,7 @@ function adviseOnCycle(graph: ChannelGraph, compare: CompareBundles): GraphAdvic
     }
   }
   const to = entries.get(from)?.replaces ?? '';
-  const hint = `remove ${quoteGo(to)} from the replaces of ${quoteGo(from)}, or let it replace an older entry`;
+  const hint = `let ${quoteGo(from)} replace an older entry than ${quoteGo(to)}, or nothing`;
   return { hint, entry: from, field: 'replaces' };
 }
 

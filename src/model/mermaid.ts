@@ -140,7 +140,10 @@ function* writeChannel(
 ): Iterable<string> {
   yield `    %% channel ${quoteGo(plan.name)}\n    subgraph ${plan.id}[${quoteGo(plan.name)}]\n`;
   const node = (name: string): string => `${plan.id}-${name}[${quoteGo(name)}]`;
-  const targets = plan.entries.map((entry) => ({ node: node(entry.name), version: versionIn(versions, entry) }));
+  const targets = plan.entries.map((entry) => ({
+    node: node(entry.name),
+    version: versionIn(versions, entry),
+  }));
   const skipped = new Set<string>();
   for (const entry of plan.newestFirst) {
     const own = node(entry.name);

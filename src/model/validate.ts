@@ -239,7 +239,8 @@ class Validation {
     const type = propertyTypes.package;
     if (packageProperties.length !== 1) {
       if (propertyFaults.some((fault) => fault.type === type)) return;
-      const message = `${subject()} must have exactly 1 ${quoteGo(type)} property, found ${packageProperties.length}`;
+      const found = packageProperties.length;
+      const message = `${subject()} must have exactly 1 ${quoteGo(type)} property, found ${found}`;
       const hint = `${property === undefined ? 'add' : 'keep only'} the one with the version of this bundle`;
       this.fail(message, { ...place, path: ['properties'] }, hint);
     } else if (property !== undefined && property.packageName !== bundle.package && known) {
@@ -297,7 +298,8 @@ class Validation {
       const last = (model.lastChannel?.entries ?? []).filter((entry) => !model.bundles.has(entry.name));
       if (last.length > 0) {
         const missing = [...new Set(last.map((entry) => entry.name))].sort(compareBytes).join(' ');
-        this.fatal ??= `no olm.bundle blobs found in package ${quoteGo(name)} for olm.channel entries [${missing}]`;
+        const where = `package ${quoteGo(name)} for olm.channel entries [${missing}]`;
+        this.fatal ??= `no olm.bundle blobs found in ${where}`;
       }
       this.reportUnlisted(model);
       this.reportMissingBundles(model);
@@ -406,7 +408,8 @@ class Validation {
     if (defaultChannel === '') {
       addLeaf(tree, 'default channel must be set');
       const some = model.channels.keys().next().value;
-      const hint = `set defaultChannel to one of its channels${some === undefined ? '' : `, such as ${quoteGo(some)}`}`;
+      const example = some === undefined ? '' : `, such as ${quoteGo(some)}`;
+      const hint = `set defaultChannel to one of its channels${example}`;
       this.report(`package ${quoted}: default channel must be set`, { ...place, path }, hint);
       if (model.channels.size === 0) {
         addLeaf(tree, 'package must contain at least one channel');
@@ -443,7 +446,8 @@ class Validation {
     let hint = 'add an olm.channel blob of this name';
     if (known !== '') hint = `set defaultChannel to one of its channels: ${known}`;
     if (near !== undefined) hint = `set defaultChannel to ${quoteGo(near)}`;
-    const message = `package ${quoteGo(name)}: default channel ${quoteGo(defaultChannel)} has no olm.channel blob`;
+    const channelName = quoteGo(defaultChannel);
+    const message = `package ${quoteGo(name)}: default channel ${channelName} has no olm.channel blob`;
     this.report(message, place, hint);
   }
 
@@ -534,7 +538,7 @@ class Validation {
         text: `name ${quoteGo(entry.name)} does not match normalized name ${quoteGo(normalized)}`,
         path: ['name'],
         in: 'bundle',
-        hint: `rename the bundle and its entries to ${quoteGo(normalized)}, or remove the release from its version`,
+        hint: `rename the bundle and its entries to ${quoteGo(normalized)}, or remove its release`,
         ...(unread !== undefined && { follows: true as const }),
       });
     }

@@ -46,7 +46,7 @@ describe('model/graph', () => {
     expect(readGraph(entries)).toMatchObject({ heads: ['v99999'], end: 'tail', stranded: [] });
   });
 
-  it('puts every entry of a channel with one head on the chain, among the skipped or among the stranded', () => {
+  it('puts every entry of a channel with one head on the chain, with the skipped or with the stranded', () => {
     const name = fc.constantFrom('', 'a', 'b', 'c', 'd', 'e', 'f');
     const entries = fc.array(
       fc.record({

@@ -173,11 +173,14 @@ describe('model/validate, beyond it', () => {
         { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
         { name: 'w.v1.2.0', replaces: 'w.v1.1.0' },
       ],
-      'remove "w.v1.1.0" from the replaces of "w.v1.0.0"',
+      'let "w.v1.0.0" replace an older entry than "w.v1.1.0", or nothing',
     ],
     [
       'an entry below the head that replaces itself',
-      [{ name: 'w.v1.0.0', replaces: 'w.v1.0.0' }, { name: 'w.v1.1.0', replaces: 'w.v1.0.0' }],
+      [
+        { name: 'w.v1.0.0', replaces: 'w.v1.0.0' },
+        { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
+      ],
       '"w.v1.0.0" replaces itself: remove that',
     ],
     [

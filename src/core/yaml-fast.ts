@@ -2,7 +2,6 @@ import { type JsonObject, type JsonValue, setJsonKey } from './json.js';
 import { isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
 
 /** What a document in the plain style has none of; line breaks other than `\n` among it. */
-// eslint-disable-next-line no-control-regex -- these are what it looks for
 const UNUSUAL = /[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/;
 /** Indicators that no plain scalar begins with, and `?` and `:`, with which one may. */
 const INDICATORS = new Uint8Array(128);
@@ -548,12 +547,12 @@ const ESCAPES = new Map([
   ['L', '\u2028'],
   ['P', '\u2029'],
 ]);
-const UNFOLD = /\\(?:\n[ \t\n]*|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^])|(?<![ \t])[ \t]*\n[ \t\n]*/g;
+/** Escapes, and line breaks with the blanks around them; an escaped blank is none of these. */
+const UNFOLD = /\\(?:\n[ \t\n]*|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^])|(?<!(?<!\\)[ \t])[ \t]*\n[ \t\n]*/g;
 
 /** The text of a double-quoted scalar. */
 function unescape(raw: string): string {
-  // Blanks behind an escaped blank are not told from it when looking behind.
-  if (raw.includes('\n') && /\n(?:---|\.\.\.)|\\[ \t]/.test(raw)) throw GIVE_UP;
+  if (/\n(?:---|\.\.\.)/.test(raw)) throw GIVE_UP;
   return raw.replace(UNFOLD, (found) => {
     if (found.charCodeAt(0) !== BACKSLASH) {
       const breaks = countBreaks(found, 0, found.length);

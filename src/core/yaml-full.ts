@@ -47,7 +47,6 @@ const DOCUMENT_STOPS: ReadonlySet<number> = new Set([
   TOKEN.documentEnd,
   TOKEN.streamEnd,
 ]);
-// eslint-disable-next-line no-control-regex -- these are what it looks for
 const FORBIDDEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]|\p{Surrogate}/u;
 
 /** Reads the first document of a text, every construct of YAML 1.1 included. Throws YamlError. */

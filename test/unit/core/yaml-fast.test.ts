@@ -49,6 +49,28 @@ const PIECES = [
   ...['é', '😀', '=', '08', '1_0', '2001-01-01'],
 ];
 
+const QUOTED = [
+  ...[' ', '\t', '\n', '\\ ', '\\\n', '\\\\', 'x', 'y z', '\\t', '\\\t', '\\"', '\\u0041', '\\/', '\\ud83d'],
+  ...['\n  ', '\n---', '\n...', '  \n\n '],
+];
+const BLOCK_HEADS = ['|', '>', '|-', '>-', '|+', '>+', '|2', '>1-', '|+3', '| ', '> # c'];
+const BLOCK_LINES = [
+  '',
+  ' ',
+  '  ',
+  '   ',
+  '     ',
+  '\t',
+  'x',
+  '# c',
+  '  x',
+  '   y z',
+  '    # c',
+  '  - a',
+  '  \tx',
+  '---',
+];
+
 describe('core/yaml: the quick way', () => {
   it('reads what the writer writes as the full reader does', () => {
     fc.assert(
@@ -80,11 +102,17 @@ describe('core/yaml: the quick way', () => {
         return mutant.slice(0, place) + insert + mutant.slice(place + remove);
       }, text),
     );
+    const quoted = fc
+      .array(fc.constantFrom(...QUOTED), { maxLength: 10 })
+      .map((taken) => `a: "${taken.join('')}"\nb: c\n`);
+    const block = fc
+      .tuple(fc.constantFrom(...BLOCK_HEADS), fc.array(fc.constantFrom(...BLOCK_LINES), { maxLength: 12 }))
+      .map(([head, taken]) => `a:\n- ${head}\n${taken.join('\n')}`);
     fc.assert(
-      fc.property(fc.oneof(mutated, mutated, pieces), (text) => {
+      fc.property(fc.oneof(mutated, mutated, pieces, quoted, block), (text) => {
         expectSame(text);
       }),
-      { numRuns: 5000 },
+      { numRuns: 6000 },
     );
   });
 

@@ -94,7 +94,12 @@ describe('core/yaml: the reader', () => {
       return Array.from({ length: levels }, (_, level) => `${' '.repeat(level)}a:\n`).join('');
     };
     const flow = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
-    for (const text of [block(1000), flow(1000), '- '.repeat(1000), `${block(999)}${' '.repeat(999)}&x b: c`]) {
+    for (const text of [
+      block(1000),
+      flow(1000),
+      '- '.repeat(1000),
+      `${block(999)}${' '.repeat(999)}&x b: c`,
+    ]) {
       expect(() => parseYaml(text)).not.toThrow();
     }
     for (const text of [block(1001), flow(1001), flow(200_000), '- '.repeat(1001)]) {

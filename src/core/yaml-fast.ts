@@ -29,7 +29,9 @@ const GIVE_UP = new Error('not plain YAML');
  * style, flow collections within a line, comments. Undefined for any other, valid or not; what it does
  * read is what the full reader reads, which tests keep so.
  */
-export function parseFastYaml(text: string, maxDepth: number): { value: JsonValue } | undefined {
+export function parseFastYaml(source: string, maxDepth: number): { value: JsonValue } | undefined {
+  // In scalars too, every line break reads as `\n`.
+  const text = source.includes('\r') ? source.replaceAll('\r\n', '\n') : source;
   if (UNUSUAL.test(text) || !isWellFormed(text)) return undefined;
   try {
     return { value: new FastReader(text, maxDepth).read() };

@@ -1,0 +1,162 @@
+/** The command as users run it: a process of its own, in a world that holds nothing of this machine. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll } from 'vitest';
+
+/** The directory of the repository. */
+export const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
+/** The file that `opmate` is linked to when installed. */
+export const commandFile = path.join(projectRoot, 'bin', 'opmate.js');
+export const bundlesDirectory = path.join(projectRoot, 'fixtures', 'bundles');
+
+export interface RunOptions {
+  cwd?: string;
+  /** All that the process has in its environment, besides PATH. */
+  env?: Record<string, string | undefined>;
+  stdin?: string;
+  /** Ends the process with SIGKILL after this time; 30 s. */
+  timeoutMs?: number;
+  /** What is called; `bin/opmate.js` of the project. */
+  file?: string;
+  /** A file descriptor that takes the place of stdout; `stdout` of the result is then empty. */
+  stdoutTo?: number;
+}
+
+export interface CommandResult {
+  /** Null when a signal ended the process. */
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** A command that is running. */
+export interface RunningCommand {
+  child: ChildProcess;
+  /** What has been printed so far. */
+  stdout(): string;
+  stderr(): string;
+  /** The first line of stdout. Rejects when the process ends without one. */
+  firstLine(): Promise<string>;
+  result: Promise<CommandResult>;
+  /** Sends a signal, SIGTERM unless told, and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<CommandResult>;
+}
+
+/** Starts `opmate ARGS`. */
+export function startOpmate(args: readonly string[], options: RunOptions = {}): RunningCommand {
+  const { cwd, env = {}, stdin, timeoutMs = 30_000, file = commandFile, stdoutTo } = options;
+  const child = spawn(process.execPath, [file, ...args], {
+    cwd,
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: [stdin === undefined ? 'ignore' : 'pipe', stdoutTo ?? 'pipe', 'pipe'],
+  });
+  const printed: Record<'stdout' | 'stderr', Buffer[]> = { stdout: [], stderr: [] };
+  child.stdout?.on('data', (chunk: Buffer) => printed.stdout.push(chunk));
+  child.stderr?.on('data', (chunk: Buffer) => printed.stderr.push(chunk));
+  child.stdin?.on('error', () => undefined).end(stdin);
+  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+  const stdout = (): string => Buffer.concat(printed.stdout).toString();
+  const stderr = (): string => Buffer.concat(printed.stderr).toString();
+  const result = new Promise<CommandResult>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => {
+      clearTimeout(timer);
+      resolve({ code, stdout: stdout(), stderr: stderr() });
+    });
+  });
+  return {
+    child,
+    stdout,
+    stderr,
+    result,
+    firstLine: () =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          if (stdout().includes('\n')) resolve(stdout().split('\n')[0] as string);
+        };
+        child.stdout?.on('data', look);
+        look();
+        void result.then(({ code, stderr: said }) => reject(new Error(`ended with ${code}: ${said}`)));
+      }),
+    async stop(signal = 'SIGTERM') {
+      child.kill(signal);
+      return result;
+    },
+  };
+}
+
+/** Runs `opmate ARGS` to its end. */
+export function runOpmate(args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
+  return startOpmate(args, options).result;
+}
+
+/** A directory to work in, with an empty home and an empty directory for temporary files beside it. */
+export interface Sandbox {
+  /** The working directory of the commands. */
+  readonly work: string;
+  readonly home: string;
+  readonly temporary: string;
+  /** Writes files below the working directory; objects become JSON. Keys are slash paths. */
+  write(files: Record<string, string | Buffer | object>): Promise<void>;
+  /** The environment of the commands, with some more. */
+  environment(more?: Record<string, string | undefined>): Record<string, string | undefined>;
+  run(args: readonly string[], options?: RunOptions): Promise<CommandResult>;
+  start(args: readonly string[], options?: RunOptions): RunningCommand;
+  /** What lies in the directory for temporary files. */
+  leftovers(): Promise<string[]>;
+}
+
+/** A sandbox for the tests of a file or block. Commands that still run at the end are killed. */
+export function useSandbox(): Sandbox {
+  let root = '';
+  const running = new Set<ChildProcess>();
+  const at = (name: string): string => path.join(root, name);
+  beforeAll(async () => {
+    root = await mkdtemp(path.join(tmpdir(), 'opmate-e2e-'));
+    for (const name of ['work', 'home', 'temporary']) await mkdir(at(name));
+    // What registries this machine prefers is none of our business.
+    await writeFile(at('registries.conf'), '');
+  });
+  afterAll(async () => {
+    for (const child of running) child.kill('SIGKILL');
+    await rm(root, { recursive: true, force: true });
+  });
+  const sandbox: Sandbox = {
+    get work() {
+      return at('work');
+    },
+    get home() {
+      return at('home');
+    },
+    get temporary() {
+      return at('temporary');
+    },
+    async write(files) {
+      for (const [name, content] of Object.entries(files)) {
+        const file = path.join(at('work'), name);
+        await mkdir(path.dirname(file), { recursive: true });
+        const isText = typeof content === 'string' || Buffer.isBuffer(content);
+        await writeFile(file, isText ? content : JSON.stringify(content));
+      }
+    },
+    environment: (more = {}) => ({
+      HOME: at('home'),
+      TMPDIR: at('temporary'),
+      CONTAINERS_REGISTRIES_CONF: at('registries.conf'),
+      NODE_DISABLE_COMPILE_CACHE: '1',
+      ...more,
+    }),
+    run: (args, options) => sandbox.start(args, options).result,
+    start(args, { env, ...options } = {}) {
+      const command = startOpmate(args, { cwd: at('work'), ...options, env: sandbox.environment(env) });
+      running.add(command.child);
+      void command.result.then(() => running.delete(command.child));
+      return command;
+    },
+    leftovers: () => readdir(at('temporary')),
+  };
+  return sandbox;
+}

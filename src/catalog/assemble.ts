@@ -1,4 +1,5 @@
 import type { CancelOptions } from '../core/concurrency.js';
+import { isEncodedAs } from '../core/go-json-match.js';
 import { throwIfCancelled } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
@@ -9,7 +10,7 @@ import type { Catalog } from './catalog.js';
 import { locate } from './locate.js';
 import type { Meta } from './meta.js';
 import { Spool, type SpoolSlot } from './spool.js';
-import { type CatalogFormat, encodeBlob } from './write.js';
+import { type CatalogFormat, blobRecord, encodeBlob, jsonIndent } from './write.js';
 
 /** How blobs are prepared for output. */
 export interface AssemblyOptions {
@@ -34,7 +35,9 @@ interface Slot {
   position: number;
   /** Where the text comes from: made already, or to be made from the blob at its origin. */
   text: SpoolSlot | undefined;
-  source: { catalog: Catalog; meta: Omit<Meta, 'value'> } | undefined;
+  source:
+    | { catalog: Catalog; meta: Omit<Meta, 'value' | 'text'>; isCanonical: boolean; joints?: number[] }
+    | undefined;
 }
 
 /**
@@ -48,6 +51,8 @@ export class Assembly {
   readonly #options: AssemblyOptions;
   readonly #spool: Spool;
   readonly #slots: Slot[] = [];
+  /** The file that was last found to be written in another form than the output. */
+  #otherwiseWritten: string | undefined;
 
   constructor(options: AssemblyOptions) {
     this.#options = options;
@@ -75,9 +80,27 @@ export class Assembly {
       slot.text = await this.#spool.append(this.#encode(decoded));
     } else {
       const { schema, package: packageName, name, origin } = meta;
-      slot.source = { catalog, meta: { schema, package: packageName, name, origin } };
+      slot.source = {
+        catalog,
+        meta: { schema, package: packageName, name, origin },
+        isCanonical: this.#isCanonical(decoded, meta),
+      };
     }
     this.#slots.push(slot);
+  }
+
+  /**
+   * Whether a blob is written already as it will be: then its bytes are copied, and it is not parsed again.
+   * The first blob of a file that is not ends the search in that file, for tools write all or none so.
+   */
+  #isCanonical(decoded: CatalogBlob, { text, origin }: Meta): boolean {
+    const { format } = this.#options;
+    if (text === undefined || origin.syntax !== format || format !== 'json') return false;
+    if (this.#otherwiseWritten === origin.file) return false;
+    const ordered = decoded.kind === 'bundle' ? { ...decoded, blob: withOutputOrder(decoded.blob) } : decoded;
+    if (isEncodedAs(text, blobRecord(ordered), jsonIndent)) return true;
+    this.#otherwiseWritten = origin.file;
+    return false;
   }
 
   /** Adds a bundle that was rendered from its manifests. */
@@ -114,7 +137,7 @@ export class Assembly {
   async *writeByPackage(
     options: CancelOptions = {},
   ): AsyncGenerator<{ package: string; text: Buffer | string }, void, undefined> {
-    const slots = sortSlots(this.#slots);
+    const slots = mergeAdjacent(sortSlots(this.#slots));
     const ahead: Promise<JsonObject | Buffer>[] = [];
     const fetchNext = (index: number): void => {
       const slot = slots[index];
@@ -130,6 +153,7 @@ export class Assembly {
       const fetched = (await ahead.shift()) as JsonObject | Buffer;
       fetchNext(index + readAhead);
       yield { package: slot.package, text: Buffer.isBuffer(fetched) ? fetched : this.#textOf(slot, fetched) };
+      if (slot.source?.isCanonical === true) yield { package: slot.package, text: '\n' };
     }
   }
 
@@ -140,8 +164,11 @@ export class Assembly {
   /** The text of a slot, or the blob that it is to be made of. */
   async #fetch(slot: Slot): Promise<JsonObject | Buffer> {
     if (slot.text !== undefined) return this.#spool.read(slot.text);
-    const { catalog, meta } = slot.source as NonNullable<Slot['source']>;
-    return catalog.read(meta.origin);
+    const { catalog, meta, isCanonical, joints = [] } = slot.source as NonNullable<Slot['source']>;
+    if (!isCanonical) return catalog.read(meta.origin);
+    const text = await catalog.readText(meta.origin);
+    for (const joint of joints) text[joint] = lineFeed;
+    return text;
   }
 
   #textOf(slot: Slot, value: JsonObject): string {
@@ -189,6 +216,48 @@ function sortSlots(slots: Slot[]): Slot[] {
     }
     return a.rank - b.rank || compareBytes(a.key, b.key) || a.position - b.position;
   });
+}
+
+/** Bytes that are read in one piece where blobs stand side by side in their file. */
+const maxRun = 1024 * 1024;
+const lineFeed = 0x0a;
+
+/** Puts blobs together that can be copied and stand in output order in their file, one byte apart. */
+function mergeAdjacent(slots: readonly Slot[]): Slot[] {
+  const merged: Slot[] = [];
+  for (const slot of slots) {
+    const last = merged.at(-1);
+    const run = last?.source;
+    const next = slot.source;
+    if (last === undefined || !run?.isCanonical || !next?.isCanonical || !follows(last, slot)) {
+      merged.push(slot);
+      continue;
+    }
+    const { origin } = run.meta;
+    const end = next.meta.origin.offset + next.meta.origin.length;
+    const source = {
+      ...run,
+      meta: { ...run.meta, origin: { ...origin, length: end - origin.offset } },
+      // What parts two blobs is white space; in the output it is a line feed.
+      joints: [...(run.joints ?? []), origin.length],
+    };
+    merged[merged.length - 1] = { ...last, source };
+  }
+  return merged;
+}
+
+function follows(run: Slot, slot: Slot): boolean {
+  const before = run.source?.meta.origin;
+  const after = slot.source?.meta.origin;
+  return (
+    before !== undefined &&
+    after !== undefined &&
+    run.package === slot.package &&
+    run.source?.catalog === slot.source?.catalog &&
+    before.file === after.file &&
+    before.offset + before.length + 1 === after.offset &&
+    before.length + after.length < maxRun
+  );
 }
 
 const movedToEnd: ReadonlySet<string> = new Set([propertyTypes.bundleObject, propertyTypes.csvMetadata]);

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, messageOf } from '../core/errors.js';
+import { OpmateError, messageOf, systemCode } from '../core/errors.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
 import type { BlobOrigin } from '../model/facts.js';
 import { countLines, readDocumentAt, readDocuments } from './documents.js';
@@ -18,8 +18,10 @@ export interface Catalog {
   readonly name: string;
   /** All blobs in walk order. Throws OpmateError with file and line for the first one that is no blob. */
   metas(options?: MetasOptions): AsyncGenerator<Meta, void, undefined>;
-  /** Reads one blob again. Throws OpmateError IO when it is no longer there. */
+  /** Reads one blob again. Throws OpmateError IO when its file has changed. */
   read(origin: BlobOrigin): Promise<JsonObject>;
+  /** The same as it is written there. */
+  readText(origin: BlobOrigin): Promise<Buffer>;
   /** Line, from 1, on which a blob begins, or on which the value at a path in it does. */
   lineOf(origin: BlobOrigin, path?: readonly (string | number)[]): Promise<number | undefined>;
   close(): Promise<void>;
@@ -34,7 +36,7 @@ export interface MetasOptions extends CancelOptions {
 export class DirectoryCatalog implements Catalog {
   readonly name: string;
   readonly #root: string;
-  readonly #paths = new Map<string, string>();
+  readonly #files = new Map<string, { path: string; version: string }>();
   #open: { file: string; handle: FileHandle } | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -46,8 +48,8 @@ export class DirectoryCatalog implements Catalog {
 
   async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
     for (const file of await listCatalogFiles(this.#root, this.name)) {
-      this.#paths.set(file.label, file.path);
       try {
+        this.#files.set(file.label, { path: file.path, version: await versionOf(file) });
         yield* readMetas(file, options);
       } catch (error) {
         if (options.onFault === undefined || !isFault(error)) throw error;
@@ -60,11 +62,21 @@ export class DirectoryCatalog implements Catalog {
     return this.#inTurn(() => this.#read(origin));
   }
 
+  readText(origin: BlobOrigin): Promise<Buffer> {
+    return this.#inTurn(async () => {
+      const handle = await this.#handleOf(origin.file);
+      const bytes = Buffer.allocUnsafe(origin.length);
+      const { bytesRead } = await handle.read(bytes, 0, origin.length, origin.offset);
+      if (bytesRead < origin.length) throw changed(origin.file);
+      return bytes;
+    });
+  }
+
   async #read(origin: BlobOrigin): Promise<JsonObject> {
     const handle = await this.#handleOf(origin.file);
     const value = await readDocumentAt(handle, origin);
     if (isJsonObject(value)) return value;
-    throw new OpmateError('IO', `${origin.file}: changed while it was read`, { file: origin.file });
+    throw changed(origin.file);
   }
 
   lineOf(origin: BlobOrigin, at: readonly (string | number)[] = []): Promise<number | undefined> {
@@ -101,19 +113,40 @@ export class DirectoryCatalog implements Catalog {
   async #handleOf(file: string): Promise<FileHandle> {
     if (this.#open?.file === file) return this.#open.handle;
     await this.#closeFile();
+    const known = this.#files.get(file);
     try {
-      const handle = await open(this.#paths.get(file) ?? file, 'r');
+      const handle = await open(known?.path ?? file, 'r');
       this.#open = { file, handle };
+      if (known !== undefined && (await versionOf({ label: file, path: known.path })) !== known.version) {
+        throw changed(file);
+      }
       return handle;
     } catch (error) {
+      if (error instanceof OpmateError) throw error;
       throw new OpmateError('IO', `open ${file}: ${messageOf(error)}`, { file, cause: error });
     }
   }
 }
 
+/** Tells two states of a file apart, so that what was checked is what is written. */
+async function versionOf(file: CatalogFile): Promise<string> {
+  const { size, mtimeMs, ino } = await stat(file.path).catch((error: unknown) => {
+    const reason = systemCode(error) === 'ENOENT' ? 'no such file or directory' : messageOf(error);
+    throw new OpmateError('NOT_FOUND', `open ${file.label}: ${reason}`, { file: file.label, cause: error });
+  });
+  return `${ino}:${size}:${mtimeMs}`;
+}
+
+function changed(file: string): OpmateError {
+  return new OpmateError('IO', `${file}: changed while it was read`, {
+    file,
+    hint: 'run the command again when nothing writes to the catalog',
+  });
+}
+
 async function* readMetas(file: CatalogFile, options: MetasOptions): AsyncGenerator<Meta, void, undefined> {
   for await (const document of readDocuments(file.path, { ...options, label: file.label })) {
-    const { offset, length, syntax } = document;
+    const { offset, length, syntax, text } = document;
     const origin = { file: file.label, offset, length, syntax };
     let meta: Meta;
     try {
@@ -124,7 +157,7 @@ async function* readMetas(file: CatalogFile, options: MetasOptions): AsyncGenera
       options.onFault(located);
       continue;
     }
-    yield meta;
+    yield { ...meta, text };
   }
 }
 

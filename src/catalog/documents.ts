@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { open } from 'node:fs/promises';
-import { isAscii } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
 import { GoJsonError, decodeUtf8, goKindOf, parseGoJson } from '../core/go-json.js';
@@ -22,6 +22,8 @@ export interface CatalogDocument {
   /** Byte offset and length in the file. */
   offset: number;
   length: number;
+  /** The document as it is written. */
+  text: string;
 }
 
 /** Largest document that is read, in bytes: what fits in one string with room to spare. */
@@ -325,8 +327,8 @@ async function nextJsonDocument(window: FileWindow): Promise<CatalogDocument | J
 
 function parseSlice(window: FileWindow, offset: number, end: number): CatalogDocument | JsonFault {
   try {
-    const value = parseGoJson(decodeDocument(window.bytes(offset, end)));
-    return { value, syntax: 'json', offset, length: end - offset };
+    const text = decodeDocument(window.bytes(offset, end));
+    return { value: parseGoJson(text), syntax: 'json', offset, length: end - offset, text };
   } catch (error) {
     if (error instanceof GoJsonError) return { error, offset };
     throw error;
@@ -425,11 +427,12 @@ async function* readYamlDocuments(
     }
     const { offset, end, next } = chunk;
     let value: JsonValue;
+    let text: string;
     try {
       const bytes = window.bytes(offset, end);
-      const badByte = isAscii(bytes) ? undefined : invalidUtf8(bytes);
-      if (badByte !== undefined) throw new YamlError(badByte.message, badByte.line);
-      value = parseYaml(isAscii(bytes) ? bytes.toString('latin1') : bytes.toString('utf8'));
+      if (!isUtf8(bytes)) throw invalidUtf8(bytes);
+      text = decodeDocument(bytes);
+      value = parseYaml(text);
       if (preferJsonError !== undefined && goKindOf(value) !== 'object') throw preferJsonError;
     } catch (error) {
       if (!(error instanceof YamlError)) throw error;
@@ -441,7 +444,7 @@ async function* readYamlDocuments(
       });
     }
     preferJsonError = undefined;
-    yield { value, syntax: 'yaml', offset, length: end - offset };
+    yield { value, syntax: 'yaml', offset, length: end - offset, text };
     window.position = next;
   }
 }
@@ -494,29 +497,29 @@ async function restOfLine(window: FileWindow, from: number): Promise<string> {
   return rest.startsWith('#') ? '' : rest.slice(0, 200);
 }
 
-/** The first byte that is not UTF-8, in the words of the YAML reader of Go. */
-function invalidUtf8(bytes: Buffer): { message: string; line: number } | undefined {
+/** What is wrong with bytes that are not UTF-8, in the words of the YAML reader of Go. */
+function invalidUtf8(bytes: Buffer): YamlError {
   let line = 1;
   for (let i = 0; i < bytes.length;) {
     const byte = bytes[i] as number;
     if (byte === newline) line++;
-    const width =
-      byte < 0x80
-        ? 1
-        : byte >= 0xc2 && byte < 0xe0
-          ? 2
-          : byte >= 0xe0 && byte < 0xf0
-            ? 3
-            : byte >= 0xf0 && byte < 0xf5
-              ? 4
-              : 0;
-    if (width === 0) return { message: 'yaml: invalid leading UTF-8 octet', line };
-    if (i + width > bytes.length) return { message: 'yaml: incomplete UTF-8 octet sequence', line };
+    const width = utf8Width(byte);
+    if (width === 0) break;
+    if (i + width > bytes.length) return new YamlError('yaml: incomplete UTF-8 octet sequence', line);
     for (let k = 1; k < width; k++) {
-      if (((bytes[i + k] as number) & 0xc0) !== 0x80)
-        return { message: 'yaml: invalid trailing UTF-8 octet', line };
+      if (((bytes[i + k] as number) & 0xc0) !== 0x80) {
+        return new YamlError('yaml: invalid trailing UTF-8 octet', line);
+      }
     }
     i += width;
   }
-  return undefined;
+  return new YamlError('yaml: invalid leading UTF-8 octet', line);
+}
+
+/** Bytes of the character that begins with this byte; 0 when none does. */
+function utf8Width(byte: number): number {
+  if (byte < 0x80) return 1;
+  if (byte >= 0xc2 && byte < 0xe0) return 2;
+  if (byte >= 0xe0 && byte < 0xf0) return 3;
+  return byte >= 0xf0 && byte < 0xf5 ? 4 : 0;
 }

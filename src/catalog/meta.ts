@@ -14,6 +14,8 @@ export interface Meta {
   name: string;
   value: JsonObject;
   origin: BlobOrigin;
+  /** The blob as it is written at its origin, where it was just read from there. */
+  text?: string | undefined;
 }
 
 /**

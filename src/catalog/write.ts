@@ -5,6 +5,9 @@ import { encodeYaml } from '../core/yaml.js';
 import type { Property } from '../model/declarative-config.js';
 import type { CatalogBlob } from './blob.js';
 
+/** Spaces of indentation in JSON catalogs. */
+export const jsonIndent = 4;
+
 /** How catalogs are written. */
 export type CatalogFormat = 'json' | 'yaml';
 
@@ -13,12 +16,12 @@ export type CatalogFormat = 'json' | 'yaml';
  * a YAML document with its `---` line.
  */
 export function encodeBlob(blob: CatalogBlob, format: CatalogFormat): string {
-  const value = encodable(blob);
-  return format === 'json' ? `${encodeGoJson(value, { indent: 4 })}\n` : `---\n${encodeYaml(value)}`;
+  const value = blobRecord(blob);
+  return format === 'json' ? `${encodeGoJson(value, { indent: jsonIndent })}\n` : `---\n${encodeYaml(value)}`;
 }
 
-/** Fields in output order, without those that are left out when empty. */
-function encodable(item: CatalogBlob): EncodableJson {
+/** A blob's fields in output order, without those that are left out when empty. */
+export function blobRecord(item: CatalogBlob): EncodableJson {
   switch (item.kind) {
     case 'package': {
       const { blob } = item;

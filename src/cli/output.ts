@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { OpmateError, messageOf, systemCode } from '../core/errors.js';
 
@@ -51,13 +50,7 @@ export class Output {
     );
     this.#pieces = [];
     this.#size = 0;
-    if (!this.#stream.write(bytes)) {
-      try {
-        await Promise.race([once(this.#stream, 'drain'), once(this.#stream, 'close')]);
-      } catch (error) {
-        this.#failure ??= error;
-      }
-    }
+    if (!this.#stream.write(bytes)) await drained(this.#stream);
     // A failed write is reported on the next turn of the event loop.
     await new Promise((resolve) => setImmediate(resolve));
     this.#check();
@@ -70,6 +63,18 @@ export class Output {
     const reason = code === 'ENOSPC' ? 'no space left on device' : messageOf(this.#failure);
     throw new OpmateError('IO', `standard output: ${reason}`, { cause: this.#failure });
   }
+}
+
+/** Resolves when a stream takes more again, or never will. */
+function drained(stream: Writable): Promise<void> {
+  const events = ['drain', 'close', 'error'] as const;
+  return new Promise((resolve) => {
+    const done = (): void => {
+      for (const event of events) stream.off(event, done);
+      resolve();
+    };
+    for (const event of events) stream.on(event, done);
+  });
 }
 
 /** Writes all of `text` and waits for it. */

@@ -62,6 +62,7 @@ export async function loadCatalog(reference: string, session: Session): Promise<
     name: catalog.name,
     metas: (options) => catalog.metas({ signal: session.signal, ...options }),
     read: (origin) => catalog.read(origin),
+    readText: (origin) => catalog.readText(origin),
     lineOf: (origin, path) => catalog.lineOf(origin, path),
     facts: () => collectFacts(catalog, session),
     close: () => source.close(),

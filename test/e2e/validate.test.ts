@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Ajv } from 'ajv';
+import { load } from 'js-yaml';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { bundlesDirectory, projectRoot, useSandbox } from '../support/command-line.js';
+import { caseOf, widgetCatalog } from './catalogs.js';
+import { makeCatalogImage, storeImage } from './images.js';
+
+const sandbox = useSandbox();
+const schemaFile = path.join(projectRoot, 'schemas', 'validate-output.schema.json');
+const matchesSchema = new Ajv().compile(JSON.parse(readFileSync(schemaFile, 'utf8')) as object);
+
+interface Verdict {
+  passed: boolean;
+  error?: { message: string };
+  problems?: { message: string; file?: string; line?: number; hint?: string }[];
+}
+
+beforeAll(async () => {
+  await sandbox.write({
+    'valid/catalog.json': widgetCatalog,
+    'cycle/catalog.json': caseOf('cycle').catalog,
+    'heads/catalog.json': caseOf('two-heads').catalog,
+    'unreadable/a.json': '{"schema":"olm.package",\n"name":3}\n',
+    'unreadable/b.yaml': 'schema: olm.package\nname: [\n',
+    'unreadable/c.json': '{"schema":"olm.package"\n',
+  });
+});
+
+describe('opmate validate', () => {
+  it('says nothing of a valid catalog', async () => {
+    expect(await sandbox.run(['validate', 'valid'])).toEqual({ code: 0, stdout: '', stderr: '' });
+  });
+
+  it.each(['cycle', 'two-heads', 'version-dup', 'no-package', 'deprecation-unknown-channel'])(
+    'says what opm says of a catalog with a fault (%s), then every problem with its place',
+    async (name) => {
+      const { catalog, message } = caseOf(name);
+      await sandbox.write({ [`${name}/catalog.json`]: catalog });
+      const { code, stdout, stderr } = await sandbox.run(['validate', name]);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr.startsWith(message.trimEnd())).toBe(true);
+      expect(stderr.slice(message.trimEnd().length)).toMatch(
+        new RegExp(`^${name}/catalog\\.json:\\d+: `, 'm'),
+      );
+    },
+  );
+
+  it('gives a hint what to change', async () => {
+    const { stderr } = await sandbox.run(['validate', 'cycle']);
+    expect(stderr).toMatch(/^ {2}hint: "widget\.v1\.3\.0" is the newest entry.*remove that$/m);
+  });
+
+  it('reports every file that cannot be read in one run', async () => {
+    const { code, stderr } = await sandbox.run(['validate', 'unreadable']);
+    expect(code).toBe(1);
+    for (const file of ['a.json:', 'b.yaml:', 'c.json:']) expect(stderr).toContain(`unreadable/${file}`);
+  });
+
+  it.each(['valid', 'cycle', 'heads', 'unreadable'])(
+    'writes its verdict on %s as data that keeps to the schema',
+    async (name) => {
+      const json = await sandbox.run(['validate', name, '-o', 'json']);
+      const yaml = await sandbox.run(['validate', name, '--output=yaml']);
+      const verdict = JSON.parse(json.stdout) as Verdict;
+      expect(matchesSchema(verdict), JSON.stringify(matchesSchema.errors)).toBe(true);
+      expect(load(yaml.stdout)).toEqual(verdict);
+      expect([json.code, yaml.code, json.stderr, yaml.stderr]).toEqual(
+        verdict.passed ? [0, 0, '', ''] : [1, 1, '', ''],
+      );
+      expect(verdict.passed).toBe(name === 'valid');
+      for (const problem of verdict.problems ?? []) {
+        expect(problem.file).toMatch(new RegExp(`^${name}/`));
+        expect(problem.line).toBeGreaterThan(0);
+      }
+    },
+  );
+
+  it('puts with -o text the same text on stdout that goes to stderr without', async () => {
+    const plain = await sandbox.run(['validate', 'cycle']);
+    const text = await sandbox.run(['validate', 'cycle', '-o', 'text']);
+    expect(text).toEqual({ code: 1, stdout: plain.stderr, stderr: '' });
+    expect(await sandbox.run(['validate', 'valid', '-o', 'text'])).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
+  });
+
+  it.each([
+    [['valid', '-o', 'xml'], 'invalid --output value "xml", expected (text|json|yaml)'],
+    [['nowhere'], 'stat nowhere: no such file or directory'],
+    [['valid/catalog.json'], '"valid/catalog.json" is not a directory'],
+    [[path.join(bundlesDirectory, 'microcks/0.3.0')], 'is a bundle, not a catalog'],
+    [[], "missing required argument 'directory'"],
+    [['valid', 'cycle'], 'too many arguments'],
+  ])('refuses %j', async (args, message) => {
+    const { code, stdout, stderr } = await sandbox.run(['validate', ...args]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain(message);
+  });
+
+  it('checks the catalog of an image, and names the file in it', async () => {
+    const image = await makeCatalogImage({ 'widget/catalog.json': caseOf('cycle').catalog });
+    await storeImage(path.join(sandbox.work, 'layout'), 'v1', image);
+    const { code, stderr } = await sandbox.run(['validate', 'oci:layout:v1']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^oci:layout:v1\/configs\/widget\/catalog\.json:3: /m);
+    expect(await sandbox.leftovers()).toEqual([]);
+  });
+});

@@ -57,6 +57,12 @@ interface Fault {
   line: number | undefined;
 }
 
+export interface RenderDirectoriesControl extends CancelOptions {
+  threads?: number | undefined;
+  /** Makes the error that is thrown of a directory and what failed there. */
+  describeFailure?: ((directory: string, error: unknown) => unknown) | undefined;
+}
+
 /** Below this many directories, starting a thread costs more than it brings. */
 const worthThreads = 12;
 
@@ -67,9 +73,9 @@ const worthThreads = 12;
  */
 export async function renderDirectories(
   directories: readonly string[],
-  options: RenderDirectoriesOptions & { threads?: number | undefined } & CancelOptions,
+  options: RenderDirectoriesOptions & RenderDirectoriesControl,
 ): Promise<RenderedBundle[]> {
-  const { signal, threads = availableParallelism(), ...settings } = options;
+  const { signal, threads = availableParallelism(), describeFailure, ...settings } = options;
   throwIfCancelled(signal);
   const next = new Int32Array(new SharedArrayBuffer(4));
   const results = new Map<number, RenderedBundle>();
@@ -104,7 +110,10 @@ export async function renderDirectories(
     stop();
   }
   throwIfCancelled(signal);
-  if (failed !== undefined) throw (failed as { error: unknown }).error;
+  if (failed !== undefined) {
+    const { index, error } = failed as { index: number; error: unknown };
+    throw describeFailure === undefined ? error : describeFailure(directories[index] as string, error);
+  }
   const ordered: RenderedBundle[] = [];
   for (const [index, directory] of directories.entries()) {
     ordered.push(results.get(index) ?? (await renderDirectory(directory, { ...settings, signal })));

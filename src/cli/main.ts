@@ -55,7 +55,7 @@ export async function run(
   context: CommandContext,
   name = 'opmate',
 ): Promise<number> {
-  const state = { debug: false, usageCode: exitCodes.usage };
+  const state = { debug: false, usageCode: name === 'opm' ? exitCodes.failed : exitCodes.usage };
   try {
     return await runProgram(args, context, name, state);
   } catch (error) {

@@ -3,6 +3,7 @@ import { UsageError } from '../core/errors.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { levelOf } from './logger.js';
+import { writeAll } from './output.js';
 
 /** What `run` must know even when a command fails. */
 export interface RunState {
@@ -22,6 +23,7 @@ export async function runProgram(
   state: RunState,
 ): Promise<number> {
   let exitCode: number = exitCodes.done;
+  const shown: string[] = [];
   const program = createProgram(context, name, {
     async run(command, action) {
       const options = command.optsWithGlobals<GlobalOptions>();
@@ -32,20 +34,27 @@ export async function runProgram(
       state.debug = levelOf(command.optsWithGlobals<GlobalOptions>()) === 'debug';
       state.usageCode = isOpmCommand(command) ? exitCodes.failed : exitCodes.usage;
     },
+    say: (text) => void shown.push(text),
   });
   try {
     await program.parseAsync([...args], { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.exitCode === 0) return exitCodes.done;
+    // A group of commands without a command shows its help, as opm does; commander takes it for a mistake.
+    if (error.code === 'commander.help') await writeAll(context.stdout, shown.join(''));
+    if (error.exitCode === 0 || error.code === 'commander.help') return exitCodes.done;
     state.debug = program.opts<GlobalOptions>().debug === true;
     throw new UsageError(error.message.replace(/^error: /, ''), { hint: usageHint(name, program, args) });
   }
   return exitCode;
 }
 
-/** How the tree hands a command over: `starts` before its options are checked, `run` with its options. */
+/**
+ * How the tree hands a command over: `starts` before its options are checked, `run` with its options. `say`
+ * takes what commander would print on stderr.
+ */
 interface Runner {
+  say(text: string): void;
   starts(command: Command): void;
   run(command: Command, action: (options: GlobalOptions) => Promise<number | void>): Promise<void>;
 }
@@ -177,7 +186,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void context.stdout.write(text),
-      writeErr: () => undefined,
+      writeErr: (text) => runner.say(text),
     })
     .configureHelp({ showGlobalOptions: true })
     .hook('preSubcommand', (_parent, command) => runner.starts(command));

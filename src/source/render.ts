@@ -53,7 +53,7 @@ export async function renderReferences(
       if (source.kind === 'catalog') await addCatalog(assembly, source.catalog, position, options);
       else await assembly.addBundle(renderBundleSource(source, reference, options), position);
     } catch (error) {
-      throw wrapped(error, `render reference ${quoteGo(reference)}`);
+      throw inReference(error, reference);
     }
   };
   try {
@@ -110,6 +110,7 @@ async function addBundleDirectories(
         migrateLevel: options.migrationLevel,
         limits: { maxFileSize: (options.limits ?? defaultArchiveLimits).maxMetadataFileSize },
         signal: options.signal,
+        describeFailure: (directory, error) => inReference(error, directory),
       },
     );
     for (const [index, bundle] of rendered.entries()) {
@@ -141,9 +142,16 @@ export function renderBundleSource(
   });
 }
 
-/** The same error with more said in front of it. */
-export function wrapped(error: unknown, context: string): unknown {
+/** The same error in the words of `opm`, which name the reference once. */
+export function inReference(error: unknown, reference: string): unknown {
+  return wrapped(error, `render reference ${quoteGo(reference)}`, reference);
+}
+
+/** The same error with more said in front of it, and without `subject` where it began with that. */
+export function wrapped(error: unknown, context: string, subject?: string): unknown {
   if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
-  const { hint, file, line } = error;
-  return new OpmateError(error.code, `${context}: ${error.message}`, { hint, file, line, cause: error });
+  const { hint, file, line, message } = error;
+  const rest =
+    subject !== undefined && message.startsWith(`${subject}: `) ? message.slice(subject.length + 2) : message;
+  return new OpmateError(error.code, `${context}: ${rest}`, { hint, file, line, cause: error });
 }

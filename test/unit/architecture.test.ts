@@ -25,12 +25,11 @@ const libraries: Record<string, { folder: string; modules: number }> = {
   commander: { folder: 'cli', modules: 3 },
   chalk: { folder: 'cli', modules: 1 },
   ora: { folder: 'cli', modules: 1 },
-  'js-yaml': { folder: 'core', modules: 1 },
   'node-fetch': { folder: 'oci', modules: 1 },
   'http-proxy-agent': { folder: 'oci', modules: 1 },
   'https-proxy-agent': { folder: 'oci', modules: 1 },
   'smol-toml': { folder: 'oci', modules: 1 },
-  'tar-stream': { folder: 'archive', modules: 1 },
+  'tar-stream': { folder: 'archive', modules: 2 },
   fzstd: { folder: 'archive', modules: 1 },
 };
 

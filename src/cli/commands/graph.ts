@@ -1,8 +1,7 @@
 import { mapConcurrent } from '../../core/concurrency.js';
-import { quoteGo } from '../../core/go-json.js';
 import { drawGraph } from '../../model/mermaid.js';
 import { joinFacts, sourceFacts } from '../../source/facts.js';
-import { wrapped } from '../../source/render.js';
+import { inReference } from '../../source/render.js';
 import { openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { Output } from '../output.js';
@@ -30,7 +29,7 @@ export async function graph(
           await source.close();
         }
       } catch (error) {
-        throw wrapped(error, `render reference ${quoteGo(reference)}`);
+        throw inReference(error, reference);
       }
     });
     const { text, warnings } = drawGraph(joinFacts(all), {

@@ -8,7 +8,7 @@ import type { CatalogFacts } from '../../model/facts.js';
 import { findDefaultHeads, formatTable, listBundles, listChannels, listPackages } from '../../model/list.js';
 import { findCsvText } from '../../model/migrations.js';
 import { validateCatalog } from '../../model/validate.js';
-import { wrapped } from '../../source/render.js';
+import { inReference } from '../../source/render.js';
 import { openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
@@ -29,7 +29,7 @@ export async function list(
 
     async function tableOf(): Promise<string> {
       const source = await openSource(reference, session).catch((error: unknown) => {
-        throw wrapped(error, `render reference ${quoteGo(reference)}`);
+        throw inReference(error, reference);
       });
       try {
         if (source.kind === 'bundle') {
@@ -38,7 +38,7 @@ export async function list(
           });
         }
         const facts = await collectFacts(source.catalog, session).catch((error: unknown) => {
-          throw wrapped(error, `render reference ${quoteGo(reference)}`);
+          throw inReference(error, reference);
         });
         const report = validateCatalog(facts);
         if (!report.passed) {

@@ -29,15 +29,12 @@ export async function ociCopy(
     try {
       const to = await openTarget(withTagOf(target, from.reference), openOptions);
       try {
-        const task = `copy ${source}`;
-        logger.progress({ task, state: 'start' });
         const result = await copyImage(from.repository, from.reference, to.repository, to.reference, {
           platforms: platform === undefined ? undefined : [platform],
           referrers: options.referrers,
           logger,
           signal,
         });
-        logger.progress({ task, state: 'done' });
         logger.log('info', `copied ${source} to ${target}`, {
           manifests: result.manifests,
           blobs: result.blobs.copied,

@@ -41,8 +41,10 @@ export async function runProgram(
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     // A group of commands without a command shows its help, as opm does; commander takes it for a mistake.
-    if (error.code === 'commander.help') await writeAll(context.stdout, shown.join(''));
-    if (error.exitCode === 0 || error.code === 'commander.help') return exitCodes.done;
+    if (error.exitCode === 0 || error.code === 'commander.help') {
+      await writeAll(context.stdout, shown.join(''));
+      return exitCodes.done;
+    }
     state.debug = program.opts<GlobalOptions>().debug === true;
     throw new UsageError(error.message.replace(/^error: /, ''), { hint: usageHint(name, program, args) });
   }
@@ -51,7 +53,7 @@ export async function runProgram(
 
 /**
  * How the tree hands a command over: `starts` before its options are checked, `run` with its options. `say`
- * takes what commander would print on stderr.
+ * takes the texts that commander would print.
  */
 interface Runner {
   say(text: string): void;
@@ -131,8 +133,7 @@ function collect(value: string, previous: string[] | undefined): string[] {
 }
 
 function addGlobalOptions(program: Command): void {
-  const group = 'Global options:';
-  const add = (option: Option): Command => program.addOption(option.helpGroup(group));
+  const add = (option: Option): Command => program.addOption(option);
   add(new Option('--debug', 'show debug messages, and causes and stack traces of errors'));
   add(new Option('-v, --verbose', 'show debug messages'));
   add(
@@ -185,7 +186,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .description('Build, check, serve, filter and mirror catalogs of Kubernetes operators')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => void context.stdout.write(text),
+      writeOut: (text) => runner.say(text),
       writeErr: (text) => runner.say(text),
     })
     .configureHelp({ showGlobalOptions: true })

@@ -12,7 +12,7 @@ function filesBelow(directory) {
 let blobs = 0;
 for (const file of filesBelow(process.argv[2])) {
   const bytes = readFileSync(file);
-  for (let start = 0; ; ) {
+  for (let start = 0; ;) {
     const end = bytes.indexOf('\n}', start);
     if (end < 0) break;
     JSON.parse(bytes.toString('utf8', start, end + 2));

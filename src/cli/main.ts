@@ -11,7 +11,7 @@ import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { OutputClosedError } from './output.js';
 import { type Paint, loadPaint } from './paint.js';
-import { runProgram } from './program.js';
+import { type RunState, runProgram } from './program.js';
 
 /**
  * Runs the command line and sets the exit code: the one place that knows the process, and the only one
@@ -55,7 +55,11 @@ export async function run(
   context: CommandContext,
   name = 'opmate',
 ): Promise<number> {
-  const state = { debug: false, usageCode: name === 'opm' ? exitCodes.failed : exitCodes.usage };
+  const state: RunState = {
+    debug: false,
+    logFormat: 'text',
+    usageCode: name === 'opm' ? exitCodes.failed : exitCodes.usage,
+  };
   try {
     return await runProgram(args, context, name, state);
   } catch (error) {
@@ -64,7 +68,11 @@ export async function run(
       context.stderr.write('interrupted\n');
       return exitCodes.interrupted;
     }
-    context.stderr.write(describeError(error, state.debug, await loadPaint(context)));
+    context.stderr.write(
+      state.logFormat === 'json'
+        ? encodeError(error, context.now(), state.debug)
+        : describeError(error, state.debug, await loadPaint(context)),
+    );
     return error instanceof ReportedError && error.code === 'USAGE' ? state.usageCode : exitCodes.failed;
   }
 }
@@ -87,6 +95,18 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
     text += `${redact(cause.stack ?? cause.message)}\n`;
   }
   return text;
+}
+
+/** An error as a line of `--log-format json`. */
+function encodeError(error: unknown, now: Date, debug: boolean): string {
+  const line = { time: now.toISOString(), level: 'error', message: redact(messageOf(error)) };
+  const details =
+    error instanceof ReportedError
+      ? { code: error.code, file: error.file, line: error.line, hint: error.hint && redact(error.hint) }
+      : { code: 'INTERNAL' };
+  const stack =
+    debug && error instanceof Error && error.stack !== undefined ? { stack: redact(error.stack) } : {};
+  return `${JSON.stringify({ ...line, ...details, ...stack })}\n`;
 }
 
 function placeOf(error: OpmateError): string {

@@ -2,12 +2,12 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { UsageError } from '../core/errors.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
-import { levelOf } from './logger.js';
 import { writeAll } from './output.js';
 
 /** What `run` must know even when a command fails. */
 export interface RunState {
   debug: boolean;
+  logFormat: 'text' | 'json';
   /** Exit code of wrong usage: 2, or 1 in commands that `opm` has too. */
   usageCode: number;
 }
@@ -31,7 +31,9 @@ export async function runProgram(
       exitCode = (await action(options)) ?? exitCodes.done;
     },
     starts(command) {
-      state.debug = levelOf(command.optsWithGlobals<GlobalOptions>()) === 'debug';
+      const options = command.optsWithGlobals<GlobalOptions>();
+      state.debug = options.debug === true;
+      state.logFormat = options.logFormat ?? 'text';
       state.usageCode = isOpmCommand(command) ? exitCodes.failed : exitCodes.usage;
     },
     say: (text) => void shown.push(text),

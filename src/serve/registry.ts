@@ -65,7 +65,8 @@ export interface Registry {
 /**
  * Serves an OCI image layout directory over the distribution API (distribution-spec 1.1), for reading and
  * writing. Which index entry belongs to which repository is said at RegistryContents; the default repository
- * is named after the directory. When `signal` fires the registry closes.
+ * is named after the directory. An image needs its blobs to be there; an index is taken without some of its
+ * images. When `signal` fires the registry closes.
  * Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED or IO, and CANCELLED.
  */
 export async function startRegistry(options: RegistryOptions): Promise<Registry> {
@@ -275,10 +276,13 @@ class RequestHandler {
     });
   }
 
-  /** Content of any repository will do: it is there for whoever pulls this manifest. */
+  /**
+   * Content of any repository will do: it is there for whoever pulls this manifest. What an index lists may be
+   * missing (distribution-spec, "Pushing Manifests", leaves that to the registry): a mirror of some platforms
+   * keeps the index, whose digest is pinned and signed, without the images of the others.
+   */
   async #requireReferences(name: string, reference: string, facts: ManifestFacts): Promise<void> {
-    const needed = [...facts.blobs.filter((blob) => !isNonDistributable(blob)), ...facts.manifests];
-    for (const { digest } of needed) {
+    for (const { digest } of facts.blobs.filter((blob) => !isNonDistributable(blob))) {
       if ((await this.#contents.store.blobSize(digest)) === undefined) {
         throw new Refusal(
           400,

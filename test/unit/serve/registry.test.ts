@@ -536,9 +536,20 @@ describe.each(['sha256', 'sha512'] as const)('serve/registry: manifests by %s', 
       );
       expect([answer.status, codesOf(answer)]).toEqual([400, ['MANIFEST_BLOB_UNKNOWN']]);
     }
-    const { answer } = await putManifest(repository, 'sparse', indexOf([nowhere()]), algorithm);
-    expect([answer.status, codesOf(answer)]).toEqual([400, ['MANIFEST_BLOB_UNKNOWN']]);
     expect((await call('GET', `/v2/${repository}/manifests/sparse`)).status).toBe(404);
+  });
+
+  it('takes an index without some of its images, and each of them later', async () => {
+    const late = await imageOf(repository, algorithm);
+    const bytes = Buffer.from(JSON.stringify(late));
+    const digest = digestOf(bytes, algorithm);
+    const missing = { mediaType: mediaTypes.ociManifest, digest, size: bytes.length };
+    const index = indexOf([await pushImage(repository, algorithm), missing]);
+    expect((await putManifest(repository, 'partial', index, algorithm)).answer.status).toBe(201);
+    expect((await call('GET', `/v2/${repository}/manifests/partial`)).status).toBe(200);
+    expect((await call('GET', `/v2/${repository}/manifests/${digest}`)).status).toBe(404);
+    expect((await putManifest(repository, undefined, late, algorithm)).answer.status).toBe(201);
+    expect((await call('GET', `/v2/${repository}/manifests/${digest}`)).status).toBe(200);
   });
 
   it('refuses a manifest under the digest of another', async () => {

@@ -129,7 +129,7 @@ describe('images that are not what they say', () => {
 
 describe('bombs', () => {
   it('stops at --max-unpacked-size, and names limit and flag', async () => {
-    const zeros = ' '.repeat(4 * 1024 * 1024);
+    const zeros = JSON.stringify({ schema: 'example.zeros', zeros: '0'.repeat(4 * 1024 * 1024) });
     const image = await makeCatalogImage({ 'all.json': widgetCatalog, 'zeros.json': zeros });
     await storeImage(at('bomb'), 'v1', image);
     const text = await failureOf(['render', 'oci:bomb:v1', '--max-unpacked-size', '1M']);

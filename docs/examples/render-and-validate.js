@@ -1,0 +1,58 @@
+// Bundle directories to a catalog, and what the library can tell of it:
+//
+//     node docs/examples/render-and-validate.js fixtures/bundles/skupper-operator
+//
+// The directory holds one bundle a folder, named by version.
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import path from 'node:path';
+import { listBundles, loadCatalog, openSession, render, validate } from 'opmate';
+
+const bundles = path.resolve(process.argv[2] ?? 'fixtures/bundles/skupper-operator');
+const versions = (await readdir(bundles)).sort();
+const work = await mkdtemp(path.join(tmpdir(), 'opmate-example-'));
+
+// A session is told what it may know of the machine. Registries are connected to when the first image is read.
+const session = await openSession({
+  environment: process.env,
+  homeDirectory: homedir(),
+  temporaryDirectory: work,
+  architecture: process.arch,
+  signal: AbortSignal.timeout(60_000),
+});
+
+try {
+  // Rendering streams: one blob at a time, in the bytes of `opm render`.
+  let rendered = '';
+  const options = { migrateLevel: 'all', imageTemplate: 'quay.io/example/{{.Package}}:v{{.Version}}' };
+  const references = versions.map((version) => path.join(bundles, version));
+  for await (const piece of render(references, session, options)) rendered += piece;
+
+  // A catalog needs a package and a channel besides its bundles.
+  const names = [...rendered.matchAll(/^ {4}"name": "(.+)",$/gm)].map(([, name]) => name);
+  const packageName = /^ {4}"package": "(.+)",$/m.exec(rendered)[1];
+  const entries = names.map((name, i) => (i === 0 ? { name } : { name, replaces: names[i - 1] }));
+  const catalog = path.join(work, 'catalog');
+  await mkdir(catalog);
+  await writeFile(
+    path.join(catalog, 'catalog.json'),
+    JSON.stringify({ schema: 'olm.package', name: packageName, defaultChannel: 'stable' }) +
+      JSON.stringify({ schema: 'olm.channel', package: packageName, name: 'stable', entries }) +
+      rendered,
+  );
+
+  // Every problem at once; an OpmateError is thrown only for a catalog that cannot be read.
+  const { passed, problems } = await validate(catalog, session);
+  console.log(passed ? 'the catalog is valid' : problems.map(({ message }) => message).join('\n'));
+
+  // Facts are names, edges and versions; blobs stay on disk until they are asked for.
+  const loaded = await loadCatalog(catalog, session);
+  for (const row of listBundles(await loaded.facts())) {
+    console.log(`${row.package} ${row.channel} ${row.bundle} replaces ${row.replaces || 'nothing'}`);
+  }
+  for await (const meta of loaded.metas()) console.log(`${meta.schema} ${meta.name}`);
+  await loaded.close();
+} finally {
+  await session.close();
+  await rm(work, { recursive: true, force: true });
+}

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline, Readable, Transform } from 'node:stream';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
@@ -8,6 +8,7 @@ import { digestOf, isDigest, parseDigest } from '../core/digest.js';
 import { CancelledError, messageOf, systemCode } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { maxManifestBytes } from './layout-manifest.js';
+import { makeDirectory } from './make-directory.js';
 import { parseManifest } from './manifest.js';
 import { subjectOf } from './platform.js';
 import type { ManifestContent, Repository } from './repository.js';
@@ -64,7 +65,7 @@ class DirectoryCache implements BlobCache {
   async sweep(now: number): Promise<void> {
     const directory = join(this.#directory, 'tmp');
     try {
-      await mkdir(directory, { recursive: true, mode: 0o700 });
+      await makeDirectory(directory, 0o700);
       await mapConcurrent(await readdir(directory), 8, async (name) => {
         const path = join(directory, name);
         // Another process may sweep at the same time.
@@ -218,7 +219,7 @@ class PendingEntry {
       await this.#handle.sync();
       this.#open = false;
       await this.#handle.close();
-      await mkdir(dirname(this.#target), { recursive: true, mode: 0o700 });
+      await makeDirectory(dirname(this.#target), 0o700);
       await rename(this.#path, this.#target);
     } catch (error) {
       this.#open = true;

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
+import { open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseDigest } from '../core/digest.js';
 import { LimitError, OpmateError, systemCode } from '../core/errors.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
 import { findDescriptorProblem } from './layout-manifest.js';
+import { makeDirectory } from './make-directory.js';
 import { type Descriptor, mediaTypes } from './types.js';
 
 /** The annotation of an index entry that holds its tag (image specification, `annotations.md`). */
@@ -126,7 +127,7 @@ export class LayoutStore {
       await rename(temporaryPath, path);
     } catch (error) {
       if (systemCode(error) !== 'ENOENT') throw error;
-      await mkdir(join(path, '..'), { recursive: true });
+      await makeDirectory(join(path, '..'));
       await rename(temporaryPath, path);
     }
   }
@@ -162,7 +163,7 @@ export class LayoutStore {
   async #create(): Promise<void> {
     const { directory } = this;
     try {
-      await mkdir(directory, { recursive: true });
+      await makeDirectory(directory);
       const names = await readdir(directory);
       if (names.includes('oci-layout') && names.includes('index.json')) return await this.#sweep();
       const own = new Set(['blobs', 'index.json', 'index.json.lock', 'lost+found']);
@@ -172,7 +173,7 @@ export class LayoutStore {
           hint: `name a new or empty directory; this one has ${JSON.stringify(foreign)}`,
         });
       }
-      await mkdir(join(directory, 'blobs', 'sha256'), { recursive: true });
+      await makeDirectory(join(directory, 'blobs', 'sha256'));
       await this.#locked(async () => {
         if (await exists(join(directory, 'index.json'))) return;
         await this.#writeIndex({ schemaVersion: 2, mediaType: mediaTypes.ociIndex }, []);

@@ -76,6 +76,15 @@ describe('oci/layout: opening', () => {
     for (const [name, text] of Object.entries(all)) await writeFile(join(root, 'x', name), text);
   }
 
+  it('fails at once where no directory can be made', async () => {
+    for (const [path, code] of [
+      ['/proc/no/such/directory', process.platform === 'linux' ? 'NOT_FOUND' : expect.any(String)],
+      [join(directory, 'index.json', 'below'), 'IO'],
+    ]) {
+      await expect(openLayout(path as string, { create: true })).rejects.toMatchObject({ code });
+    }
+  });
+
   it('does not make a layout of a directory that holds something else', async () => {
     await mkdir(join(root, 'x'));
     await writeFile(join(root, 'x', 'note.txt'), '');

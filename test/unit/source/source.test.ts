@@ -1,0 +1,105 @@
+import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { imageLabels } from '../../../src/source/labels.js';
+import { openSession, platformOfMachine } from '../../../src/source/session.js';
+import { openSource } from '../../../src/source/source.js';
+import { makeTemporaryDirectory } from '../../../src/source/temporary.js';
+import { catalogOf, widgetCatalog } from '../../e2e/catalogs.js';
+import { makeBundleImage, makeCatalogImage, makeImage, storeImage } from '../../e2e/images.js';
+import { bundlesDirectory } from '../../support/command-line.js';
+import { failureOf } from '../../support/connect.js';
+import { directoryWith } from '../../support/temporary.js';
+import { sessionOptions } from './session-options.js';
+
+const bundle = path.join(bundlesDirectory, 'microcks/0.3.0');
+
+describe('source/source', () => {
+  it('tells bundles from catalogs, in directories and images', async () => {
+    const session = await openSession(await sessionOptions());
+    const directory = await directoryWith({ 'all.json': widgetCatalog });
+    const layout = path.join(directory, 'layout');
+    await storeImage(layout, 'catalog', await makeCatalogImage({ 'all.json': widgetCatalog }));
+    await storeImage(layout, 'bundle', await makeBundleImage('microcks/0.3.0'));
+    const found = [];
+    for (const reference of [bundle, directory, `oci:${layout}:catalog`, `oci:${layout}:bundle`]) {
+      const source = await openSource(reference, session);
+      found.push([source.kind, source.isImage]);
+      await source.close();
+    }
+    expect(found).toEqual([
+      ['bundle', false],
+      ['catalog', false],
+      ['catalog', true],
+      ['bundle', true],
+    ]);
+    await session.close();
+  });
+
+  it('refuses what the command does not take before it reads any of it', async () => {
+    const session = await openSession(await sessionOptions());
+    const directory = await directoryWith({ 'all.json': widgetCatalog });
+    const layout = path.join(directory, 'layout');
+    await storeImage(layout, 'catalog', await makeCatalogImage({ 'all.json': widgetCatalog }));
+    await storeImage(layout, 'bundle', await makeBundleImage('microcks/0.3.0'));
+    const noBundles = { bundles: false, catalogs: true };
+    const noCatalogs = { bundles: true, catalogs: false };
+    for (const [reference, allowed] of [
+      [bundle, noBundles],
+      [`oci:${layout}:bundle`, noBundles],
+      [directory, noCatalogs],
+      [`oci:${layout}:catalog`, noCatalogs],
+    ] as const) {
+      const error = await failureOf(openSource(reference, session, allowed));
+      expect(error).toMatchObject({ code: 'UNSUPPORTED' });
+      expect(error.message).toMatch(/not allowed$/);
+    }
+    await session.close();
+  });
+
+  it.each(['../..', '/a/../../b', '/configs\0x'])('refuses the label %j as unsafe', async (label) => {
+    const options = await sessionOptions();
+    const session = await openSession(options);
+    const layout = path.join(await directoryWith(), 'layout');
+    const labels = { [imageLabels.configs]: label };
+    await storeImage(layout, 'v1', await makeImage({ files: { 'configs/all.json': widgetCatalog }, labels }));
+    expect(await failureOf(openSource(`oci:${layout}:v1`, session))).toMatchObject({ code: 'UNSAFE' });
+    expect(await readdir(options.temporaryDirectory)).toEqual([]);
+    await session.close();
+  });
+
+  it('takes the platform of the machine where none is asked for', async () => {
+    expect(platformOfMachine('x64')).toEqual({ os: 'linux', architecture: 'amd64' });
+    expect(platformOfMachine('arm64')).toEqual({ os: 'linux', architecture: 'arm64' });
+    expect(platformOfMachine('s390x')).toEqual({ os: 'linux', architecture: 's390x' });
+  });
+});
+
+describe('source/temporary', () => {
+  it('sweeps what killed runs left a day ago, and nothing else', async () => {
+    const parent = await directoryWith({
+      'mine/file': '',
+      'opmate-tmp-old/image/x': '',
+      'opmate-tmp-new/x': '',
+    });
+    const now = new Date();
+    const old = new Date(now.getTime() - 25 * 60 * 60 * 1000);
+    for (const name of ['opmate-tmp-old', 'mine']) await utimes(path.join(parent, name), old, old);
+    const temporary = await makeTemporaryDirectory(parent, now);
+    expect((await readdir(parent)).sort()).toEqual(
+      ['mine', path.basename(temporary.path), 'opmate-tmp-new'].sort(),
+    );
+    await mkdir(path.join(temporary.path, 'deep/er'), { recursive: true });
+    await writeFile(path.join(temporary.path, 'deep/er/file'), catalogOf('x', []));
+    await temporary.remove();
+    await temporary.remove();
+    expect((await readdir(parent)).sort()).toEqual(['mine', 'opmate-tmp-new']);
+  });
+
+  it('says what to do when there is no place for temporary files', async () => {
+    const parent = path.join(await directoryWith(), 'none');
+    const error = await failureOf(makeTemporaryDirectory(parent, new Date()));
+    expect(error).toMatchObject({ code: 'IO', hint: expect.stringContaining('TMPDIR') as string });
+    expect(error.message).toContain(parent);
+  });
+});

@@ -12,13 +12,17 @@ const bundles = path.resolve(process.argv[2] ?? 'fixtures/bundles/skupper-operat
 const versions = (await readdir(bundles)).sort();
 const work = await mkdtemp(path.join(tmpdir(), 'opmate-example-'));
 
+// Aborting the signal stops whatever runs, and leaves nothing behind.
+const cancel = new AbortController();
+process.once('SIGINT', () => cancel.abort());
+
 // A session is told what it may know of the machine. Registries are connected to when the first image is read.
 const session = await openSession({
   environment: process.env,
   homeDirectory: homedir(),
   temporaryDirectory: work,
   architecture: process.arch,
-  signal: AbortSignal.timeout(60_000),
+  signal: cancel.signal,
 });
 
 try {

@@ -2,6 +2,7 @@ import type { Ora } from 'ora';
 import { redact } from '../core/errors.js';
 import type { LogFields, LogLevel, Logger, ProgressEvent } from '../core/log.js';
 import type { CommandContext, GlobalOptions } from './context.js';
+import { printable } from './printable.js';
 
 const order: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, debug: 3 };
 
@@ -80,7 +81,7 @@ class TextLogger implements ClosableLogger {
       .map(([key, value]) => ` ${key}=${String(value)}`)
       .join('');
     this.#spinner?.clear();
-    this.#context.stderr.write(`${level}: ${redact(message + extra)}\n`);
+    this.#context.stderr.write(`${level}: ${printable(redact(message + extra))}\n`);
   }
 
   progress(event: ProgressEvent): void {
@@ -111,7 +112,7 @@ class TextLogger implements ClosableLogger {
     const [first] = this.#running.values();
     if (first === undefined) return 'working';
     const more = this.#running.size > 1 ? ` (and ${this.#running.size - 1} more)` : '';
-    return `${first.task}${amountOf(first)}${more}`;
+    return printable(`${redact(first.task)}${amountOf(first)}${more}`);
   }
 }
 

@@ -11,6 +11,7 @@ import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { OutputClosedError } from './output.js';
 import { type Paint, loadPaint } from './paint.js';
+import { printable } from './printable.js';
 import { type RunState, runProgram } from './program.js';
 
 /**
@@ -81,10 +82,10 @@ export async function run(
 function describeError(error: unknown, debug: boolean, paint: Paint): string {
   let text: string;
   if (error instanceof ReportedError) {
-    const hint = error.hint === undefined ? '' : `${paint.hint('hint:')} ${redact(error.hint)}\n`;
-    text = `${paint.error(redact(error.message))}\n${placeOf(error)}${hint}`;
+    const hint = error.hint === undefined ? '' : `${paint.hint('hint:')} ${shown(error.hint)}\n`;
+    text = `${paint.error(shown(error.message))}\n${placeOf(error)}${hint}`;
   } else {
-    text = `internal error: ${redact(messageOf(error))}\nhint: please report this with the output of --debug\n`;
+    text = `internal error: ${shown(messageOf(error))}\nhint: please report this with the output of --debug\n`;
   }
   if (!debug) return text;
   for (
@@ -92,7 +93,7 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
     cause instanceof Error && depth < 10;
     cause = cause.cause, depth++
   ) {
-    text += `${redact(cause.stack ?? cause.message)}\n`;
+    text += `${shown(cause.stack ?? cause.message)}\n`;
   }
   return text;
 }
@@ -109,7 +110,12 @@ function encodeError(error: unknown, now: Date, debug: boolean): string {
   return `${JSON.stringify({ ...line, ...details, ...stack })}\n`;
 }
 
+/** Text as it may be shown: without credentials and control characters. */
+function shown(text: string): string {
+  return printable(redact(text));
+}
+
 function placeOf(error: OpmateError): string {
   if (error.file === undefined || error.line === undefined) return '';
-  return `at: ${error.file}:${error.line}\n`;
+  return `at: ${shown(error.file)}:${error.line}\n`;
 }

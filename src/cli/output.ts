@@ -57,7 +57,11 @@ export class Output {
   }
 
   #check(): void {
-    if (this.#failure === undefined) return;
+    if (this.#failure === undefined) {
+      // A stream that was closed before takes writes without a word.
+      if (this.#stream.destroyed) throw new OutputClosedError(undefined);
+      return;
+    }
     const code = systemCode(this.#failure);
     if (code === 'EPIPE' || code === 'ERR_STREAM_DESTROYED') throw new OutputClosedError(this.#failure);
     const reason = code === 'ENOSPC' ? 'no space left on device' : messageOf(this.#failure);

@@ -11,6 +11,7 @@ import { openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
+import { printable } from '../printable.js';
 import { useSession } from '../session.js';
 
 interface ValidateCommandOptions extends GlobalOptions {
@@ -119,7 +120,7 @@ function describeVerdict(verdict: Verdict): string {
   if (verdict.message !== undefined) lines.push(verdict.message, '');
   for (const finding of verdict.problems) lines.push(...describeFinding(finding, ''));
   for (const finding of verdict.warnings) lines.push(...describeFinding(finding, 'warning: '));
-  return lines.map((line) => `${line}\n`).join('');
+  return lines.map((line) => `${printable(line)}\n`).join('');
 }
 
 function describeFinding(finding: Finding, prefix: string): string[] {

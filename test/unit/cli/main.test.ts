@@ -1,0 +1,87 @@
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { run } from '../../../src/cli/main.js';
+import { catalogOf, widgetCatalog } from '../../e2e/catalogs.js';
+import { directoryWith } from '../../support/temporary.js';
+import { createWorld } from './world.js';
+
+const escape = '\u001b]0;owned\u0007';
+
+describe('cli/main', () => {
+  it('ends with 130 when it is interrupted, whatever the command was about to say', async () => {
+    const world = createWorld({ signal: AbortSignal.abort() });
+    const directory = await directoryWith({ 'all.json': widgetCatalog });
+    expect(await run(['render', directory], world)).toBe(130);
+    expect([world.stdout.text, world.stderr.text]).toEqual(['', 'interrupted\n']);
+  });
+
+  it('never lets control characters from elsewhere reach the terminal', async () => {
+    const broken = await directoryWith({ [`${escape}.yaml`]: 'a: [' });
+    const odd = await directoryWith({ 'all.json': catalogOf(`x${escape}`, [{ name: `b${escape}` }]) });
+    for (const args of [
+      ['render', `${escape}:v1`],
+      ['render', broken],
+      ['validate', broken],
+      ['validate', odd],
+      ['list', 'packages', odd],
+      [`frob${escape}`],
+    ]) {
+      const world = createWorld();
+      expect(await run([...args, '--debug'], world)).not.toBe(0);
+      expect(world.stderr.text).not.toMatch(/[\u001b\u0007]/);
+    }
+  });
+
+  it('writes failures as JSON lines when messages are', async () => {
+    const directory = await directoryWith({ 'all.json': '{"schema":"x",' });
+    const world = createWorld();
+    expect(await run(['render', directory, '--log-format', 'json'], world)).toBe(1);
+    const lines = world.stderr.text.trimEnd().split('\n');
+    expect(JSON.parse(lines.at(-1) as string)).toMatchObject({
+      time: '1970-01-01T00:00:00.000Z',
+      level: 'error',
+      code: 'SYNTAX',
+      file: path.join(directory, 'all.json'),
+      line: 1,
+    });
+  });
+
+  it('paints messages on a terminal only, and not where NO_COLOR or CI is set', async () => {
+    for (const [isTTY, environment, painted] of [
+      [true, {}, true],
+      [true, { NO_COLOR: '1' }, false],
+      [true, { CI: 'true' }, false],
+      [false, {}, false],
+    ] as const) {
+      const world = createWorld({ environment: { ...environment } });
+      world.stderr.isTTY = isTTY;
+      await run(['frob'], world);
+      // Whether colours come out is up to the terminal of the tests; without one they never do.
+      if (!painted) expect(world.stderr.text).toBe("unknown command 'frob'\nhint: see opmate --help\n");
+      else expect(world.stderr.text).toContain("unknown command 'frob'");
+    }
+  });
+
+  it('shows the help of every command, with options that are grouped', async () => {
+    for (const command of [
+      ['render'],
+      ['validate'],
+      ['init'],
+      ['migrate'],
+      ['generate', 'dockerfile'],
+      ['list', 'bundles'],
+      ['graph'],
+      ['oci', 'serve'],
+      ['oci', 'copy'],
+      ['oci', 'inspect'],
+      ['version'],
+      ['completion'],
+    ]) {
+      const world = createWorld();
+      expect(await run([...command, '--help'], world)).toBe(0);
+      expect(world.stdout.text).toMatch(new RegExp(`^Usage: opmate ${command.join(' ')} \\[options\\]`));
+      expect(world.stdout.text).toContain('Global Options:');
+      expect(world.stderr.text).toBe('');
+    }
+  });
+});

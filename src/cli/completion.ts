@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 
+/** The shells that completion scripts are made for. */
 export const shells = ['bash', 'zsh', 'fish'] as const;
+/** One of `shells`. */
 export type Shell = (typeof shells)[number];
 
 /** One command of the tree, with what may be typed after it. */

@@ -6,15 +6,15 @@ import { OpmateError, messageOf, systemCode } from '../core/errors.js';
 const prefix = 'opmate-tmp-';
 const orphanAge = 24 * 60 * 60 * 1000;
 
-/** A directory that is removed when its owner is done, and at exit if it is still there. */
+/** A directory that is there until its owner calls `remove`. */
 export interface TemporaryDirectory {
   path: string;
   remove(): Promise<void>;
 }
 
 /**
- * Makes a private directory below `parent`. Directories of earlier runs that were killed are removed on
- * the way, once they are a day old. Throws OpmateError IO.
+ * Makes a private directory below `parent`. Directories of this kind that were last changed more than a day
+ * before `now` are taken for those of runs that were killed, and removed. Throws OpmateError IO.
  */
 export async function makeTemporaryDirectory(parent: string, now: Date): Promise<TemporaryDirectory> {
   const directory = path.join(parent, `${prefix}${randomBytes(8).toString('hex')}`);

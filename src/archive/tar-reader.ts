@@ -65,14 +65,11 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
     if (error instanceof OpmateError) return error;
     const message = messageOf(error);
     const early = /Unexpected end|closed/.test(message);
-    if (last === undefined && !early) {
+    const oversized = message === 'Header exceeds max size';
+    if (last === undefined && !early && !oversized) {
       return new OpmateError('SYNTAX', `${label}: not a tar archive`, { cause: error });
     }
-    const problem = early
-      ? 'it ends early'
-      : message === 'Header exceeds max size'
-        ? 'oversized header'
-        : 'bad header';
+    const problem = early ? 'it ends early' : oversized ? 'oversized header' : 'bad header';
     const where = last === undefined ? '' : ` after entry ${showName(last)}`;
     return new OpmateError('SYNTAX', `${label}: damaged tar archive: ${problem}${where}`, { cause: error });
   };

@@ -12,6 +12,7 @@ import {
   schemas,
 } from '../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
+import { checkYamlEncoding } from './documents.js';
 import type { Meta } from './meta.js';
 
 /** A blob of a catalog: one of the format's own, typed, or any other as it came. */
@@ -96,9 +97,11 @@ function objectData(value: EncodableJson): string | OpmateError {
 function jsonFault(data: string): string | undefined {
   const head = Buffer.from(data.slice(0, 64), 'base64').toString('latin1').trimStart();
   if (head.startsWith('{')) return undefined;
-  const whole = decodeUtf8(Buffer.from(data, 'base64'));
+  const bytes = Buffer.from(data, 'base64');
+  const whole = decodeUtf8(bytes);
   if (whole.trimStart().startsWith('{')) return undefined;
   try {
+    checkYamlEncoding(bytes);
     parseYaml(whole);
     return undefined;
   } catch (error) {

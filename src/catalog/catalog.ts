@@ -2,11 +2,12 @@ import type { FileHandle } from 'node:fs/promises';
 import { open, stat } from 'node:fs/promises';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, messageOf, systemCode } from '../core/errors.js';
+import type { Logger } from '../core/log.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
 import type { BlobOrigin } from '../model/facts.js';
 import { countLines, readDocumentAt, readDocuments } from './documents.js';
 import { linesDownTo } from './locate.js';
-import { type Meta, toMeta } from './meta.js';
+import { type Meta, MissingSchemaError, toMeta } from './meta.js';
 import { type CatalogFile, listCatalogFiles } from './walk.js';
 
 /**
@@ -28,6 +29,8 @@ export interface Catalog {
 }
 
 export interface MetasOptions extends CancelOptions {
+  /** Is told how much has been read. */
+  logger?: Logger | undefined;
   /** Takes errors about the content of a file or blob; reading then goes on after it. */
   onFault?: ((fault: OpmateError) => void) | undefined;
 }
@@ -47,7 +50,10 @@ export class DirectoryCatalog implements Catalog {
   }
 
   async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
-    for (const file of await listCatalogFiles(this.#root, this.name)) {
+    const task = `read ${this.name}`;
+    const files = await listCatalogFiles(this.#root, this.name);
+    for (const [current, file] of files.entries()) {
+      options.logger?.progress({ task, state: 'update', current, total: files.length, unit: 'items' });
       try {
         this.#files.set(file.label, { path: file.path, version: await versionOf(file) });
         yield* readMetas(file, options);
@@ -56,6 +62,7 @@ export class DirectoryCatalog implements Catalog {
         options.onFault(error);
       }
     }
+    options.logger?.progress({ task, state: 'done' });
   }
 
   read(origin: BlobOrigin): Promise<JsonObject> {
@@ -117,10 +124,10 @@ export class DirectoryCatalog implements Catalog {
     try {
       const handle = await open(known?.path ?? file, 'r');
       this.#open = { file, handle };
-      if (known !== undefined && (await versionOf({ label: file, path: known.path })) !== known.version) {
-        throw changed(file);
-      }
-      return handle;
+      if (known === undefined) return handle;
+      if ((await versionOf({ label: file, path: known.path })) === known.version) return handle;
+      await this.#closeFile();
+      throw changed(file);
     } catch (error) {
       if (error instanceof OpmateError) throw error;
       throw new OpmateError('IO', `open ${file}: ${messageOf(error)}`, { file, cause: error });
@@ -152,7 +159,9 @@ async function* readMetas(file: CatalogFile, options: MetasOptions): AsyncGenera
     try {
       meta = toMeta(document.value, syntax, origin);
     } catch (error) {
-      const located = await withLine(error, file.path, offset);
+      const { jsonError } = document;
+      const isOther = jsonError !== undefined && !(error instanceof MissingSchemaError);
+      const located = isOther ? jsonError : await withLine(error, file.path, offset);
       if (options.onFault === undefined || !isFault(located)) throw located;
       options.onFault(located);
       continue;

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
-import { GoJsonError, decodeUtf8, goKindOf, parseGoJson } from '../core/go-json.js';
+import { GoJsonError, decodeUtf8, parseGoJson } from '../core/go-json.js';
 import type { JsonValue } from '../core/json.js';
 import { YamlError, parseYaml } from '../core/yaml.js';
 
@@ -24,6 +24,8 @@ export interface CatalogDocument {
   length: number;
   /** The document as it is written. */
   text: string;
+  /** Why the document is not JSON, where the file began as JSON: what to report should it be no blob. */
+  jsonError?: OpmateError | undefined;
 }
 
 /** Largest document that is read, in bytes: what fits in one string with room to spare. */
@@ -263,7 +265,7 @@ async function* readJsonDocuments(
     window.position = start;
     const found = await nextJsonDocument(window);
     if ('error' in found) {
-      const failure = await jsonFailure(window, found);
+      const failure = await jsonFailure(window, found, count > 1);
       if (count > 1) throw failure;
       yield* readYamlDocuments(window, await afterFirstNewline(window, window.position), failure, options);
       return;
@@ -387,14 +389,15 @@ async function findExactEnd(window: FileWindow): Promise<number> {
   }
 }
 
-/** The error for bytes that are not JSON, with offset in the stream, file and line. */
-async function jsonFailure(window: FileWindow, fault: JsonFault): Promise<OpmateError> {
+/** The error for bytes that are not JSON, with file and line; the words of `opm` depend on what follows. */
+async function jsonFailure(window: FileWindow, fault: JsonFault, isFinal: boolean): Promise<OpmateError> {
   const { error } = fault;
   const slice = window.bytes(fault.offset, window.end);
   const place = fault.offset + Buffer.byteLength(decodeDocument(slice).slice(0, error.offset));
   const truncated = error.message === 'unexpected end of JSON input';
   // `opm` counts the bytes read, the offending one included.
-  const message = truncated ? 'unexpected EOF' : `json: offset ${place + 1}: ${error.message}`;
+  const inStream = isFinal ? error.message : `json: offset ${place + 1}: ${error.message}`;
+  const message = truncated ? 'unexpected EOF' : inStream;
   return new OpmateError('SYNTAX', message, {
     file: window.label,
     line: await window.lineOf(Math.min(place, window.end)),
@@ -430,10 +433,9 @@ async function* readYamlDocuments(
     let text: string;
     try {
       const bytes = window.bytes(offset, end);
-      if (!isUtf8(bytes)) throw invalidUtf8(bytes);
+      checkYamlEncoding(bytes);
       text = decodeDocument(bytes);
       value = parseYaml(text);
-      if (preferJsonError !== undefined && goKindOf(value) !== 'object') throw preferJsonError;
     } catch (error) {
       if (!(error instanceof YamlError)) throw error;
       if (preferJsonError !== undefined) throw preferJsonError;
@@ -443,8 +445,8 @@ async function* readYamlDocuments(
         cause: error,
       });
     }
+    yield { value, syntax: 'yaml', offset, length: end - offset, text, jsonError: preferJsonError };
     preferJsonError = undefined;
-    yield { value, syntax: 'yaml', offset, length: end - offset, text };
     window.position = next;
   }
 }
@@ -497,23 +499,24 @@ async function restOfLine(window: FileWindow, from: number): Promise<string> {
   return rest.startsWith('#') ? '' : rest.slice(0, 200);
 }
 
-/** What is wrong with bytes that are not UTF-8, in the words of the YAML reader of Go. */
-function invalidUtf8(bytes: Buffer): YamlError {
+/** Throws YamlError for bytes that are not UTF-8, in the words of the YAML reader of Go. */
+export function checkYamlEncoding(bytes: Buffer): void {
+  if (isUtf8(bytes)) return;
   let line = 1;
   for (let i = 0; i < bytes.length;) {
     const byte = bytes[i] as number;
     if (byte === newline) line++;
     const width = utf8Width(byte);
     if (width === 0) break;
-    if (i + width > bytes.length) return new YamlError('yaml: incomplete UTF-8 octet sequence', line);
+    if (i + width > bytes.length) throw new YamlError('yaml: incomplete UTF-8 octet sequence', line);
     for (let k = 1; k < width; k++) {
       if (((bytes[i + k] as number) & 0xc0) !== 0x80) {
-        return new YamlError('yaml: invalid trailing UTF-8 octet', line);
+        throw new YamlError('yaml: invalid trailing UTF-8 octet', line);
       }
     }
     i += width;
   }
-  return new YamlError('yaml: invalid leading UTF-8 octet', line);
+  throw new YamlError('yaml: invalid leading UTF-8 octet', line);
 }
 
 /** Bytes of the character that begins with this byte; 0 when none does. */

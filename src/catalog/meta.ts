@@ -27,48 +27,29 @@ export function toMeta(value: JsonValue, syntax: 'json' | 'yaml', origin: BlobOr
     return checkedMeta(value, origin);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const prefix = syntax === 'yaml' && !(error instanceof MissingSchemaError) ? yamlPrefix : '';
+    if (error instanceof MissingSchemaError) {
+      throw new MissingSchemaError('INVALID', error.message, { file: origin.file, hint: error.hint });
+    }
+    const prefix = syntax === 'yaml' ? yamlPrefix : '';
     throw new OpmateError('INVALID', prefix + error.message, { file: origin.file, hint: error.hint });
   }
 }
 
 const yamlPrefix = 'error unmarshaling JSON: while decoding JSON: ';
 
-class MissingSchemaError extends OpmateError {}
+/** A document that is an object, or null, but has no schema. */
+export class MissingSchemaError extends OpmateError {}
 
 function checkedMeta(value: JsonValue, origin: BlobOrigin): Meta {
   if (value === null) throw missingSchema('');
   if (!isJsonObject(value)) throw notAnObject(value);
   const keys = Object.keys(value);
-  let schema = '';
-  let packageName = '';
-  let name = '';
-  let folded: Map<string, string[]> | undefined;
-  for (const key of keys) {
-    switch (key) {
-      case 'schema':
-        schema = expectString('schema', value[key] as JsonValue);
-        break;
-      case 'package':
-        packageName = expectString('package', value[key] as JsonValue);
-        break;
-      case 'name':
-        name = expectString('name', value[key] as JsonValue);
-        break;
-      default:
-        if (folded === undefined && !isPlainLowerCase(key)) folded = new Map();
-    }
-  }
-  if (folded !== undefined) {
-    checkFoldedKeys(keys, folded);
-    const found = (wanted: 'schema' | 'package' | 'name', otherwise: string): string => {
-      const [key] = folded.get(wanted) ?? [];
-      return key === undefined || key === wanted ? otherwise : expectString(wanted, value[key] as JsonValue);
-    };
-    schema = found('schema', schema);
-    packageName = found('package', packageName);
-    name = found('name', name);
-  }
+  const folded = keys.every(isPlainLowerCase) ? undefined : foldKeys(keys);
+  const textOf = (wanted: 'schema' | 'package' | 'name'): string => {
+    const key = folded === undefined ? wanted : folded.get(wanted);
+    return key === undefined || !Object.hasOwn(value, key) ? '' : expectString(key, value[key] as JsonValue);
+  };
+  const [schema, packageName, name] = [textOf('schema'), textOf('package'), textOf('name')];
   if (schema === '') throw missingSchema(`${encodeGoJson(sortKeysDeep(value))}\n`);
   return { schema, package: packageName, name, value, origin };
 }
@@ -81,19 +62,21 @@ function isPlainLowerCase(key: string): boolean {
   return true;
 }
 
-/** Folds case as Go compares JSON keys: character by character, one to one. */
+/** Folds case fully, as Unicode defines it, so that `ß` is `ss`: how the reference compares these keys. */
 export function foldKey(key: string): string {
   if (isPlainLowerCase(key)) return key;
   let folded = '';
   for (const character of key) {
-    const upper = character.toUpperCase();
-    const lower = (upper.length === character.length ? upper : character).toLowerCase();
-    folded += lower.length === character.length ? lower : character;
+    // Its capital is the letter I, but it folds to itself.
+    if (character === 'ı') folded += character;
+    else folded += character.toLowerCase().toUpperCase().toLowerCase();
   }
   return folded;
 }
 
-function checkFoldedKeys(keys: string[], folded: Map<string, string[]>): void {
+/** The keys by their folded form. Throws OpmateError INVALID when two have the same. */
+function foldKeys(keys: string[]): Map<string, string> {
+  const folded = new Map<string, string[]>();
   for (const key of keys) {
     const fold = foldKey(key);
     const same = folded.get(fold);
@@ -109,30 +92,40 @@ function checkFoldedKeys(keys: string[], folded: Map<string, string[]>): void {
       hint: 'keep one of the keys; they differ in case only',
     });
   }
+  return new Map([...folded].map(([fold, [key]]) => [fold, key as string]));
 }
 
 function expectString(key: string, value: JsonValue): string {
   if (typeof value === 'string') return value;
-  const text = `expected value for key ${quoteGo(key)} to be a string, got ${goVerb(value)}: ${encodeGoJson(value)}`;
+  const got = `${goFormat(value, wrongVerb)}: ${goFormat(value, (_type, text) => text)}`;
+  const text = `expected value for key ${quoteGo(key)} to be a string, got ${got}`;
   throw new OpmateError('INVALID', text, { hint: `quote the value of ${key}` });
 }
 
-/** A value as the reference implementation formats it with its wrong verb `%t`, which users grep for. */
-function goVerb(value: JsonValue): string {
-  if (value === null) return '%!t(<nil>)';
-  if (typeof value === 'boolean') return String(value);
-  if (typeof value === 'string') return `%!t(string=${value})`;
-  if (typeof value === 'number' || typeof value === 'bigint') return `%!t(float64=${goFloat(Number(value))})`;
-  if (Array.isArray(value)) return `[${value.map(goVerb).join(' ')}]`;
+/** What the reference implementation's wrong verb `%t` makes of a scalar; users grep for it. */
+function wrongVerb(type: string, text: string): string {
+  return type === 'bool' ? text : type === '' ? `%!t(${text})` : `%!t(${type}=${text})`;
+}
+
+/** A value as Go's fmt writes it, each scalar with its type through `scalar`. */
+function goFormat(value: JsonValue, scalar: (type: string, text: string) => string): string {
+  if (value === null) return scalar('', '<nil>');
+  if (typeof value === 'boolean') return scalar('bool', String(value));
+  if (typeof value === 'string') return scalar('string', value);
+  if (typeof value === 'number' || typeof value === 'bigint')
+    return scalar('float64', goFloat(Number(value)));
+  // Within lists and maps, nil is nil whatever the verb.
+  const inner = (item: JsonValue): string => (item === null ? '<nil>' : goFormat(item, scalar));
+  if (Array.isArray(value)) return `[${value.map(inner).join(' ')}]`;
   const keys = Object.keys(value).sort(compareBytes);
-  return `map[${keys.map((key) => `${key}:${goVerb(value[key] as JsonValue)}`).join(' ')}]`;
+  return `map[${keys.map((key) => `${inner(key)}:${inner(value[key] as JsonValue)}`).join(' ')}]`;
 }
 
 function goFloat(value: number): string {
-  if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e21)) {
+  if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e6)) {
     return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
   }
-  return String(value);
+  return Object.is(value, -0) ? '-0' : String(value);
 }
 
 function missingSchema(blob: string): OpmateError {

@@ -35,7 +35,8 @@ export interface Property {
 }
 
 export interface PackageIcon {
-  base64data: string;
+  /** Null where the input had none: written as JSON `null`. */
+  base64data: string | null;
   mediatype: string;
 }
 

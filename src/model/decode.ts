@@ -10,6 +10,7 @@ import {
   type DeprecationEntry,
   type DeprecationsBlob,
   type PackageBlob,
+  type PackageIcon,
   type Property,
   type RelatedImage,
   schemas,
@@ -25,16 +26,25 @@ import {
 /** What a decoder does with each field of an object. */
 type FieldReaders<T> = Record<string, (target: T, value: JsonValue, path: string) => void>;
 
-/** Names of a struct's fields, by exact and by folded name, made once a struct. */
+/** Names of a struct's fields, in byte order and by folded name, made once a struct. */
 interface StructShape<T> {
   name: string;
+  /** With its package. */
+  type: string;
   readers: FieldReaders<T>;
+  fields: readonly string[];
   folded: Map<string, string>;
 }
 
+/** Folds case as Go compares field names; the long s is the one letter that toLowerCase leaves apart. */
+function foldField(key: string): string {
+  return key.toLowerCase().replaceAll('ſ', 's');
+}
+
 function shape<T>(name: string, readers: FieldReaders<T>): StructShape<T> {
-  const folded = new Map(Object.keys(readers).map((key) => [key.toLowerCase(), key]));
-  return { name, readers, folded };
+  const fields = Object.keys(readers).sort(compareBytes);
+  const type = `${name === 'Property' ? 'property' : 'declcfg'}.${name}`;
+  return { name, type, readers, fields, folded: new Map(fields.map((key) => [foldField(key), key])) };
 }
 
 function decodeStruct<T>(
@@ -45,18 +55,16 @@ function decodeStruct<T>(
   parent?: string,
 ): T {
   if (value === null) return target;
-  if (!isJsonObject(value)) throw kindFault(value, parent ?? struct.name, path, `declcfg.${struct.name}`);
-  const { readers, folded } = struct;
-  let keys = Object.keys(value);
-  let inexact = false;
-  for (const key of keys) {
-    if (Object.hasOwn(readers, key)) continue;
-    if (folded.has(key.toLowerCase())) inexact = true;
-  }
-  // The reference decoder sees keys in byte order, so of two that differ in case the last one counts.
-  if (inexact) keys = keys.sort(compareBytes);
-  for (const key of keys) {
-    const field = Object.hasOwn(readers, key) ? key : inexact ? folded.get(key.toLowerCase()) : undefined;
+  if (!isJsonObject(value)) throw kindFault(value, parent ?? struct.name, path, struct.type);
+  const { readers, fields, folded } = struct;
+  const inexact = Object.keys(value).some(
+    (key) => !Object.hasOwn(readers, key) && folded.has(foldField(key)),
+  );
+  // The reference decoder sees keys in byte order: the first wrong value is the one it reports, and of two
+  // keys that differ in case the last one counts.
+  for (const key of inexact ? Object.keys(value).sort(compareBytes) : fields) {
+    if (!Object.hasOwn(value, key)) continue;
+    const field = Object.hasOwn(readers, key) ? key : folded.get(foldField(key));
     if (field === undefined) continue;
     readers[field]?.(target, value[key] as JsonValue, path === '' ? field : `${path}.${field}`);
   }
@@ -104,8 +112,9 @@ const relatedImageShape = shape<RelatedImage>('RelatedImage', {
   image: (related, value, path) => (related.image = text(value, 'RelatedImage', path)),
 });
 
-const iconShape = shape<{ base64data: string; mediatype: string }>('Icon', {
-  base64data: (icon, value, path) => (icon.base64data = base64(text(value, 'Icon', path))),
+const iconShape = shape<PackageIcon>('Icon', {
+  base64data: (icon, value, path) =>
+    (icon.base64data = value === null ? null : base64(text(value, 'Icon', path))),
   mediatype: (icon, value, path) => (icon.mediatype = text(value, 'Icon', path)),
 });
 
@@ -120,10 +129,13 @@ const deprecationShape = shape<DeprecationEntry>('DeprecationEntry', {
   message: (entry, value, path) => (entry.message = text(value, 'DeprecationEntry', path)),
 });
 
-function property(value: JsonValue, path: string): Property {
-  const decoded = decodeStruct(propertyShape, { type: '', value: notGiven }, value, path);
-  return decoded.value === notGiven ? { type: decoded.type, value: null, valueMissing: true } : decoded;
-}
+/** Reads the properties of a `parent`. */
+const propertyOf =
+  (parent: string) =>
+  (value: JsonValue, path: string): Property => {
+    const decoded = decodeStruct(propertyShape, { type: '', value: notGiven }, value, path, parent);
+    return decoded.value === notGiven ? { type: decoded.type, value: null, valueMissing: true } : decoded;
+  };
 
 /** Stands for a property value until one is read. */
 const notGiven: JsonObject = {};
@@ -140,11 +152,11 @@ const packageShape = shape<PackageBlob>('Package', {
   defaultChannel: (blob, value, path) => (blob.defaultChannel = text(value, 'Package', path)),
   icon: (blob, value, path) => {
     if (value === null) delete blob.icon;
-    else blob.icon = decodeStruct(iconShape, { base64data: '', mediatype: '' }, value, path, 'Package');
+    else blob.icon = decodeStruct(iconShape, { base64data: null, mediatype: '' }, value, path, 'Package');
   },
   description: (blob, value, path) => (blob.description = text(value, 'Package', path)),
   properties: (blob, value, path) =>
-    (blob.properties = list(value, 'Package', path, 'property.Property', property)),
+    (blob.properties = list(value, 'Package', path, 'property.Property', propertyOf('Package'))),
 });
 
 const channelShape = shape<ChannelBlob>('Channel', {
@@ -155,11 +167,17 @@ const channelShape = shape<ChannelBlob>('Channel', {
       value === null
         ? null
         : list(value, 'Channel', path, 'declcfg.ChannelEntry', (item, at) =>
-            decodeStruct(entryShape, { name: '', replaces: '', skips: [], skipRange: '' }, item, at),
+            decodeStruct(
+              entryShape,
+              { name: '', replaces: '', skips: [], skipRange: '' },
+              item,
+              at,
+              'Channel',
+            ),
           );
   },
   properties: (blob, value, path) =>
-    (blob.properties = list(value, 'Channel', path, 'property.Property', property)),
+    (blob.properties = list(value, 'Channel', path, 'property.Property', propertyOf('Channel'))),
 });
 
 const bundleShape = shape<BundleBlob>('Bundle', {
@@ -167,10 +185,10 @@ const bundleShape = shape<BundleBlob>('Bundle', {
   package: (blob, value, path) => (blob.package = text(value, 'Bundle', path)),
   image: (blob, value, path) => (blob.image = text(value, 'Bundle', path)),
   properties: (blob, value, path) =>
-    (blob.properties = list(value, 'Bundle', path, 'property.Property', property)),
+    (blob.properties = list(value, 'Bundle', path, 'property.Property', propertyOf('Bundle'))),
   relatedImages: (blob, value, path) =>
     (blob.relatedImages = list(value, 'Bundle', path, 'declcfg.RelatedImage', (item, at) =>
-      decodeStruct(relatedImageShape, { name: '', image: '' }, item, at),
+      decodeStruct(relatedImageShape, { name: '', image: '' }, item, at, 'Bundle'),
     )),
 });
 
@@ -181,7 +199,13 @@ const deprecationsShape = shape<DeprecationsBlob>('Deprecation', {
       value === null
         ? null
         : list(value, 'Deprecation', path, 'declcfg.DeprecationEntry', (item, at) =>
-            decodeStruct(deprecationShape, { reference: { schema: '', name: '' }, message: '' }, item, at),
+            decodeStruct(
+              deprecationShape,
+              { reference: { schema: '', name: '' }, message: '' },
+              item,
+              at,
+              'Deprecation',
+            ),
           );
   },
 });

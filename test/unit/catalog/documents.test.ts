@@ -77,12 +77,7 @@ describe('catalog/documents', () => {
 
   it.each([
     ['{"schema":"a.b"', 'unexpected EOF', 1],
-    ['{"schema": "a.b"} xyz', "json: offset 19: invalid character 'x' looking for beginning of value", 1],
-    [
-      '{"a":1}\n{"b":2}\n{"c":}\n',
-      "json: offset 22: invalid character '}' looking for beginning of value",
-      3,
-    ],
+    ['{"a":1}\n{"b":2}\n{"c":}\n', "invalid character '}' looking for beginning of value", 3],
     ['schema: a\nx:\n\t- 1\n', 'error converting YAML to JSON: yaml: line ', 3],
     ['schema: a\n---\nx: 1\n--- y\n', 'invalid Yaml document separator: y', 4],
   ])('refuses %j with file and line', async (content, message, line) => {

@@ -9,7 +9,7 @@ export interface CommandContext {
   temporaryDirectory: string;
   stdin: Readable;
   stdout: Writable;
-  stderr: Writable & { isTTY?: boolean };
+  stderr: Writable & { isTTY?: boolean; columns?: number };
   /** Fires on SIGINT and SIGTERM. */
   signal: AbortSignal;
   now: () => Date;

@@ -29,7 +29,9 @@ export function createLogger(context: CommandContext, options: GlobalOptions): C
 
 function wantsSpinner(context: CommandContext): boolean {
   const { environment, stderr } = context;
-  return stderr.isTTY === true && !environment['CI'] && environment['TERM'] !== 'dumb';
+  // A terminal without a size, as some tools make, cannot be redrawn: the spinner would never end.
+  const hasSize = (stderr.columns ?? 0) > 0;
+  return stderr.isTTY === true && hasSize && !environment['CI'] && environment['TERM'] !== 'dumb';
 }
 
 class JsonLogger implements ClosableLogger {
@@ -105,7 +107,12 @@ class TextLogger implements ClosableLogger {
   async #start(): Promise<void> {
     const { default: ora } = await import('ora');
     if (this.#closed) return;
-    this.#spinner = ora({ text: this.#text(), stream: this.#context.stderr as NodeJS.WriteStream }).start();
+    this.#spinner = ora({
+      text: this.#text(),
+      stream: this.#context.stderr as NodeJS.WriteStream,
+      // Standard input belongs to the command, and Ctrl-C to the terminal.
+      discardStdin: false,
+    }).start();
   }
 
   #text(): string {

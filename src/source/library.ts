@@ -1,13 +1,17 @@
+import { type FileTree, readLayers } from '../archive/layers.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { collectFacts } from '../catalog/facts.js';
 import type { CatalogFormat } from '../catalog/write.js';
 import { OpmateError } from '../core/errors.js';
+import { parseReference } from '../core/reference.js';
 import type { CatalogFacts, ValidationReport } from '../model/facts.js';
 import { resolveMigrationLevel } from '../model/migrations.js';
 import { validateCatalog } from '../model/validate.js';
+import { type Image, openImage } from '../oci/image.js';
+import { openReference } from '../oci/open.js';
 import { renderReferences } from './render.js';
 import type { Session } from './session.js';
-import { openSource } from './source.js';
+import { layersOf, openSource } from './source.js';
 
 export interface RenderCatalogOptions {
   /** `json` unless told. */
@@ -37,6 +41,38 @@ export async function* render(
     yield* rendered.assembly.write({ signal: session.signal });
   } finally {
     await rendered.close();
+  }
+}
+
+/** The content of an image, or the part of it that was asked for. */
+export interface PulledImage {
+  image: Image;
+  /** Files by path, as a container would see them; links are followed, inside the image only. */
+  files: FileTree;
+}
+
+/**
+ * Pulls an image from a registry, layout or archive and applies its layers in memory, keeping what is below
+ * `roots` (everything unless told), at most 256 MiB of it. Throws OpmateError.
+ */
+export async function pullImage(
+  reference: string,
+  session: Session,
+  options: { roots?: readonly string[] } = {},
+): Promise<PulledImage> {
+  const opened = await openReference(parseReference(reference), {
+    ...session,
+    connection: await session.connect(),
+  });
+  try {
+    const image = await openImage(opened.repository, opened.reference, session);
+    const files = await readLayers(layersOf(image, session.signal), {
+      ...session,
+      roots: options.roots ?? [''],
+    });
+    return { image, files };
+  } finally {
+    await opened.close();
   }
 }
 

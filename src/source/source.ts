@@ -135,6 +135,8 @@ async function openImageSource(
 ): Promise<Source> {
   const parsed = parseImageReference(reference);
   const { signal, logger = silentLogger } = options;
+  const task = `pull ${reference}`;
+  logger.progress({ task, state: 'start' });
   const opened = await openReference(parsed, {
     connection: await options.connect(),
     cache: options.cache,
@@ -145,8 +147,11 @@ async function openImageSource(
   try {
     const { platform, hostPlatform } = options;
     const image = await openImage(opened.repository, opened.reference, { platform, hostPlatform, signal });
+    const total = image.manifest.layers.reduce((sum, layer) => sum + layer.size, 0);
+    logger.progress({ task, state: 'update', current: 0, total, unit: 'bytes' });
     return await openByLabel(reference, image, options, allowed);
   } finally {
+    logger.progress({ task, state: 'done' });
     await opened.close();
   }
 }
@@ -265,7 +270,8 @@ function imagePath(reference: string, name: string, label: string): string {
   return parts.join('/');
 }
 
-function layersOf(image: Image, signal: AbortSignal | undefined): LayerInput[] {
+/** The layers of an image as the archive reader takes them. */
+export function layersOf(image: Image, signal: AbortSignal | undefined): LayerInput[] {
   return image.manifest.layers.map((layer) => ({
     label: layer.digest,
     open: () => image.repository.openBlob(layer, { signal }),

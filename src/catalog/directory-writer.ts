@@ -10,6 +10,8 @@ import type { CatalogFormat } from './write.js';
 
 /** Throws OpmateError unless a directory is absent or empty. */
 export async function requireEmptyDirectory(directory: string): Promise<void> {
+  // To the file system an empty name is a file that does not exist, to path.resolve the working directory.
+  if (directory === '') throw new OpmateError('NOT_FOUND', 'output dir "": no such file or directory');
   let names: string[];
   try {
     names = await readdir(directory);
@@ -18,11 +20,13 @@ export async function requireEmptyDirectory(directory: string): Promise<void> {
     const reason = systemCode(error) === 'ENOTDIR' ? 'not a directory' : messageOf(error);
     throw new OpmateError('IO', `output dir ${quoteGo(directory)}: ${reason}`, { cause: error });
   }
-  if (names.length > 0) {
-    throw new OpmateError('INVALID', `output dir ${quoteGo(directory)} must be empty`, {
-      hint: 'give a directory that does not exist yet',
-    });
-  }
+  if (names.length > 0) throw notEmpty(directory);
+}
+
+function notEmpty(directory: string): OpmateError {
+  return new OpmateError('INVALID', `output dir ${quoteGo(directory)} must be empty`, {
+    hint: 'give a directory that does not exist yet',
+  });
 }
 
 /**
@@ -47,6 +51,8 @@ export async function writeCatalogDirectory(
   } catch (error) {
     await rm(staging, { recursive: true, force: true });
     if (error instanceof OpmateError) throw error;
+    // Somebody else was faster.
+    if (systemCode(error) === 'ENOTEMPTY' || systemCode(error) === 'EEXIST') throw notEmpty(directory);
     const reason = systemCode(error) === 'ENOSPC' ? 'no space left on device' : messageOf(error);
     throw new OpmateError('IO', `output dir ${quoteGo(directory)}: ${reason}`, { cause: error });
   }

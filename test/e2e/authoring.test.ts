@@ -114,6 +114,25 @@ describe('opmate migrate', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
+  it('lets one of two win that write to the same place', async () => {
+    await sandbox.write({ 'in/all.json': widgetCatalog });
+    const runs = await Promise.all([1, 2, 3].map(() => sandbox.run(['migrate', 'in', 'contested'])));
+    expect(runs.map(({ code }) => code).sort()).toEqual([0, 1, 1]);
+    for (const { code, stderr } of runs) {
+      if (code === 1) expect(stderr).toContain('output dir "contested" must be empty');
+    }
+    expect((await readdir(sandbox.work)).filter((name) => name.startsWith('contested'))).toEqual([
+      'contested',
+    ]);
+  });
+
+  it('does not take an empty name for the working directory', async () => {
+    await sandbox.write({ 'in/all.json': widgetCatalog });
+    const { code, stderr } = await sandbox.run(['migrate', 'in', '']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('output dir "": no such file or directory');
+  });
+
   it('takes no bundle', async () => {
     const { code, stderr } = await sandbox.run([
       'migrate',

@@ -76,14 +76,14 @@ describe('source/source', () => {
 });
 
 describe('source/temporary', () => {
-  it('sweeps what killed runs left a day ago, and nothing else', async () => {
+  it('sweeps what killed runs left long ago, and nothing else', async () => {
     const parent = await directoryWith({
       'mine/file': '',
       'opmate-tmp-old/image/x': '',
       'opmate-tmp-new/x': '',
     });
     const now = new Date();
-    const old = new Date(now.getTime() - 25 * 60 * 60 * 1000);
+    const old = new Date(now.getTime() - 8 * 24 * 60 * 60 * 1000);
     for (const name of ['opmate-tmp-old', 'mine']) await utimes(path.join(parent, name), old, old);
     const temporary = await makeTemporaryDirectory(parent, now);
     expect((await readdir(parent)).sort()).toEqual(

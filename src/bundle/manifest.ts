@@ -45,7 +45,9 @@ export function parseFirstDocument(content: Buffer): FirstDocument {
  * nothing but comments counts, so a manifest after a licence text and a separator is not seen.
  */
 function firstYaml(text: string): string {
-  const lines = text.includes('\r\n') ? text.replaceAll('\r\n', '\n') : text;
+  const joined = text.includes('\r\n') ? text.replaceAll('\r\n', '\n') : text;
+  // A last line without a line break gets one, as upstream joins lines: block scalars keep it.
+  const lines = joined.endsWith('\n') ? joined : `${joined}\n`;
   if (lines.startsWith('---')) checkSeparator(lines, 0);
   const next = lines.indexOf('\n---') + 1;
   if (next === 0) return lines;

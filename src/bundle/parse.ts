@@ -13,10 +13,11 @@ import {
   csvVersion,
   formatShortest,
   isCsv,
+  objectMetaShape,
   readCsvMetadata,
 } from '../model/csv.js';
 import { type RelatedImage, propertyTypes } from '../model/declarative-config.js';
-import { ShapeError, kindOf, readShape, struct } from '../model/shape.js';
+import { ShapeError, exactStruct, kindOf, readShape, struct } from '../model/shape.js';
 import { type FirstDocument, lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
 import { rawElements, rawFields } from './raw-json.js';
 import type { BundleFile, BundleFiles } from './read.js';
@@ -255,12 +256,14 @@ interface CrdSpec {
   versions: { name: string }[] | null;
 }
 
-const crdShape = struct({
-  spec: struct({
+const crdShape = exactStruct({
+  metadata: objectMetaShape,
+  status: exactStruct({}),
+  spec: exactStruct({
     group: 'string',
     version: 'string',
     scope: 'string',
-    names: struct({
+    names: exactStruct({
       kind: 'string',
       plural: 'string',
       singular: 'string',
@@ -268,7 +271,7 @@ const crdShape = struct({
       shortNames: { list: 'string' },
       categories: { list: 'string' },
     }),
-    versions: { list: struct({ name: 'string', served: 'bool', storage: 'bool', deprecated: 'bool' }) },
+    versions: { list: exactStruct({ name: 'string', served: 'bool', storage: 'bool', deprecated: 'bool' }) },
   }),
 });
 
@@ -379,7 +382,9 @@ function scalarText(value: JsonValue): string | undefined {
 function typedValuesIn(document: FirstDocument, name: string): RawProperty[] {
   const list = fieldOf(document.value as JsonObject, name);
   if (!Array.isArray(list)) return [];
-  const texts = document.json === undefined ? undefined : rawListIn(document.json, name);
+  // JSON with a type that is no text is read again as YAML, which makes text of it, and of the values.
+  const isTyped = list.every((item) => !isJsonObject(item) || isText(fieldOf(item, 'type')));
+  const texts = document.json === undefined || !isTyped ? undefined : rawListIn(document.json, name);
   const out: RawProperty[] = [];
   for (const [index, item] of list.entries()) {
     if (item !== null && !isJsonObject(item)) return [];
@@ -389,6 +394,10 @@ function typedValuesIn(document: FirstDocument, name: string): RawProperty[] {
     out.push({ type, text: written === undefined ? valueText(item) : rawValue(written) });
   }
   return out;
+}
+
+function isText(value: JsonValue): boolean {
+  return value === null || typeof value === 'string';
 }
 
 function rawListIn(json: string, name: string): string[] | undefined {

@@ -84,7 +84,7 @@ export async function readDocumentAt(
   try {
     if (bytesRead < place.length) throw new Error('shorter than before');
     const text = decodeDocument(bytes);
-    return place.syntax === 'json' ? parseGoJson(text) : parseYaml(text);
+    return place.syntax === 'json' ? parseGoJson(text) : parseYaml(withLastNewline(text));
   } catch (error) {
     throw new OpmateError('IO', `${place.file}: changed while it was read`, {
       file: place.file,
@@ -251,6 +251,11 @@ function isSpace(byte: number): boolean {
 /** Text of a document; bytes that are not UTF-8 become U+FFFD one by one, as in Go. */
 function decodeDocument(bytes: Buffer): string {
   return isAscii(bytes) ? bytes.toString('latin1') : decodeUtf8(bytes);
+}
+
+/** A last line without a line break gets one, as the reference reader joins lines: block scalars keep it. */
+function withLastNewline(text: string): string {
+  return text.endsWith('\n') ? text : `${text}\n`;
 }
 
 async function* readJsonDocuments(
@@ -435,7 +440,7 @@ async function* readYamlDocuments(
       const bytes = window.bytes(offset, end);
       checkYamlEncoding(bytes);
       text = decodeDocument(bytes);
-      value = parseYaml(text);
+      value = parseYaml(withLastNewline(text));
     } catch (error) {
       if (!(error instanceof YamlError)) throw error;
       if (preferJsonError !== undefined) throw preferJsonError;

@@ -107,7 +107,7 @@ interface Definition {
 
 /** The name and annotations of a CSV. The field names of its metadata match whatever their case. */
 export function readCsvMetadata(csv: JsonObject): { name: string; annotations: JsonObject } {
-  const shape = struct({ metadata: objectMetaShape });
+  const shape = struct({ apiVersion: 'string', kind: 'string', metadata: objectMetaShape });
   const { metadata } = readShape(csv, shape, '') as { metadata: JsonObject };
   const { name, annotations } = metadata;
   return { name: name as string, annotations: isJsonObject(annotations) ? annotations : {} };

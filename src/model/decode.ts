@@ -76,10 +76,10 @@ function kindFault(value: JsonValue, struct: string, path: string, type: string)
   return new OpmateError('INVALID', `json: cannot unmarshal ${goKindOf(value)} into ${into}`);
 }
 
-function text(value: JsonValue, struct: string, path: string): string {
+function text(value: JsonValue, struct: string, path: string, type = 'string'): string {
   if (typeof value === 'string') return value;
   if (value === null) return '';
-  throw kindFault(value, struct, path, 'string');
+  throw kindFault(value, struct, path, type);
 }
 
 function list<T>(
@@ -114,7 +114,7 @@ const relatedImageShape = shape<RelatedImage>('RelatedImage', {
 
 const iconShape = shape<PackageIcon>('Icon', {
   base64data: (icon, value, path) =>
-    (icon.base64data = value === null ? null : base64(text(value, 'Icon', path))),
+    (icon.base64data = value === null ? null : base64(text(value, 'Icon', path, '[]uint8'))),
   mediatype: (icon, value, path) => (icon.mediatype = text(value, 'Icon', path)),
 });
 

@@ -55,6 +55,11 @@ export function struct(fields: Record<string, Shape>): StructShape {
   };
 }
 
+/** The same for readers that tell keys apart by case, as the one of Kubernetes does. */
+export function exactStruct(fields: Record<string, Shape>): StructShape {
+  return { ...struct(fields), folded: new Map() };
+}
+
 /**
  * Reads `value` as `shape`. `path` says where it stands, with dots between keys, for messages such as
  * `spec.replaces: expected a string, found the number 1`. Throws ShapeError.

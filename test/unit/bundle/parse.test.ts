@@ -126,6 +126,26 @@ describe('bundle/parse', () => {
     );
   });
 
+  it('tells the keys of a definition apart by case, as Kubernetes does', () => {
+    const odd = crd.replace('names: {', 'names: {KIND: Bar, ').replace('metadata:', 'METADATA: 1\nmetadata:');
+    const kinds = parse({ 'csv.yaml': csv(), 'crd.yaml': odd }).providedApis.map(({ kind }) => kind);
+    expect(kinds).toEqual(['Foo', 'Foo']);
+  });
+
+  it('reads a last line without a line break as one with it', () => {
+    const { objects } = parse({ 'csv.yaml': csv(), 'x.yaml': 'kind: X\ntext: |\n  last' });
+    expect(objects[1]).toBe('{"kind":"X","text":"last\\n"}');
+  });
+
+  it('takes the values of JSON properties as YAML has them when a type is no text', () => {
+    const file = '{"properties":[{"type":1,"value":{"z":1.0,"a":"<"}},{"type":"b","value":{"z":1,"a":2}}]}';
+    const { properties } = parse({ 'csv.yaml': csv() }, { 'a.yaml': annotations, 'p.yaml': file });
+    expect(properties.slice(0, 2)).toEqual([
+      { type: '1', text: '{"a":"\\u003c","z":1}' },
+      { type: 'b', text: '{"a":2,"z":1}' },
+    ]);
+  });
+
   it('accepts the versions of a v1beta1 definition and ignores unknown formats', () => {
     const old = crd.replace('/v1\n', '/v1beta1\n').replace('spec:\n', 'spec:\n  version: v1beta2\n');
     const versions = parse({ 'csv.yaml': csv(), 'crd.yaml': old }).providedApis.map(({ version }) => version);
@@ -141,6 +161,18 @@ describe('bundle/parse', () => {
     [
       'manifests/crd.yaml: error decoding v1 CRD: no kind',
       { 'crd.yaml': crd.replace('apiextensions.k8s.io', 'x') },
+    ],
+    [
+      'manifests/crd.yaml: error decoding v1 CRD: metadata.finalizers: expected a list',
+      { 'crd.yaml': crd.replace('  name: foos', '  finalizers: a\n  name: foos') },
+    ],
+    [
+      'manifests/crd.yaml: error decoding v1 CRD: status: expected an object',
+      { 'crd.yaml': `status: a\n${crd}` },
+    ],
+    [
+      'manifests/csv.yaml: apiVersion: expected a string',
+      { 'csv.yaml': csv().replace('apiVersion: ', 'apiVersion: [] #') },
     ],
     [
       'manifests/csv.yaml: metadata.annotations.a: expected a string, found the boolean true',

@@ -89,6 +89,10 @@ describe('catalog/metas', () => {
         'Deprecation.entries of type declcfg.DeprecationEntry',
     ],
     [
+      '{"schema":"olm.package","icon":{"base64data":{}}}',
+      'parse package: json: cannot unmarshal object into Go struct field Icon.icon.base64data of type []uint8',
+    ],
+    [
       '{"schema":"olm.bundle","properties":[true]}',
       'parse bundle: json: cannot unmarshal bool into Go struct field Bundle.properties of type property.Property',
     ],
@@ -105,6 +109,14 @@ describe('catalog/metas', () => {
         'read bundle objects: package "p", bundle "b": convert bundle object property at index 0 to JSON: ' +
         'yaml: invalid leading UTF-8 octet',
     });
+  });
+
+  it.each([
+    ['schema: a\nx: |\n  b', 'x: |\n  b\n'],
+    ['schema: a\nx: |-\n  b', 'x: b\n'],
+    ['schema: a\nx: b', 'x: b\n'],
+  ])('reads a last line without a line break as one with it: %j', async (content, lines) => {
+    expect(await render(content, 'yaml')).toBe(`---\nschema: a\n${lines}`);
   });
 
   it('keeps an icon without data apart from one with empty data', async () => {

@@ -57,6 +57,7 @@ export async function downloadBlob(
       }
       throwIfCancelled(options.signal);
       if (offset >= size) return;
+      if (cause instanceof NetworkError && !cause.temporary) throw cause;
       useless = offset - before >= usefulBytes ? 0 : useless + 1;
       if (useless >= maxUselessAttempts) {
         throw new NetworkError(

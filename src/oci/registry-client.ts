@@ -16,6 +16,7 @@ import { type Access, mayBeElsewhere, RegistryRequester } from './registry-reque
 import type { ManifestContent, WritableRepository } from './repository.js';
 import { discard, type TransportResponse } from './transport.js';
 import { readLimited } from './transport-answers.js';
+import { NetworkError } from './transport-faults.js';
 import { type Descriptor, type ImageIndex, mediaTypes } from './types.js';
 
 /** How often a manifest whose answer breaks off is asked for. */
@@ -307,7 +308,8 @@ async function readManifest(
           cause: error,
         });
       }
-      if (attempt < maxReads) continue;
+      const isLasting = error instanceof NetworkError && !error.temporary;
+      if (attempt < maxReads && !isLasting) continue;
       throw error;
     }
     const digest = checkDigest(bytes, reference, answer, subject);

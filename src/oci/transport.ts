@@ -289,7 +289,7 @@ interface ProgressWatch {
 
 /**
  * Stops a request in which nothing moves for an idle period, or next to nothing over four of them: a
- * server that sends a byte a second would hold it for ever otherwise.
+ * server that sends a byte a second would hold it for ever otherwise. Trying again would only take as long.
  */
 function watchProgress(
   host: string,
@@ -318,7 +318,7 @@ function watchProgress(
     if (held && ++windowTicks >= windowSize) {
       if (windowBytes < windowMinimum) {
         const time = seconds(idleTimeoutMs * 4);
-        stop(new NetworkError(`${host}: too slow: ${windowBytes} bytes in ${time}`, { temporary: true }));
+        stop(new NetworkError(`${host}: too slow: ${windowBytes} bytes in ${time}`, { temporary: false }));
       }
       windowTicks = windowBytes = 0;
     }

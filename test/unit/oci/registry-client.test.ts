@@ -44,6 +44,23 @@ const big = randomBytes(3 * 1024 * 1024);
 const bigBlob = descriptorOf(big);
 const bigPath = `/v2/ns/name/blobs/${bigBlob.digest}`;
 
+describe('oci/registry-client, a server that sends a byte at a time', () => {
+  it('is given up once, for a manifest and for a blob', async () => {
+    const drip = { bytes: 1, everyMs: 10 };
+    server.on({ path: '/v2/ns/name/manifests/v1', respond: { body: image.bytes, drip } });
+    server.on({ path: bigPath, respond: { body: big, drip } });
+    const connection = bench.connect({ useHttp: true, idleTimeoutMs: 60 });
+    const repository = createRegistryRepository({ connection, registry: server.host, repository: 'ns/name' });
+    const tooSlow = {
+      code: 'NETWORK',
+      message: expect.stringMatching(/too slow: \d+ bytes in 0\.24 s/) as string,
+    };
+    expect(await failureOf(repository.getManifest('v1'))).toMatchObject(tooSlow);
+    expect(await failureOf(repository.openBlob(bigBlob).then(readAll))).toMatchObject(tooSlow);
+    expect(server.requests).toHaveLength(2);
+  });
+});
+
 describe('oci/registry-client, manifests', () => {
   it('reads by tag and by digest', async () => {
     serveImage(server, 'ns/name', 'v1', image);

@@ -164,12 +164,26 @@ export class ContentRepository implements LocalRepository {
     const entries = await this.#source.entries();
     const named = this.#source.resolve
       ? this.#source.resolve(reference, entries)
-      : entries.find((entry) => entry.annotations?.[refNameAnnotation] === reference);
+      : this.#onlyOne(
+          reference,
+          entries.filter((entry) => entry.annotations?.[refNameAnnotation] === reference),
+        );
     if (named !== undefined) return named;
     if (!isDigest(reference)) return undefined;
     const listed = entries.find((entry) => entry.digest === reference);
     if (listed !== undefined) return listed;
     return (await this.#source.blobSize(reference)) === undefined ? undefined : { digest: reference };
+  }
+
+  /** Docker saves `a:latest` and `b:latest` both as `latest`; taking either would be a guess. */
+  #onlyOne(reference: string, entries: readonly Descriptor[]): Descriptor | undefined {
+    const digests = new Set(entries.map((entry) => entry.digest));
+    if (digests.size > 1) {
+      throw new OpmateError('INVALID', `${this.name}: ${reference}: names ${digests.size} different images`, {
+        hint: `say which one by its digest: ${[...digests].slice(0, 5).join(', ')}`,
+      });
+    }
+    return entries[0];
   }
 
   async #unknown(reference: string): Promise<OpmateError> {

@@ -189,6 +189,19 @@ describe('oci/layout: blobs', () => {
 });
 
 describe('oci/layout: manifests', () => {
+  it('does not guess which of two images a tag means', async () => {
+    await put('v1', image());
+    await put('v2', image());
+    const path = join(directory, 'index.json');
+    await writeFile(path, (await readFile(path, 'utf8')).replace('"v2"', '"v1"'));
+    const again = await openLayout(directory);
+    await expect(again.getManifest('v1')).rejects.toMatchObject({
+      code: 'INVALID',
+      message: expect.stringContaining('v1: names 2 different images') as string,
+      hint: expect.stringContaining('sha256:') as string,
+    });
+  });
+
   it('gives a manifest by tag and by digest, of either algorithm', async () => {
     const bytes = image();
     const tagged = await put('v1', bytes);

@@ -19,7 +19,7 @@ export class Spool {
   readonly #directory: string;
   #pieceAt = new Map<number, Buffer>();
   #size = 0;
-  #file: FileHandle | undefined;
+  #file: Promise<FileHandle> | undefined;
 
   /** `directory` is where the file is made, if one is needed. */
   constructor(directory: string) {
@@ -29,13 +29,18 @@ export class Spool {
   async append(text: string): Promise<SpoolSlot> {
     const bytes = Buffer.from(text, 'utf8');
     const slot = { offset: this.#size, length: bytes.length };
-    if (this.#size + bytes.length <= memoryLimit && this.#file === undefined) {
+    // Taken at once: several pieces may be on their way to the file.
+    this.#size += bytes.length;
+    if (this.#size <= memoryLimit && this.#file === undefined) {
       this.#pieceAt.set(slot.offset, bytes);
     } else {
-      this.#file ??= await openUnnamed(this.#directory);
-      await this.#file.write(bytes, 0, bytes.length, slot.offset);
+      this.#file ??= openUnnamed(this.#directory);
+      const file = await this.#file;
+      // When a disk runs full, a part is written without an error; the next attempt fails.
+      for (let done = 0; done < bytes.length;) {
+        done += (await file.write(bytes, done, bytes.length - done, slot.offset + done)).bytesWritten;
+      }
     }
-    this.#size += bytes.length;
     return slot;
   }
 
@@ -43,14 +48,15 @@ export class Spool {
     const piece = this.#pieceAt.get(slot.offset);
     if (piece !== undefined && piece.length === slot.length) return piece;
     const bytes = Buffer.allocUnsafe(slot.length);
-    await this.#file?.read(bytes, 0, slot.length, slot.offset);
+    await (await this.#file)?.read(bytes, 0, slot.length, slot.offset);
     return bytes;
   }
 
   async close(): Promise<void> {
     this.#pieceAt = new Map();
-    await this.#file?.close();
+    const file = await this.#file?.catch(() => undefined);
     this.#file = undefined;
+    await file?.close();
   }
 }
 

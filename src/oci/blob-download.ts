@@ -32,7 +32,9 @@ export async function downloadBlob(
   const length = response.headers.get('content-length');
   if (length !== null && Number(length) !== size && response.headers.get('content-encoding') === null) {
     discard(response);
-    throw new DigestMismatchError(`${subject}: has ${length} bytes, its descriptor says ${size}`);
+    throw new DigestMismatchError(
+      `${subject}: has ${length} bytes, its descriptor says ${size}${requester.where}`,
+    );
   }
   const etag = response.headers.get('etag');
 
@@ -74,7 +76,7 @@ export async function downloadBlob(
     }
   }
 
-  const checked = verifyContent({ digest, size, subject });
+  const checked = verifyContent({ digest, size, subject: subject + requester.where });
   // A generator that was never started runs no `finally`, so the answer is given up here.
   pipeline(Readable.from(read(), { objectMode: false }), checked, () => response.body.destroy());
   return checked;

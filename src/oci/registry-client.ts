@@ -312,7 +312,7 @@ async function readManifest(
       if (attempt < maxReads && !isLasting) continue;
       throw error;
     }
-    const digest = checkDigest(bytes, reference, answer, subject);
+    const digest = checkDigest(bytes, reference, answer, subject, at.where);
     const { mediaType } = parseManifest(bytes, {
       subject,
       mediaType: answer.headers.get('content-type') ?? undefined,
@@ -322,7 +322,13 @@ async function readManifest(
 }
 
 /** The digest that was asked for, or for a tag the one that the registry announces; it must be the content's. */
-function checkDigest(bytes: Buffer, reference: string, answer: TransportResponse, subject: string): string {
+function checkDigest(
+  bytes: Buffer,
+  reference: string,
+  answer: TransportResponse,
+  subject: string,
+  where: string,
+): string {
   const announced = answer.headers.get('docker-content-digest');
   const expected = isDigest(reference) ? reference : announced;
   if (expected === null) return digestOf(bytes);
@@ -331,7 +337,7 @@ function checkDigest(bytes: Buffer, reference: string, answer: TransportResponse
   const said = isDigest(reference)
     ? ''
     : `, the registry announced ${JSON.stringify(expected.slice(0, 140))}`;
-  throw new DigestMismatchError(`${subject}: content has digest ${actual}${said}`);
+  throw new DigestMismatchError(`${subject}: content has digest ${actual}${said}${where}`);
 }
 
 function describeHead(answer: TransportResponse, reference: string): Descriptor | undefined {

@@ -12,14 +12,14 @@ export type Access = 'pull' | 'push' | 'delete';
 export class RegistryRequester {
   readonly name: string;
   readonly #endpoint: Endpoint;
-  /** Ends messages. */
-  readonly #where: string;
+  /** Names the mirror at the end of messages; empty for the registry itself. */
+  readonly where: string;
 
   /** `name` is the repository as the user named it; a mirror is named after it in messages. */
   constructor(endpoint: Endpoint, name: string) {
     this.#endpoint = endpoint;
     const { registry, repository } = endpoint;
-    this.#where = endpoint.isMirror ? ` (at its mirror ${registry}/${repository})` : '';
+    this.where = endpoint.isMirror ? ` (at its mirror ${registry}/${repository})` : '';
     this.name = name;
   }
 
@@ -57,7 +57,7 @@ export class RegistryRequester {
           : status === 405 || codes.includes('UNSUPPORTED')
             ? 'UNSUPPORTED'
             : 'REGISTRY';
-    return new RegistryError(`${subject}: ${refused}${summary}${this.#where}`, {
+    return new RegistryError(`${subject}: ${refused}${summary}${this.where}`, {
       status,
       registryCodes: codes,
       code,

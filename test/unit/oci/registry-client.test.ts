@@ -341,12 +341,19 @@ describe('oci/registry-client, mirrors', () => {
     expect(failure.message).toMatch(new RegExp(`^${name()}:v4: registry answered 404`));
   });
 
-  it('does not look elsewhere when a mirror lies', async () => {
+  it('does not look elsewhere when a mirror lies, and names it', async () => {
     const registriesConfFile = await withMirror();
     other.on({ path: `/v2/ns/name/manifests/${digest}`, respond: { body: '{}' } });
     server.serveManifest('ns/name', undefined, image.bytes);
-    const failure = await failureOf(open({ registriesConfFile }).getManifest(digest));
-    expect(failure.code).toBe('DIGEST');
+    const repository = open({ registriesConfFile });
+    const named = expect.stringContaining(`(at its mirror ${other.host}/ns/name)`) as string;
+    const failure = await failureOf(repository.getManifest(digest));
+    expect(failure).toMatchObject({ code: 'DIGEST', message: named });
+    for (const body of [big.subarray(1), Buffer.alloc(big.length)]) {
+      other.on({ path: bigPath, times: 1, respond: { body } });
+      const wrong = await failureOf(repository.openBlob(bigBlob).then(readAll));
+      expect(wrong).toMatchObject({ code: 'DIGEST', message: named });
+    }
   });
 });
 

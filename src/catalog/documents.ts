@@ -194,7 +194,9 @@ class FileWindow {
     }
     let bytesRead: number;
     try {
-      const room = this.#buffer.length - this.#filled;
+      // Not all of a buffer that was doubled, so that the limit is noticed when it is passed.
+      const left = Math.max(maxDocumentSize - this.#filled, 0) + chunkSize / 2;
+      const room = Math.min(this.#buffer.length - this.#filled, left);
       ({ bytesRead } = await this.#handle.read(this.#buffer, this.#filled, room, this.end));
     } catch (error) {
       throw new OpmateError('IO', `read ${this.label}: ${readFailure(error)}`, {

@@ -1,7 +1,8 @@
+import { truncate } from 'node:fs/promises';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readDocuments } from '../../../src/catalog/documents.js';
+import { maxDocumentSize, readDocuments } from '../../../src/catalog/documents.js';
 import { parseGoJson } from '../../../src/core/go-json.js';
 import { directoryWith } from '../../support/temporary.js';
 
@@ -40,6 +41,19 @@ describe('catalog/documents', () => {
       { schema: 'a', x: {} },
       blob('b'),
     ]);
+  });
+
+  it('refuses a document that is larger than the limit, with its line', async () => {
+    const directory = await directoryWith({ file: '{"schema":"a"}\n{"schema":"b","x":"' });
+    const file = path.join(directory, 'file');
+    await truncate(file, maxDocumentSize + 24 * 1024 * 1024);
+    const readAll = async (): Promise<void> => {
+      for await (const _ of readDocuments(file, { label: 'file' }));
+    };
+    await expect(readAll()).rejects.toMatchObject({
+      message: `file: a document of more than ${maxDocumentSize} bytes`,
+      line: 2,
+    });
   });
 
   it('reads nothing from an empty file', async () => {

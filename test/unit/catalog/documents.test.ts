@@ -48,7 +48,7 @@ describe('catalog/documents', () => {
     const file = path.join(directory, 'file');
     await truncate(file, maxDocumentSize + 24 * 1024 * 1024);
     const readAll = async (): Promise<void> => {
-      for await (const _ of readDocuments(file, { label: 'file' }));
+      for await (const { syntax } of readDocuments(file, { label: 'file' })) expect(syntax).toBe('json');
     };
     await expect(readAll()).rejects.toMatchObject({
       message: `file: a document of more than ${maxDocumentSize} bytes`,

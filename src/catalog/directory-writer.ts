@@ -88,7 +88,8 @@ async function writePackages(
           handle: await open(path.join(folder, `catalog.${format}`), 'wx', 0o666),
         };
       }
-      await current.handle.write(typeof piece.text === 'string' ? Buffer.from(piece.text) : piece.text);
+      // `write` may write a part only, without an error, when a disk runs full.
+      await current.handle.writeFile(piece.text);
     }
     await current?.handle.sync();
   } finally {

@@ -156,6 +156,16 @@ describe('streams', () => {
     },
   );
 
+  it('does not take a file that was written in part for whole', async () => {
+    // A limit on the size of files does what a full disk does: the first write is cut short, the next fails.
+    const limit = "trap '' XFSZ; ulimit -f 64; $OPMATE migrate blob limited; echo $?";
+    await sandbox.write({ 'blob/all.json': { schema: 'example.large', text: 'x'.repeat(300_000) } });
+    const { stdout, stderr } = await bash(limit);
+    expect(stdout).toBe('1\n');
+    expect(stderr).toContain('output dir "limited": ');
+    expect((await readdir(sandbox.work)).filter((name) => name.startsWith('limited'))).toEqual([]);
+  });
+
   it('keeps messages apart from data', async () => {
     const quiet = await sandbox.run(['render', 'widget']);
     const loud = await sandbox.run(['render', 'widget', '--debug', '--log-format', 'json']);

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, messageOf, systemCode } from '../core/errors.js';
+import { OpmateError, fileError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
+import { makeDirectory } from '../oci/make-directory.js';
 import type { Assembly } from './assemble.js';
 import type { CatalogFormat } from './write.js';
 
@@ -17,8 +18,7 @@ export async function requireEmptyDirectory(directory: string): Promise<void> {
     names = await readdir(directory);
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return;
-    const reason = systemCode(error) === 'ENOTDIR' ? 'not a directory' : messageOf(error);
-    throw new OpmateError('IO', `output dir ${quoteGo(directory)}: ${reason}`, { cause: error });
+    throw fileError(`output dir ${quoteGo(directory)}`, error);
   }
   if (names.length > 0) throw notEmpty(directory);
 }
@@ -43,18 +43,21 @@ export async function writeCatalogDirectory(
   await requireEmptyDirectory(directory);
   for (const name of assembly.packages()) checkPackagePath(name);
   const target = path.resolve(directory);
-  const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
+  const token = `opmate-${randomBytes(6).toString('hex')}`;
+  // What exists may be a mount point or somebody's working directory: it is filled, not replaced.
+  const exists = await pathExists(target);
+  const staging = exists ? path.join(target, `.${token}`) : `${target}.${token}`;
   try {
-    await mkdir(staging, { recursive: true });
+    await makeDirectory(staging);
     await writePackages(assembly, staging, format, options);
-    await moveInto(staging, target);
+    if (exists) await moveEntries(staging, target);
+    else await rename(staging, target);
   } catch (error) {
     await rm(staging, { recursive: true, force: true });
     if (error instanceof OpmateError) throw error;
     // Somebody else was faster.
     if (systemCode(error) === 'ENOTEMPTY' || systemCode(error) === 'EEXIST') throw notEmpty(directory);
-    const reason = systemCode(error) === 'ENOSPC' ? 'no space left on device' : messageOf(error);
-    throw new OpmateError('IO', `output dir ${quoteGo(directory)}: ${reason}`, { cause: error });
+    throw fileError(`output dir ${quoteGo(directory)}`, error);
   }
 }
 
@@ -102,15 +105,9 @@ async function finish(handle: FileHandle | undefined): Promise<void> {
   await handle?.close();
 }
 
-/** Puts what was written in its place: in one step where that can be, else entry by entry. */
-async function moveInto(staging: string, target: string): Promise<void> {
-  try {
-    await rename(staging, target);
-    return;
-  } catch (error) {
-    // An empty directory that is a mount point or somebody's working directory cannot be replaced.
-    if (!['EBUSY', 'EXDEV', 'EPERM', 'EACCES'].includes(systemCode(error) ?? '')) throw error;
-  }
+/** Moves what was written up into its place; takes back what it has moved when that fails. */
+async function moveEntries(staging: string, target: string): Promise<void> {
+  if ((await readdir(target)).length > 1) throw notEmpty(target);
   const moved: string[] = [];
   try {
     for (const name of await readdir(staging)) {
@@ -122,4 +119,8 @@ async function moveInto(staging: string, target: string): Promise<void> {
     for (const entry of moved) await rm(entry, { recursive: true, force: true });
     throw error;
   }
+}
+
+async function pathExists(file: string): Promise<boolean> {
+  return (await stat(file).catch(() => undefined)) !== undefined;
 }

@@ -120,6 +120,36 @@ export function systemCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** What system errors mean, in the words that `opm` and the shell use. */
+const systemReasons: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file or directory',
+  ENOTDIR: 'not a directory',
+  EISDIR: 'is a directory',
+  EACCES: 'permission denied',
+  EPERM: 'operation not permitted',
+  EROFS: 'read-only file system',
+  ENOSPC: 'no space left on device',
+  EMFILE: 'too many open files',
+  ELOOP: 'too many levels of symbolic links',
+  EIO: 'input/output error',
+};
+
+/** Why a file operation failed, in a few words without the path. */
+export function systemReason(error: unknown): string {
+  return systemReasons[systemCode(error) ?? ''] ?? messageOf(error);
+}
+
+/** The error of a file operation: `what: why`, NOT_FOUND where there is nothing of that name, else IO. */
+export function fileError(what: string, error: unknown, details: ErrorDetails = {}): OpmateError {
+  if (error instanceof OpmateError) return error;
+  const code = systemCode(error);
+  const missing = code === 'ENOENT' || code === 'ENOTDIR';
+  return new OpmateError(missing ? 'NOT_FOUND' : 'IO', `${what}: ${systemReason(error)}`, {
+    ...details,
+    cause: error,
+  });
+}
+
 /**
  * Removes credentials from text that may be shown: user information in URLs, `Authorization` values,
  * bearer and identity tokens, passwords, and signed-URL parameters.

@@ -94,6 +94,8 @@ async function* gunzip(chunks: AsyncIterable<Buffer>, label: string): AsyncGener
   let wake: () => void = () => undefined;
   inflater.on('drain', () => wake());
   inflater.on('close', () => wake());
+  // After the last chunk nobody reads any more, but what follows it may still be wrong.
+  inflater.on('error', () => undefined);
   let stopped = false;
   const feed = async (): Promise<void> => {
     for await (const chunk of chunks) {

@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises';
 import { defaultArchiveLimits } from '../archive/limits.js';
 import { renderBundleFiles } from '../bundle/render.js';
 import { isBundleDirectory } from '../bundle/read.js';
@@ -15,6 +14,7 @@ import {
   type Source,
   type SourceOptions,
   openSource,
+  statIfThere,
 } from './source.js';
 
 /** How references are rendered. */
@@ -43,8 +43,9 @@ export async function renderReferences(
   const assembly = new Assembly(options);
   const opened: Source[] = [];
   const close = async (): Promise<void> => {
-    await Promise.all(opened.map((source) => source.close()));
-    await assembly.close();
+    const closed = await Promise.allSettled([...opened, assembly].map((one) => one.close()));
+    const failure = closed.find((one) => one.status === 'rejected');
+    if (failure !== undefined) throw failure.reason;
   };
   const renderOne = async ({ reference, position }: Positioned): Promise<void> => {
     try {
@@ -61,7 +62,7 @@ export async function renderReferences(
     await addBundleDirectories(assembly, directories, options);
     await mapConcurrent(others, options.concurrency ?? 8, renderOne, options);
   } catch (error) {
-    await close();
+    await close().catch(() => undefined);
     throw error;
   }
   return { assembly, close };
@@ -88,7 +89,7 @@ async function findBundleDirectories(
 }
 
 async function isLocalBundle(reference: string): Promise<boolean> {
-  const found = await stat(reference).catch(() => undefined);
+  const found = await statIfThere(reference);
   return found?.isDirectory() === true && isBundleDirectory(reference);
 }
 
@@ -151,7 +152,8 @@ export function inReference(error: unknown, reference: string): unknown {
 export function wrapped(error: unknown, context: string, subject?: string): unknown {
   if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
   const { hint, file, line, message } = error;
-  const rest =
-    subject !== undefined && message.startsWith(`${subject}: `) ? message.slice(subject.length + 2) : message;
+  const names = subject === undefined ? [] : [`${subject}: `, `image reference ${quoteGo(subject)}: `];
+  const said = names.find((name) => message.startsWith(name)) ?? '';
+  const rest = message.slice(said.length);
   return new OpmateError(error.code, `${context}: ${rest}`, { hint, file, line, cause: error });
 }

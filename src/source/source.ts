@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
@@ -5,7 +6,7 @@ import { type FileTree, type LayerInput, extractLayers, readLayers } from '../ar
 import { type BundleFiles, bundleFilesOf, isBundleDirectory, readBundleDirectory } from '../bundle/read.js';
 import { type Catalog, DirectoryCatalog } from '../catalog/catalog.js';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, messageOf, systemCode } from '../core/errors.js';
+import { OpmateError, fileError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { type Reference, parseReference } from '../core/reference.js';
@@ -70,10 +71,10 @@ export async function openSource(
   options: SourceOptions,
   allowed: AllowedSources = { bundles: true, catalogs: true },
 ): Promise<Source> {
-  const found = await stat(reference).catch(() => undefined);
+  const found = await statIfThere(reference);
   if (found === undefined) return openImageSource(reference, options, allowed);
   if (found.isDirectory()) return openDirectory(reference, options, allowed);
-  if (await isSqlite(reference)) {
+  if (found.isFile() && (await isSqlite(reference))) {
     throw new OpmateError('UNSUPPORTED', `${reference}: sqlite indexes are not supported yet`, {
       file: reference,
       hint: 'use a file-based catalog',
@@ -82,6 +83,16 @@ export async function openSource(
   throw new OpmateError('UNSUPPORTED', `ref ${quoteGo(reference)} is not a directory: not allowed`, {
     hint: 'give the directory of the catalog, or oci-archive:FILE for an image in a file',
   });
+}
+
+/** What stands at a path; undefined where there is nothing, so that the reference must be an image. */
+export async function statIfThere(reference: string): Promise<Stats | undefined> {
+  try {
+    return await stat(reference);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].includes(systemCode(error) ?? '')) return undefined;
+    throw fileError(`stat ${reference}`, error);
+  }
 }
 
 async function openDirectory(
@@ -123,8 +134,7 @@ async function isSqlite(file: string): Promise<boolean> {
       await handle.close();
     }
   } catch (error) {
-    const reason = systemCode(error) === 'EACCES' ? 'permission denied' : messageOf(error);
-    throw new OpmateError('IO', `open ${file}: ${reason}`, { file, cause: error });
+    throw fileError(`open ${file}`, error, { file });
   }
 }
 
@@ -157,6 +167,10 @@ async function openImageSource(
 }
 
 function parseImageReference(reference: string): Reference {
+  // Nobody writes an image like this, and a path that existed would have been opened.
+  if (/^(?:\.{0,2}\/|~)/.test(reference)) {
+    throw new OpmateError('NOT_FOUND', `${reference}: no such file or directory`);
+  }
   const parsed = parseReference(reference);
   if (parsed.transport === 'docker' && parsed.tag === undefined && parsed.digest === undefined) {
     throw new OpmateError('INVALID', `${reference}: a tag or digest is needed`, {

@@ -43,9 +43,11 @@ function opmate(args, { lines = 12, expect = 0, show = true } = {}) {
     console.error(`${stderr}\nthe demo failed: opmate ${args[0]} ended with exit code ${status}`);
     throw new Error('demo failed');
   }
-  const printed = (stdout + stderr).trimEnd().split('\n');
+  if (!show) return stdout;
+  const printed = (stdout + stderr).split('\n').slice(0, -1);
   for (const line of printed.slice(0, lines)) console.log(`  ${line}`);
-  if (printed.length > lines) console.log(`  … ${printed.length - lines} more lines`);
+  const rest = printed.length - lines;
+  if (rest > 0) console.log(`  … ${rest} more ${rest === 1 ? 'line' : 'lines'}`);
   return stdout;
 }
 
@@ -129,7 +131,7 @@ async function main() {
         i === 0 ? { name: bundle } : { name: bundle, replaces: inOrder[i - 1] },
       );
       const file = path.join(folder, 'catalog.json');
-      writeFileSync(file, opmate(['init', name, '--default-channel', channel], { show: false, lines: 0 }));
+      writeFileSync(file, opmate(['init', name, '--default-channel', channel], { show: false }));
       appendFileSync(file, JSON.stringify({ schema: 'olm.channel', package: name, name: channel, entries }));
       appendFileSync(file, `\n${rendered}`);
     }

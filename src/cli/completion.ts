@@ -9,7 +9,15 @@ export type Shell = (typeof shells)[number];
 interface Node {
   path: string[];
   commands: { name: string; description: string }[];
-  options: { flag: string; description: string; takesValue: boolean; choices: readonly string[] }[];
+  options: {
+    flag: string;
+    short: string | undefined;
+    description: string;
+    takesValue: boolean;
+    choices: readonly string[];
+  }[];
+  /** What the arguments may be, where that is a list. */
+  values: readonly string[];
 }
 
 /** A completion script for the whole command tree. File names complete wherever no word of ours does. */
@@ -36,10 +44,12 @@ function collect(command: Command, path: string[]): Node[] {
       .map((sub) => ({ name: sub.name(), description: sub.description() })),
     options: options.map((option) => ({
       flag: option.long ?? option.short ?? option.flags,
+      short: option.short,
       description: option.description,
       takesValue: option.required || option.optional,
       choices: option.argChoices ?? [],
     })),
+    values: command.registeredArguments.flatMap((argument) => argument.argChoices ?? []),
   };
   const below = command.commands.filter((sub) => node.commands.some((known) => known.name === sub.name()));
   return [node, ...below.flatMap((sub) => collect(sub, [...path, sub.name()]))];
@@ -47,12 +57,26 @@ function collect(command: Command, path: string[]): Node[] {
 
 function bashScript(name: string, nodes: Node[]): string {
   const cases = nodes.map((node) => {
-    const words = [...node.commands.map((sub) => sub.name), ...node.options.map((option) => option.flag)];
+    const words = [
+      ...node.commands.map((sub) => sub.name),
+      ...node.values,
+      ...node.options.map(({ flag }) => flag),
+    ];
     return `    ${quote(node.path.join(' '))}) words=${quote(words.join(' '))} ;;`;
   });
   const commands = nodes
     .filter((node) => node.path.length > 0)
     .map((node) => `${quote(node.path.join(' '))}`);
+  const values = nodes.flatMap((node) =>
+    node.options
+      .filter(({ choices }) => choices.length > 0)
+      .map(({ flag, short, choices }) => {
+        const at = [flag, short]
+          .filter((name) => name !== undefined)
+          .map((name) => quote(`${node.path.join(' ')} ${name}`));
+        return `    ${at.join(' | ')}) words=${quote(choices.join(' '))} ;;`;
+      }),
+  );
   return `# bash completion for ${name}
 _${name}() {
   local current=\${COMP_WORDS[COMP_CWORD]} path='' word words i
@@ -65,6 +89,9 @@ _${name}() {
   case "$path" in
 ${cases.join('\n')}
   esac
+  case "$path \${COMP_WORDS[COMP_CWORD - 1]}" in
+${values.join('\n')}
+  esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }
 complete -o default -F _${name} ${name}
@@ -73,7 +100,8 @@ complete -o default -F _${name} ${name}
 
 function zshScript(name: string, nodes: Node[]): string {
   const cases = nodes.map((node) => {
-    const commands = node.commands.map((sub) => quote(`${sub.name}:${sub.description}`)).join(' ');
+    const listed = [...node.commands, ...node.values.map((name) => ({ name, description: name }))];
+    const commands = listed.map((sub) => quote(`${sub.name}:${sub.description}`)).join(' ');
     const options = node.options.map((option) => quote(option.flag)).join(' ');
     return `    ${quote(node.path.join(' '))}) commands=(${commands}); options=(${options}) ;;`;
   });
@@ -121,6 +149,7 @@ function fishScript(name: string, nodes: Node[]): string {
     for (const sub of node.commands) {
       lines.push(`complete -c ${name} ${at} -f -a ${quote(sub.name)} -d ${quote(sub.description)}`);
     }
+    for (const value of node.values) lines.push(`complete -c ${name} ${at} -f -a ${quote(value)}`);
     for (const option of node.options) {
       const choices = option.choices.length > 0 ? ` -x -a ${quote(option.choices.join(' '))}` : '';
       const value = option.takesValue && choices === '' ? ' -r' : choices;

@@ -3,8 +3,6 @@ export const exitCodes = {
   done: 0,
   failed: 1,
   usage: 2,
-  invalid: 3,
-  partial: 4,
   interrupted: 130,
   /** Whoever read standard output went away, as when a process ends by SIGPIPE. */
   outputClosed: 141,

@@ -1,12 +1,6 @@
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
-import {
-  type OpmateError,
-  CancelledError,
-  OpmateError as ReportedError,
-  messageOf,
-  redact,
-} from '../core/errors.js';
+import { CancelledError, OpmateError, messageOf, redact } from '../core/errors.js';
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { OutputClosedError } from './output.js';
@@ -34,7 +28,6 @@ export async function main(): Promise<void> {
     workingDirectory: process.cwd(),
     homeDirectory: homedir(),
     temporaryDirectory: tmpdir(),
-    stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
     signal: cancel.signal,
@@ -74,14 +67,14 @@ export async function run(
         ? encodeError(error, context.now(), state.debug)
         : describeError(error, state.debug, await loadPaint(context)),
     );
-    return error instanceof ReportedError && error.code === 'USAGE' ? state.usageCode : exitCodes.failed;
+    return error instanceof OpmateError && error.code === 'USAGE' ? state.usageCode : exitCodes.failed;
   }
 }
 
 /** An error as the user sees it: message, place, hint; causes and stacks with `--debug` only. */
 function describeError(error: unknown, debug: boolean, paint: Paint): string {
   let text: string;
-  if (error instanceof ReportedError) {
+  if (error instanceof OpmateError) {
     const hint = error.hint === undefined ? '' : `${paint.hint('hint:')} ${shown(error.hint)}\n`;
     text = `${paint.error(shown(error.message))}\n${placeOf(error)}${hint}`;
   } else {
@@ -102,7 +95,7 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
 function encodeError(error: unknown, now: Date, debug: boolean): string {
   const line = { time: now.toISOString(), level: 'error', message: redact(messageOf(error)) };
   const details =
-    error instanceof ReportedError
+    error instanceof OpmateError
       ? { code: error.code, file: error.file, line: error.line, hint: error.hint && redact(error.hint) }
       : { code: 'INTERNAL' };
   const stack =

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import { OpmateError, messageOf, systemCode } from '../core/errors.js';
+import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../core/errors.js';
 
 /** Thrown when whoever reads our output has gone, as `| head` does. Ends the command without a word. */
 export class OutputClosedError extends OpmateError {
@@ -17,6 +17,7 @@ const flushSize = 512 * 1024;
  */
 export class Output {
   readonly #stream: Writable;
+  readonly #signal: AbortSignal | undefined;
   #pieces: (string | Buffer)[] = [];
   #size = 0;
   #failure: unknown;
@@ -24,8 +25,9 @@ export class Output {
     this.#failure ??= error;
   };
 
-  constructor(stream: Writable) {
+  constructor(stream: Writable, signal?: AbortSignal) {
     this.#stream = stream;
+    this.#signal = signal;
     stream.on('error', this.#onError);
   }
 
@@ -50,13 +52,14 @@ export class Output {
     );
     this.#pieces = [];
     this.#size = 0;
-    if (!this.#stream.write(bytes)) await drained(this.#stream);
+    if (!this.#stream.write(bytes)) await drained(this.#stream, this.#signal);
     // A failed write is reported on the next turn of the event loop.
     await new Promise((resolve) => setImmediate(resolve));
     this.#check();
   }
 
   #check(): void {
+    throwIfCancelled(this.#signal);
     if (this.#failure === undefined) {
       // A stream that was closed before takes writes without a word.
       if (this.#stream.destroyed) throw new OutputClosedError(undefined);
@@ -64,20 +67,22 @@ export class Output {
     }
     const code = systemCode(this.#failure);
     if (code === 'EPIPE' || code === 'ERR_STREAM_DESTROYED') throw new OutputClosedError(this.#failure);
-    const reason = code === 'ENOSPC' ? 'no space left on device' : messageOf(this.#failure);
-    throw new OpmateError('IO', `standard output: ${reason}`, { cause: this.#failure });
+    throw new OpmateError('IO', `standard output: ${systemReason(this.#failure)}`, { cause: this.#failure });
   }
 }
 
-/** Resolves when a stream takes more again, or never will. */
-function drained(stream: Writable): Promise<void> {
+/** Resolves when a stream takes more again, or never will, or nobody waits any longer. */
+function drained(stream: Writable, signal: AbortSignal | undefined): Promise<void> {
   const events = ['drain', 'close', 'error'] as const;
   return new Promise((resolve) => {
     const done = (): void => {
       for (const event of events) stream.off(event, done);
+      signal?.removeEventListener('abort', done);
       resolve();
     };
     for (const event of events) stream.on(event, done);
+    signal?.addEventListener('abort', done);
+    if (signal?.aborted) done();
   });
 }
 
@@ -85,8 +90,9 @@ function drained(stream: Writable): Promise<void> {
 export async function writeAll(
   stream: Writable,
   text: string | AsyncIterable<string | Buffer>,
+  signal?: AbortSignal,
 ): Promise<void> {
-  const output = new Output(stream);
+  const output = new Output(stream, signal);
   if (typeof text === 'string') await output.write(text);
   else for await (const piece of text) await output.write(piece);
   await output.end();

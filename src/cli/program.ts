@@ -1,4 +1,4 @@
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { UsageError } from '../core/errors.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
@@ -38,6 +38,8 @@ export async function runProgram(
     },
     say: (text) => void shown.push(text),
   });
+  const named = namedCommand(program, args);
+  if (isOpmCommand(named)) state.usageCode = exitCodes.failed;
   try {
     await program.parseAsync([...args], { from: 'user' });
   } catch (error) {
@@ -48,7 +50,7 @@ export async function runProgram(
       return exitCodes.done;
     }
     state.debug = program.opts<GlobalOptions>().debug === true;
-    throw new UsageError(error.message.replace(/^error: /, ''), { hint: usageHint(name, program, args) });
+    throw new UsageError(error.message.replace(/^error: /, ''), { hint: `see ${pathOf(named)} --help` });
   }
   return exitCode;
 }
@@ -81,16 +83,18 @@ function isOpmCommand(command: Command): boolean {
   return false;
 }
 
-function usageHint(name: string, program: Command, args: readonly string[]): string {
+/** The command that the arguments name, as far as they do. */
+function namedCommand(program: Command, args: readonly string[]): Command {
   let at = program;
-  const path = [name];
   for (const arg of args) {
     const next = at.commands.find((command) => command.name() === arg || command.aliases().includes(arg));
-    if (next === undefined) continue;
-    at = next;
-    path.push(arg);
+    if (next !== undefined) at = next;
   }
-  return `see ${path.join(' ')} --help`;
+  return at;
+}
+
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 
 function checkGlobalOptions(options: GlobalOptions): void {
@@ -185,7 +189,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   const showsAlpha = context.environment['HELP_ALPHA'] === 'true';
   const program = new Command(name);
   program
-    .description('Build, check, serve, filter and mirror catalogs of Kubernetes operators')
+    .description('Render, check, list, draw and write catalogs of Kubernetes operators')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => runner.say(text),
@@ -197,10 +201,11 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   program.hook('preAction', (_parent, command) => runner.starts(command));
 
   const migrateLevel = (): Option =>
-    new Option(
-      '--migrate-level <level>',
-      'run migrations up to this level: none, bundle-object-to-csv-metadata, all',
-    );
+    withChoices(new Option('--migrate-level <level>', 'run migrations up to this level'), [
+      'none',
+      'bundle-object-to-csv-metadata',
+      'all',
+    ]);
 
   program
     .command('render')
@@ -226,8 +231,8 @@ export function createProgram(context: CommandContext, name: string, runner: Run
 
   program
     .command('validate')
-    .description('check a catalog directory and report every problem')
-    .argument('<directory>')
+    .description('check a catalog and report every problem')
+    .argument('<directory>', 'catalog directory, or an image')
     .addOption(outputFormatOf('text', 'json', 'yaml'))
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>
@@ -300,7 +305,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   program
     .command('completion')
     .description('print a completion script for a shell')
-    .argument('<shell>', 'bash, zsh or fish')
+    .addArgument(withChoices(new Argument('<shell>', 'which shell'), ['bash', 'zsh', 'fish']))
     .action((shell: string, _options, command: Command) =>
       runner.run(command, async () =>
         (await import('./commands/completion.js')).completion(context, shell, program),
@@ -359,7 +364,7 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
   oci
     .command('copy')
     .description('copy an image between registries, layouts and archives')
-    .argument('<source>')
+    .argument('<source>', 'image in a registry, layout or archive')
     .argument('<target>', 'registry reference or oci:DIR[:TAG]')
     .option('--referrers', 'copy what refers to the image too, such as signatures')
     .action((source: string, target: string, _options, command: Command) =>
@@ -382,5 +387,11 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
 }
 
 function outputFormatOf(...formats: string[]): Option {
-  return new Option('-o, --output <format>', `output format: ${formats.join(' or ')}`);
+  return withChoices(new Option('-o, --output <format>', 'output format'), formats);
+}
+
+/** Names the values for help and completion; commands check them themselves, in the words of `opm`. */
+function withChoices<T extends Option | Argument>(subject: T, choices: string[]): T {
+  subject.argChoices = choices;
+  return subject;
 }

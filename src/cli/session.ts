@@ -1,5 +1,6 @@
 import type { ArchiveLimits } from '../archive/limits.js';
 import { UsageError } from '../core/errors.js';
+import type { OpenReferenceOptions } from '../oci/open.js';
 import { parsePlatform } from '../oci/platform.js';
 import type { Platform } from '../oci/types.js';
 import { type Session, openSession } from '../source/session.js';
@@ -65,4 +66,10 @@ function requirePlatform(text: string): Platform {
   throw new UsageError(`--platform ${text}: not a platform`, {
     hint: 'write os/architecture[/variant], e.g. linux/arm64',
   });
+}
+
+/** What opening images takes from a session. */
+export async function openOptionsOf(session: CommandSession): Promise<OpenReferenceOptions> {
+  const { cache, temporaryDirectory, logger, signal } = session;
+  return { connection: await session.connect(), cache, temporaryDirectory, logger, signal };
 }

@@ -20,25 +20,30 @@ export async function graph(
   options: GraphCommandOptions,
 ): Promise<void> {
   await useSession(context, options, async (session) => {
-    const all = await mapConcurrent(references, 8, async (reference) => {
-      try {
-        const source = await openSource(reference, session);
+    const all = await mapConcurrent(
+      references,
+      8,
+      async (reference) => {
         try {
-          return await sourceFacts(source, reference, session);
-        } finally {
-          await source.close();
+          const source = await openSource(reference, session);
+          try {
+            return await sourceFacts(source, reference, session);
+          } finally {
+            await source.close();
+          }
+        } catch (error) {
+          throw inReference(error, reference);
         }
-      } catch (error) {
-        throw inReference(error, reference);
-      }
-    });
+      },
+      session,
+    );
     const { text, warnings } = drawGraph(joinFacts(all), {
       minimumEdge: options.minimumEdge,
       package: options.packageName,
       drawV0Semantics: options.drawV0Semantics,
     });
     session.logger.close();
-    const output = new Output(context.stdout);
+    const output = new Output(context.stdout, context.signal);
     for (const piece of text) await output.write(piece);
     await output.end();
     for (const warning of warnings) session.logger.log('warn', warning);

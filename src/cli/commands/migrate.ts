@@ -3,7 +3,7 @@ import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderReferences, wrapped } from '../../source/render.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { useSession } from '../session.js';
-import { catalogFormat } from './render.js';
+import { catalogFormat } from '../formats.js';
 
 interface MigrateCommandOptions extends GlobalOptions {
   output?: string;

@@ -1,19 +1,19 @@
 import { UsageError } from '../../core/errors.js';
-import { encodeGoJson } from '../../core/go-json.js';
+import { isDigest } from '../../core/digest.js';
 import { parseReference } from '../../core/reference.js';
 import { copyImage } from '../../oci/copy.js';
-import { type OpenReferenceOptions, openReference, openTarget } from '../../oci/open.js';
+import { openImage } from '../../oci/image.js';
+import { openReference, openTarget } from '../../oci/open.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
-import { type CommandSession, useSession } from '../session.js';
+import { openOptionsOf, useSession } from '../session.js';
 
 interface OciCopyOptions extends GlobalOptions {
   referrers?: boolean;
-  output?: string;
 }
 
 /**
- * `opmate oci copy`: an image with all its platforms (or those of `--platform`), byte for byte. Prints
+ * `opmate oci copy`: an image with all its platforms, or only that of `--platform`, byte for byte. Prints
  * the digest that is now at the target.
  */
 export async function ociCopy(
@@ -29,8 +29,12 @@ export async function ociCopy(
     try {
       const to = await openTarget(withTagOf(target, from.reference), openOptions);
       try {
-        const result = await copyImage(from.repository, from.reference, to.repository, to.reference, {
-          platforms: platform === undefined ? undefined : [platform],
+        // One platform's image is copied by itself: an index without its other images is of no use.
+        const wanted =
+          platform === undefined
+            ? from.reference
+            : (await openImage(from.repository, from.reference, session)).descriptor.digest;
+        const result = await copyImage(from.repository, wanted, to.repository, to.reference, {
           referrers: options.referrers,
           logger,
           signal,
@@ -42,12 +46,7 @@ export async function ociCopy(
         });
         logger.close();
         const { digest } = result.descriptor;
-        const { output } = options;
-        const text =
-          output === 'json'
-            ? `${encodeGoJson({ digest, bytes: result.bytes }, { indent: 2 })}\n`
-            : `${digest}\n`;
-        await writeAll(context.stdout, text);
+        await writeAll(context.stdout, `${digest}\n`);
       } finally {
         await to.close();
       }
@@ -61,16 +60,11 @@ export async function ociCopy(
 function withTagOf(target: string, tag: string) {
   const parsed = parseReference(target);
   if (parsed.tag !== undefined || parsed.digest !== undefined) return parsed;
-  if (tag.includes(':')) {
+  if (isDigest(tag)) {
     throw new UsageError(`${target}: say under which tag`, {
       hint: 'the source is named by digest, so it has none',
     });
   }
-  return { ...parsed, tag };
-}
-
-/** What opening images takes from a session. */
-export async function openOptionsOf(session: CommandSession): Promise<OpenReferenceOptions> {
-  const { cache, temporaryDirectory, logger, signal } = session;
-  return { connection: await session.connect(), cache, temporaryDirectory, logger, signal };
+  // An image in a saved archive has a whole name, of which only the tag counts elsewhere.
+  return { ...parsed, tag: tag.slice(tag.lastIndexOf(':') + 1) };
 }

@@ -8,9 +8,8 @@ import { openImage } from '../../oci/image.js';
 import { openReference } from '../../oci/open.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
-import { useSession } from '../session.js';
-import { openOptionsOf } from './oci-copy.js';
-import { catalogFormat } from './render.js';
+import { openOptionsOf, useSession } from '../session.js';
+import { catalogFormat } from '../formats.js';
 
 interface OciInspectOptions extends GlobalOptions {
   output?: string;

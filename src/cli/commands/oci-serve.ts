@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
-import { UsageError, OpmateError, messageOf } from '../../core/errors.js';
+import { UsageError } from '../../core/errors.js';
 import { startRegistry } from '../../serve/registry.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { createLogger } from '../logger.js';
+import { readInputFile } from '../input.js';
 import { writeAll } from '../output.js';
 
 interface OciServeOptions extends GlobalOptions {
@@ -19,7 +19,7 @@ export async function ociServe(
   options: OciServeOptions,
 ): Promise<number> {
   const logger = createLogger(context, options);
-  const port = Number(options.port ?? '5000');
+  const port = options.port === '' ? Number.NaN : Number(options.port ?? '5000');
   if (!Number.isInteger(port) || port < 0 || port > 65535) {
     throw new UsageError(`--port ${options.port}: not a port`, { hint: 'give a number from 0 to 65535' });
   }
@@ -30,7 +30,7 @@ export async function ociServe(
   const tls =
     tlsCert === undefined || tlsKey === undefined
       ? undefined
-      : { cert: await readPem(tlsCert), key: await readPem(tlsKey) };
+      : { cert: await readInputFile(tlsCert), key: await readInputFile(tlsKey) };
   const registry = await startRegistry({
     directory,
     host: options.host ?? '127.0.0.1',
@@ -43,17 +43,10 @@ export async function ociServe(
     await stopped(context.signal);
   } finally {
     await registry.close();
+    logger.close();
   }
   // Being told to stop is how a server ends.
   return 0;
-}
-
-async function readPem(file: string): Promise<Buffer> {
-  try {
-    return await readFile(file);
-  } catch (error) {
-    throw new OpmateError('IO', `${file}: ${messageOf(error)}`, { file, cause: error });
-  }
 }
 
 function stopped(signal: AbortSignal): Promise<void> {

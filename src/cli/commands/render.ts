@@ -1,10 +1,9 @@
 import { parseImageTemplate } from '../../bundle/image-template.js';
-import type { CatalogFormat } from '../../catalog/write.js';
 import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderReferences } from '../../source/render.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { catalogFormat } from '../formats.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 
@@ -41,15 +40,9 @@ export async function render(
     });
     try {
       session.logger.close();
-      await writeAll(context.stdout, rendered.assembly.write({ signal: context.signal }));
+      await writeAll(context.stdout, rendered.assembly.write(context), context.signal);
     } finally {
       await rendered.close();
     }
   });
-}
-
-/** Checks `--output` of commands that write catalogs. */
-export function catalogFormat(output = 'json'): CatalogFormat {
-  if (output === 'json' || output === 'yaml') return output;
-  throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (json|yaml)`);
 }

@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises';
 import type { Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
@@ -7,7 +6,7 @@ import type { JsonObject } from '../../core/json.js';
 import { encodeYaml } from '../../core/yaml.js';
 import type { Problem } from '../../model/facts.js';
 import { validateCatalog } from '../../model/validate.js';
-import { openSource } from '../../source/source.js';
+import { openSource, statIfThere } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
@@ -77,7 +76,7 @@ export async function validate(
 
 /** `opm` validates directories only; here an image will do as well, but a path that does not exist will not. */
 async function checkDirectory(reference: string): Promise<void> {
-  const found = await stat(reference).catch(() => undefined);
+  const found = await statIfThere(reference);
   if (found?.isDirectory() === true) return;
   if (found !== undefined) {
     throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is not a directory`, {

@@ -1,0 +1,9 @@
+import type { CatalogFormat } from '../catalog/write.js';
+import { UsageError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+
+/** Checks `--output` of commands that write catalogs or records. Throws UsageError. */
+export function catalogFormat(output = 'json'): CatalogFormat {
+  if (output === 'json' || output === 'yaml') return output;
+  throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (json|yaml)`);
+}

@@ -35,14 +35,23 @@ export interface Repository {
 /** A repository that can be written to. */
 export interface WritableRepository extends Repository {
   /** Stores a blob; does nothing when it is there. `open` may be called again after a failed attempt. */
-  putBlob(descriptor: Descriptor, open: () => Promise<Readable> | Readable, options?: CancelOptions): Promise<void>;
+  putBlob(
+    descriptor: Descriptor,
+    open: () => Promise<Readable> | Readable,
+    options?: CancelOptions,
+  ): Promise<void>;
   /**
    * Takes a blob over from another repository of the same place, named as that place names it
    * (`ns/name`). False when that is not possible there.
    */
   mountBlob(descriptor: Descriptor, fromRepository: string, options?: CancelOptions): Promise<boolean>;
   /** Stores manifest bytes under a tag or under their own digest; returns what is now there. */
-  putManifest(reference: string, bytes: Buffer, mediaType: string, options?: CancelOptions): Promise<Descriptor>;
+  putManifest(
+    reference: string,
+    bytes: Buffer,
+    mediaType: string,
+    options?: CancelOptions,
+  ): Promise<Descriptor>;
   /** Removes a manifest by digest, or only a tag by its name. */
   deleteManifest(reference: string, options?: CancelOptions): Promise<void>;
 }

@@ -128,7 +128,7 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
       const code = systemCode(cause);
-      const hint = code === 'EADDRINUSE' ? 'choose another port, or none to get a free one' : undefined;
+      const hint = code === 'EADDRINUSE' ? 'choose another port; 0 takes a free one' : undefined;
       reject(
         new OpmateError('IO', `${host}:${port}: cannot listen: ${code ?? messageOf(cause)}`, { cause, hint }),
       );

@@ -25,7 +25,6 @@ export async function opmate(args, directory, environment = {}) {
       workingDirectory: directory,
       homeDirectory: environment.HOME ?? '/nonexistent',
       temporaryDirectory: environment.TMPDIR ?? '/tmp',
-      stdin: process.stdin,
       stdout,
       stderr,
       signal: new AbortController().signal,

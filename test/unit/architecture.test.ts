@@ -83,6 +83,12 @@ describe('architecture', () => {
     expect(wrong).toEqual([]);
   });
 
+  it('keeps the command line out of the library', () => {
+    const fromIndex = imports.filter(({ folder }) => folder === 'index.ts').map(({ target }) => target);
+    expect(fromIndex.length).toBeGreaterThan(10);
+    expect(fromIndex.filter((target) => target.includes('/cli/'))).toEqual([]);
+  });
+
   it('imports each library in one folder, most of them in one module', () => {
     const outside = imports.filter(({ target }) => !target.startsWith('.') && !target.startsWith('node:'));
     const byLibrary = new Map<string, Set<string>>();

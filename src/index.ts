@@ -15,6 +15,8 @@ export { type Session, type SessionOptions, openSession } from './source/session
 export {
   loadCatalog,
   type LoadedCatalog,
+  type PulledImage,
+  pullImage,
   render,
   type RenderCatalogOptions,
   validate,
@@ -29,27 +31,52 @@ export {
   RegistryError,
   UsageError,
 } from './core/errors.js';
-export type { JsonObject, JsonValue } from './core/json.js';
+export type { EncodableJson, JsonObject, JsonValue, RawJson } from './core/json.js';
 export type { LogFields, Logger, LogLevel, ProgressEvent } from './core/log.js';
-export { formatReference, parseReference, type Reference } from './core/reference.js';
+export {
+  formatReference,
+  type LayoutReference,
+  parseReference,
+  type Reference,
+  type RegistryReference,
+} from './core/reference.js';
 
+export type { Catalog, MetasOptions } from './catalog/catalog.js';
 export type { Meta } from './catalog/meta.js';
 export { type CatalogFormat, encodeBlob } from './catalog/write.js';
 export type * from './model/declarative-config.js';
-export type { CatalogFacts, Problem, ValidationReport } from './model/facts.js';
-export { listBundles, listChannels, listPackages } from './model/list.js';
-export { drawGraph } from './model/mermaid.js';
+export type * from './model/facts.js';
+export {
+  type BundleRow,
+  type ChannelRow,
+  listBundles,
+  listChannels,
+  listPackages,
+  type PackageRow,
+} from './model/list.js';
+export { drawGraph, type DrawOptions, type GraphDrawing } from './model/mermaid.js';
 export { migrationLevels } from './model/migrations.js';
+export { validateCatalog } from './model/validate.js';
 
 export { type BundleFiles, readBundleDirectory } from './bundle/read.js';
-export { renderBundleFiles } from './bundle/render.js';
+export { type RenderBundleOptions, renderBundleFiles } from './bundle/render.js';
 
 export { type ArchiveLimits, defaultArchiveLimits } from './archive/limits.js';
-export { extractLayers, type FileTree, type LayerInput, readLayers } from './archive/layers.js';
-export { layerOf } from './archive/tar-writer.js';
-export { copyImage } from './oci/copy.js';
+export {
+  type ExtractedLayers,
+  extractLayers,
+  type FileEntry,
+  type FileTree,
+  type LayerInput,
+  readLayers,
+  type ReadLayersOptions,
+} from './archive/layers.js';
+export { type Layer, layerOf, type TarInput } from './archive/tar-writer.js';
+export type { Connection } from './oci/connection.js';
+export { copyImage, type CopyOptions, type CopyResult } from './oci/copy.js';
 export { type Image, openImage } from './oci/image.js';
-export { buildImage, pushImage } from './oci/image-builder.js';
-export { openReference, openTarget } from './oci/open.js';
-export type { Repository, WritableRepository } from './oci/repository.js';
-export { type Registry, startRegistry } from './serve/registry.js';
+export { buildImage, type BuildImageOptions, type BuiltImage, pushImage } from './oci/image-builder.js';
+export { type OpenedReference, type OpenedTarget, openReference, openTarget } from './oci/open.js';
+export type { ManifestContent, Repository, WritableRepository } from './oci/repository.js';
+export type * from './oci/types.js';
+export { type Registry, type RegistryOptions, startRegistry } from './serve/registry.js';

@@ -1,0 +1,41 @@
+import path from 'node:path';
+import { expect, it, describe } from 'vitest';
+import {
+  buildImage,
+  layerOf,
+  openSession,
+  openTarget,
+  parseReference,
+  pullImage,
+  pushImage,
+} from '../../../src/index.js';
+import { directoryWith } from '../../support/temporary.js';
+
+describe('source/library pullImage', () => {
+  it('gives the files of an image, or the part that was asked for', async () => {
+    const directory = await directoryWith();
+    const session = await openSession({
+      environment: {},
+      homeDirectory: directory,
+      temporaryDirectory: directory,
+      architecture: 'x64',
+    });
+    const lower = await layerOf([
+      { path: 'configs/a.yaml', content: Buffer.from('old') },
+      { path: 'usr/b', content: Buffer.from('b') },
+    ]);
+    const upper = await layerOf([{ path: 'configs/a.yaml', content: Buffer.from('new') }]);
+    const image = await buildImage({ layers: [lower, upper], labels: { key: 'value' } });
+    const reference = `oci:${path.join(directory, 'layout')}:v1`;
+    const target = await openTarget(parseReference(reference), { connection: await session.connect() });
+    await pushImage(target.repository, target.reference, image);
+
+    const whole = await pullImage(reference, session);
+    expect([...whole.files.files.keys()]).toEqual(['configs/a.yaml', 'usr/b']);
+    expect({ ...whole.image.labels }).toEqual({ key: 'value' });
+    const part = await pullImage(reference, session, { roots: ['/configs'] });
+    expect([...part.files.files.keys()]).toEqual(['configs/a.yaml']);
+    expect((await part.files.files.get('configs/a.yaml')?.read())?.toString()).toBe('new');
+    await session.close();
+  });
+});

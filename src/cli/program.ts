@@ -41,7 +41,9 @@ export async function runProgram(
   const named = namedCommand(program, args);
   if (isOpmCommand(named)) state.usageCode = exitCodes.failed;
   try {
-    await program.parseAsync([...args], { from: 'user' });
+    // What people try first, and `opm` does not have.
+    const asked = args[0] === '--version' ? ['version', ...args.slice(1)] : args;
+    await program.parseAsync([...asked], { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     // A group of commands without a command shows its help, as opm does; commander takes it for a mistake.

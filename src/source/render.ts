@@ -1,5 +1,6 @@
 import { defaultArchiveLimits } from '../archive/limits.js';
 import { renderBundleFiles } from '../bundle/render.js';
+import { parseImageTemplate } from '../bundle/image-template.js';
 import { isBundleDirectory } from '../bundle/read.js';
 import { renderDirectories } from '../bundle/render-directories.js';
 import { Assembly, type AssemblyOptions } from '../catalog/assemble.js';
@@ -19,7 +20,7 @@ import {
 
 /** How references are rendered. */
 export interface RenderOptions extends SourceOptions, AssemblyOptions {
-  /** Text of the template that makes the image references of bundles that come from directories. */
+  /** Text of the template that makes the image references of bundles that come from no registry. */
   imageTemplate?: string | undefined;
   /** References that are opened at the same time; 8 unless told. */
   concurrency?: number | undefined;
@@ -133,13 +134,14 @@ async function addCatalog(
 export function renderBundleSource(
   source: BundleSource,
   reference: string,
-  options: { migrationLevel: string },
+  options: { imageTemplate?: string | undefined; migrationLevel: string },
 ): BundleBlob {
-  const { migrationLevel } = options;
+  const { imageTemplate, migrationLevel } = options;
+  const named = source.image !== '' || imageTemplate === undefined;
   return renderBundleFiles(source.files, {
     subject: reference,
-    image: source.image,
     migrateLevel: migrationLevel,
+    ...(named ? { image: source.image } : { imageTemplate: parseImageTemplate(imageTemplate) }),
   });
 }
 

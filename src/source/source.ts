@@ -38,16 +38,13 @@ export type Source = CatalogSource | BundleSource;
 
 export interface CatalogSource {
   kind: 'catalog';
-  /** Whether it came from an image; messages differ. */
-  isImage: boolean;
   catalog: Catalog;
   close(): Promise<void>;
 }
 
 export interface BundleSource {
   kind: 'bundle';
-  isImage: boolean;
-  /** The image reference as the user gave it; empty for a bundle directory. */
+  /** Pull specification, as the user gave it; empty for a bundle that was not read from a registry. */
   image: string;
   files: BundleFiles;
   close(): Promise<void>;
@@ -108,13 +105,13 @@ async function openDirectory(
       );
     }
     const files = await readBundleDirectory(directory, { signal: options.signal });
-    return { kind: 'bundle', isImage: false, image: '', files, close: nothingToClose };
+    return { kind: 'bundle', image: '', files, close: nothingToClose };
   }
   if (!allowed.catalogs) {
     throw new OpmateError('UNSUPPORTED', 'cannot render declarative config directory: not allowed');
   }
   const catalog = new DirectoryCatalog(directory);
-  return { kind: 'catalog', isImage: false, catalog, close: () => catalog.close() };
+  return { kind: 'catalog', catalog, close: () => catalog.close() };
 }
 
 const sqliteMagic = 'SQLite format 3\0';
@@ -151,6 +148,7 @@ async function openImageSource(
     connection: await options.connect(),
     cache: options.cache,
     temporaryDirectory: options.temporaryDirectory,
+    limits: options.limits,
     logger,
     signal,
   });
@@ -180,6 +178,11 @@ function parseImageReference(reference: string): Reference {
   return parsed;
 }
 
+/** What a catalog names an image by: a layout or archive has no name that a cluster could pull. */
+function pullSpecOf(reference: string): string {
+  return parseReference(reference).transport === 'docker' ? reference.replace(/^docker:\/\//, '') : '';
+}
+
 async function openByLabel(
   reference: string,
   image: Image,
@@ -198,7 +201,7 @@ async function openByLabel(
     if (!allowed.bundles) throw new OpmateError('UNSUPPORTED', 'cannot render bundle image: not allowed');
     const tree = await readImage(image, ['manifests', 'metadata'], options);
     const files = await bundleFilesOf(tree, { subject: reference, signal: options.signal });
-    return { kind: 'bundle', isImage: true, image: reference, files, close: nothingToClose };
+    return { kind: 'bundle', image: pullSpecOf(reference), files, close: nothingToClose };
   }
   if (labels[imageLabels.database] !== undefined) {
     throw new OpmateError(
@@ -256,7 +259,6 @@ async function openCatalogImage(
     const catalog = new DirectoryCatalog(directory, `${reference}/${root}`);
     return {
       kind: 'catalog',
-      isImage: true,
       catalog,
       close: async () => {
         await catalog.close();

@@ -24,15 +24,25 @@ describe('source/source', () => {
     const found = [];
     for (const reference of [bundle, directory, `oci:${layout}:catalog`, `oci:${layout}:bundle`]) {
       const source = await openSource(reference, session);
-      found.push([source.kind, source.isImage]);
+      found.push(source.kind);
       await source.close();
     }
-    expect(found).toEqual([
-      ['bundle', false],
-      ['catalog', false],
-      ['catalog', true],
-      ['bundle', true],
-    ]);
+    expect(found).toEqual(['bundle', 'catalog', 'catalog', 'bundle']);
+    await session.close();
+  });
+
+  it('gives a bundle no image where a cluster could not pull it, unless a template makes one', async () => {
+    const session = await openSession(await sessionOptions());
+    const layout = path.join(await directoryWith(), 'layout');
+    await storeImage(layout, 'bundle', await makeBundleImage('microcks/0.3.0'));
+    const imageOf = async (imageTemplate?: string): Promise<unknown> => {
+      let text = '';
+      for await (const piece of render([`oci:${layout}:bundle`], session, { imageTemplate }))
+        text += String(piece);
+      return (JSON.parse(text) as { image: string }).image;
+    };
+    expect(await imageOf()).toBe('');
+    expect(await imageOf('quay.io/x/{{.Package}}:v{{.Version}}')).toBe('quay.io/x/microcks:v0.3.0');
     await session.close();
   });
 

@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { LimitError, OpmateError, systemCode } from '../core/errors.js';
+import { LimitError, OpmateError, fileError } from '../core/errors.js';
 import { normalizeEntryPath, showName } from './entry-path.js';
 
 /** Where the content of a file lies in an uncompressed tar archive. */
@@ -11,6 +11,8 @@ export interface TarSlice {
 export interface TarIndexOptions {
   /** Entries, links and directories included; 200,000 when left out. */
   maxEntries?: number;
+  /** The open file to read, which stays open; the path then only names it in messages. */
+  handle?: FileHandle;
 }
 
 const blockSize = 512;
@@ -26,21 +28,14 @@ const maxExtensionSize = 1024 * 1024;
  * UNSUPPORTED (a compressed or sparse one), UNSAFE (names) or LIMIT.
  */
 export async function indexTar(path: string, options: TarIndexOptions = {}): Promise<Map<string, TarSlice>> {
-  let handle: FileHandle;
+  let own: FileHandle | undefined;
   try {
-    handle = await open(path, 'r');
-  } catch (cause) {
-    if (systemCode(cause) === 'ENOENT')
-      throw new OpmateError('NOT_FOUND', `${path}: file not found`, { cause });
-    throw new OpmateError('IO', `${path}: cannot be read: ${systemCode(cause)}`, { cause });
-  }
-  try {
+    const handle = options.handle ?? (own = await open(path, 'r'));
     return await new Indexer(handle, path, options.maxEntries ?? 200_000).run();
-  } catch (cause) {
-    if (cause instanceof OpmateError) throw cause;
-    throw new OpmateError('IO', `${path}: cannot be read: ${systemCode(cause)}`, { cause });
+  } catch (error) {
+    throw fileError(path, error);
   } finally {
-    await handle.close();
+    await own?.close();
   }
 }
 

@@ -70,6 +70,6 @@ function requirePlatform(text: string): Platform {
 
 /** What opening images takes from a session. */
 export async function openOptionsOf(session: CommandSession): Promise<OpenReferenceOptions> {
-  const { cache, temporaryDirectory, logger, signal } = session;
-  return { connection: await session.connect(), cache, temporaryDirectory, logger, signal };
+  const { cache, temporaryDirectory, limits, logger, signal } = session;
+  return { connection: await session.connect(), cache, temporaryDirectory, limits, logger, signal };
 }

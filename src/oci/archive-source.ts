@@ -3,24 +3,23 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { decompress } from '../archive/decompress.js';
 import type { ArchiveLimits } from '../archive/limits.js';
 import { type TarSlice, indexTar } from '../archive/tar-index.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { digestOf } from '../core/digest.js';
-import { LimitError, OpmateError } from '../core/errors.js';
+import { LimitError, OpmateError, fileError } from '../core/errors.js';
 import { isJsonObject } from '../core/json.js';
 import { ContentRepository, type ContentSource, type LocalRepository } from './layout-content.js';
 import { maxManifestBytes, readManifestFacts } from './layout-manifest.js';
-import { ioError, parseLayoutIndex, refNameAnnotation } from './layout-store.js';
+import { parseLayoutIndex, refNameAnnotation } from './layout-store.js';
 import { type Descriptor, type ImageManifest, mediaTypes } from './types.js';
 
 export interface ArchiveOptions extends CancelOptions {
   /** Where a compressed archive is unpacked until `close`; without it one is refused. */
-  temporaryDirectory?: string;
+  temporaryDirectory?: string | undefined;
   /** Caps on unpacking; the defaults of `defaultArchiveLimits` when left out. */
-  limits?: ArchiveLimits;
+  limits?: ArchiveLimits | undefined;
 }
 
 /** An archive file as a repository that can be read until it is closed. */
@@ -71,28 +70,21 @@ class ArchiveFile {
   readonly path: string;
   readonly files: ReadonlyMap<string, TarSlice>;
   readonly #handle: FileHandle;
-  readonly #unpacked: string | undefined;
 
-  private constructor(
-    path: string,
-    files: Map<string, TarSlice>,
-    handle: FileHandle,
-    unpacked: string | undefined,
-  ) {
+  private constructor(path: string, files: Map<string, TarSlice>, handle: FileHandle) {
     this.path = path;
     this.files = files;
     this.#handle = handle;
-    this.#unpacked = unpacked;
   }
 
   static async open(path: string, options: ArchiveOptions): Promise<ArchiveFile> {
-    const unpacked = await unpackCompressed(path, options);
+    const handle = await openPlain(path, options);
     try {
       const limit = options.limits?.maxEntries;
-      const files = await indexTar(unpacked ?? path, limit === undefined ? {} : { maxEntries: limit });
-      return new ArchiveFile(path, files, await open(unpacked ?? path, 'r'), unpacked);
+      const files = await indexTar(path, { handle, ...(limit !== undefined && { maxEntries: limit }) });
+      return new ArchiveFile(path, files, handle);
     } catch (error) {
-      if (unpacked !== undefined) await rm(unpacked, { force: true });
+      await handle.close();
       throw error;
     }
   }
@@ -134,45 +126,54 @@ class ArchiveFile {
 
   async close(): Promise<void> {
     await this.#handle.close();
-    if (this.#unpacked !== undefined) await rm(this.#unpacked, { force: true });
   }
 }
 
-/** Unpacks a gzip or zstd archive and returns where to; undefined for one that is not compressed. */
-async function unpackCompressed(path: string, options: ArchiveOptions): Promise<string | undefined> {
-  const head = Buffer.alloc(4);
-  let handle: FileHandle;
+/** Opens an archive, a gzip or zstd one as what it unpacks to. */
+async function openPlain(path: string, options: ArchiveOptions): Promise<FileHandle> {
+  let handle: FileHandle | undefined;
   try {
     handle = await open(path, 'r');
-  } catch (error) {
-    throw ioError(path, 'cannot be opened', error);
-  }
-  try {
+    const head = Buffer.alloc(4);
     await handle.read(head, 0, 4, 0);
+    if (!isCompressed(head)) return handle;
   } catch (error) {
-    throw ioError(path, 'cannot be read', error);
-  } finally {
-    await handle.close();
+    await handle?.close();
+    throw fileError(path, error);
   }
-  if (!isCompressed(head)) return undefined;
-  if (options.temporaryDirectory === undefined) {
+  await handle.close();
+  const { temporaryDirectory, limits, signal } = options;
+  if (temporaryDirectory === undefined) {
     throw new OpmateError('UNSUPPORTED', `${path}: compressed archive`, {
       hint: 'unpack it first, for instance with gunzip',
     });
   }
-  const target = join(options.temporaryDirectory, `archive-${randomUUID()}.tar`);
+  const target = await openNameless(temporaryDirectory);
   try {
-    const plain = decompress(createReadStream(path), {
-      label: path,
-      limits: options.limits,
-      signal: options.signal,
-    });
-    const sink = await open(target, 'wx');
-    await pipeline(plain, sink.createWriteStream());
+    const plain = decompress(createReadStream(path), { label: path, limits, signal });
+    for await (const chunk of plain) {
+      await target.writeFile(chunk).catch((error: unknown) => {
+        throw fileError(`${path}: cannot be unpacked to ${temporaryDirectory}`, error);
+      });
+    }
     return target;
   } catch (error) {
-    await rm(target, { force: true });
-    throw ioError(path, 'cannot be unpacked', error);
+    await target.close();
+    throw fileError(path, error);
+  }
+}
+
+/** A new file that has no name any more: it is gone when it is closed, however the process ends. */
+async function openNameless(directory: string): Promise<FileHandle> {
+  const path = join(directory, `archive-${randomUUID()}.tar`);
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(path, 'wx+', 0o600);
+    await rm(path);
+    return handle;
+  } catch (error) {
+    await handle?.close();
+    throw fileError(`${directory}: no temporary file can be made`, error);
   }
 }
 

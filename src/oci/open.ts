@@ -1,3 +1,4 @@
+import type { ArchiveLimits } from '../archive/limits.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { UsageError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
@@ -13,6 +14,8 @@ export interface OpenReferenceOptions extends CancelOptions {
   logger?: Logger | undefined;
   /** Where compressed archives are unpacked while they are open; without it they are refused. */
   temporaryDirectory?: string | undefined;
+  /** Caps on unpacking a compressed archive, and on the entries of any. */
+  limits?: ArchiveLimits | undefined;
 }
 
 /** What a reference names; `close` it when done. */
@@ -96,7 +99,7 @@ function registryOptions(
 async function openLocal(
   transport: 'oci' | 'oci-archive' | 'docker-archive',
   path: string,
-  { signal, temporaryDirectory }: OpenReferenceOptions,
+  { signal, temporaryDirectory, limits }: OpenReferenceOptions,
 ) {
   if (transport === 'oci') {
     const { openLayout } = await import('./layout.js');
@@ -104,9 +107,6 @@ async function openLocal(
   }
   const { openDockerArchive, openOciArchive } = await import('./archive-source.js');
   const open = transport === 'oci-archive' ? openOciArchive : openDockerArchive;
-  const archive = await open(path, {
-    signal,
-    ...(temporaryDirectory !== undefined && { temporaryDirectory }),
-  });
+  const archive = await open(path, { signal, temporaryDirectory, limits });
   return { repository: archive, close: () => archive.close() };
 }

@@ -111,7 +111,7 @@ describe('oci/archive-source: archives of a layout', () => {
     await expect(readAll(stream)).rejects.toMatchObject({ code: 'DIGEST' });
   });
 
-  it('unpacks a compressed archive into a directory it is given, until it is closed', async () => {
+  it('unpacks a compressed archive into a directory it is given, and leaves no name there', async () => {
     await writeFile(file, gzipSync(tarOf(layout)));
     await expect(openOciArchive(file)).rejects.toMatchObject({
       code: 'UNSUPPORTED',
@@ -119,7 +119,7 @@ describe('oci/archive-source: archives of a layout', () => {
     });
     const archive = await openOciArchive(file, { temporaryDirectory: root });
     expect(await archive.listTags()).toEqual(['v1']);
-    expect(await readdir(root)).toHaveLength(2);
+    expect(await readAll(await archive.openBlob(descriptorOf(mediaTypes.ociLayer, layer)))).toEqual(layer);
     await archive.close();
     expect(await readdir(root)).toEqual(['image.tar']);
     await writeFile(file, gzipSync(tarOf(layout)).subarray(0, 300));
@@ -127,6 +127,17 @@ describe('oci/archive-source: archives of a layout', () => {
       code: 'SYNTAX',
     });
     expect(await readdir(root)).toEqual(['image.tar']);
+  });
+
+  it('says in words what is wrong with a file or the temporary directory', async () => {
+    const none = join(root, 'none');
+    await expect(openOciArchive(none)).rejects.toMatchObject({
+      message: `${none}: no such file or directory`,
+    });
+    await writeFile(file, gzipSync(tarOf(layout)));
+    await expect(openOciArchive(file, { temporaryDirectory: none })).rejects.toMatchObject({
+      message: `${none}: no temporary file can be made: no such file or directory`,
+    });
   });
 
   it.each([

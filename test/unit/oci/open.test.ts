@@ -1,11 +1,15 @@
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { defaultArchiveLimits } from '../../../src/archive/limits.js';
 import { parseReference } from '../../../src/core/reference.js';
 import { openReference, openTarget } from '../../../src/oci/open.js';
 import { mediaTypes } from '../../../src/oci/types.js';
 import { failureOf, openWorkbench, type Workbench } from '../../support/connect.js';
 import { startFaultRegistry } from '../../support/fault-registry.js';
 import { serveImage, smallImage, streamOf } from '../../support/images.js';
+import { rawTar } from '../../support/tar.js';
 
 let bench: Workbench;
 beforeEach(async () => {
@@ -63,6 +67,28 @@ describe('oci/open', () => {
     expect(await failureOf(target('oci-archive:x.tar:v1'))).toMatchObject({ code: 'USAGE' });
     expect(await failureOf(target('docker-archive:x.tar:ns/name:v1'))).toMatchObject({ code: 'USAGE' });
     expect(await failureOf(target(`oci:${bench.home}/none`))).toMatchObject({ code: 'USAGE' });
+  });
+
+  it('holds compressed archives to the limits that it is given', async () => {
+    const path = join(bench.home, 'image.tar.gz');
+    await writeFile(path, gzipSync(rawTar([{ name: 'oci-layout', content: Buffer.alloc(100_000) }])));
+    for (const transport of ['oci-archive', 'docker-archive']) {
+      const reference = parseReference(`${transport}:${path}`);
+      for (const [name, value] of [
+        ['maxUnpackedSize', 50_000],
+        ['maxEntries', 0],
+        ['maxRatio', 2],
+      ] as const) {
+        const failure = await failureOf(
+          openReference(reference, {
+            connection: bench.connect(),
+            temporaryDirectory: bench.home,
+            limits: { ...defaultArchiveLimits, ratioThreshold: 1000, maxRatio: 10_000, [name]: value },
+          }),
+        );
+        expect(failure).toMatchObject({ code: 'LIMIT' });
+      }
+    }
   });
 
   it('says which file is not there', async () => {

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { join } from 'node:path';
 import type { FileTree } from '../archive/file-tree.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
-import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 
 /** A file of a bundle; `name` is its name within `manifests/` or `metadata/`. */
@@ -126,14 +126,10 @@ async function list(directory: string, subject: string) {
   try {
     return await readdir(directory, { withFileTypes: true });
   } catch (error) {
-    const code = systemCode(error);
-    if (code === 'ENOENT' && directory !== subject) {
+    if (systemCode(error) === 'ENOENT' && directory !== subject) {
       throw missingPart(subject, directory.slice(subject.length).replace(/^[/\\]+/, ''), error);
     }
-    const reason = code === 'ENOENT' ? 'no such file or directory' : messageOf(error);
-    throw new OpmateError(code === 'ENOENT' ? 'NOT_FOUND' : 'IO', `${directory}: ${reason}`, {
-      cause: error,
-    });
+    throw fileError(directory, error);
   }
 }
 
@@ -152,7 +148,7 @@ async function readFileWithin(path: string, checkSize: SizeCheck): Promise<Buffe
     handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     if (['ENOENT', 'ELOOP', 'ENXIO'].includes(systemCode(error) ?? '')) return undefined;
-    throw new OpmateError('IO', `${path}: ${messageOf(error)}`, { file: path, cause: error });
+    throw fileError(path, error, { file: path });
   }
   try {
     const stat = await handle.stat();
@@ -166,8 +162,7 @@ async function readFileWithin(path: string, checkSize: SizeCheck): Promise<Buffe
     }
     return content;
   } catch (error) {
-    if (error instanceof OpmateError) throw error;
-    throw new OpmateError('IO', `${path}: ${messageOf(error)}`, { file: path, cause: error });
+    throw fileError(path, error, { file: path });
   } finally {
     await handle.close();
   }

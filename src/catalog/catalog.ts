@@ -1,11 +1,11 @@
 import type { FileHandle } from 'node:fs/promises';
-import { open, stat } from 'node:fs/promises';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, messageOf, systemCode } from '../core/errors.js';
+import { OpmateError, fileError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
 import type { BlobOrigin } from '../model/facts.js';
-import { countLines, readDocumentAt, readDocuments } from './documents.js';
+import { type OpenFile, countLines, readDocumentAt, readDocuments } from './documents.js';
+import { changed, openFile, readAgain } from './file-access.js';
 import { linesDownTo } from './locate.js';
 import { type Meta, MissingSchemaError, toMeta } from './meta.js';
 import { type CatalogFile, listCatalogFiles } from './walk.js';
@@ -55,8 +55,7 @@ export class DirectoryCatalog implements Catalog {
     for (const [current, file] of files.entries()) {
       options.logger?.progress({ task, state: 'update', current, total: files.length, unit: 'items' });
       try {
-        this.#files.set(file.label, { path: file.path, version: await versionOf(file) });
-        yield* readMetas(file, options);
+        yield* this.#metasOf(file, options);
       } catch (error) {
         if (options.onFault === undefined || !isFault(error)) throw error;
         options.onFault(error);
@@ -65,18 +64,23 @@ export class DirectoryCatalog implements Catalog {
     options.logger?.progress({ task, state: 'done' });
   }
 
+  async *#metasOf(file: CatalogFile, options: MetasOptions): AsyncGenerator<Meta, void, undefined> {
+    const handle = await openFile(file.path, file.label);
+    try {
+      const { version, size } = await stateOf(handle, file.label);
+      this.#files.set(file.label, { path: file.path, version });
+      yield* readMetas({ handle, label: file.label, size }, options);
+    } finally {
+      await handle.close();
+    }
+  }
+
   read(origin: BlobOrigin): Promise<JsonObject> {
     return this.#inTurn(() => this.#read(origin));
   }
 
   readText(origin: BlobOrigin): Promise<Buffer> {
-    return this.#inTurn(async () => {
-      const handle = await this.#handleOf(origin.file);
-      const bytes = Buffer.allocUnsafe(origin.length);
-      const { bytesRead } = await handle.read(bytes, 0, origin.length, origin.offset);
-      if (bytesRead < origin.length) throw changed(origin.file);
-      return bytes;
-    });
+    return this.#inTurn(async () => readAgain(await this.#handleOf(origin.file), origin));
   }
 
   async #read(origin: BlobOrigin): Promise<JsonObject> {
@@ -92,11 +96,10 @@ export class DirectoryCatalog implements Catalog {
 
   async #lineOf(origin: BlobOrigin, at: readonly (string | number)[]): Promise<number> {
     const handle = await this.#handleOf(origin.file);
-    const line = await countLines(handle, origin.offset);
+    const line = await countLines(handle, origin.offset, origin.file);
     if (at.length === 0) return line;
-    const bytes = Buffer.allocUnsafe(origin.length);
-    const { bytesRead } = await handle.read(bytes, 0, origin.length, origin.offset);
-    return line + linesDownTo(bytes.toString('utf8', 0, bytesRead), origin.syntax, at);
+    const bytes = await readAgain(handle, origin);
+    return line + linesDownTo(bytes.toString('utf8'), origin.syntax, at);
   }
 
   async close(): Promise<void> {
@@ -121,38 +124,26 @@ export class DirectoryCatalog implements Catalog {
     if (this.#open?.file === file) return this.#open.handle;
     await this.#closeFile();
     const known = this.#files.get(file);
-    try {
-      const handle = await open(known?.path ?? file, 'r');
-      this.#open = { file, handle };
-      if (known === undefined) return handle;
-      if ((await versionOf({ label: file, path: known.path })) === known.version) return handle;
-      await this.#closeFile();
-      throw changed(file);
-    } catch (error) {
-      if (error instanceof OpmateError) throw error;
-      throw new OpmateError('IO', `open ${file}: ${messageOf(error)}`, { file, cause: error });
-    }
+    const handle = await openFile(known?.path ?? file, file);
+    this.#open = { file, handle };
+    if (known === undefined || (await stateOf(handle, file)).version === known.version) return handle;
+    await this.#closeFile();
+    throw changed(file);
   }
 }
 
 /** Tells two states of a file apart, so that what was checked is what is written. */
-async function versionOf(file: CatalogFile): Promise<string> {
-  const { size, mtimeMs, ino } = await stat(file.path).catch((error: unknown) => {
-    const reason = systemCode(error) === 'ENOENT' ? 'no such file or directory' : messageOf(error);
-    throw new OpmateError('NOT_FOUND', `open ${file.label}: ${reason}`, { file: file.label, cause: error });
-  });
-  return `${ino}:${size}:${mtimeMs}`;
+async function stateOf(handle: FileHandle, label: string): Promise<{ version: string; size: number }> {
+  try {
+    const { size, mtimeMs, ino } = await handle.stat();
+    return { version: `${ino}:${size}:${mtimeMs}`, size };
+  } catch (error) {
+    throw fileError(`stat ${label}`, error, { file: label });
+  }
 }
 
-function changed(file: string): OpmateError {
-  return new OpmateError('IO', `${file}: changed while it was read`, {
-    file,
-    hint: 'run the command again when nothing writes to the catalog',
-  });
-}
-
-async function* readMetas(file: CatalogFile, options: MetasOptions): AsyncGenerator<Meta, void, undefined> {
-  for await (const document of readDocuments(file.path, { ...options, label: file.label })) {
+async function* readMetas(file: OpenFile, options: MetasOptions): AsyncGenerator<Meta, void, undefined> {
+  for await (const document of readDocuments(file, options)) {
     const { offset, length, syntax, text } = document;
     const origin = { file: file.label, offset, length, syntax };
     let meta: Meta;
@@ -161,7 +152,7 @@ async function* readMetas(file: CatalogFile, options: MetasOptions): AsyncGenera
     } catch (error) {
       const { jsonError } = document;
       const isOther = jsonError !== undefined && !(error instanceof MissingSchemaError);
-      const located = isOther ? jsonError : await withLine(error, file.path, offset);
+      const located = isOther ? jsonError : await withLine(error, file, offset);
       if (options.onFault === undefined || !isFault(located)) throw located;
       options.onFault(located);
       continue;
@@ -176,13 +167,8 @@ export function isFault(error: unknown): error is OpmateError {
 }
 
 /** The same error, with the line on which the blob begins. */
-async function withLine(error: unknown, file: string, offset: number): Promise<unknown> {
+async function withLine(error: unknown, { handle, label }: OpenFile, offset: number): Promise<unknown> {
   if (!(error instanceof OpmateError)) return error;
-  const handle = await open(file, 'r');
-  try {
-    const line = await countLines(handle, offset);
-    return new OpmateError(error.code, error.message, { file: error.file, line, hint: error.hint });
-  } finally {
-    await handle.close();
-  }
+  const line = await countLines(handle, offset, label);
+  return new OpmateError(error.code, error.message, { file: error.file, line, hint: error.hint });
 }

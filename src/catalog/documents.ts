@@ -1,11 +1,11 @@
 import type { FileHandle } from 'node:fs/promises';
-import { open } from 'node:fs/promises';
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { CancelOptions } from '../core/concurrency.js';
-import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import { GoJsonError, decodeUtf8, parseGoJson } from '../core/go-json.js';
 import type { JsonValue } from '../core/json.js';
 import { YamlError, parseYaml } from '../core/yaml.js';
+import { changed, readAgain, readFully, readSome } from './file-access.js';
 
 /**
  * Reads one catalog file as a stream of documents.
@@ -46,17 +46,24 @@ const endOfPrettyObject = Buffer.from('\n}');
 const endOfPrettyObjectCrlf = Buffer.from('\r\n}');
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
+/** A file to be read: open, under the name that messages give it. */
+export interface OpenFile {
+  handle: FileHandle;
+  label: string;
+  /** Its size, where that is known: spares asking whether there is more. */
+  size?: number | undefined;
+}
+
 /**
- * The documents of `file`, in order. Memory: the largest document, twice. Throws OpmateError: IO or
- * NOT_FOUND when the file cannot be read, SYNTAX with the line when a document does not parse, LIMIT for
- * a document beyond 256 MiB.
+ * The documents of a file, in order; the file stays open. Memory: the largest document, twice. Throws
+ * OpmateError: IO when the file cannot be read, SYNTAX with the line when a document does not parse, LIMIT
+ * for a document beyond 256 MiB.
  */
 export async function* readDocuments(
-  file: string,
-  options: CancelOptions & { label?: string } = {},
+  file: OpenFile,
+  options: CancelOptions = {},
 ): AsyncGenerator<CatalogDocument, void, undefined> {
-  const handle = await openForReading(file, options.label ?? file);
-  const window = new FileWindow(handle, options.label ?? file);
+  const window = new FileWindow(file);
   try {
     await window.require(lookAhead);
     const head = window.skipByteOrderMark();
@@ -67,7 +74,6 @@ export async function* readDocuments(
     }
   } finally {
     window.release();
-    await handle.close();
   }
 }
 
@@ -79,33 +85,11 @@ export async function readDocumentAt(
   handle: FileHandle,
   place: { file: string; offset: number; length: number; syntax: 'json' | 'yaml' },
 ): Promise<JsonValue> {
-  const bytes = Buffer.allocUnsafe(place.length);
-  const { bytesRead } = await handle.read(bytes, 0, place.length, place.offset);
+  const text = decodeDocument(await readAgain(handle, place));
   try {
-    if (bytesRead < place.length) throw new Error('shorter than before');
-    const text = decodeDocument(bytes);
     return place.syntax === 'json' ? parseGoJson(text) : parseYaml(withLastNewline(text));
   } catch (error) {
-    throw new OpmateError('IO', `${place.file}: changed while it was read`, {
-      file: place.file,
-      cause: error,
-      hint: 'run the command again when nothing writes to the catalog',
-    });
-  }
-}
-
-async function openForReading(file: string, label: string): Promise<FileHandle> {
-  try {
-    return await open(file, 'r');
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === 'ENOENT') {
-      throw new OpmateError('NOT_FOUND', `open ${label}: no such file or directory`, {
-        file: label,
-        cause: error,
-      });
-    }
-    throw new OpmateError('IO', `open ${label}: ${messageOf(error)}`, { file: label, cause: error });
+    throw changed(place.file, error);
   }
 }
 
@@ -122,6 +106,7 @@ function takeBuffer(): Buffer {
 class FileWindow {
   readonly #handle: FileHandle;
   readonly label: string;
+  readonly #size: number | undefined;
   #buffer = takeBuffer();
   /** File offset of the buffer's first byte, and how many bytes of it are filled. */
   #base = 0;
@@ -130,9 +115,10 @@ class FileWindow {
   /** File offset up to which everything has been handed out; bytes before it may be dropped. */
   position = 0;
 
-  constructor(handle: FileHandle, label: string) {
+  constructor({ handle, label, size }: OpenFile) {
     this.#handle = handle;
     this.label = label;
+    this.#size = size;
   }
 
   /** Gives the memory back; nothing of the window can be used afterwards. */
@@ -192,20 +178,14 @@ class FileWindow {
       this.#buffer.copy(larger, 0, 0, this.#filled);
       this.#buffer = larger;
     }
-    let bytesRead: number;
-    try {
-      // Not all of a buffer that was doubled, so that the limit is noticed when it is passed.
-      const left = Math.max(maxDocumentSize - this.#filled, 0) + chunkSize / 2;
-      const room = Math.min(this.#buffer.length - this.#filled, left);
-      ({ bytesRead } = await this.#handle.read(this.#buffer, this.#filled, room, this.end));
-    } catch (error) {
-      throw new OpmateError('IO', `read ${this.label}: ${readFailure(error)}`, {
-        file: this.label,
-        cause: error,
-      });
-    }
+    // Not all of a buffer that was doubled, so that the limit is noticed when it is passed.
+    const left = Math.max(maxDocumentSize - this.#filled, 0) + chunkSize / 2;
+    const room = Math.min(this.#buffer.length - this.#filled, left);
+    const target = this.#buffer.subarray(this.#filled, this.#filled + room);
+    const bytesRead = await readSome(this.#handle, target, this.end, this.label);
     this.#filled += bytesRead;
-    if (bytesRead === 0) this.#atEnd = true;
+    // A read that stops short where the file should end has seen its end.
+    if (bytesRead === 0 || (bytesRead < room && this.end === this.#size)) this.#atEnd = true;
     return bytesRead > 0;
   }
 
@@ -216,26 +196,22 @@ class FileWindow {
 
   /** Line of a file offset, from 1. Reads the file again from its start, so only for messages. */
   lineOf(offset: number): Promise<number> {
-    return countLines(this.#handle, offset);
+    return countLines(this.#handle, offset, this.label);
   }
 }
 
-/** The line, from 1, on which the byte at `offset` stands. */
-export async function countLines(handle: FileHandle, offset: number): Promise<number> {
-  const chunk = Buffer.allocUnsafe(1024 * 1024);
+/** The line, from 1, on which the byte at `offset` stands. Throws OpmateError IO. */
+export async function countLines(handle: FileHandle, offset: number, label: string): Promise<number> {
+  const chunk = Buffer.allocUnsafe(Math.min(offset, 1024 * 1024));
   let line = 1;
   for (let at = 0; at < offset;) {
-    const { bytesRead } = await handle.read(chunk, 0, Math.min(chunk.length, offset - at), at);
-    if (bytesRead === 0) break;
-    const part = chunk.subarray(0, bytesRead);
-    for (let i = part.indexOf(newline); i >= 0; i = part.indexOf(newline, i + 1)) line++;
-    at += bytesRead;
+    const part = chunk.subarray(0, Math.min(chunk.length, offset - at));
+    const length = await readFully(handle, part, at, label);
+    for (let i = part.indexOf(newline); i >= 0 && i < length; i = part.indexOf(newline, i + 1)) line++;
+    if (length < part.length) break;
+    at += length;
   }
   return line;
-}
-
-function readFailure(error: unknown): string {
-  return systemCode(error) === 'EISDIR' ? 'is a directory' : messageOf(error);
 }
 
 function beginsWithBrace(bytes: Buffer): boolean {

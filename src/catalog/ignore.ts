@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { LimitError } from '../core/errors.js';
+import { LimitError, fileError } from '../core/errors.js';
 
 /**
  * The rules of `.indexignore` files: gitignore's notation with the meaning that go-git gives it, which is
@@ -26,11 +26,16 @@ interface IgnoreRule {
 export class IgnoreRules {
   readonly #rules: IgnoreRule[] = [];
 
-  /** Adds the rules of one file; of two rules that hit, the one added later decides. */
-  async addFile(file: string, domain: string[]): Promise<void> {
-    const content = await readFile(file);
+  /**
+   * Adds the rules of one file, which messages call `label`; of two rules that hit, the one added later
+   * decides. Throws OpmateError NOT_FOUND or IO when it cannot be read, LIMIT beyond 1 MiB.
+   */
+  async addFile(file: string, label: string, domain: string[]): Promise<void> {
+    const content = await readFile(file).catch((error: unknown) => {
+      throw fileError(`open ${label}`, error, { file: label });
+    });
     if (content.length > maxIgnoreFileSize) {
-      throw new LimitError(`${file}: more than ${maxIgnoreFileSize} bytes of ignore rules`, { file });
+      throw new LimitError(`${label}: more than ${maxIgnoreFileSize} bytes of ignore rules`, { file: label });
     }
     for (const line of content.toString('utf8').split('\n')) {
       const rule = parseRule(line.trim(), domain);

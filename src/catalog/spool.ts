@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { open, unlink } from 'node:fs/promises';
 import path from 'node:path';
+import { OpmateError, systemReason } from '../core/errors.js';
+import { readFully } from './file-access.js';
 
 /** Where a piece of text stands in a spool. */
 export interface SpoolSlot {
@@ -26,6 +28,7 @@ export class Spool {
     this.#directory = directory;
   }
 
+  /** Throws OpmateError IO that names the directory, for example when its disk is full. */
   async append(text: string): Promise<SpoolSlot> {
     const bytes = Buffer.from(text, 'utf8');
     const slot = { offset: this.#size, length: bytes.length };
@@ -34,22 +37,36 @@ export class Spool {
     if (this.#size <= memoryLimit && this.#file === undefined) {
       this.#pieceAt.set(slot.offset, bytes);
     } else {
-      this.#file ??= openUnnamed(this.#directory);
-      const file = await this.#file;
-      // When a disk runs full, a part is written without an error; the next attempt fails.
-      for (let done = 0; done < bytes.length;) {
-        done += (await file.write(bytes, done, bytes.length - done, slot.offset + done)).bytesWritten;
-      }
+      await this.#write(bytes, slot.offset);
     }
     return slot;
   }
 
+  async #write(bytes: Buffer, offset: number): Promise<void> {
+    try {
+      this.#file ??= openUnnamed(this.#directory);
+      const file = await this.#file;
+      // When a disk runs full, a part is written without an error; the next attempt fails.
+      for (let done = 0; done < bytes.length;) {
+        done += (await file.write(bytes, done, bytes.length - done, offset + done)).bytesWritten;
+      }
+    } catch (error) {
+      throw new OpmateError('IO', `${this.#directory}: cannot write temporary data: ${systemReason(error)}`, {
+        hint: 'set TMPDIR to a directory that can be written to and has space',
+        cause: error,
+      });
+    }
+  }
+
+  /** Throws OpmateError IO when the file of the spool cannot be read. */
   async read(slot: SpoolSlot): Promise<Buffer> {
     const piece = this.#pieceAt.get(slot.offset);
     if (piece !== undefined && piece.length === slot.length) return piece;
     const bytes = Buffer.allocUnsafe(slot.length);
-    await (await this.#file)?.read(bytes, 0, slot.length, slot.offset);
-    return bytes;
+    const file = await this.#file;
+    const length = file === undefined ? 0 : await readFully(file, bytes, slot.offset, this.#directory);
+    if (length === bytes.length) return bytes;
+    throw new OpmateError('IO', `${this.#directory}: temporary data ends too early`);
   }
 
   async close(): Promise<void> {

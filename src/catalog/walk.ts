@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { LimitError, OpmateError, messageOf, systemCode } from '../core/errors.js';
+import { LimitError, fileError } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { IgnoreRules, ignoreFileName } from './ignore.js';
 
@@ -40,7 +40,11 @@ export async function listCatalogFiles(root: string, label: string = root): Prom
   }
   const rules = new IgnoreRules();
   for (const { components } of found.filter((file) => file.isRules)) {
-    await rules.addFile(path.join(root, ...components), components.slice(0, -1));
+    await rules.addFile(
+      path.join(root, ...components),
+      path.posix.join(label, ...components),
+      components.slice(0, -1),
+    );
   }
   return found
     .filter((file) => !file.isRules && !rules.ignores(file.components))
@@ -54,15 +58,6 @@ async function readDirectory(directory: string, label: string) {
   try {
     return await readdir(directory, { withFileTypes: true });
   } catch (error) {
-    const code = systemCode(error);
-    const reason =
-      code === 'ENOENT'
-        ? 'no such file or directory'
-        : code === 'EACCES'
-          ? 'permission denied'
-          : messageOf(error);
-    throw new OpmateError(code === 'ENOENT' ? 'NOT_FOUND' : 'IO', `open ${label}: ${reason}`, {
-      cause: error,
-    });
+    throw fileError(`open ${label}`, error, { file: label });
   }
 }

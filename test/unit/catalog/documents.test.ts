@@ -1,4 +1,4 @@
-import { truncate } from 'node:fs/promises';
+import { open, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -9,8 +9,11 @@ import { directoryWith } from '../../support/temporary.js';
 async function read(content: string | Buffer) {
   const directory = await directoryWith({ file: content });
   const documents = [];
-  for await (const document of readDocuments(path.join(directory, 'file'), { label: 'file' })) {
-    documents.push(document);
+  const handle = await open(path.join(directory, 'file'));
+  try {
+    for await (const document of readDocuments({ handle, label: 'file' })) documents.push(document);
+  } finally {
+    await handle.close();
   }
   return documents;
 }
@@ -48,7 +51,13 @@ describe('catalog/documents', () => {
     const file = path.join(directory, 'file');
     await truncate(file, maxDocumentSize + 24 * 1024 * 1024);
     const readAll = async (): Promise<void> => {
-      for await (const { syntax } of readDocuments(file, { label: 'file' })) expect(syntax).toBe('json');
+      const handle = await open(file);
+      try {
+        const label = 'file';
+        for await (const { syntax } of readDocuments({ handle, label })) expect(syntax).toBe('json');
+      } finally {
+        await handle.close();
+      }
     };
     await expect(readAll()).rejects.toMatchObject({
       message: `file: a document of more than ${maxDocumentSize} bytes`,

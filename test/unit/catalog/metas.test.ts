@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -126,5 +126,35 @@ describe('catalog/metas', () => {
     expect(await render(icon({ base64data: null }), 'yaml')).toContain('base64data: null\n');
     expect(await render(icon({ base64data: '' }))).toContain('"base64data": "",');
     expect(await render(icon(null))).not.toContain('icon');
+  });
+
+  it.runIf(process.platform === 'linux').each([
+    ['a disk that fails', '/proc/self/mem', 'IO', 'read c/link: input/output error'],
+    ['a directory', '/proc', 'IO', 'read c/link: is a directory'],
+    ['nothing', '/proc/missing', 'NOT_FOUND', 'open c/link: no such file or directory'],
+  ])('names the file and the reason when a link leads to %s', async (_what, target, code, message) => {
+    await symlink(target, path.join(directory, 'link'));
+    await expect(render('{"schema":"olm.package","name":"p"}')).rejects.toMatchObject({
+      code,
+      message,
+      file: 'c/link',
+    });
+  });
+
+  it('refuses a blob whose file has become shorter since', async () => {
+    const file = path.join(directory, 'catalog');
+    await writeFile(file, '{"schema":"x","name":"n"}');
+    const catalog = new DirectoryCatalog(directory, 'c');
+    for await (const { origin } of catalog.metas()) {
+      await catalog.read(origin);
+      await writeFile(file, '{}');
+      for (const again of [catalog.read(origin), catalog.readText(origin)]) {
+        await expect(again).rejects.toMatchObject({
+          code: 'IO',
+          message: 'c/catalog: changed while it was read',
+        });
+      }
+    }
+    await catalog.close();
   });
 });

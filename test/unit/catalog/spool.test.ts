@@ -20,4 +20,14 @@ describe('catalog/spool', () => {
     expect(await readdir(directory)).toEqual([]);
     await spool.close();
   });
+
+  it('names its directory when nothing can be written there', async () => {
+    const directory = path.join(await directoryWith(), 'missing');
+    const spool = new Spool(directory);
+    await expect(spool.append('x'.repeat(49 * 1024 * 1024))).rejects.toMatchObject({
+      code: 'IO',
+      message: `${directory}: cannot write temporary data: no such file or directory`,
+    });
+    await spool.close();
+  });
 });

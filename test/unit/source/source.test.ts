@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { imageLabels } from '../../../src/source/labels.js';
 import { openSession, platformOfMachine } from '../../../src/source/session.js';
+import { render } from '../../../src/source/library.js';
 import { openSource } from '../../../src/source/source.js';
 import { makeTemporaryDirectory } from '../../../src/source/temporary.js';
 import { catalogOf, widgetCatalog } from '../../e2e/catalogs.js';

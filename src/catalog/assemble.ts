@@ -44,7 +44,7 @@ interface Slot {
  * Collects blobs from any number of sources, then writes them in the order of `opm`: packages by name;
  * in each the package, channels by name, bundles by name, other schemas, deprecations; and blobs without a
  * package last. Blobs of a catalog on disk are read, checked and let go, and read again when they are
- * written, so memory holds one blob at a time and names. Nothing is written before everything was read.
+ * written (but for small files, whose text waits in a spool), so memory holds one blob at a time and names. Nothing is written before everything was read.
  * (Source: declcfg.WriteJSON and WriteYAML of operator-registry.)
  */
 export class Assembly {
@@ -75,8 +75,9 @@ export class Assembly {
     const decoded = decodeMeta(meta);
     const slot = slotOf(decoded, position);
     if (slot === undefined) return;
-    if (decoded.kind === 'bundle' && this.#options.migrationLevel !== 'none') {
-      // A migration can fail, and nothing may fail once writing has begun.
+    // A migration can fail, and nothing may fail once writing has begun.
+    const isMigrated = decoded.kind === 'bundle' && this.#options.migrationLevel !== 'none';
+    if (isMigrated || isQuickerKept(meta)) {
       slot.text = await this.#spool.append(this.#encode(decoded));
     } else {
       const { schema, package: packageName, name, origin } = meta;
@@ -181,6 +182,14 @@ export class Assembly {
     const blob = migrateBundle(withOutputOrder(item.blob), this.#options.migrationLevel);
     return encodeBlob({ kind: 'bundle', blob }, this.#options.format);
   }
+}
+
+/** Length of blobs, in characters, for which opening their file again costs more than keeping their text. */
+const maxKept = 4096;
+
+/** Only the first blob of a file: in catalogs of many small files that is nearly all, in others next to none. */
+function isQuickerKept({ text, origin }: Meta): boolean {
+  return origin.offset === 0 && text !== undefined && text.length <= maxKept;
 }
 
 /** Where a blob goes; undefined for one of the format's own schemas without a package, which is dropped. */

@@ -1,6 +1,6 @@
-import { addAbortSignal, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import type { CancelOptions } from '../core/concurrency.js';
+import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { CancelledError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
 import { ArchiveMeter, type ArchiveLimits } from './limits.js';
 import { decompressZstd } from './zstd.js';
@@ -26,7 +26,7 @@ export async function* decompress(source: Readable, options: DecompressOptions):
   const meter = options.meter ?? new ArchiveMeter(options.limits);
   // Destroying a stream that nobody reads any more can make it emit an error that is of no interest.
   source.on('error', () => undefined);
-  if (signal !== undefined) addAbortSignal(signal, source);
+  const unwatch = onAbort(signal, () => void source.destroy(new CancelledError()));
   let compressed = 0;
   let unpacked = 0;
   try {
@@ -57,6 +57,7 @@ export async function* decompress(source: Readable, options: DecompressOptions):
     if (signal?.aborted) throw new CancelledError('cancelled', { cause: error });
     throw error;
   } finally {
+    unwatch();
     source.destroy();
   }
 }

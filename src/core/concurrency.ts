@@ -1,9 +1,26 @@
+import { setMaxListeners } from 'node:events';
 import { throwIfCancelled } from './errors.js';
 
 /** Options that every long operation takes. */
 export interface CancelOptions {
   /** Stops the operation: it rejects with CancelledError and cleans up after itself. */
   signal?: AbortSignal | undefined;
+}
+
+/**
+ * Calls `fn` once when `signal` fires, at once when it has fired already. Returns what takes `fn` off again, to
+ * be called when there is nothing left to stop. Any number may wait for one signal.
+ */
+export function onAbort(signal: AbortSignal | undefined, fn: () => void): () => void {
+  if (signal === undefined) return () => undefined;
+  if (signal.aborted) {
+    fn();
+    return () => undefined;
+  }
+  // Node would take more than ten for a leak, and warn.
+  setMaxListeners(0, signal);
+  signal.addEventListener('abort', fn, { once: true });
+  return () => signal.removeEventListener('abort', fn);
 }
 
 /**

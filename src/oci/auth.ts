@@ -2,7 +2,8 @@ import { isIP } from 'node:net';
 import { CancelledError, OpmateError, RegistryError } from '../core/errors.js';
 import { isJsonObject, type JsonValue } from '../core/json.js';
 import type { Credentials, CredentialStore } from './credentials.js';
-import { oneLine, readLimited, readRegistryErrors, subjectOf } from './transport-answers.js';
+import { readLimited } from './read-limited.js';
+import { oneLine, readRegistryErrors, subjectOf } from './transport-answers.js';
 import { retryAfterMs, retryStatuses, TemporaryAnswerError } from './transport-retry.js';
 import { discard, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
 
@@ -240,13 +241,7 @@ async function requestToken(
   });
   const subject = `${subjectOf(request)}: token server ${realm.host}`;
   if (response.status !== 200) throw await tokenRefusal(response, subject, credentials, options);
-  let body: Buffer;
-  try {
-    body = await readLimited(response.body, maxTokenBody);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new OpmateError('LIMIT', `${subject}: its answer is ${error.message}`);
-  }
+  const body = await readLimited(response.body, maxTokenBody, `${subject}: its answer`);
   const { token, lifetime } = readToken(body, subject);
   // A token is left alone a little before its end, so that it does not run out on the way.
   return { value: token, validUntil: asked + lifetime * 1000 - Math.min(5_000, lifetime * 200) };

@@ -1,9 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { setMaxListeners } from 'node:events';
 import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline, Readable, Transform } from 'node:stream';
-import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
+import { type CancelOptions, mapConcurrent, onAbort } from '../core/concurrency.js';
 import { digestOf, isDigest, parseDigest } from '../core/digest.js';
 import { CancelledError, messageOf, systemCode } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
@@ -11,6 +10,7 @@ import { maxManifestBytes } from './layout-manifest.js';
 import { makeDirectory } from './make-directory.js';
 import { parseManifest } from './manifest.js';
 import { subjectOf } from './platform.js';
+import { readLimited } from './read-limited.js';
 import type { ManifestContent, Repository } from './repository.js';
 import type { Descriptor } from './types.js';
 
@@ -114,9 +114,7 @@ class DirectoryCache implements BlobCache {
     if (found === undefined || found.size > maxBytes) return undefined;
     const stream = await this.open(digest, found.size);
     if (stream === undefined) return undefined;
-    const chunks: Buffer[] = [];
-    for await (const chunk of stream) chunks.push(chunk as Buffer);
-    return Buffer.concat(chunks);
+    return readLimited(stream, maxBytes, digest);
   }
 
   async write(digest: string, bytes: Buffer): Promise<void> {
@@ -269,13 +267,8 @@ export function withBlobCache<R extends Repository>(repository: R, cache: BlobCa
     const cached = await cache.open(descriptor.digest, descriptor.size);
     if (cached === undefined) return cache.tee(await repository.openBlob(descriptor, options), descriptor);
     const { signal } = options;
-    if (signal === undefined) return cached;
-    const cancel = () => void cached.destroy(new CancelledError('cancelled', { cause: signal.reason }));
-    if (signal.aborted) cancel();
-    // One signal serves any number of streams at a time.
-    setMaxListeners(0, signal);
-    signal.addEventListener('abort', cancel, { once: true });
-    cached.once('close', () => signal.removeEventListener('abort', cancel));
+    const cancel = () => void cached.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
+    cached.once('close', onAbort(signal, cancel));
     return cached;
   }
   const own: Partial<Record<string | symbol, unknown>> = { getManifest, openBlob };

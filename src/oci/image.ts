@@ -1,9 +1,9 @@
-import type { Readable } from 'node:stream';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { maxManifestBytes } from './layout-manifest.js';
 import { parseImageConfig } from './manifest.js';
 import { type PlatformChoice, resolveImage, subjectOf } from './platform.js';
+import { readLimited } from './read-limited.js';
 import type { Repository } from './repository.js';
 import { type Descriptor, type ImageConfig, type ImageManifest, mediaTypes, type Platform } from './types.js';
 
@@ -82,11 +82,5 @@ export async function readBlob(
       `${repository.name}: ${descriptor.digest}: ${descriptor.size} bytes, more than ${limit}`,
     );
   }
-  return collect(await repository.openBlob(descriptor, options));
-}
-
-async function collect(stream: Readable): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
+  return readLimited(await repository.openBlob(descriptor, options), limit, descriptor.digest);
 }

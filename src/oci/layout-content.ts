@@ -1,5 +1,5 @@
 import { type Readable, pipeline } from 'node:stream';
-import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
+import { type CancelOptions, mapConcurrent, onAbort } from '../core/concurrency.js';
 import { digestOf, isDigest, parseDigest, verifyContent } from '../core/digest.js';
 import {
   CancelledError,
@@ -16,6 +16,7 @@ import {
   readManifestFacts,
 } from './layout-manifest.js';
 import { refNameAnnotation } from './layout-store.js';
+import { readLimited } from './read-limited.js';
 import type { ManifestContent, Repository } from './repository.js';
 import type { Descriptor } from './types.js';
 
@@ -202,9 +203,11 @@ export class ContentRepository implements LocalRepository {
       throw new LimitError(`${this.name}: ${digest}: manifest is larger than ${maxManifestBytes} bytes`);
     }
     throwIfCancelled(options.signal);
-    const chunks: Buffer[] = [];
-    for await (const chunk of await this.#source.openBlob(digest)) chunks.push(chunk as Buffer);
-    const bytes = Buffer.concat(chunks);
+    const bytes = await readLimited(
+      await this.#source.openBlob(digest),
+      maxManifestBytes,
+      `${this.name}: ${digest}: manifest`,
+    );
     const actual = digestOf(bytes, parseDigest(digest).algorithm);
     if (actual !== digest)
       throw new DigestMismatchError(`${this.name}: ${digest}: content has digest ${actual}`);
@@ -214,11 +217,9 @@ export class ContentRepository implements LocalRepository {
   async #verified(digest: string, size: number, options: CancelOptions): Promise<Readable> {
     const { signal } = options;
     const checked = verifyContent({ digest, size, subject: `${this.name}: ${digest}` });
-    const cancel = () => checked.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
-    signal?.addEventListener('abort', cancel, { once: true });
-    pipeline(await this.#source.openBlob(digest), checked, () =>
-      signal?.removeEventListener('abort', cancel),
-    );
+    const source = await this.#source.openBlob(digest);
+    const cancel = () => void checked.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
+    pipeline(source, checked, onAbort(signal, cancel));
     return checked;
   }
 }

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { CancelOptions } from '../core/concurrency.js';
+import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { digestOf, isDigest, parseDigest, verifyContent } from '../core/digest.js';
 import { CancelledError, LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import { ContentRepository, type LocalRepository } from './layout-content.js';
@@ -56,7 +56,8 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
           // Appends; unlike `write` it leaves nothing over.
           for await (const chunk of chunks) await handle.writeFile(chunk);
         };
-        await pipeline(content, checked, write, options.signal ? { signal: options.signal } : {});
+        const unwatch = onAbort(options.signal, () => void checked.destroy(new CancelledError()));
+        await pipeline(content, checked, write).finally(unwatch);
         await handle.sync();
       } finally {
         await handle.close();

@@ -15,7 +15,7 @@ import { subjectOf } from './platform.js';
 import { type Access, mayBeElsewhere, RegistryRequester } from './registry-request.js';
 import type { ManifestContent, WritableRepository } from './repository.js';
 import { discard, type TransportResponse } from './transport.js';
-import { readLimited } from './transport-answers.js';
+import { readLimited } from './read-limited.js';
 import { NetworkError } from './transport-faults.js';
 import { type Descriptor, type ImageIndex, mediaTypes } from './types.js';
 
@@ -300,15 +300,10 @@ async function readManifest(
     if (answer.status !== 200) throw await at.failure(answer, subject, 'pull');
     let bytes: Buffer;
     try {
-      bytes = await readLimited(answer.body, maxManifestBytes);
+      bytes = await readLimited(answer.body, maxManifestBytes, `${subject}: manifest`);
     } catch (error) {
       throwIfCancelled(options.signal);
-      if (error instanceof RangeError) {
-        throw new LimitError(`${subject}: manifest is larger than ${maxManifestBytes} bytes`, {
-          cause: error,
-        });
-      }
-      const isLasting = error instanceof NetworkError && !error.temporary;
+      const isLasting = error instanceof LimitError || (error instanceof NetworkError && !error.temporary);
       if (attempt < maxReads && !isLasting) continue;
       throw error;
     }
@@ -491,11 +486,10 @@ async function* readPages(
     };
     if (response.status === 200) {
       try {
-        page.bytes = await readLimited(response.body, maxPageBytes);
+        page.bytes = await readLimited(response.body, maxPageBytes, `${subject}: the answer`);
       } catch (error) {
         throwIfCancelled(options.signal);
-        if (!(error instanceof RangeError)) throw error;
-        throw new LimitError(`${subject}: an answer larger than ${maxPageBytes} bytes`);
+        throw error;
       }
       try {
         page.document = JSON.parse(page.bytes.toString('utf8'));

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
-import type { Readable } from 'node:stream';
 import { isJsonObject, type JsonValue } from '../core/json.js';
 import { redact } from '../core/errors.js';
+import { readLimited } from './read-limited.js';
 import type { TransportRequest, TransportResponse } from './transport.js';
 
 /** Error bodies are read up to here and no further. */
@@ -29,7 +29,9 @@ export async function readRegistryErrors(response: TransportResponse): Promise<R
   const status = `registry answered ${response.status} ${STATUS_CODES[response.status] ?? ''}`.trimEnd();
   let document: JsonValue;
   try {
-    document = JSON.parse((await readLimited(response.body, maxErrorBody)).toString('utf8')) as JsonValue;
+    document = JSON.parse(
+      (await readLimited(response.body, maxErrorBody, 'answer')).toString('utf8'),
+    ) as JsonValue;
   } catch {
     return { summary: status, codes: [] };
   }
@@ -43,18 +45,6 @@ export async function readRegistryErrors(response: TransportResponse): Promise<R
     summary: [status, ...texts.slice(0, 3).map((text) => oneLine(String(text), 300))].join(': '),
     codes,
   };
-}
-
-/** Reads a body to its end; throws RangeError, and gives the body up, when it is longer than `limit`. */
-export async function readLimited(body: Readable, limit: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += (chunk as Buffer).length;
-    if (size > limit) throw new RangeError(`longer than ${limit} bytes`);
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks);
 }
 
 /** Text of a stranger for one line of a message: printable, without credentials, not too long. */

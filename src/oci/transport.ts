@@ -2,9 +2,9 @@
  * HTTP as the OCI client sees it: one interface, and layers that each add one duty. The connection puts
  * them together: retry(auth(redirects(log(http)))).
  */
-import { setMaxListeners } from 'node:events';
 import type { Agent } from 'node:http';
 import { pipeline, Readable, Transform } from 'node:stream';
+import { onAbort } from '../core/concurrency.js';
 import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { describeFault, NetworkError, proxyFault, type Route, speaksTls } from './transport-faults.js';
@@ -70,15 +70,14 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         stopped ??= reason;
         controller.abort();
       }
-      const cancel = (): void => stop(new CancelledError('cancelled', { cause: request.signal?.reason }));
-      // One signal serves any number of requests at a time.
-      if (request.signal) setMaxListeners(0, request.signal);
-      request.signal?.addEventListener('abort', cancel);
+      const unwatch = onAbort(request.signal, () =>
+        stop(new CancelledError('cancelled', { cause: request.signal?.reason })),
+      );
       const watch = watchProgress(url.host, options.idleTimeoutMs, ticker, stop);
       let upload: Readable | Buffer | undefined;
       function release(): void {
         watch.end();
-        request.signal?.removeEventListener('abort', cancel);
+        unwatch();
         // An answer that came before the whole body was sent leaves a rest that nobody wants.
         if (upload && !Buffer.isBuffer(upload)) upload.destroy();
       }

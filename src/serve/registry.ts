@@ -10,9 +10,9 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import { basename } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type { CancelOptions } from '../core/concurrency.js';
+import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { type DigestAlgorithm, digestOf, isDigest, parseDigest } from '../core/digest.js';
-import { OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { referrerOf } from '../oci/layout-content.js';
@@ -23,6 +23,7 @@ import {
   readManifestFacts,
 } from '../oci/layout-manifest.js';
 import { LayoutStore } from '../oci/layout-store.js';
+import { readLimited } from '../oci/read-limited.js';
 import { type Descriptor, mediaTypes } from '../oci/types.js';
 import { RegistryContents } from './registry-contents.js';
 import { isRepositoryName, isTag, toRepositoryName } from './registry-names.js';
@@ -78,7 +79,13 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
   const handler = new RequestHandler(contents, uploads, logger);
   const running = new Set<Promise<void>>();
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    const done = handler.handle(request, response).finally(() => running.delete(done));
+    const done = handler
+      .handle(request, response)
+      .catch((error: unknown) => {
+        logger.log('error', `${request.method} ${request.url}: ${messageOf(error)}`);
+        response.destroy();
+      })
+      .finally(() => running.delete(done));
     running.add(done);
   };
   const server = tls ? createSecureServer(tls, listener) : createServer(listener);
@@ -86,13 +93,15 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
   server.requestTimeout = 0;
   server.setTimeout(idleConnectionMs);
   await listen(server, host, port);
+  server.on('error', (error) => logger.log('error', `${host}:${port}: ${messageOf(error)}`));
   const address = server.address();
   const actualPort = typeof address === 'object' && address !== null ? address.port : port;
 
   let closing: Promise<void> | undefined;
+  let unwatch = (): void => undefined;
   const close = (): Promise<void> => (closing ??= shutDown());
   const shutDown = async (): Promise<void> => {
-    signal?.removeEventListener('abort', onAbort);
+    unwatch();
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     server.closeIdleConnections();
     const timer = setTimeout(() => server.closeAllConnections(), closeGraceMs);
@@ -102,10 +111,9 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
     clearTimeout(timer);
     await uploads.dropAll();
   };
-  const onAbort = (): void => {
+  unwatch = onAbort(signal, () => {
     void close().catch((error: unknown) => logger.log('error', messageOf(error)));
-  };
-  signal?.addEventListener('abort', onAbort, { once: true });
+  });
   const shownHost = host.includes(':') ? `[${host}]` : host;
   return { url: `${tls ? 'https' : 'http'}://${shownHost}:${actualPort}`, port: actualPort, close };
 }
@@ -126,14 +134,18 @@ function createSecureServer(
 
 function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (cause) => {
+    const onError = (cause: Error): void => {
       const code = systemCode(cause);
       const hint = code === 'EADDRINUSE' ? 'choose another port; 0 takes a free one' : undefined;
       reject(
         new OpmateError('IO', `${host}:${port}: cannot listen: ${code ?? messageOf(cause)}`, { cause, hint }),
       );
+    };
+    server.once('error', onError);
+    server.listen(port, host, () => {
+      server.off('error', onError);
+      resolve();
     });
-    server.listen(port, host, () => resolve());
   });
 }
 
@@ -551,14 +563,11 @@ function drain(request: IncomingMessage): void {
 async function readBody(call: Call, limit: number): Promise<Buffer> {
   const tooLarge = () => new Refusal(413, 'MANIFEST_INVALID', `manifest is larger than ${limit} bytes`);
   if (Number(call.request.headers['content-length'] ?? 0) > limit) throw tooLarge();
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of bodyOf(call)) {
-    size += chunk.length;
-    if (size > limit) throw tooLarge();
-    chunks.push(chunk);
+  try {
+    return await readLimited(bodyOf(call), limit, 'manifest');
+  } catch (error) {
+    throw error instanceof LimitError ? tooLarge() : error;
   }
-  return Buffer.concat(chunks);
 }
 
 /**

@@ -204,11 +204,11 @@ describe('oci/auth: Bearer', () => {
     ['an array', { body: '[]' }, 'its answer is not a JSON object'],
     ['no token', { body: '{"tokn":"x"}' }, 'its answer holds no usable token'],
     ['a token with a line break', { body: '{"token":"a\\r\\nX: y"}' }, 'its answer holds no usable token'],
-    ['2 MiB', { body: `{"token":"${'x'.repeat(2_097_152)}"}` }, 'its answer is longer than 1048576 bytes'],
+    ['2 MiB', { body: `{"token":"${'x'.repeat(2_097_152)}"}` }, 'its answer is larger than 1048576 bytes'],
     [
       'an endless body',
       { body: 'x'.repeat(65_536), endless: true },
-      'its answer is longer than 1048576 bytes',
+      'its answer is larger than 1048576 bytes',
     ],
     ['401', { status: 401, body: '{"details":"incorrect username or password"}' }, 'answered 401'],
     ['403', { status: 403 }, 'answered 403'],

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { getEventListeners } from 'node:events';
 import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -127,6 +128,23 @@ describe('oci/archive-source: archives of a layout', () => {
       code: 'SYNTAX',
     });
     expect(await readdir(root)).toEqual(['image.tar']);
+  });
+
+  it('reads many blobs at a time under one signal without a warning', async () => {
+    const archive = await open(openOciArchive, layout);
+    const warnings: Error[] = [];
+    const note = (warning: Error) => void warnings.push(warning);
+    process.on('warning', note);
+    const { signal } = new AbortController();
+    const descriptor = descriptorOf(mediaTypes.ociLayer, layer);
+    const streams = await Promise.all(
+      Array.from({ length: 20 }, () => archive.openBlob(descriptor, { signal })),
+    );
+    await Promise.all(streams.map(readAll));
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('warning', note);
+    expect(warnings).toEqual([]);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
   it('says in words what is wrong with a file or the temporary directory', async () => {

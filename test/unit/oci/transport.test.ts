@@ -2,8 +2,9 @@ import { createServer as createTcpServer } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { LimitError } from '../../../src/core/errors.js';
 import { describeUrl, resolveUploadLocation } from '../../../src/oci/transport.js';
-import { readLimited } from '../../../src/oci/transport-answers.js';
+import { readLimited } from '../../../src/oci/read-limited.js';
 import { failureOf, openWorkbench, type Workbench } from '../../support/connect.js';
 import { type FaultRegistry, type FaultResponse, startFaultRegistry } from '../../support/fault-registry.js';
 
@@ -166,14 +167,14 @@ describe('oci/transport', () => {
     const transport = await bench.transportTo(registry.host, { ...http, idleTimeoutMs: 40 });
     const { body } = await transport.send({ method: 'GET', url: `${registry.origin}/big` });
     await new Promise((resolve) => setTimeout(resolve, 300));
-    expect((await readLimited(body, size)).length).toBe(size);
+    expect((await readLimited(body, size, 'body')).length).toBe(size);
   });
 
   it('stops reading an endless body at the limit of the reader', async () => {
     registry.on({ path: '/endless', respond: { body: 'x'.repeat(65_536), endless: true } });
     const transport = await bench.transportTo(registry.host, http);
     const { body } = await transport.send({ method: 'GET', url: `${registry.origin}/endless` });
-    await expect(readLimited(body, 1_000_000)).rejects.toThrow(RangeError);
+    await expect(readLimited(body, 1_000_000, 'body')).rejects.toThrow(LimitError);
     expect(body.destroyed).toBe(true);
   });
 
@@ -198,7 +199,7 @@ describe('oci/transport', () => {
       signal: reading.signal,
     });
     setTimeout(() => reading.abort(), 20);
-    expect(await failureOf(readLimited(body, 1e12))).toMatchObject({ code: 'CANCELLED' });
+    expect(await failureOf(readLimited(body, 1e12, 'body'))).toMatchObject({ code: 'CANCELLED' });
   });
 
   it('fails what is under way when it is closed', async () => {
@@ -207,7 +208,7 @@ describe('oci/transport', () => {
     const [endpoint] = await connection.endpoints(registry.host, 'ns/name');
     const response = await endpoint?.transport.send({ method: 'GET', url: `${registry.origin}/endless` });
     connection.close();
-    await expect(readLimited(response?.body as Readable, 1e12)).rejects.toThrow('connection cut');
+    await expect(readLimited(response?.body as Readable, 1e12, 'body')).rejects.toThrow('connection cut');
   });
 });
 

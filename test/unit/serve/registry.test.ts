@@ -828,6 +828,26 @@ describe('serve/registry: the directory', () => {
     await expect(fetch(`${other.url}/v2/`)).rejects.toThrow();
   });
 
+  it('goes on serving after a request that failed in an unforeseen way', async () => {
+    const logged: string[] = [];
+    const other = await startRegistry({
+      directory: join(directory, '..', 'other'),
+      logger: {
+        log: (level, message) => {
+          if (level === 'debug') throw new Error('log is full');
+          logged.push(`${level}: ${message}`);
+        },
+        progress: () => undefined,
+      },
+    });
+    try {
+      for (let i = 0; i < 2; i++) await fetch(`${other.url}/v2/`).catch(() => undefined);
+      expect(logged).toEqual(Array(2).fill('error: GET /v2/: log is full'));
+    } finally {
+      await other.close();
+    }
+  });
+
   it('leaves a directory of other things alone', async () => {
     const other = join(directory, '..', 'things');
     await mkdir(other);

@@ -41,7 +41,7 @@ const yamlPrefix = 'error unmarshaling JSON: while decoding JSON: ';
 export class MissingSchemaError extends OpmateError {}
 
 function checkedMeta(value: JsonValue, origin: BlobOrigin): Meta {
-  if (value === null) throw missingSchema('');
+  if (value === null) throw missingSchema('', defaultHint);
   if (!isJsonObject(value)) throw notAnObject(value);
   const keys = Object.keys(value);
   const folded = keys.every(isPlainLowerCase) ? undefined : foldKeys(keys);
@@ -50,7 +50,8 @@ function checkedMeta(value: JsonValue, origin: BlobOrigin): Meta {
     return key === undefined || !Object.hasOwn(value, key) ? '' : expectString(key, value[key] as JsonValue);
   };
   const [schema, packageName, name] = [textOf('schema'), textOf('package'), textOf('name')];
-  if (schema === '') throw missingSchema(`${encodeGoJson(sortKeysDeep(value))}\n`);
+  if (schema === '')
+    throw missingSchema(`${encodeGoJson(sortKeysDeep(value))}\n`, hintFor(value, origin.file));
   return { schema, package: packageName, name, value, origin };
 }
 
@@ -128,10 +129,22 @@ function goFloat(value: number): string {
   return Object.is(value, -0) ? '-0' : String(value);
 }
 
-function missingSchema(blob: string): OpmateError {
-  return new MissingSchemaError('INVALID', `object '${blob}' is missing root schema field`, {
-    hint: 'every document of a catalog needs a schema; put files that are no catalog into .indexignore',
-  });
+/** Characters of a blob that a message shows: enough to know it by. */
+const maxShown = 2048;
+
+function missingSchema(blob: string, hint: string): OpmateError {
+  const shown = blob.length > maxShown ? `${blob.slice(0, maxShown).replace(/[\ud800-\udbff]$/, '')}…` : blob;
+  return new MissingSchemaError('INVALID', `object '${shown}' is missing root schema field`, { hint });
+}
+
+const defaultHint =
+  'every document of a catalog needs a schema; put files that are no catalog into .indexignore';
+
+/** The most likely reason for a blob without schema: someone has named a directory of bundles. */
+function hintFor(value: JsonObject, file: string): string {
+  const isManifest = typeof value['apiVersion'] === 'string' && typeof value['kind'] === 'string';
+  if (!isManifest && !/(^|[/\\])(manifests|metadata)[/\\]/.test(file)) return defaultHint;
+  return 'this directory holds bundles or manifests, not a catalog; name each bundle directory itself';
 }
 
 function notAnObject(value: JsonValue): OpmateError {

@@ -33,6 +33,7 @@ export interface LayoutReference {
   digest?: string;
 }
 
+/** An image, wherever it is. */
 export type Reference = RegistryReference | LayoutReference;
 
 /**

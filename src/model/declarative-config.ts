@@ -34,12 +34,14 @@ export interface Property {
   valueMissing?: true;
 }
 
+/** The icon of a package. */
 export interface PackageIcon {
   /** Null where the input had none: written as JSON `null`. */
   base64data: string | null;
   mediatype: string;
 }
 
+/** An `olm.package` blob: an operator, and the channel that is used when none is chosen. */
 export interface PackageBlob {
   schema: typeof schemas.package;
   name: string;
@@ -57,6 +59,7 @@ export interface ChannelEntry {
   skipRange: string;
 }
 
+/** An `olm.channel` blob: the bundles of a stream of releases, and what replaces what. */
 export interface ChannelBlob {
   schema: typeof schemas.channel;
   name: string;
@@ -66,11 +69,13 @@ export interface ChannelBlob {
   properties: Property[];
 }
 
+/** An image that a bundle needs when it runs; `name` may be empty. */
 export interface RelatedImage {
   name: string;
   image: string;
 }
 
+/** An `olm.bundle` blob: one version of an operator. */
 export interface BundleBlob {
   schema: typeof schemas.bundle;
   name: string;
@@ -81,11 +86,16 @@ export interface BundleBlob {
   relatedImages: RelatedImage[];
 }
 
+/** What is deprecated, by schema and, but for packages, name; and why. */
 export interface DeprecationEntry {
   reference: { schema: string; name: string };
   message: string;
 }
 
+/**
+ * An `olm.deprecations` blob: what of a package is deprecated.
+ * `entries` is null where the input had none.
+ */
 export interface DeprecationsBlob {
   schema: typeof schemas.deprecations;
   package: string;

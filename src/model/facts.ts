@@ -25,12 +25,14 @@ export interface BlobOrigin {
   syntax: 'json' | 'yaml';
 }
 
+/** What is kept of an `olm.package` blob. */
 export interface PackageFacts {
   name: string;
   defaultChannel: string;
   origin?: BlobOrigin | undefined;
 }
 
+/** What is kept of an `olm.channel` blob. */
 export interface ChannelFacts {
   package: string;
   name: string;
@@ -38,6 +40,7 @@ export interface ChannelFacts {
   origin?: BlobOrigin | undefined;
 }
 
+/** What is kept of an `olm.bundle` blob. */
 export interface BundleFacts {
   package: string;
   name: string;
@@ -62,6 +65,7 @@ export interface PathFault {
   type?: string;
 }
 
+/** What is kept of an `olm.deprecations` blob. */
 export interface DeprecationsFacts {
   package: string;
   entries: DeprecationEntry[];

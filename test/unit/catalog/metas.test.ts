@@ -1,4 +1,4 @@
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -156,5 +156,26 @@ describe('catalog/metas', () => {
       }
     }
     await catalog.close();
+  });
+
+  it('shows no more of a blob without schema than it takes to know it', async () => {
+    const text = JSON.stringify({ x: 'a'.repeat(5000) });
+    await expect(render(text)).rejects.toMatchObject({
+      message: `object '${text.slice(0, 2048)}…' is missing root schema field`,
+    });
+  });
+
+  it.each([
+    ['a Kubernetes manifest', 'all.yaml', 'apiVersion: v1\nkind: Service\n', /^this directory holds bundles/],
+    ['a file of a bundle', 'metadata/annotations.yaml', 'annotations: {}\n', /^this directory holds bundles/],
+    ['any other file', 'values.yaml', 'a: 1\n', /^every document of a catalog needs a schema/],
+  ])('says what to do about %s in a catalog', async (_what, name, content, hint) => {
+    const file = path.join(directory, name);
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, content);
+    await expect(render('{"schema":"x"}')).rejects.toMatchObject({
+      file: `c/${name}`,
+      hint: expect.stringMatching(hint) as string,
+    });
   });
 });

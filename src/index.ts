@@ -43,8 +43,9 @@ export {
 
 export type { Catalog, MetasOptions } from './catalog/catalog.js';
 export type { Meta } from './catalog/meta.js';
-export { type CatalogFormat, encodeBlob } from './catalog/write.js';
+export { readDisplayNames } from './catalog/facts.js';
 export type * from './model/declarative-config.js';
+export { type CatalogFormat, type EncodableBlob, encodeBlob } from './model/encode.js';
 export type * from './model/facts.js';
 export {
   type BundleRow,

@@ -1,4 +1,4 @@
 // What benchmarks take from inside the project to make their inputs.
 export { readBundleDirectory } from '../../dist/bundle/read.js';
 export { renderBundleFiles } from '../../dist/bundle/render.js';
-export { encodeBlob } from '../../dist/catalog/write.js';
+export { encodeBlob } from '../../dist/model/encode.js';

@@ -2,15 +2,14 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { CancelOptions } from '../core/concurrency.js';
 import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js';
-import { encodeGoJson } from '../core/go-json.js';
-import { encodeYaml } from '../core/yaml.js';
+import { type CatalogFormat, encodeBlob } from '../model/encode.js';
 import { parseImageTemplate } from './image-template.js';
 import { type BundleLimits, readBundleDirectory } from './read.js';
-import { bundleRecord, renderBundleFiles } from './render.js';
+import { renderBundleFiles } from './render.js';
 
 /** How bundle directories are to be rendered; all of it can be sent to another thread. */
 export interface RenderDirectoriesOptions {
-  format: 'json' | 'yaml';
+  format: CatalogFormat;
   /** Text of the template that makes the image references. */
   imageTemplate?: string | undefined;
   migrateLevel?: string | undefined;
@@ -34,9 +33,7 @@ export async function renderDirectory(
     options.imageTemplate === undefined ? undefined : parseImageTemplate(options.imageTemplate);
   const files = await readBundleDirectory(directory, { limits, signal });
   const blob = renderBundleFiles(files, { subject: directory, imageTemplate, migrateLevel });
-  const record = bundleRecord(blob);
-  const text = format === 'json' ? `${encodeGoJson(record, { indent: 4 })}\n` : `---\n${encodeYaml(record)}`;
-  return { package: blob.package, name: blob.name, text };
+  return { package: blob.package, name: blob.name, text: encodeBlob({ kind: 'bundle', blob }, format) };
 }
 
 /** What a worker is started with, and what it says of each directory that it has taken. */

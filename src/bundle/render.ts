@@ -196,19 +196,3 @@ function imageOf(bundle: Bundle, template: ImageTemplate, subject: string): stri
     );
   }
 }
-
-/** A bundle blob with its fields in order of output, those left out that are left out when empty. */
-export function bundleRecord(blob: BundleBlob): EncodableJson {
-  return {
-    schema: blob.schema,
-    ...(blob.name !== '' && { name: blob.name }),
-    ...(blob.package !== '' && { package: blob.package }),
-    image: blob.image,
-    ...(blob.properties.length > 0 && {
-      properties: blob.properties.map(({ type, value }) => ({ type, value })),
-    }),
-    ...(blob.relatedImages.length > 0 && {
-      relatedImages: blob.relatedImages.map(({ name, image }) => ({ name, image })),
-    }),
-  };
-}

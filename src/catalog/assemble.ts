@@ -4,13 +4,13 @@ import { throwIfCancelled } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
+import { type CatalogFormat, blobRecord, encodeBlob, jsonIndent } from '../model/encode.js';
 import { migrateBundle } from '../model/migrations.js';
 import { type CatalogBlob, decodeMeta } from './blob.js';
 import type { Catalog } from './catalog.js';
 import { locate } from './locate.js';
 import type { Meta } from './meta.js';
 import { Spool, type SpoolSlot } from './spool.js';
-import { type CatalogFormat, blobRecord, encodeBlob, jsonIndent } from './write.js';
 
 /** How blobs are prepared for output. */
 export interface AssemblyOptions {

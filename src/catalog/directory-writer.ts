@@ -7,7 +7,7 @@ import { OpmateError, fileError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { makeDirectory } from '../oci/make-directory.js';
 import type { Assembly } from './assemble.js';
-import type { CatalogFormat } from './write.js';
+import type { CatalogFormat } from '../model/encode.js';
 
 /** Throws OpmateError unless a directory is absent or empty. */
 export async function requireEmptyDirectory(directory: string): Promise<void> {

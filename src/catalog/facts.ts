@@ -1,5 +1,8 @@
+import { schemas } from '../model/declarative-config.js';
 import { describeBundle, describeChannel, describeDeprecations, describePackage } from '../model/describe.js';
 import type { CatalogFacts } from '../model/facts.js';
+import { findDefaultHeads } from '../model/list.js';
+import { findCsvText } from '../model/migrations.js';
 import { decodeMeta } from './blob.js';
 import { type Catalog, type MetasOptions, isFault } from './catalog.js';
 import { locate } from './locate.js';
@@ -41,4 +44,29 @@ function addFacts(facts: CatalogFacts, meta: Meta): void {
     case 'other':
       break;
   }
+}
+
+/**
+ * Display names by package: each from the ClusterServiceVersion of its default channel's head, where that has
+ * its objects in the catalog. Throws OpmateError when a blob cannot be read again.
+ */
+export async function readDisplayNames(catalog: Catalog, facts: CatalogFacts): Promise<Map<string, string>> {
+  const heads = findDefaultHeads(facts);
+  const names = new Map<string, string>();
+  for (const { package: packageName, name, origin } of facts.bundles) {
+    if (heads.get(packageName) !== name || origin === undefined) continue;
+    const value = await catalog.read(origin);
+    const decoded = decodeMeta({ schema: schemas.bundle, package: packageName, name, value, origin });
+    if (decoded.kind !== 'bundle') continue;
+    const displayName = displayNameOf(findCsvText(decoded.blob));
+    if (displayName !== undefined) names.set(packageName, displayName);
+  }
+  return names;
+}
+
+function displayNameOf(csvText: string | undefined): string | undefined {
+  if (csvText === undefined) return undefined;
+  const csv: unknown = JSON.parse(csvText);
+  const spec = (csv as { spec?: { displayName?: unknown } } | null)?.spec;
+  return typeof spec?.displayName === 'string' ? spec.displayName : undefined;
 }

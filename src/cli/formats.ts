@@ -1,4 +1,4 @@
-import type { CatalogFormat } from '../catalog/write.js';
+import type { CatalogFormat } from '../model/encode.js';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 

@@ -3,7 +3,7 @@ import type { EncodableJson } from '../core/json.js';
 /**
  * The blobs of a file-based catalog as typed records. Field order here is the order of JSON output; a
  * field that may be left out is optional or an empty list or string, and the writer in
- * `catalog/write.ts` says which are left out when empty.
+ * `model/encode.ts` says which are left out when empty.
  */
 
 /** Schemas that the catalog format itself defines. */

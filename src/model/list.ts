@@ -109,30 +109,3 @@ export function findDefaultHeads(facts: CatalogFacts): Map<string, string> {
   }
   return heads;
 }
-
-/**
- * Writes rows under a header in columns two spaces apart; the last column is not padded. Every line ends
- * in a newline. (Source: text/tabwriter as `opm` calls it; widths count characters, as there.)
- */
-export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = header.map((title) => countCharacters(title));
-  for (const row of rows) {
-    row.forEach((cell, column) => {
-      widths[column] = Math.max(widths[column] ?? 0, countCharacters(cell));
-    });
-  }
-  let out = '';
-  for (const row of [header, ...rows]) {
-    row.forEach((cell, column) => {
-      const last = column === row.length - 1;
-      out += last ? `${cell}\n` : cell + ' '.repeat((widths[column] as number) + 2 - countCharacters(cell));
-    });
-  }
-  return out;
-}
-
-function countCharacters(text: string): number {
-  let count = text.length;
-  for (let i = 0; i < text.length; i++) if ((text.charCodeAt(i) & 0xfc00) === 0xdc00) count--;
-  return count;
-}

@@ -1,7 +1,7 @@
 import { type FileTree, readLayers } from '../archive/layers.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { collectFacts } from '../catalog/facts.js';
-import type { CatalogFormat } from '../catalog/write.js';
+import type { CatalogFormat } from '../model/encode.js';
 import { OpmateError } from '../core/errors.js';
 import { parseReference } from '../core/reference.js';
 import type { CatalogFacts, ValidationReport } from '../model/facts.js';

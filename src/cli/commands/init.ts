@@ -1,4 +1,4 @@
-import { encodeBlob } from '../../catalog/write.js';
+import { encodeBlob } from '../../model/encode.js';
 import { OpmateError } from '../../core/errors.js';
 import { decodeUtf8, quoteGo } from '../../core/go-json.js';
 import { type PackageBlob, schemas } from '../../model/declarative-config.js';

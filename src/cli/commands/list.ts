@@ -1,18 +1,16 @@
 import type { Catalog } from '../../catalog/catalog.js';
-import { decodeMeta } from '../../catalog/blob.js';
-import { collectFacts } from '../../catalog/facts.js';
+import { collectFacts, readDisplayNames } from '../../catalog/facts.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { schemas } from '../../model/declarative-config.js';
 import type { CatalogFacts } from '../../model/facts.js';
-import { findDefaultHeads, formatTable, listBundles, listChannels, listPackages } from '../../model/list.js';
-import { findCsvText } from '../../model/migrations.js';
+import { listBundles, listChannels, listPackages } from '../../model/list.js';
 import { validateCatalog } from '../../model/validate.js';
 import { inReference } from '../../source/render.js';
 import { openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
+import { formatTable } from '../table.js';
 
 /** `opmate list packages|channels|bundles`: a table on stdout. A catalog that is not valid is not listed. */
 export async function list(
@@ -91,26 +89,4 @@ async function formatRows(
       );
     }
   }
-}
-
-/** Display names by package: each from the ClusterServiceVersion of its default channel's head. */
-async function readDisplayNames(catalog: Catalog, facts: CatalogFacts): Promise<Map<string, string>> {
-  const heads = findDefaultHeads(facts);
-  const names = new Map<string, string>();
-  for (const { package: packageName, name, origin } of facts.bundles) {
-    if (heads.get(packageName) !== name || origin === undefined) continue;
-    const value = await catalog.read(origin);
-    const decoded = decodeMeta({ schema: schemas.bundle, package: packageName, name, value, origin });
-    if (decoded.kind !== 'bundle') continue;
-    const displayName = displayNameOf(findCsvText(decoded.blob));
-    if (displayName !== undefined) names.set(packageName, displayName);
-  }
-  return names;
-}
-
-function displayNameOf(csvText: string | undefined): string | undefined {
-  if (csvText === undefined) return undefined;
-  const csv: unknown = JSON.parse(csvText);
-  const spec = (csv as { spec?: { displayName?: unknown } } | null)?.spec;
-  return typeof spec?.displayName === 'string' ? spec.displayName : undefined;
 }

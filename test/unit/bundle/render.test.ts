@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { parseImageTemplate } from '../../../src/bundle/image-template.js';
 import { parseBundle } from '../../../src/bundle/parse.js';
 import { readBundleDirectory } from '../../../src/bundle/read.js';
-import { bundleRecord, renderBundle, renderBundleFiles } from '../../../src/bundle/render.js';
+import { renderBundle, renderBundleFiles } from '../../../src/bundle/render.js';
+import { encodeBlob } from '../../../src/model/encode.js';
 import { encodeGoJson } from '../../../src/core/go-json.js';
 import type { BundleBlob } from '../../../src/model/declarative-config.js';
 import { annotations, bundleOf, crd, csv } from './bundle-files.js';
@@ -17,7 +18,7 @@ const goldens = readFileSync(join(fixtures, 'SHA256SUMS.txt'), 'utf8')
   .map((line) => line.split(/\s+/) as [string, string, string]);
 
 function textOf(blob: BundleBlob): string {
-  return `${encodeGoJson(bundleRecord(blob), { indent: 4 })}\n`;
+  return encodeBlob({ kind: 'bundle', blob }, 'json');
 }
 
 function render(files: ReturnType<typeof bundleOf>, image = ''): BundleBlob {

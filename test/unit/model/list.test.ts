@@ -1,12 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import {
-  findDefaultHeads,
-  formatTable,
-  listBundles,
-  listChannels,
-  listPackages,
-} from '../../../src/model/list.js';
+import { formatTable } from '../../../src/cli/table.js';
+import { findDefaultHeads, listBundles, listChannels, listPackages } from '../../../src/model/list.js';
 import { catalog, factsOf, fixture, readFacts } from './read-facts.js';
 
 describe('model/list', () => {
@@ -50,9 +45,5 @@ describe('model/list', () => {
     expect(listBundles(facts, 'p').map(({ bundle }) => bundle)).toEqual(['a.v1.0.0']);
     expect(listChannels(facts, 'q')).toEqual([]);
     expect(() => listBundles(facts, 'r"')).toThrow('package "r\\"" not found');
-  });
-
-  it('counts characters, not bytes or halves, for the width of a column', () => {
-    expect(formatTable(['A', 'B'], [['é\u{1f600}', 'x']])).toBe('A   B\né\u{1f600}  x\n');
   });
 });

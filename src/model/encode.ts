@@ -1,9 +1,21 @@
-import { bundleRecord } from '../bundle/render.js';
 import { encodeGoJson, sortKeysDeep } from '../core/go-json.js';
-import type { EncodableJson } from '../core/json.js';
+import type { EncodableJson, JsonObject } from '../core/json.js';
 import { encodeYaml } from '../core/yaml.js';
-import type { Property } from '../model/declarative-config.js';
-import type { CatalogBlob } from './blob.js';
+import type {
+  BundleBlob,
+  ChannelBlob,
+  DeprecationsBlob,
+  PackageBlob,
+  Property,
+} from './declarative-config.js';
+
+/** A blob to be written: one of the format's own, typed, or any other as it came. */
+export type EncodableBlob =
+  | { kind: 'package'; blob: PackageBlob }
+  | { kind: 'channel'; blob: ChannelBlob }
+  | { kind: 'bundle'; blob: BundleBlob }
+  | { kind: 'deprecations'; blob: DeprecationsBlob }
+  | { kind: 'other'; meta: { value: JsonObject } };
 
 /** Spaces of indentation in JSON catalogs. */
 export const jsonIndent = 4;
@@ -15,13 +27,13 @@ export type CatalogFormat = 'json' | 'yaml';
  * The text of one blob as `opm` writes it: JSON with four spaces of indent and a line break at the end, or
  * a YAML document with its `---` line.
  */
-export function encodeBlob(blob: CatalogBlob, format: CatalogFormat): string {
+export function encodeBlob(blob: EncodableBlob, format: CatalogFormat): string {
   const value = blobRecord(blob);
   return format === 'json' ? `${encodeGoJson(value, { indent: jsonIndent })}\n` : `---\n${encodeYaml(value)}`;
 }
 
 /** A blob's fields in output order, without those that are left out when empty. */
-export function blobRecord(item: CatalogBlob): EncodableJson {
+export function blobRecord(item: EncodableBlob): EncodableJson {
   switch (item.kind) {
     case 'package': {
       const { blob } = item;
@@ -67,6 +79,19 @@ export function blobRecord(item: CatalogBlob): EncodableJson {
     case 'other':
       return sortKeysDeep(item.meta.value);
   }
+}
+
+function bundleRecord(blob: BundleBlob): EncodableJson {
+  return {
+    schema: blob.schema,
+    ...(blob.name !== '' && { name: blob.name }),
+    ...(blob.package !== '' && { package: blob.package }),
+    image: blob.image,
+    ...withProperties(blob.properties),
+    ...(blob.relatedImages.length > 0 && {
+      relatedImages: blob.relatedImages.map(({ name, image }) => ({ name, image })),
+    }),
+  };
 }
 
 function withProperties(properties: Property[]): { properties?: EncodableJson[] } {

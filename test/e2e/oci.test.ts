@@ -136,6 +136,12 @@ describe('opmate oci serve', () => {
 });
 
 describe('opmate oci copy', () => {
+  it('makes no layout for an image that is not there', async () => {
+    const { code } = await sandbox.run(['oci', 'copy', 'oci:one:none', 'oci:not-made:v1']);
+    expect(code).toBe(1);
+    await expect(readdir(at('not-made'))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
   it('keeps the digest from a layout to a registry, to another, and back', async () => {
     await withServer('hub', async (host) => {
       const http = '--use-http';

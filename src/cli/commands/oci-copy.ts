@@ -27,14 +27,16 @@ export async function ociCopy(
     const openOptions = await openOptionsOf(session);
     const from = await openReference(parseReference(source), openOptions);
     try {
-      const to = await openTarget(withTagOf(target, from.reference), openOptions);
+      const named = withTagOf(target, from.reference);
+      // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
+      // One platform's image is copied by itself: an index without its other images is of no use.
+      const { descriptor } =
+        platform === undefined
+          ? await from.repository.getManifest(from.reference, session)
+          : await openImage(from.repository, from.reference, session);
+      const to = await openTarget(named, openOptions);
       try {
-        // One platform's image is copied by itself: an index without its other images is of no use.
-        const wanted =
-          platform === undefined
-            ? from.reference
-            : (await openImage(from.repository, from.reference, session)).descriptor.digest;
-        const result = await copyImage(from.repository, wanted, to.repository, to.reference, {
+        const result = await copyImage(from.repository, descriptor.digest, to.repository, to.reference, {
           referrers: options.referrers,
           logger,
           signal,

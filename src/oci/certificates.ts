@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
@@ -84,8 +84,9 @@ export function createCertificateStore(options: CertificateOptions): (host: stri
           `${join(directory, name)}: the key file ${key} beside it is missing`,
         );
       }
-      (files.cert ??= []).push(await read(join(directory, name)));
-      (files.key ??= []).push(await read(join(directory, key)));
+      const pair = await readPair(join(directory, name), join(directory, key));
+      (files.cert ??= []).push(pair.cert);
+      (files.key ??= []).push(pair.key);
     }
     for (const key of names.filter((name) => name.endsWith('.key'))) {
       const name = key.replace(/\.key$/, '.cert');
@@ -176,6 +177,27 @@ async function readAuthorities(path: string): Promise<string> {
     throw new OpmateError('INVALID', `${path}: holds no PEM certificate`, { file: path, cause: error });
   }
   return text;
+}
+
+/** Reads a client certificate and its key, which must belong together. */
+async function readPair(certPath: string, keyPath: string): Promise<{ cert: string; key: string }> {
+  const cert = await readAuthorities(certPath);
+  const key = await read(keyPath);
+  let belongs: boolean;
+  try {
+    belongs = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+  } catch (cause) {
+    throw new OpmateError('INVALID', `${keyPath}: holds no PEM key without passphrase`, {
+      file: keyPath,
+      cause,
+    });
+  }
+  if (!belongs) {
+    throw new OpmateError('INVALID', `${keyPath}: not the key of the certificate ${certPath}`, {
+      file: keyPath,
+    });
+  }
+  return { cert, key };
 }
 
 async function read(path: string): Promise<string> {

@@ -3,7 +3,7 @@ import { open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseDigest } from '../core/digest.js';
-import { LimitError, OpmateError, systemCode } from '../core/errors.js';
+import { LimitError, OpmateError, fileError, systemCode } from '../core/errors.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
 import { findDescriptorProblem } from './layout-manifest.js';
 import { makeDirectory } from './make-directory.js';
@@ -335,15 +335,7 @@ async function exists(path: string): Promise<boolean> {
   return (await stat(path).catch(() => undefined)) !== undefined;
 }
 
-/** Wraps an error of the file system; the path comes first, the system's own code is named. */
+/** Wraps an error of the file system; the path comes first, then what could not be done and why. */
 export function ioError(path: string, problem: string, cause: unknown): OpmateError {
-  if (cause instanceof OpmateError) return cause;
-  const code = systemCode(cause);
-  return new OpmateError(
-    code === 'ENOENT' ? 'NOT_FOUND' : 'IO',
-    `${path}: ${problem}${code ? `: ${code}` : ''}`,
-    {
-      cause,
-    },
-  );
+  return fileError(`${path}: ${problem}`, cause);
 }

@@ -37,6 +37,14 @@ const certificateFaults: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
 };
 
+/** What to do about certificates that no further authority would mend. */
+const otherCertificateHints: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: 'the registry needs a new certificate, unless the clock of this machine is wrong',
+  CERT_NOT_YET_VALID: 'check the clock of this machine',
+  CERT_REVOKED: 'the registry needs a new certificate',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'name the registry by a host that its certificate is for',
+};
+
 const connectionFaults: Readonly<Record<string, { text: string; temporary: boolean }>> = {
   ENOTFOUND: { text: 'host not found', temporary: false },
   EAI_AGAIN: { text: 'host name could not be looked up for now', temporary: true },
@@ -68,10 +76,12 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
   if (certificate !== undefined) {
     const peer = route.proxy === undefined ? await greet(url) : undefined;
     const issuer = peer ? ` (issued by ${peer.issuer} for ${peer.names})` : '';
-    const trusted = route.trustPaths.join(', ');
-    return new NetworkError(`${host}: TLS: ${certificate}${issuer}; authorities taken from ${trusted}`, {
+    const hint = otherCertificateHints[code];
+    // Where authorities were looked for says nothing about a certificate that is wrong in itself.
+    const trusted = hint ? '' : `; authorities taken from ${[...new Set(route.trustPaths)].join(', ')}`;
+    return new NetworkError(`${host}: TLS: ${certificate}${issuer}${trusted}`, {
       temporary: false,
-      hint: 'give its authority with --ca-file or certs.d, or accept any by --skip-tls-verify',
+      hint: hint ?? 'give its authority with --ca-file or certs.d, or accept any by --skip-tls-verify',
       cause,
     });
   }

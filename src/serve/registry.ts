@@ -125,7 +125,9 @@ function createSecureServer(
   try {
     return createTlsServer(tls, listener);
   } catch (cause) {
-    throw new OpmateError('INVALID', `TLS certificate or key: ${messageOf(cause)}`, {
+    const problem =
+      systemCode(cause) === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH' ? 'do not belong together' : 'cannot be read';
+    throw new OpmateError('INVALID', `TLS certificate and key: ${problem}`, {
       hint: 'both are PEM files, and the key is the one that the certificate was made with',
       cause,
     });

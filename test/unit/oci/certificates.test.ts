@@ -158,6 +158,10 @@ describe('oci/certificates: client certificates and versions', () => {
     expect(failure.message).toMatch(/TLS: .*certificate/);
     expect(failure.hint).toContain('asks for a client certificate');
     await bench.file(`${directory}/client.cert`, client.cert);
+    const key = await bench.file(`${directory}/client.key`, stranger.issue().key);
+    expect((await failureOf(ask())).message).toBe(
+      `${key}: not the key of the certificate ${join(bench.home, directory, 'client.cert')}`,
+    );
     await bench.file(`${directory}/client.key`, client.key);
     expect(await ask()).toBe('hello');
   });

@@ -39,4 +39,17 @@ describe('oci/transport-faults', () => {
     const { stack, message } = fault.cause as Error;
     expect(`${fault.message} ${stack} ${message}`).not.toContain('secret');
   });
+
+  it('speaks of authorities only where one is missing, and names each place once', async () => {
+    const faultOf = (code: string) =>
+      describeFault(Object.assign(new Error('x'), { code }), url, { ...route, trustPaths: ['a', 'b', 'a'] });
+    const untrusted = await faultOf('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
+    expect(untrusted.message).toMatch(/; authorities taken from a, b$/);
+    expect(untrusted.hint).toContain('--ca-file');
+    for (const code of ['ERR_TLS_CERT_ALTNAME_INVALID', 'CERT_HAS_EXPIRED']) {
+      const wrong = await faultOf(code);
+      expect(wrong.message).not.toContain('authorities');
+      expect(wrong.hint).not.toContain('--ca-file');
+    }
+  });
 });

@@ -874,6 +874,12 @@ describe('serve/registry: the directory', () => {
     const tls = { cert: 'nothing', key: 'nothing' };
     const failed = startRegistry({ directory: join(directory, '..', 'tls'), tls });
     await expect(failed).rejects.toMatchObject({ code: 'INVALID' });
+    const mixed = { cert: authority.issue().cert, key: createAuthority('another').issue().key };
+    await expect(
+      startRegistry({ directory: join(directory, '..', 'tls'), tls: mixed }),
+    ).rejects.toMatchObject({
+      message: 'TLS certificate and key: do not belong together',
+    });
   });
 
   it('keeps disk and memory the same when tags change at the same time', async () => {

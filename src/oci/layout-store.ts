@@ -3,7 +3,7 @@ import { open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseDigest } from '../core/digest.js';
-import { LimitError, OpmateError, fileError, systemCode } from '../core/errors.js';
+import { LimitError, OpmateError, systemCode, systemReason } from '../core/errors.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
 import { findDescriptorProblem } from './layout-manifest.js';
 import { makeDirectory } from './make-directory.js';
@@ -337,5 +337,8 @@ async function exists(path: string): Promise<boolean> {
 
 /** Wraps an error of the file system; the path comes first, then what could not be done and why. */
 export function ioError(path: string, problem: string, cause: unknown): OpmateError {
-  return fileError(`${path}: ${problem}`, cause);
+  if (cause instanceof OpmateError) return cause;
+  // A layout that is to be made below a file is no layout that is not there.
+  const code = systemCode(cause) === 'ENOENT' ? 'NOT_FOUND' : 'IO';
+  return new OpmateError(code, `${path}: ${problem}: ${systemReason(cause)}`, { cause });
 }

@@ -1,4 +1,5 @@
 import { encodeGoJson, parseGoJson, sortKeysDeep } from '../core/go-json.js';
+import { foldFieldName } from '../core/go-json-fold.js';
 import { OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { sortedByBytes } from '../core/order.js';
@@ -357,8 +358,8 @@ function annotationsIn(document: JsonObject): Annotations | undefined {
 
 /** A field by its name, whatever its case; of several spellings the last in byte order counts. */
 function fieldOf(object: JsonObject, name: string): JsonValue {
-  const folded = name.toLowerCase();
-  const keys = sortedByBytes(Object.keys(object).filter((key) => key.toLowerCase() === folded));
+  const folded = foldFieldName(name);
+  const keys = sortedByBytes(Object.keys(object).filter((key) => foldFieldName(key) === folded));
   const key = keys.findLast((candidate) => object[candidate] !== null);
   return key === undefined ? null : (object[key] as JsonValue);
 }
@@ -401,19 +402,19 @@ function isText(value: JsonValue): boolean {
 }
 
 function rawListIn(json: string, name: string): string[] | undefined {
-  const list = rawFields(json).findLast(([key, text]) => key.toLowerCase() === name && text !== 'null');
+  const list = rawFields(json).findLast(([key, text]) => foldFieldName(key) === name && text !== 'null');
   return list && rawElements(list[1]);
 }
 
 function rawValue(json: string): string | undefined {
   if (json === 'null') return undefined;
-  return rawFields(json).findLast(([key]) => key.toLowerCase() === 'value')?.[1];
+  return rawFields(json).findLast(([key]) => foldFieldName(key) === 'value')?.[1];
 }
 
 /** Values from YAML have passed through a JSON writer that sorts keys and escapes HTML characters. */
 function valueText(item: JsonObject | null): string | undefined {
   if (item === null) return undefined;
-  const key = sortedByBytes(Object.keys(item)).findLast((candidate) => candidate.toLowerCase() === 'value');
+  const key = sortedByBytes(Object.keys(item)).findLast((candidate) => foldFieldName(candidate) === 'value');
   return key === undefined
     ? undefined
     : encodeGoJson(sortKeysDeep(item[key] as JsonValue), { escapeHtml: true });

@@ -1,6 +1,7 @@
 import { base64Fault } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
 import { decodeUtf8, goKindOf, quoteGo } from '../core/go-json.js';
+import { foldFieldName } from '../core/go-json-fold.js';
 import { type EncodableJson, isJsonObject } from '../core/json.js';
 import { YamlError, parseYaml } from '../core/yaml.js';
 import {
@@ -83,7 +84,7 @@ function objectData(value: EncodableJson): string | OpmateError {
   }
   const exact = value['data'];
   if (typeof exact === 'string') return exact;
-  const key = Object.keys(value).find((name) => name.toLowerCase() === 'data');
+  const key = Object.keys(value).find((name) => foldFieldName(name) === 'data');
   const data = key === undefined ? null : (value[key] ?? null);
   if (data === null) return '';
   if (typeof data === 'string') return data;

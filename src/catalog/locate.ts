@@ -1,4 +1,5 @@
 import { OpmateError } from '../core/errors.js';
+import { foldFieldName } from '../core/go-json-fold.js';
 import type { BlobOrigin } from '../model/facts.js';
 import type { Catalog } from './catalog.js';
 
@@ -54,7 +55,7 @@ function memberOffset(text: string, object: number, wanted: string): number | un
     const keyEnd = skipValue(text, at);
     const key: unknown = JSON.parse(text.slice(at, keyEnd));
     const value = skipSpace(text, skipSpace(text, keyEnd) + 1);
-    if (typeof key === 'string' && key.toLowerCase() === wanted.toLowerCase()) return value;
+    if (typeof key === 'string' && foldFieldName(key) === foldFieldName(wanted)) return value;
     at = skipSpace(text, skipValue(text, value));
     if (text[at] !== ',') return undefined;
     at = skipSpace(text, at + 1);

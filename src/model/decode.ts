@@ -1,6 +1,7 @@
 import { OpmateError } from '../core/errors.js';
 import { base64Fault } from '../core/base64.js';
 import { goKindOf, sortKeysDeep } from '../core/go-json.js';
+import { foldFieldName } from '../core/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
 import {
@@ -36,15 +37,10 @@ interface StructShape<T> {
   folded: Map<string, string>;
 }
 
-/** Folds case as Go compares field names; the long s is the one letter that toLowerCase leaves apart. */
-function foldField(key: string): string {
-  return key.toLowerCase().replaceAll('ſ', 's');
-}
-
 function shape<T>(name: string, readers: FieldReaders<T>): StructShape<T> {
   const fields = Object.keys(readers).sort(compareBytes);
   const type = `${name === 'Property' ? 'property' : 'declcfg'}.${name}`;
-  return { name, type, readers, fields, folded: new Map(fields.map((key) => [foldField(key), key])) };
+  return { name, type, readers, fields, folded: new Map(fields.map((key) => [foldFieldName(key), key])) };
 }
 
 function decodeStruct<T>(
@@ -58,13 +54,13 @@ function decodeStruct<T>(
   if (!isJsonObject(value)) throw kindFault(value, parent ?? struct.name, path, struct.type);
   const { readers, fields, folded } = struct;
   const inexact = Object.keys(value).some(
-    (key) => !Object.hasOwn(readers, key) && folded.has(foldField(key)),
+    (key) => !Object.hasOwn(readers, key) && folded.has(foldFieldName(key)),
   );
   // The reference decoder sees keys in byte order: the first wrong value is the one it reports, and of two
   // keys that differ in case the last one counts.
   for (const key of inexact ? Object.keys(value).sort(compareBytes) : fields) {
     if (!Object.hasOwn(value, key)) continue;
-    const field = Object.hasOwn(readers, key) ? key : folded.get(foldField(key));
+    const field = Object.hasOwn(readers, key) ? key : folded.get(foldFieldName(key));
     if (field === undefined) continue;
     readers[field]?.(target, value[key] as JsonValue, path === '' ? field : `${path}.${field}`);
   }

@@ -1,4 +1,4 @@
-import { OpmateError } from '../core/errors.js';
+import { OpmateError, UsageError } from '../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../core/go-json.js';
 import { type JsonValue, RawJson, isJsonObject } from '../core/json.js';
 import { parseYaml } from '../core/yaml.js';
@@ -9,16 +9,14 @@ import { type BundleBlob, propertyTypes } from './declarative-config.js';
 /** One step that brings bundles to a newer form of the catalog format. */
 interface Migration {
   level: string;
-  summary: string;
   migrate(blob: BundleBlob, csvText: string | undefined): BundleBlob;
 }
 
 /** In the order in which they run. */
 const migrations: readonly Migration[] = [
-  { level: 'none', summary: 'do nothing', migrate: (blob) => blob },
+  { level: 'none', migrate: (blob) => blob },
   {
     level: 'bundle-object-to-csv-metadata',
-    summary: 'migrates bundles\' "olm.bundle.object" to "olm.csv.metadata"',
     migrate: replaceObjectsByCsvMetadata,
   },
 ];
@@ -26,19 +24,14 @@ const migrations: readonly Migration[] = [
 /** Names that a migration level may have; each stands for itself and all before it, `all` for every one. */
 export const migrationLevels: readonly string[] = [...migrations.map(({ level }) => level), 'all'];
 
-/** Each migration with what it does, for help texts. */
-export const migrationSummaries: readonly { level: string; summary: string }[] = migrations.map(
-  ({ level, summary }) => ({ level, summary }),
-);
-
 /**
- * Checks a level as the user gave it; the empty string means `none`. Throws OpmateError USAGE,
+ * Checks a level as the user gave it; the empty string means `none`. Throws UsageError,
  * `unknown migration level "x"`.
  */
 export function resolveMigrationLevel(level: string): string {
   if (level === '') return 'none';
   if (migrationLevels.includes(level)) return level;
-  throw new OpmateError('USAGE', `unknown migration level ${quoteGo(level)}`, {
+  throw new UsageError(`unknown migration level ${quoteGo(level)}`, {
     hint: `use one of ${migrationLevels.join(', ')}`,
   });
 }
@@ -47,7 +40,7 @@ export function resolveMigrationLevel(level: string): string {
  * Applies all migrations up to and including `level` to a bundle, which stays as it is. `csvText` is the
  * bundle's ClusterServiceVersion as JSON, where the caller has it; otherwise it is looked for in the
  * bundle's objects. Throws OpmateError INVALID when that does not have the types of a
- * ClusterServiceVersion, USAGE for an unknown level.
+ * ClusterServiceVersion, UsageError for an unknown level.
  */
 export function migrateBundle(blob: BundleBlob, level: string, csvText?: string): BundleBlob {
   const resolved = resolveMigrationLevel(level);

@@ -1,5 +1,6 @@
 import { OpmateError } from '../core/errors.js';
 import { goKindOf, quoteGo } from '../core/go-json.js';
+import { foldFieldName } from '../core/go-json-fold.js';
 import { type EncodableJson, type JsonValue, RawJson, isJsonObject } from '../core/json.js';
 import { type Property, propertyTypes } from './declarative-config.js';
 import type { PathFault } from './facts.js';
@@ -24,7 +25,7 @@ interface StructType {
   /** Qualified name, as in `property.GVK`. */
   name: string;
   fields: ReadonlyMap<string, GoType>;
-  /** Field names by their lower-case form. */
+  /** Field names by their folded form. */
   folded: ReadonlyMap<string, string>;
 }
 
@@ -42,7 +43,7 @@ function struct(name: string, fields: Record<string, GoType>): StructType {
     kind: 'struct',
     name,
     fields: new Map(entries),
-    folded: new Map(entries.map(([key]) => [key.toLowerCase(), key])),
+    folded: new Map(entries.map(([key]) => [foldFieldName(key), key])),
   };
 }
 
@@ -132,37 +133,9 @@ export interface PackageProperty {
   release: string;
 }
 
-/** The value of `olm.package.required`. */
-export interface PackageRequiredProperty {
-  packageName: string;
-  versionRange: string;
-}
-
-/** The value of `olm.gvk` and `olm.gvk.required`. */
-export interface GvkProperty {
-  group: string;
-  kind: string;
-  version: string;
-}
-
 /** Reads the value of an `olm.package` property. Throws OpmateError INVALID in the words of Go's decoder. */
 export function parsePackageProperty(value: EncodableJson): PackageProperty {
   return readStrings(value, packageType) as unknown as PackageProperty;
-}
-
-/** Reads the value of an `olm.package.required` property. Throws like `parsePackageProperty`. */
-export function parsePackageRequired(value: EncodableJson): PackageRequiredProperty {
-  return readStrings(value, packageRequiredType) as unknown as PackageRequiredProperty;
-}
-
-/** Reads the value of an `olm.gvk` property. Throws like `parsePackageProperty`. */
-export function parseGvk(value: EncodableJson): GvkProperty {
-  return readStrings(value, gvkType) as unknown as GvkProperty;
-}
-
-/** Reads the value of an `olm.gvk.required` property. Throws like `parsePackageProperty`. */
-export function parseGvkRequired(value: EncodableJson): GvkProperty {
-  return readStrings(value, gvkRequiredType) as unknown as GvkProperty;
 }
 
 /**
@@ -218,7 +191,7 @@ function findMismatch(
     if (type.kind === 'map') {
       problem = findMismatch(item, type.item, owner, path);
     } else {
-      const field = type.fields.has(key) ? key : type.folded.get(key.toLowerCase());
+      const field = type.fields.has(key) ? key : type.folded.get(foldFieldName(key));
       if (field === undefined) continue;
       const place = path === '' ? field : `${path}.${field}`;
       problem = findMismatch(item, type.fields.get(field) as GoType, type, place);
@@ -251,7 +224,7 @@ function readStrings(given: EncodableJson, type: StructType): Record<string, str
   if (!isJsonObject(value)) return out;
   // Keys are in byte order, so of several spellings of a field the last one counts, as for Go.
   for (const key of Object.keys(value)) {
-    const field = type.fields.has(key) ? key : type.folded.get(key.toLowerCase());
+    const field = type.fields.has(key) ? key : type.folded.get(foldFieldName(key));
     const item = value[key];
     if (field !== undefined && typeof item === 'string') out[field] = item;
   }

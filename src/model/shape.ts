@@ -1,4 +1,5 @@
 import { OpmateError } from '../core/errors.js';
+import { foldFieldName } from '../core/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../core/json.js';
 
 /**
@@ -51,7 +52,7 @@ export function struct(fields: Record<string, Shape>): StructShape {
   return {
     fields: list,
     exact: new Map(list.map((field, index) => [field.name, index])),
-    folded: new Map(list.map((field, index) => [field.name.toLowerCase(), index])),
+    folded: new Map(list.map((field, index) => [foldFieldName(field.name), index])),
   };
 }
 
@@ -101,7 +102,7 @@ function read(value: JsonValue, shape: Shape, at: Place): JsonValue {
 function readStruct(value: JsonObject, shape: StructShape, at: Place): JsonObject {
   const found = new Array<JsonValue | undefined>(shape.fields.length);
   for (const key of Object.keys(value)) {
-    const index = shape.exact.get(key) ?? shape.folded.get(key.toLowerCase());
+    const index = shape.exact.get(key) ?? shape.folded.get(foldFieldName(key));
     if (index === undefined) continue;
     const item = value[key] as JsonValue;
     const field = shape.fields[index] as Field;

@@ -1,12 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RawJson, type JsonValue } from '../../../src/core/json.js';
-import {
-  findPropertyFault,
-  parseGvk,
-  parsePackageProperty,
-  parsePackageRequired,
-} from '../../../src/model/properties.js';
+import { findPropertyFault, parsePackageProperty } from '../../../src/model/properties.js';
 
 describe('model/properties', () => {
   it.each<[string, JsonValue, string]>([
@@ -89,17 +84,18 @@ describe('model/properties', () => {
       version: '2.0.0',
       release: '',
     });
-    expect(parsePackageRequired(null)).toEqual({ packageName: '', versionRange: '' });
+    expect(parsePackageProperty({ verſion: '1.0.0' }).version).toBe('1.0.0');
+    expect(parsePackageProperty(null)).toEqual({ packageName: '', version: '', release: '' });
   });
 
   it('reads a value that is kept as text', () => {
-    expect(parseGvk(new RawJson('{"group":"g","kind":"K","version":"v1"}'))).toEqual({
-      group: 'g',
-      kind: 'K',
-      version: 'v1',
+    expect(parsePackageProperty(new RawJson('{"packageName":"p","version":"1.0.0"}'))).toEqual({
+      packageName: 'p',
+      version: '1.0.0',
+      release: '',
     });
-    expect(() => parseGvk(new RawJson('[]'))).toThrow(
-      'json: cannot unmarshal array into Go value of type property.GVK',
+    expect(() => parsePackageProperty(new RawJson('[]'))).toThrow(
+      'json: cannot unmarshal array into Go value of type property.Package',
     );
   });
 

@@ -27,7 +27,7 @@ interface SortableProperty {
  * given, and is empty for a bundle that is in no registry. Throws OpmateError INVALID for a property whose
  * value does not have the form of its type.
  */
-export function renderBundle(bundle: Bundle, options: { image: string; subject?: string }): BundleBlob {
+function renderBundle(bundle: Bundle, options: { image: string; subject?: string }): BundleBlob {
   const { image } = options;
   const objects = bundle.objects.map((text) => Buffer.from(text, 'utf8').toString('base64'));
   // Base64 is ASCII, which the built-in order compares by bytes too, and much faster.

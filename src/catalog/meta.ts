@@ -64,7 +64,7 @@ function isPlainLowerCase(key: string): boolean {
 }
 
 /** Folds case fully, as Unicode defines it, so that `ß` is `ss`: how the reference compares these keys. */
-export function foldKey(key: string): string {
+function foldKey(key: string): string {
   if (isPlainLowerCase(key)) return key;
   let folded = '';
   for (const character of key) {

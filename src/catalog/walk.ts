@@ -11,7 +11,7 @@ export interface CatalogFile {
 }
 
 /** Most files that a catalog directory may have. */
-export const maxCatalogFiles = 1_000_000;
+const maxCatalogFiles = 1_000_000;
 
 /**
  * The files of a catalog directory in walk order: entries of a directory in byte order, directories

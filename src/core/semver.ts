@@ -126,11 +126,6 @@ export function parseRelease(text: string): Release {
   return release;
 }
 
-/** Orders releases segment by segment; no release comes before any. */
-export function compareReleases(a: Release, b: Release): number {
-  return compareParts(a, b);
-}
-
 function parseElement(name: 'major' | 'minor' | 'patch', text: string): VersionNumber {
   if (/[^0-9]/.test(text))
     throw new SemverError(`Invalid character(s) found in ${name} number ${quoteGo(text)}`);

@@ -106,7 +106,7 @@ function narrow(value: bigint): number | bigint {
 }
 
 /** Whether go-yaml takes the text for a date or a point in time. */
-export function isTimestamp(text: string): boolean {
+function isTimestamp(text: string): boolean {
   if (text.charCodeAt(4) !== 0x2d) return false;
   const match = TIMESTAMP.exec(text);
   if (match === null) return false;

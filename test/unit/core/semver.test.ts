@@ -2,10 +2,8 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  type Release,
   SemverError,
   type Version,
-  compareReleases,
   compareVersions,
   formatVersion,
   parseRange,
@@ -218,12 +216,6 @@ describe('parseRange', () => {
 });
 
 describe('parseRelease', () => {
-  it('orders releases, none first', () => {
-    const ascending = ['', '1', '2', '10', '10.1', 'a', 'b.1'].map(parseRelease);
-    const shuffled: Release[] = [3, 1, 6, 0, 5, 2, 4].map((index) => ascending[index] as Release);
-    expect(shuffled.sort(compareReleases)).toEqual(ascending);
-  });
-
   it.each([
     [
       '123456789012345678901',

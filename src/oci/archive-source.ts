@@ -11,9 +11,9 @@ import { digestOf } from '../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
 import { isJsonObject } from '../core/json.js';
 import { ContentRepository, type ContentSource, type LocalRepository } from './layout-content.js';
-import { maxManifestBytes, readManifestFacts } from './layout-manifest.js';
+import { readManifestFacts } from './layout-manifest.js';
 import { parseLayoutIndex, refNameAnnotation } from './layout-store.js';
-import { type Descriptor, type ImageManifest, mediaTypes } from './types.js';
+import { type Descriptor, type ImageManifest, mediaTypes, maxManifestBytes } from './types.js';
 
 export interface ArchiveOptions extends CancelOptions {
   /** Where a compressed archive is unpacked until `close`; without it one is refused. */

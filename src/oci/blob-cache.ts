@@ -6,13 +6,12 @@ import { type CancelOptions, mapConcurrent, onAbort } from '../core/concurrency.
 import { digestOf, isDigest, parseDigest } from '../core/digest.js';
 import { CancelledError, messageOf, systemCode } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
-import { maxManifestBytes } from './layout-manifest.js';
 import { makeDirectory } from './make-directory.js';
 import { parseManifest } from './manifest.js';
 import { subjectOf } from './platform.js';
 import { readLimited } from './read-limited.js';
 import type { ManifestContent, Repository } from './repository.js';
-import type { Descriptor } from './types.js';
+import { type Descriptor, maxManifestBytes } from './types.js';
 
 /** A file in `tmp/` that nobody has written to for this long belongs to no running process. */
 const staleMs = 60 * 60 * 1000;

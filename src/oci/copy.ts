@@ -2,10 +2,10 @@ import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { isNonDistributable } from './layout-manifest.js';
-import { manifestMediaTypes, parseManifest } from './manifest.js';
+import { parseManifest } from './manifest.js';
 import { choosePlatform, formatPlatform, isAttestation, readListed, subjectOf } from './platform.js';
 import type { ManifestContent, Repository, WritableRepository } from './repository.js';
-import type { Descriptor, Platform } from './types.js';
+import { type Descriptor, type Platform, manifestMediaTypes } from './types.js';
 
 /** How many blobs, or manifests, are under way at a time. */
 export const defaultCopyConcurrency = 6;

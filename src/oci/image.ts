@@ -1,11 +1,17 @@
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, OpmateError } from '../core/errors.js';
-import { maxManifestBytes } from './layout-manifest.js';
 import { parseImageConfig } from './manifest.js';
 import { type PlatformChoice, resolveImage, subjectOf } from './platform.js';
 import { readLimited } from './read-limited.js';
 import type { Repository } from './repository.js';
-import { type Descriptor, type ImageConfig, type ImageManifest, mediaTypes, type Platform } from './types.js';
+import {
+  type Descriptor,
+  type ImageConfig,
+  type ImageManifest,
+  mediaTypes,
+  type Platform,
+  maxManifestBytes,
+} from './types.js';
 
 /** One image for one platform; its layers are read with `repository.openBlob`. */
 export interface Image {

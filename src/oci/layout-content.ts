@@ -9,16 +9,11 @@ import {
   throwIfCancelled,
 } from '../core/errors.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import {
-  type ManifestFacts,
-  isManifestType,
-  maxManifestBytes,
-  readManifestFacts,
-} from './layout-manifest.js';
+import { type ManifestFacts, isManifestType, readManifestFacts } from './layout-manifest.js';
 import { refNameAnnotation } from './layout-store.js';
 import { readLimited } from './read-limited.js';
 import type { ManifestContent, Repository } from './repository.js';
-import type { Descriptor } from './types.js';
+import { type Descriptor, maxManifestBytes } from './types.js';
 
 /** Content by digest with a list of what it is for: a layout directory, or an archive file. */
 export interface ContentSource {

@@ -1,10 +1,8 @@
 import { isDigest } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
-import { type Descriptor, mediaTypes } from './types.js';
-
-/** The largest manifest or index that is read or stored: what the distribution specification asks for. */
-export const maxManifestBytes = 4 * 1024 * 1024;
+import { parseManifestDocument } from './manifest.js';
+import { type Descriptor, manifestMediaTypes, mediaTypes } from './types.js';
 
 /** What storing and listing a manifest needs to know of it. */
 export interface ManifestFacts {
@@ -23,16 +21,9 @@ export interface ManifestFacts {
   annotations?: Record<string, string>;
 }
 
-const manifestTypes: ReadonlySet<string> = new Set([
-  mediaTypes.ociIndex,
-  mediaTypes.ociManifest,
-  mediaTypes.dockerManifestList,
-  mediaTypes.dockerManifest,
-]);
-
 /** Whether a descriptor is of one of the four types of manifest and index. */
 export function isManifestType(descriptor: Descriptor): boolean {
-  return manifestTypes.has(descriptor.mediaType);
+  return manifestMediaTypes.includes(descriptor.mediaType);
 }
 
 /** Whether content may lawfully be absent where its descriptor is: layers that must not be redistributed. */
@@ -42,19 +33,13 @@ export function isNonDistributable(descriptor: Descriptor): boolean {
 
 /**
  * Reads what a manifest or index refers to. Fields that it does not know are ignored.
- * Throws OpmateError SYNTAX for bytes that are no JSON object and INVALID for a document that could be
+ * Throws what `parseManifestDocument` throws, and OpmateError INVALID for a document that could be
  * taken for two kinds at once (CVE-2021-41190), for a schema version other than 2, and for a descriptor
  * that is none.
  */
 export function readManifestFacts(bytes: Uint8Array, subjectOfMessages = 'manifest'): ManifestFacts {
   const invalid = (problem: string) => new OpmateError('INVALID', `${subjectOfMessages}: ${problem}`);
-  let document: unknown;
-  try {
-    document = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (cause) {
-    throw new OpmateError('SYNTAX', `${subjectOfMessages}: not valid JSON`, { cause });
-  }
-  if (!isJsonObject(document)) throw new OpmateError('SYNTAX', `${subjectOfMessages}: not a JSON object`);
+  const document = parseManifestDocument(bytes, subjectOfMessages);
   const { mediaType, config, layers, manifests, subject, annotations, artifactType, schemaVersion } =
     document;
   if (schemaVersion !== undefined && schemaVersion !== 2) {

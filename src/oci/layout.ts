@@ -6,10 +6,10 @@ import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { digestOf, isDigest, parseDigest, verifyContent } from '../core/digest.js';
 import { CancelledError, LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import { ContentRepository, type LocalRepository } from './layout-content.js';
-import { maxManifestBytes, readManifestFacts } from './layout-manifest.js';
+import { readManifestFacts } from './layout-manifest.js';
 import { LayoutStore, ioError, refNameAnnotation } from './layout-store.js';
 import type { WritableRepository } from './repository.js';
-import type { Descriptor } from './types.js';
+import { type Descriptor, maxManifestBytes } from './types.js';
 
 /** A layout directory as one repository; its tags are whatever names its index gives, e.g. `v1`. */
 export interface LayoutRepository extends WritableRepository, LocalRepository {}

@@ -1,26 +1,19 @@
 import { isDigest } from '../core/digest.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { isJsonObject, type JsonObject, type JsonValue, setJsonKey } from '../core/json.js';
-import { maxManifestBytes } from './layout-manifest.js';
 import {
   type Descriptor,
   type ImageConfig,
   type ImageIndex,
   type ImageManifest,
+  manifestMediaTypes,
+  maxManifestBytes,
   mediaTypes,
   type Platform,
 } from './types.js';
 
 /** The most entries of an index, nested ones counted together. */
 export const maxIndexEntries = 10_000;
-
-/** Media types of the documents that `parseManifest` reads, as an `Accept` header lists them. */
-export const manifestMediaTypes: readonly string[] = [
-  mediaTypes.ociIndex,
-  mediaTypes.ociManifest,
-  mediaTypes.dockerManifestList,
-  mediaTypes.dockerManifest,
-];
 
 /** A manifest or index; `mediaType` is what the document says it is, or what its shape and origin imply. */
 export type ParsedManifest =
@@ -51,9 +44,8 @@ export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions):
   const { subject } = options;
   const announced = knownType(options.mediaType);
   if (announced?.startsWith('application/vnd.docker.distribution.manifest.v1+')) throw schema1(subject);
-  const fields = new Fields(parseDocument(bytes, subject, 'manifest'), subject);
+  const fields = new Fields(parseManifestDocument(bytes, subject), subject);
   if (fields.value('schemaVersion') === 1) throw schema1(subject);
-  fields.refuseOtherCase(documentFields);
 
   const declared = fields.string('mediaType');
   if (declared !== undefined && announced !== undefined && declared !== announced) {
@@ -91,6 +83,16 @@ export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions):
     mediaType,
     manifest: { ...common, config, layers: fields.list('layers', readDescriptor) },
   };
+}
+
+/**
+ * The JSON object of a manifest of any kind. Throws OpmateError SYNTAX, LIMIT (over 4 MiB), or INVALID for a key
+ * that is given twice, or a known one in another case: two readers could take it for different things.
+ */
+export function parseManifestDocument(bytes: Uint8Array, subject: string): JsonObject {
+  const document = parseDocument(bytes, subject, 'manifest');
+  new Fields(document, subject).refuseOtherCase(documentFields);
+  return document;
 }
 
 /**

@@ -9,15 +9,20 @@ import { type BlobCache, withBlobCache } from './blob-cache.js';
 import { downloadBlob } from './blob-download.js';
 import { abandonUpload, type OpenContent, uploadBlob } from './blob-upload.js';
 import type { Connection } from './connection.js';
-import { maxManifestBytes } from './layout-manifest.js';
-import { manifestMediaTypes, type ParsedManifest, parseManifest } from './manifest.js';
+import { type ParsedManifest, parseManifest } from './manifest.js';
 import { subjectOf } from './platform.js';
 import { type Access, mayBeElsewhere, RegistryRequester } from './registry-request.js';
 import type { ManifestContent, WritableRepository } from './repository.js';
 import { discard, type TransportResponse } from './transport.js';
 import { readLimited } from './read-limited.js';
 import { NetworkError } from './transport-faults.js';
-import { type Descriptor, type ImageIndex, mediaTypes } from './types.js';
+import {
+  type Descriptor,
+  type ImageIndex,
+  mediaTypes,
+  maxManifestBytes,
+  manifestMediaTypes,
+} from './types.js';
 
 /** How often a manifest whose answer breaks off is asked for. */
 const maxReads = 3;

@@ -14,6 +14,17 @@ export const mediaTypes = {
   dockerLayerGzip: 'application/vnd.docker.image.rootfs.diff.tar.gzip',
 } as const;
 
+/** Media types of the manifests and indexes that opmate reads, as an `Accept` header lists them. */
+export const manifestMediaTypes: readonly string[] = [
+  mediaTypes.ociIndex,
+  mediaTypes.ociManifest,
+  mediaTypes.dockerManifestList,
+  mediaTypes.dockerManifest,
+];
+
+/** The largest manifest or index that is read or stored: what the distribution specification asks for. */
+export const maxManifestBytes = 4 * 1024 * 1024;
+
 /** What a piece of content is: its type, digest and size, by which it is fetched and checked. */
 export interface Descriptor {
   mediaType: string;

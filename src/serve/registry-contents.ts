@@ -4,9 +4,9 @@ import { digestOf, parseDigest } from '../core/digest.js';
 import { systemCode } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { sortedByBytes } from '../core/order.js';
-import { type ManifestFacts, maxManifestBytes, readManifestFacts } from '../oci/layout-manifest.js';
+import { type ManifestFacts, readManifestFacts } from '../oci/layout-manifest.js';
 import { type LayoutStore, refNameAnnotation } from '../oci/layout-store.js';
-import type { Descriptor } from '../oci/types.js';
+import { type Descriptor, maxManifestBytes } from '../oci/types.js';
 import { KeyedLock } from './registry-lock.js';
 import { isRepositoryName, isTag } from './registry-names.js';
 

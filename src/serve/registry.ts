@@ -16,15 +16,10 @@ import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from
 import { type Logger, silentLogger } from '../core/log.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { referrerOf } from '../oci/layout-content.js';
-import {
-  type ManifestFacts,
-  isNonDistributable,
-  maxManifestBytes,
-  readManifestFacts,
-} from '../oci/layout-manifest.js';
+import { type ManifestFacts, isNonDistributable, readManifestFacts } from '../oci/layout-manifest.js';
 import { LayoutStore } from '../oci/layout-store.js';
 import { readLimited } from '../oci/read-limited.js';
-import { type Descriptor, mediaTypes } from '../oci/types.js';
+import { type Descriptor, mediaTypes, maxManifestBytes } from '../oci/types.js';
 import { RegistryContents } from './registry-contents.js';
 import { isRepositoryName, isTag, toRepositoryName } from './registry-names.js';
 import { type Upload, Uploads } from './registry-uploads.js';

@@ -655,6 +655,8 @@ describe('serve/registry: what is no manifest', () => {
     ['not an object', Buffer.from('[]')],
     ['not UTF-8', Buffer.from('{"a":"\xff"}', 'latin1')],
     ['schema 1', Buffer.from('{"schemaVersion":1,"fsLayers":[]}')],
+    ['ambiguous by a key given twice', Buffer.from('{"schemaVersion":2,"layers":[],"layers":[]}')],
+    ['ambiguous by a key in another case', document({ layers: [], Layers: [] })],
     ['an index and an image at once', document({ manifests: [], layers: [] })],
     ['of another type than its header says', document({ mediaType: mediaTypes.ociIndex, manifests: [] })],
     [

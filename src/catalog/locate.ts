@@ -1,10 +1,14 @@
 import { OpmateError } from '../core/errors.js';
 import { foldFieldName } from '../core/go-json-fold.js';
 import type { BlobOrigin } from '../model/facts.js';
-import type { Catalog } from './catalog.js';
+
+/** Whoever can tell the line on which a blob begins. */
+interface LineFinder {
+  lineOf(origin: BlobOrigin): Promise<number | undefined>;
+}
 
 /** The same error with file and line of the blob that it is about; other throws come back unchanged. */
-export async function locate(catalog: Catalog, origin: BlobOrigin, error: unknown): Promise<unknown> {
+export async function locate(catalog: LineFinder, origin: BlobOrigin, error: unknown): Promise<unknown> {
   if (!(error instanceof OpmateError) || error.file !== undefined) return error;
   const line = await catalog.lineOf(origin);
   return new OpmateError(error.code, error.message, {

@@ -1,5 +1,5 @@
 import { type JsonObject, type JsonValue, setJsonKey } from './json.js';
-import { isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
+import { SINGLE_ESCAPES, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
 
 /** What a document in the plain style has none of; line breaks other than `\n` among it. */
 const UNUSUAL = /[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/;
@@ -529,26 +529,6 @@ function foldQuoted(raw: string): string {
   });
 }
 
-const ESCAPES = new Map([
-  ['0', '\0'],
-  ['a', '\x07'],
-  ['b', '\b'],
-  ['t', '\t'],
-  ['n', '\n'],
-  ['v', '\v'],
-  ['f', '\f'],
-  ['r', '\r'],
-  ['e', '\x1b'],
-  [' ', ' '],
-  ['"', '"'],
-  ["'", "'"],
-  ['\\', '\\'],
-  ['/', '/'],
-  ['N', '\x85'],
-  ['_', '\xa0'],
-  ['L', '\u2028'],
-  ['P', '\u2029'],
-]);
 /** Escapes, and line breaks with the blanks around them; an escaped blank is none of these. */
 const UNFOLD = /\\(?:\n[ \t\n]*|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^])|(?<!(?<!\\)[ \t])[ \t]*\n[ \t\n]*/g;
 
@@ -566,7 +546,7 @@ function unescape(raw: string): string {
       if (code >= 0xd800 && code <= 0xdfff) throw GIVE_UP;
       return String.fromCharCode(code);
     }
-    const simple = ESCAPES.get(found[1] as string);
+    const simple = SINGLE_ESCAPES.get(found[1] as string);
     if (simple === undefined) throw GIVE_UP;
     return simple;
   });

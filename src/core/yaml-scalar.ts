@@ -157,3 +157,25 @@ const SURROGATE = /[\ud800-\udfff]/;
 export function isWellFormed(text: string): boolean {
   return !SURROGATE.test(text) || !/\p{Surrogate}/u.test(text);
 }
+
+/** What one character after a backslash means in double quotes. Go refuses `\/`, which JSON may hold. */
+export const SINGLE_ESCAPES: ReadonlyMap<string, string> = new Map([
+  ['0', '\0'],
+  ['a', '\x07'],
+  ['b', '\b'],
+  ['t', '\t'],
+  ['n', '\n'],
+  ['v', '\v'],
+  ['f', '\f'],
+  ['r', '\r'],
+  ['e', '\x1b'],
+  [' ', ' '],
+  ['"', '"'],
+  ["'", "'"],
+  ['\\', '\\'],
+  ['/', '/'],
+  ['N', '\x85'],
+  ['_', '\xa0'],
+  ['L', '\u2028'],
+  ['P', '\u2029'],
+]);

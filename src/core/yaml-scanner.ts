@@ -1,4 +1,5 @@
 import { YamlError } from './yaml-error.js';
+import { SINGLE_ESCAPES } from './yaml-scalar.js';
 
 /** What a token is. */
 export const TOKEN = {
@@ -664,28 +665,8 @@ export class YamlScanner {
   }
 }
 
-const ESCAPES = new Map([
-  ['0', '\0'],
-  ['a', '\x07'],
-  ['b', '\b'],
-  ['t', '\t'],
-  ['\t', '\t'],
-  ['n', '\n'],
-  ['v', '\v'],
-  ['f', '\f'],
-  ['r', '\r'],
-  ['e', '\x1b'],
-  [' ', ' '],
-  ['"', '"'],
-  ["'", "'"],
-  ['\\', '\\'],
-  // Go refuses this one; JSON may hold it.
-  ['/', '/'],
-  ['N', '\x85'],
-  ['_', '\xa0'],
-  ['L', '\u2028'],
-  ['P', '\u2029'],
-]);
+/** An escaped tab is a tab too; the quick parser leaves texts with tabs in them to this one. */
+const ESCAPES = new Map([...SINGLE_ESCAPES, ['\t', '\t']]);
 
 const FLOW_STOPS = codesOf(',?[]{}');
 const URI_CHARS = codesOf(";/?:@&=+$,.!~*'()[]%");

@@ -44,7 +44,8 @@ interface Slot {
  * Collects blobs from any number of sources, then writes them in the order of `opm`: packages by name;
  * in each the package, channels by name, bundles by name, other schemas, deprecations; and blobs without a
  * package last. Blobs of a catalog on disk are read, checked and let go, and read again when they are
- * written (but for small files, whose text waits in a spool), so memory holds one blob at a time and names. Nothing is written before everything was read.
+ * written, so memory holds one blob at a time and names; only short blobs at the start of a file wait as
+ * text in a spool. Nothing is written before everything was read.
  * (Source: declcfg.WriteJSON and WriteYAML of operator-registry.)
  */
 export class Assembly {

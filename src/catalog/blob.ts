@@ -4,25 +4,14 @@ import { decodeUtf8, goKindOf, quoteGo } from '../core/go-json.js';
 import { foldFieldName } from '../core/go-json-fold.js';
 import { type EncodableJson, isJsonObject } from '../core/json.js';
 import { YamlError, parseYaml } from '../core/yaml.js';
-import {
-  type BundleBlob,
-  type ChannelBlob,
-  type DeprecationsBlob,
-  type PackageBlob,
-  propertyTypes,
-  schemas,
-} from '../model/declarative-config.js';
+import { type BundleBlob, propertyTypes, schemas } from '../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
+import type { EncodableBlob } from '../model/encode.js';
 import { checkYamlEncoding } from './documents.js';
 import type { Meta } from './meta.js';
 
-/** A blob of a catalog: one of the format's own, typed, or any other as it came. */
-export type CatalogBlob =
-  | { kind: 'package'; blob: PackageBlob }
-  | { kind: 'channel'; blob: ChannelBlob }
-  | { kind: 'bundle'; blob: BundleBlob }
-  | { kind: 'deprecations'; blob: DeprecationsBlob }
-  | { kind: 'other'; meta: Meta };
+/** A blob that was read: one of the format's own, typed, or any other with its names and origin. */
+export type CatalogBlob = Exclude<EncodableBlob, { kind: 'other' }> | { kind: 'other'; meta: Meta };
 
 /**
  * Types a blob by its schema and checks what loading a catalog checks, the encoded objects of bundles

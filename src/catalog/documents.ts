@@ -133,10 +133,6 @@ class FileWindow {
     return this.#base + this.#filled;
   }
 
-  get atEnd(): boolean {
-    return this.#atEnd;
-  }
-
   /** The bytes from one file offset to another, as far as they are in memory. Valid until the next read. */
   bytes(from: number, to: number): Buffer {
     return this.#buffer.subarray(from - this.#base, Math.min(to, this.end) - this.#base);
@@ -290,7 +286,7 @@ async function afterFirstNewline(window: FileWindow, from: number): Promise<numb
 
 interface JsonFault {
   error: GoJsonError;
-  /** File offset that the error's own offset counts from; undefined when the file ended too early. */
+  /** File offset that the error's own offset counts from. */
   offset: number;
 }
 

@@ -70,6 +70,5 @@ function requirePlatform(text: string): Platform {
 
 /** What opening images takes from a session. */
 export async function openOptionsOf(session: CommandSession): Promise<OpenReferenceOptions> {
-  const { cache, temporaryDirectory, limits, logger, signal } = session;
-  return { connection: await session.connect(), cache, temporaryDirectory, limits, logger, signal };
+  return { ...session, connection: await session.connect() };
 }

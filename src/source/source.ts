@@ -144,23 +144,19 @@ async function openImageSource(
   const { signal, logger = silentLogger } = options;
   const task = `pull ${reference}`;
   logger.progress({ task, state: 'start' });
-  const opened = await openReference(parsed, {
-    connection: await options.connect(),
-    cache: options.cache,
-    temporaryDirectory: options.temporaryDirectory,
-    limits: options.limits,
-    logger,
-    signal,
-  });
   try {
-    const { platform, hostPlatform } = options;
-    const image = await openImage(opened.repository, opened.reference, { platform, hostPlatform, signal });
-    const total = image.manifest.layers.reduce((sum, layer) => sum + layer.size, 0);
-    logger.progress({ task, state: 'update', current: 0, total, unit: 'bytes' });
-    return await openByLabel(reference, image, options, allowed);
+    const opened = await openReference(parsed, { ...options, connection: await options.connect() });
+    try {
+      const { platform, hostPlatform } = options;
+      const image = await openImage(opened.repository, opened.reference, { platform, hostPlatform, signal });
+      const total = image.manifest.layers.reduce((sum, layer) => sum + layer.size, 0);
+      logger.progress({ task, state: 'update', current: 0, total, unit: 'bytes' });
+      return await openByLabel(parsed, image, options, allowed);
+    } finally {
+      await opened.close();
+    }
   } finally {
     logger.progress({ task, state: 'done' });
-    await opened.close();
   }
 }
 
@@ -179,17 +175,18 @@ function parseImageReference(reference: string): Reference {
 }
 
 /** What a catalog names an image by: a layout or archive has no name that a cluster could pull. */
-function pullSpecOf(reference: string): string {
-  return parseReference(reference).transport === 'docker' ? reference.replace(/^docker:\/\//, '') : '';
+function pullSpecOf({ transport, text }: Reference): string {
+  return transport === 'docker' ? text.replace(/^docker:\/\//, '') : '';
 }
 
 async function openByLabel(
-  reference: string,
+  parsed: Reference,
   image: Image,
   options: SourceOptions,
   allowed: AllowedSources,
 ): Promise<Source> {
   const { labels } = image;
+  const reference = parsed.text;
   const configs = labels[imageLabels.configs];
   if (configs !== undefined) {
     if (!allowed.catalogs) {
@@ -201,7 +198,7 @@ async function openByLabel(
     if (!allowed.bundles) throw new OpmateError('UNSUPPORTED', 'cannot render bundle image: not allowed');
     const tree = await readImage(image, ['manifests', 'metadata'], options);
     const files = await bundleFilesOf(tree, { subject: reference, signal: options.signal });
-    return { kind: 'bundle', image: pullSpecOf(reference), files, close: nothingToClose };
+    return { kind: 'bundle', image: pullSpecOf(parsed), files, close: nothingToClose };
   }
   if (labels[imageLabels.database] !== undefined) {
     throw new OpmateError(

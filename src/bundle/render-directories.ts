@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import type { CancelOptions } from '../core/concurrency.js';
+import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type CatalogFormat, encodeBlob } from '../model/encode.js';
 import { parseImageTemplate } from './image-template.js';
@@ -95,7 +95,7 @@ export async function renderDirectories(
     Atomics.store(next, 0, directories.length);
     for (const { worker } of workers) void worker.terminate();
   };
-  signal?.addEventListener('abort', stop, { once: true });
+  const release = onAbort(signal, stop);
   try {
     await takeDirectories({ directories, options: settings, next }, signal, (index, outcome) => {
       if ('result' in outcome) results.set(index, outcome.result);
@@ -103,7 +103,7 @@ export async function renderDirectories(
     });
     await Promise.all(workers.map(({ ended }) => ended));
   } finally {
-    signal?.removeEventListener('abort', stop);
+    release();
     stop();
   }
   throwIfCancelled(signal);

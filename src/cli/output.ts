@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream';
+import { onAbort } from '../core/concurrency.js';
 import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../core/errors.js';
 
 /** Thrown when whoever reads our output has gone, as `| head` does. Ends the command without a word. */
@@ -75,14 +76,14 @@ export class Output {
 function drained(stream: Writable, signal: AbortSignal | undefined): Promise<void> {
   const events = ['drain', 'close', 'error'] as const;
   return new Promise((resolve) => {
+    let release = (): void => undefined;
     const done = (): void => {
       for (const event of events) stream.off(event, done);
-      signal?.removeEventListener('abort', done);
+      release();
       resolve();
     };
     for (const event of events) stream.on(event, done);
-    signal?.addEventListener('abort', done);
-    if (signal?.aborted) done();
+    release = onAbort(signal, done);
   });
 }
 

@@ -1,3 +1,4 @@
+import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { startRegistry } from '../../serve/registry.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
@@ -50,8 +51,5 @@ export async function ociServe(
 }
 
 function stopped(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+  return new Promise((resolve) => void onAbort(signal, resolve));
 }

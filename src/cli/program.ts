@@ -1,8 +1,10 @@
-import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { Argument, Command, CommanderError, Option } from 'commander';
 import { UsageError } from '../core/errors.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
+import { addGlobalOptions, collect, outputFormatOf, withChoices } from './options.js';
 import { writeAll } from './output.js';
+import type { Runner } from './runner.js';
 
 /** What `run` must know even when a command fails. */
 export interface RunState {
@@ -57,16 +59,6 @@ export async function runProgram(
   return exitCode;
 }
 
-/**
- * How the tree hands a command over: `starts` before its options are checked, `run` with its options. `say`
- * takes the texts that commander would print.
- */
-interface Runner {
-  say(text: string): void;
-  starts(command: Command): void;
-  run(command: Command, action: (options: GlobalOptions) => Promise<number | void>): Promise<void>;
-}
-
 const opmCommands: ReadonlySet<string> = new Set([
   'alpha',
   'generate',
@@ -109,81 +101,6 @@ function checkGlobalOptions(options: GlobalOptions): void {
   if (skipTlsVerify && useHttp) {
     throw new UsageError('invalid flag combination: --use-http and --skip-tls-verify cannot both be true');
   }
-}
-
-function positiveInteger(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value <= 0)
-    throw new InvalidArgumentError('expected a whole number above 0');
-  return value;
-}
-
-const sizeUnits: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
-
-/** Bytes, or a number with `K`, `M`, `G` or `T` (also `Ki`, `KiB` …) for powers of 1024. */
-function byteSize(text: string): number {
-  const match = /^(\d+)([kmgt]?)(?:i?b?)$/i.exec(text);
-  const size =
-    match === null ? Number.NaN : Number(match[1]) * (sizeUnits[(match[2] ?? '').toLowerCase()] ?? 1);
-  if (!Number.isSafeInteger(size) || size <= 0)
-    throw new InvalidArgumentError('expected a size such as 500M or 8G');
-  return size;
-}
-
-function milliseconds(text: string): number {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text);
-  if (match === null) throw new InvalidArgumentError('expected a duration such as 30s or 2m');
-  return Number(match[1]) * (match[2] === 'ms' ? 1 : match[2] === 'm' ? 60_000 : 1000);
-}
-
-function collect(value: string, previous: string[] | undefined): string[] {
-  return [...(previous ?? []), value];
-}
-
-function addGlobalOptions(program: Command): void {
-  const add = (option: Option): Command => program.addOption(option);
-  add(new Option('--debug', 'show debug messages, and causes and stack traces of errors'));
-  add(new Option('-v, --verbose', 'show debug messages'));
-  add(
-    new Option('--log-level <level>', 'least level of messages on stderr (default: info)').choices([
-      'error',
-      'warn',
-      'info',
-      'debug',
-    ]),
-  );
-  add(
-    new Option('--log-format <format>', 'form of messages and progress on stderr').choices(['text', 'json']),
-  );
-  add(new Option('--authfile <file>', 'credentials file, tried before all others'));
-  add(new Option('--platform <os/arch>', 'platform to take from multi-platform images (default: the host)'));
-  add(new Option('--use-http', 'use plain HTTP for registries'));
-  add(new Option('--skip-tls-verify', 'do not verify certificates of registries'));
-  add(new Option('--skip-tls', 'the old name of --use-http').hideHelp());
-  add(new Option('--ca-file <file>', 'trust the certificate authorities in this PEM file too'));
-  add(new Option('--cert-dir <directory>', 'look for <host:port>/*.crt, *.cert and *.key here as well'));
-  add(
-    new Option(
-      '--retry-timeout <duration>',
-      'how long a request may be retried in all (default: 60s)',
-    ).argParser(milliseconds),
-  );
-  add(
-    new Option('--max-entries <count>', 'most entries that an image may hold (default: 200000)').argParser(
-      positiveInteger,
-    ),
-  );
-  add(
-    new Option(
-      '--max-unpacked-size <size>',
-      'most bytes that an image may unpack to (default: 4G)',
-    ).argParser(byteSize),
-  );
-  add(
-    new Option('--max-ratio <ratio>', 'most that data above 64 MiB may expand (default: 200)').argParser(
-      positiveInteger,
-    ),
-  );
 }
 
 /** The whole command tree, with `runner` behind its actions. */
@@ -386,14 +303,4 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
         (await import('./commands/oci-inspect.js')).ociInspect(context, reference, options),
       ),
     );
-}
-
-function outputFormatOf(...formats: string[]): Option {
-  return withChoices(new Option('-o, --output <format>', 'output format'), formats);
-}
-
-/** Names the values for help and completion; commands check them themselves, in the words of `opm`. */
-function withChoices<T extends Option | Argument>(subject: T, choices: string[]): T {
-  subject.argChoices = choices;
-  return subject;
 }

@@ -16,7 +16,7 @@ import { type Image, openImage } from '../oci/image.js';
 import { openReference } from '../oci/open.js';
 import type { Platform } from '../oci/types.js';
 import { imageLabels } from './labels.js';
-import { makeTemporaryDirectory } from './temporary.js';
+import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
 
 /** What opening a source needs from the outside. */
 export interface SourceOptions extends CancelOptions {

@@ -22,9 +22,10 @@ const arrow = [
 
 /** Folder that alone may import a library, and how many of its modules do. */
 const libraries: Record<string, { folder: string; modules: number }> = {
-  commander: { folder: 'cli', modules: 3 },
+  commander: { folder: 'cli', modules: 6 },
   chalk: { folder: 'cli', modules: 1 },
   ora: { folder: 'cli', modules: 1 },
+  'better-sqlite3': { folder: 'sqlite', modules: 1 },
   'node-fetch': { folder: 'oci', modules: 1 },
   'http-proxy-agent': { folder: 'oci', modules: 1 },
   'https-proxy-agent': { folder: 'oci', modules: 1 },

@@ -1,12 +1,11 @@
-import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { imageLabels } from '../../../src/source/labels.js';
 import { openSession, platformOfMachine } from '../../../src/source/session.js';
 import { render } from '../../../src/source/library.js';
 import { openSource } from '../../../src/source/source.js';
-import { makeTemporaryDirectory } from '../../../src/source/temporary.js';
-import { catalogOf, widgetCatalog } from '../../e2e/catalogs.js';
+import { widgetCatalog } from '../../e2e/catalogs.js';
 import { makeBundleImage, makeCatalogImage, makeImage, storeImage } from '../../e2e/images.js';
 import { bundlesDirectory } from '../../support/command-line.js';
 import { failureOf } from '../../support/connect.js';
@@ -83,34 +82,5 @@ describe('source/source', () => {
     expect(platformOfMachine('x64')).toEqual({ os: 'linux', architecture: 'amd64' });
     expect(platformOfMachine('arm64')).toEqual({ os: 'linux', architecture: 'arm64' });
     expect(platformOfMachine('s390x')).toEqual({ os: 'linux', architecture: 's390x' });
-  });
-});
-
-describe('source/temporary', () => {
-  it('sweeps what killed runs left long ago, and nothing else', async () => {
-    const parent = await directoryWith({
-      'mine/file': '',
-      'opmate-tmp-old/image/x': '',
-      'opmate-tmp-new/x': '',
-    });
-    const now = new Date();
-    const old = new Date(now.getTime() - 8 * 24 * 60 * 60 * 1000);
-    for (const name of ['opmate-tmp-old', 'mine']) await utimes(path.join(parent, name), old, old);
-    const temporary = await makeTemporaryDirectory(parent, now);
-    expect((await readdir(parent)).sort()).toEqual(
-      ['mine', path.basename(temporary.path), 'opmate-tmp-new'].sort(),
-    );
-    await mkdir(path.join(temporary.path, 'deep/er'), { recursive: true });
-    await writeFile(path.join(temporary.path, 'deep/er/file'), catalogOf('x', []));
-    await temporary.remove();
-    await temporary.remove();
-    expect((await readdir(parent)).sort()).toEqual(['mine', 'opmate-tmp-new']);
-  });
-
-  it('says what to do when there is no place for temporary files', async () => {
-    const parent = path.join(await directoryWith(), 'none');
-    const error = await failureOf(makeTemporaryDirectory(parent, new Date()));
-    expect(error).toMatchObject({ code: 'IO', hint: expect.stringContaining('TMPDIR') as string });
-    expect(error.message).toContain(parent);
   });
 });

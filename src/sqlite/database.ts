@@ -1,0 +1,247 @@
+import type { Database as Connection, Statement } from 'better-sqlite3';
+import { open } from 'node:fs/promises';
+import path from 'node:path';
+import { OpmateError, fileError, systemCode } from '../core/errors.js';
+
+/** What a column may hold. Texts that other tools wrote may be stored as bytes: see `textOf`. */
+export type ColumnValue = string | number | bigint | Buffer | null;
+
+/** A row by column name. */
+export type Row = Readonly<Record<string, ColumnValue>>;
+
+export interface OpenDatabaseOptions {
+  /** `read` never changes the file; `write` needs a database; `create` makes one where there is no file. */
+  access: 'read' | 'write' | 'create';
+  /** How messages name the database; its path where it is left out. */
+  name?: string | undefined;
+  /** Milliseconds to wait for another process that writes; 10 s unless told. */
+  timeoutMs?: number | undefined;
+}
+
+/**
+ * Opens a database file. Foreign keys are enforced, as the indexes rely on it: deleting a row deletes what
+ * hangs on it. Throws OpmateError: NOT_FOUND; INVALID for a file that is no database or is cut short; IO
+ * where it cannot be read, or written when that was asked for.
+ */
+export async function openDatabase(file: string, options: OpenDatabaseOptions): Promise<Database> {
+  const { access, name = file, timeoutMs = 10_000 } = options;
+  await checkFile(file, name, access);
+  // Loaded late: it is native, and most commands need no database.
+  const { default: Sqlite } = await import('better-sqlite3');
+  let connection: Connection | undefined;
+  try {
+    // An absolute path, because a name such as `:memory:` or `file:x` would mean something else.
+    connection = new Sqlite(path.resolve(file), {
+      readonly: access === 'read',
+      fileMustExist: access !== 'create',
+      timeout: timeoutMs,
+    });
+    // What is in an index came from somewhere else: its schema may not call anything with effects.
+    connection.pragma('trusted_schema = OFF');
+    connection.pragma('foreign_keys = ON');
+    connection.pragma('recursive_triggers = OFF');
+    connection.pragma('cell_size_check = ON');
+    // Touches the file: only now is it known to be readable and a database.
+    connection.pragma('schema_version');
+  } catch (error) {
+    connection?.close();
+    throw databaseError(name, error, timeoutMs);
+  }
+  return new Database(connection, name, timeoutMs);
+}
+
+const magic = 'SQLite format 3\0';
+
+/** Whether a file begins as a database does. Throws OpmateError when it cannot be read. */
+export async function isDatabaseFile(file: string): Promise<boolean> {
+  return (await readHeader(file)).header.toString('latin1', 0, magic.length) === magic;
+}
+
+async function readHeader(file: string): Promise<{ header: Buffer; size: number }> {
+  try {
+    const handle = await open(file, 'r');
+    try {
+      const { size } = await handle.stat();
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(100), 0, 100, 0);
+      return { header: buffer.subarray(0, bytesRead), size };
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    throw fileError(`open ${file}`, error, { file });
+  }
+}
+
+async function checkFile(file: string, name: string, access: OpenDatabaseOptions['access']): Promise<void> {
+  let found: { header: Buffer; size: number };
+  try {
+    found = await readHeader(file);
+  } catch (error) {
+    if (access === 'create' && error instanceof OpmateError && error.code === 'NOT_FOUND') return;
+    if (systemCode((error as OpmateError).cause) === 'EISDIR')
+      throw new OpmateError('INVALID', `${name}: is a directory, not a database`, { file: name });
+    throw error;
+  }
+  const { header, size } = found;
+  // An empty file is how a new database begins.
+  if (size === 0 && access === 'create') return;
+  if (header.toString('latin1', 0, magic.length) !== magic) {
+    throw new OpmateError('INVALID', `${name}: not a sqlite database`, {
+      file: name,
+      hint: size === 0 ? 'the file is empty' : 'give the file of a sqlite index',
+    });
+  }
+  const pageSize = header.length < 100 ? 0 : header.readUInt16BE(16) === 1 ? 65536 : header.readUInt16BE(16);
+  const pages = header.length < 100 ? 1 : header.readUInt32BE(28);
+  // The page count counts only where the two change counters agree; older libraries did not write it.
+  const counted = header.length >= 96 && header.readUInt32BE(24) === header.readUInt32BE(92);
+  if (pageSize === 0 || (counted && pages * pageSize > size)) {
+    throw new OpmateError('INVALID', `${name}: the database is cut short: ${size} bytes`, {
+      file: name,
+      hint: 'copy it again from where it came from',
+    });
+  }
+}
+
+/** An open database. All of its methods throw OpmateError that begins with its name. */
+export class Database {
+  readonly name: string;
+  readonly #connection: Connection;
+  readonly #timeoutMs: number;
+  readonly #statements = new Map<string, Statement<unknown[]>>();
+
+  /** Made by `openDatabase`. */
+  constructor(connection: Connection, name: string, timeoutMs: number) {
+    this.#connection = connection;
+    this.name = name;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** All rows of a query. */
+  all<T = Row>(sql: string, ...parameters: ColumnValue[]): T[] {
+    return this.#guarded(() => this.#prepare(sql).all(...parameters) as T[]);
+  }
+
+  /** The first row of a query. */
+  get<T = Row>(sql: string, ...parameters: ColumnValue[]): T | undefined {
+    return this.#guarded(() => this.#prepare(sql).get(...parameters) as T | undefined);
+  }
+
+  /** The rows of a query one by one. Nothing can be written until the last one was taken. */
+  *iterate<T = Row>(sql: string, ...parameters: ColumnValue[]): Generator<T, void, undefined> {
+    // A statement of its own: the shared one may be asked for again in between.
+    const rows = this.#guarded(() =>
+      (this.#connection.prepare(sql) as Statement<unknown[]>).iterate(...parameters),
+    );
+    try {
+      for (;;) {
+        const next = this.#guarded(() => rows.next() as IteratorResult<T>);
+        if (next.done === true) return;
+        yield next.value;
+      }
+    } finally {
+      rows.return?.();
+    }
+  }
+
+  /** Runs a statement that returns no rows; returns how many rows it changed and the last id it made. */
+  run(sql: string, ...parameters: ColumnValue[]): { changes: number; id: number } {
+    const { changes, lastInsertRowid } = this.#guarded(() => this.#prepare(sql).run(...parameters));
+    return { changes, id: Number(lastInsertRowid) };
+  }
+
+  /** Runs statements without parameters, separated by semicolons. */
+  execute(sql: string): void {
+    this.#guarded(() => void this.#connection.exec(sql));
+  }
+
+  /** Whether a transaction is open. */
+  get inTransaction(): boolean {
+    return this.#connection.inTransaction;
+  }
+
+  /**
+   * Runs `work` as one transaction that holds the write lock from its beginning: all that it writes is there
+   * afterwards, or, when it throws, nothing. Within a transaction it is a part that can fail alone. With
+   * `read`, others cannot write meanwhile.
+   */
+  async transaction<T>(work: () => T | Promise<T>, access: 'read' | 'write' = 'write'): Promise<T> {
+    const nested = this.inTransaction;
+    this.execute(nested ? 'SAVEPOINT part' : access === 'read' ? 'BEGIN' : 'BEGIN IMMEDIATE');
+    try {
+      // Reading takes the lock; BEGIN alone does not.
+      if (access === 'read') this.get('SELECT 1 FROM sqlite_master');
+      const result = await work();
+      this.execute(nested ? 'RELEASE part' : 'COMMIT');
+      return result;
+    } catch (error) {
+      // A full disk or damage ends the transaction by itself.
+      if (this.inTransaction) this.execute(nested ? 'ROLLBACK TO part; RELEASE part' : 'ROLLBACK');
+      throw error;
+    }
+  }
+
+  /** Gives the pages that hold nothing any more back to the file system. Not within a transaction. */
+  vacuum(): void {
+    this.execute('VACUUM');
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
+
+  #prepare(sql: string): Statement<unknown[]> {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#connection.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  #guarded<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw databaseError(this.name, error, this.#timeoutMs);
+    }
+  }
+}
+
+/** A column as text: what was stored as bytes is decoded, a number written out; null stays null. */
+export function textOf(value: ColumnValue): string | null {
+  if (value === null || typeof value === 'string') return value;
+  return Buffer.isBuffer(value) ? value.toString('utf8') : String(value);
+}
+
+/** What a failure of sqlite means. */
+function databaseError(name: string, error: unknown, timeoutMs: number): unknown {
+  if (error instanceof OpmateError || !isSqliteError(error)) {
+    if (error instanceof TypeError && /directory does not exist/.test(error.message)) {
+      return new OpmateError('NOT_FOUND', `${name}: its directory does not exist`, { cause: error });
+    }
+    return error;
+  }
+  const { code, message } = error;
+  const fail = (kind: 'INVALID' | 'IO', what: string, hint?: string): OpmateError =>
+    new OpmateError(kind, `${name}: ${what}`, { cause: error, file: name, hint });
+  if (code === 'SQLITE_NOTADB') return fail('INVALID', 'not a sqlite database');
+  if (code.startsWith('SQLITE_CORRUPT'))
+    return fail('INVALID', 'the database is damaged', 'copy it again from where it came from');
+  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) {
+    const seconds = timeoutMs / 1000;
+    return fail('IO', `locked by another process, waited ${seconds} s`, 'run it again when that one is done');
+  }
+  if (code.startsWith('SQLITE_READONLY'))
+    return fail('IO', 'cannot be written: the file or its directory is read-only');
+  if (code.startsWith('SQLITE_CANTOPEN'))
+    return fail('IO', 'cannot be opened, or its journal cannot be made beside it');
+  if (code === 'SQLITE_FULL') return fail('IO', 'no space left on device');
+  if (code.startsWith('SQLITE_IOERR')) return fail('IO', `reading or writing failed: ${message}`);
+  if (code === 'SQLITE_PERM' || code === 'SQLITE_AUTH') return fail('IO', 'permission denied');
+  return fail('INVALID', message);
+}
+
+function isSqliteError(error: unknown): error is Error & { code: string } {
+  return error instanceof Error && error.name === 'SqliteError' && typeof systemCode(error) === 'string';
+}

@@ -87,3 +87,9 @@ export function withChoices<T extends Option | Argument>(subject: T, choices: st
   subject.argChoices = choices;
   return subject;
 }
+
+/** A list separated by commas, as often as the option is given; blanks around an item do not count. */
+export function separated(value: string, previous: string[] | undefined): string[] {
+  const items = value.split(',').map((item) => item.trim());
+  return [...(previous ?? []), ...items.filter((item) => item !== '')];
+}

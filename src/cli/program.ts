@@ -2,8 +2,10 @@ import { Argument, Command, CommanderError, Option } from 'commander';
 import { UsageError } from '../core/errors.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
+import { addIndexCommands } from './index-commands.js';
 import { addGlobalOptions, collect, outputFormatOf, withChoices } from './options.js';
 import { writeAll } from './output.js';
+import { addRegistryCommands } from './registry-commands.js';
 import type { Runner } from './runner.js';
 
 /** What `run` must know even when a command fails. */
@@ -62,8 +64,10 @@ export async function runProgram(
 const opmCommands: ReadonlySet<string> = new Set([
   'alpha',
   'generate',
+  'index',
   'init',
   'migrate',
+  'registry',
   'render',
   'validate',
   'version',
@@ -208,6 +212,8 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   addGraphCommand(program, 'graph', context, runner);
   addGraphCommand(alpha, 'render-graph', context, runner);
 
+  addRegistryCommands(program, context, runner);
+  addIndexCommands(program, context, runner);
   addOciCommands(program, context, runner);
 
   program

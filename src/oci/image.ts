@@ -1,3 +1,4 @@
+import type { LayerInput } from '../archive/layers.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { parseImageConfig } from './manifest.js';
@@ -89,4 +90,12 @@ export async function readBlob(
     );
   }
   return readLimited(await repository.openBlob(descriptor, options), limit, descriptor.digest);
+}
+
+/** The layers of an image as the archive reader takes them. */
+export function layersOf(image: Image, signal: AbortSignal | undefined): LayerInput[] {
+  return image.manifest.layers.map((layer) => ({
+    label: layer.digest,
+    open: () => image.repository.openBlob(layer, { signal }),
+  }));
 }

@@ -7,11 +7,11 @@ import { parseReference } from '../core/reference.js';
 import type { CatalogFacts, ValidationReport } from '../model/facts.js';
 import { resolveMigrationLevel } from '../model/migrations.js';
 import { validateCatalog } from '../model/validate.js';
-import { type Image, openImage } from '../oci/image.js';
+import { type Image, layersOf, openImage } from '../oci/image.js';
 import { openReference } from '../oci/open.js';
 import { renderReferences } from './render.js';
 import type { Session } from './session.js';
-import { layersOf, openSource } from './source.js';
+import { openSource } from './source.js';
 
 export interface RenderCatalogOptions {
   /** `json` unless told. */

@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
-import { type FileTree, type LayerInput, extractLayers, readLayers } from '../archive/layers.js';
+import { type FileTree, extractLayers, readLayers } from '../archive/layers.js';
 import { type BundleFiles, bundleFilesOf, isBundleDirectory, readBundleDirectory } from '../bundle/read.js';
 import { type Catalog, DirectoryCatalog } from '../catalog/catalog.js';
 import type { CancelOptions } from '../core/concurrency.js';
@@ -12,10 +12,10 @@ import { type Logger, silentLogger } from '../core/log.js';
 import { type Reference, parseReference } from '../core/reference.js';
 import type { BlobCache } from '../oci/blob-cache.js';
 import type { Connection } from '../oci/connection.js';
-import { type Image, openImage } from '../oci/image.js';
+import { type Image, layersOf, openImage } from '../oci/image.js';
 import { openReference } from '../oci/open.js';
 import type { Platform } from '../oci/types.js';
-import { imageLabels } from './labels.js';
+import { imageLabels, pathOfLabel } from '../model/image-labels.js';
 import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
 
 /** What opening a source needs from the outside. */
@@ -230,7 +230,7 @@ async function openCatalogImage(
   label: string,
   options: SourceOptions,
 ): Promise<CatalogSource> {
-  const root = imagePath(reference, imageLabels.configs, label);
+  const root = pathOfLabel(reference, imageLabels.configs, label);
   const { limits = defaultArchiveLimits, signal, logger } = options;
   const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
   try {
@@ -266,29 +266,6 @@ async function openCatalogImage(
     await temporary.remove();
     throw error;
   }
-}
-
-/** A label's path without leading and trailing slashes; refuses one that leaves the image. */
-function imagePath(reference: string, name: string, label: string): string {
-  const parts = label.split('/').filter((part) => part !== '' && part !== '.');
-  if (parts.includes('..') || label.includes('\0')) {
-    throw new OpmateError(
-      'UNSAFE',
-      `${reference}: label ${name} names ${quoteGo(label)}, a path outside the image`,
-      {
-        hint: 'the label must be an absolute path inside the image, such as /configs',
-      },
-    );
-  }
-  return parts.join('/');
-}
-
-/** The layers of an image as the archive reader takes them. */
-export function layersOf(image: Image, signal: AbortSignal | undefined): LayerInput[] {
-  return image.manifest.layers.map((layer) => ({
-    label: layer.digest,
-    open: () => image.repository.openBlob(layer, { signal }),
-  }));
 }
 
 function readImage(image: Image, roots: string[], options: SourceOptions): Promise<FileTree> {

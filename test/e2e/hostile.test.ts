@@ -1,7 +1,7 @@
 import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { imageLabels } from '../../src/source/labels.js';
+import { imageLabels } from '../../src/model/image-labels.js';
 import { useSandbox } from '../support/command-line.js';
 import { caseOf, catalogOf, widgetCatalog } from './catalogs.js';
 import { type ImageContent, makeCatalogImage, makeImage, storeImage } from './images.js';

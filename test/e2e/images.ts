@@ -6,7 +6,7 @@ import { layerOf } from '../../src/archive/tar-writer.js';
 import { type BuiltImage, buildImage, pushImage } from '../../src/oci/image-builder.js';
 import { openLayout } from '../../src/oci/layout.js';
 import type { Platform } from '../../src/oci/types.js';
-import { imageLabels } from '../../src/source/labels.js';
+import { imageLabels } from '../../src/model/image-labels.js';
 import { bundlesDirectory } from '../support/command-line.js';
 import type { FaultRegistry } from '../support/fault-registry.js';
 import { type RawEntry, rawTar } from '../support/tar.js';

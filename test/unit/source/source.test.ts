@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { imageLabels } from '../../../src/source/labels.js';
+import { imageLabels } from '../../../src/model/image-labels.js';
 import { openSession, platformOfMachine } from '../../../src/source/session.js';
 import { render } from '../../../src/source/library.js';
 import { openSource } from '../../../src/source/source.js';

@@ -1,0 +1,29 @@
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+
+/** Image labels by which a catalog or bundle image tells what it carries. */
+export const imageLabels = {
+  configs: 'operators.operatorframework.io.index.configs.v1',
+  database: 'operators.operatorframework.io.index.database.v1',
+  bundlePackage: 'operators.operatorframework.io.bundle.package.v1',
+  bundleManifests: 'operators.operatorframework.io.bundle.manifests.v1',
+  bundleMetadata: 'operators.operatorframework.io.bundle.metadata.v1',
+} as const;
+
+/**
+ * The path that a label names, without leading and trailing slashes. Throws OpmateError UNSAFE for one that
+ * leaves the image.
+ */
+export function pathOfLabel(reference: string, name: string, label: string): string {
+  const parts = label.split('/').filter((part) => part !== '' && part !== '.');
+  if (parts.includes('..') || label.includes('\0')) {
+    throw new OpmateError(
+      'UNSAFE',
+      `${reference}: label ${name} names ${quoteGo(label)}, a path outside the image`,
+      {
+        hint: 'the label must be an absolute path inside the image, such as /configs',
+      },
+    );
+  }
+  return parts.join('/');
+}

@@ -1,0 +1,38 @@
+import { Spool } from '../catalog/spool.js';
+import type { BundleManifests, BundleRecord } from './bundle-record.js';
+
+/** A bundle that is ready to be added; its manifests wait outside of memory. */
+export interface StagedBundle {
+  record: BundleRecord;
+  /** How messages name where it came from. */
+  reference: string;
+  manifests(): Promise<BundleManifests>;
+}
+
+/** Bundles that were pulled and read, and wait for the transaction that adds them all. */
+export class Stage {
+  readonly #spool: Spool;
+  readonly bundles: StagedBundle[] = [];
+
+  /** `temporaryDirectory` is where manifests wait that do not fit in memory. */
+  constructor(temporaryDirectory: string) {
+    this.#spool = new Spool(temporaryDirectory);
+  }
+
+  async add(record: BundleRecord, manifests: BundleManifests, reference: string): Promise<void> {
+    const csv = await this.#spool.append(manifests.csv);
+    const objects = await this.#spool.append(manifests.objects);
+    this.bundles.push({
+      record,
+      reference,
+      manifests: async () => ({
+        csv: (await this.#spool.read(csv)).toString('utf8'),
+        objects: (await this.#spool.read(objects)).toString('utf8'),
+      }),
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#spool.close();
+  }
+}

@@ -2,7 +2,7 @@ import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { CancelledError, OpmateError, messageOf, redact } from '../core/errors.js';
 import type { CommandContext } from './context.js';
-import { exitCodes } from './exit-codes.js';
+import { exitCodeOf, exitCodes } from './exit-codes.js';
 import { OutputClosedError } from './output.js';
 import { type Paint, loadPaint } from './paint.js';
 import { printable } from './printable.js';
@@ -67,7 +67,7 @@ export async function run(
         ? encodeError(error, context.now(), state.debug)
         : describeError(error, state.debug, await loadPaint(context)),
     );
-    return error instanceof OpmateError && error.code === 'USAGE' ? state.usageCode : exitCodes.failed;
+    return error instanceof OpmateError && error.code === 'USAGE' ? state.usageCode : exitCodeOf(error);
   }
 }
 

@@ -1,23 +1,295 @@
-import { OpmateError } from '../core/errors.js';
+import { readLayers } from '../archive/layers.js';
+import { defaultArchiveLimits } from '../archive/limits.js';
+import { parseBundle } from '../bundle/parse.js';
+import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../bundle/read.js';
+import { mapConcurrent } from '../core/concurrency.js';
+import { CancelledError, OpmateError, UsageError, throwIfCancelled } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { silentLogger } from '../core/log.js';
+import { type Reference, type RegistryReference, parseReference } from '../core/reference.js';
+import { imageLabels } from '../model/image-labels.js';
+import { type Image, layersOf, openImage } from '../oci/image.js';
+import { openReference } from '../oci/open.js';
+import { recordOf } from '../sqlite/bundle-record.js';
 import { Stage } from '../sqlite/stage.js';
-import type { SourceOptions } from './source.js';
+import { type SourceOptions, statIfThere } from './source.js';
+
+/** Images whose name begins with `prefix` are pulled from `other` instead: `quay.io/prod`, `registry.internal/stage`. */
+export interface PullFrom {
+  prefix: string;
+  other: string;
+}
 
 export interface StageOptions extends SourceOptions {
-  /** Where to pull from in place of a prefix: `quay.io/prod` → `registry.internal/staging`. */
-  pullFrom?: readonly { prefix: string; other: string }[] | undefined;
-  /** Refuse images that are not named by digest. */
+  /** Where to pull from instead; the longest prefix counts. The index records the reference that was given. */
+  pullFrom?: readonly PullFrom[] | undefined;
+  /** Refuse all that is not named by digest. */
   requireDigest?: boolean | undefined;
   /** Bundles that are read at the same time; 8 unless told. */
   concurrency?: number | undefined;
+  /** Takes what cannot be read, and the others are read all the same; without it the first failure ends all. */
+  onFailure?: ((reference: string, error: OpmateError) => void) | undefined;
 }
 
 /**
- * Reads bundles (images, directories, layouts) and holds them ready to be added to an index, which records
- * each under the reference that was given. Close the stage afterwards. Throws OpmateError for the first one
- * that cannot be read.
+ * Reads bundles (images, directories, layouts, archives) and holds them ready to be added to an index, which
+ * records images of registries under the reference that was given, without `docker://`. References are checked
+ * before anything is pulled; a repeated one is taken once. Close the stage afterwards. Throws OpmateError, that
+ * begins with the reference, for the first one that cannot be read.
  */
 export async function stageBundles(references: readonly string[], options: StageOptions): Promise<Stage> {
+  const { logger = silentLogger, onFailure, concurrency = 8 } = options;
+  // The first failure ends what else is under way.
+  const stop = new AbortController();
+  const signal = options.signal === undefined ? stop.signal : AbortSignal.any([options.signal, stop.signal]);
+  const orReport = async <T>(reference: string, work: () => Promise<T>): Promise<T | undefined> => {
+    try {
+      return await work();
+    } catch (error) {
+      const told = inBundle(error, reference);
+      if (onFailure === undefined || !(told instanceof OpmateError) || told instanceof CancelledError) {
+        stop.abort();
+        throw told;
+      }
+      onFailure(reference, told);
+      return undefined;
+    }
+  };
   const stage = new Stage(options.temporaryDirectory);
-  await stage.close();
-  throw new OpmateError('UNSUPPORTED', `${references.join()}: not yet`);
+  try {
+    const located = await mapConcurrent(
+      references,
+      16,
+      (reference) => orReport(reference, () => locateBundle(reference, options)),
+      { signal },
+    );
+    const wanted = new Map<string, Located>();
+    for (const one of located) {
+      if (one === undefined) continue;
+      if (wanted.has(one.key)) logger.log('info', `${one.reference}: named more than once, added once`);
+      else wanted.set(one.key, one);
+    }
+    warnOfUnused(options.pullFrom ?? [], [...wanted.values()], logger);
+    await mapConcurrent(
+      [...wanted.values()],
+      concurrency,
+      (one) => orReport(one.reference, () => stageBundle(stage, one, { ...options, signal })),
+      { signal },
+    );
+    return stage;
+  } catch (error) {
+    await stage.close();
+    throwIfCancelled(options.signal);
+    throw error;
+  }
+}
+
+/**
+ * Checks a reference without asking for it anywhere: its form, and that it has a digest where that is wanted.
+ * Throws OmpateError.
+ */
+export function checkBundleReference(
+  reference: string,
+  options: { requireDigest?: boolean | undefined },
+): void {
+  parseBundleReference(reference, options);
+}
+
+/** Where a bundle is. */
+interface Located {
+  /** As it was given. */
+  reference: string;
+  /** The same for all references that mean the same place. */
+  key: string;
+  /** What the index records; empty for a bundle that is in no registry. */
+  image: string;
+  /** Where the image is pulled from; none for a directory. */
+  source?: Reference;
+  /** The rule that moved it there. */
+  rule?: PullFrom | undefined;
+}
+
+async function locateBundle(
+  reference: string,
+  options: Pick<StageOptions, 'pullFrom' | 'requireDigest'>,
+): Promise<Located> {
+  // As everywhere, a path that exists is never taken for an image.
+  const found = await statIfThere(reference);
+  if (found?.isDirectory() === true) {
+    if (options.requireDigest === true) throw withoutDigest(reference, 'a directory is in no registry');
+    return { reference, key: `directory:${reference.replace(/\/+$/, '')}`, image: '' };
+  }
+  if (found !== undefined) {
+    throw new OpmateError('INVALID', `${reference}: is a file, not a bundle`, {
+      hint: `for an image in a file, write oci-archive:${reference} or docker-archive:${reference}; for a list of bundles, --from-file ${reference}`,
+    });
+  }
+  const parsed = parseBundleReference(reference, options);
+  if (parsed.transport !== 'docker') return { reference, key: reference, image: '', source: parsed };
+  const image = reference.replace(/^docker:\/\//, '');
+  const rule = ruleFor(parsed, options.pullFrom ?? []);
+  return { reference, key: image, image, source: rule === undefined ? parsed : moved(parsed, rule), rule };
+}
+
+function parseBundleReference(
+  reference: string,
+  { requireDigest = false }: { requireDigest?: boolean | undefined },
+): Reference {
+  if (/^(?:\.{0,2}\/|~)/.test(reference)) {
+    throw new OpmateError('NOT_FOUND', `${reference}: no such file or directory`);
+  }
+  const [, name, algorithm, hex] = /^([^@]+):(sha256|sha512)[@:]([0-9a-f]*)$/.exec(reference) ?? [];
+  if (name !== undefined && !/^(?:oci|oci-archive|docker-archive):/.test(reference)) {
+    throw new OpmateError('INVALID', `${reference}: not a digest`, {
+      hint: `write ${name}@${algorithm}:${hex === '' ? '…' : hex}`,
+    });
+  }
+  const parsed = parseReference(reference);
+  if (parsed.transport !== 'docker') {
+    if (requireDigest) throw withoutDigest(reference, `${parsed.transport}: is in no registry`);
+    return parsed;
+  }
+  if (parsed.digest === undefined && requireDigest) throw withoutDigest(reference, 'not named by digest');
+  if (parsed.digest === undefined && parsed.tag === undefined) {
+    throw new OpmateError('INVALID', `${reference}: a tag or digest is needed`, {
+      hint: `there is no directory of that name; for an image, write ${reference}:TAG or ${reference}@sha256:…`,
+    });
+  }
+  return parsed;
+}
+
+function withoutDigest(reference: string, problem: string): OpmateError {
+  return new OpmateError('INVALID', `${reference}: ${problem}, and --require-digest is set`, {
+    hint: 'name the image as REGISTRY/REPOSITORY@sha256:…; opmate oci inspect prints the digest of a tag',
+  });
+}
+
+/**
+ * Takes `PREFIX=OTHER` apart. Both are a registry, or a registry with the beginning of a repository name, and
+ * are compared by whole components. Throws UsageError.
+ */
+export function parsePullFrom(texts: readonly string[]): PullFrom[] {
+  const rules: PullFrom[] = [];
+  for (const text of texts) {
+    const [prefix, other, ...more] = text.split('=').map((part) => part.trim().replace(/\/+$/, ''));
+    if (prefix === undefined || other === undefined || more.length > 0 || prefix === '' || other === '') {
+      throw new UsageError(`--pull-from ${text}: not of the form PREFIX=OTHER`, {
+        hint: 'write e.g. --pull-from quay.io/prod=registry.internal/staging',
+      });
+    }
+    for (const place of [prefix, other]) checkPlace(text, place);
+    const same = rules.find((rule) => rule.prefix === prefix);
+    if (same !== undefined && same.other !== other) {
+      throw new UsageError(`--pull-from ${text}: ${prefix} is pulled from ${same.other} already`);
+    }
+    rules.push({ prefix, other });
+  }
+  return rules;
+}
+
+function checkPlace(text: string, place: string): void {
+  const host = place.split('/', 1)[0] as string;
+  const fail = (problem: string, hint: string): UsageError =>
+    new UsageError(`--pull-from ${text}: ${place} ${problem}`, { hint });
+  if (host !== 'localhost' && !/[.:]/.test(host)) {
+    throw fail('begins with no registry', `write docker.io/${place} if that is meant`);
+  }
+  let parsed: Reference | undefined;
+  try {
+    parsed = parseReference(`docker://${place}/name`);
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+  }
+  if (parsed === undefined) {
+    throw fail('is no registry or beginning of a repository', 'leave out schemes, tags and digests');
+  }
+}
+
+function nameOf({ registry, repository }: RegistryReference): string {
+  return `${registry}/${repository}`;
+}
+
+function ruleFor(reference: RegistryReference, rules: readonly PullFrom[]): PullFrom | undefined {
+  const name = `${nameOf(reference)}/`;
+  const fitting = rules.filter(({ prefix }) => name.startsWith(`${prefix}/`));
+  return fitting.sort((a, b) => b.prefix.length - a.prefix.length)[0];
+}
+
+function moved(reference: RegistryReference, { prefix, other }: PullFrom): Reference {
+  const { tag, digest } = reference;
+  const version = (tag === undefined ? '' : `:${tag}`) + (digest === undefined ? '' : `@${digest}`);
+  return parseReference(`docker://${other}${nameOf(reference).slice(prefix.length)}${version}`);
+}
+
+/** A rule that fits nothing is a slip, and what it should have kept inside would be pulled from outside. */
+function warnOfUnused(
+  rules: readonly PullFrom[],
+  located: readonly Located[],
+  logger: NonNullable<SourceOptions['logger']>,
+): void {
+  for (const rule of rules) {
+    if (!located.some((one) => one.rule === rule))
+      logger.log('warn', `--pull-from ${rule.prefix}=${rule.other}: no bundle is named ${rule.prefix}/…`);
+  }
+}
+
+async function stageBundle(stage: Stage, located: Located, options: StageOptions): Promise<void> {
+  const { reference, image } = located;
+  const { files, digest } = await readBundle(located, options);
+  const bundle = parseBundle(files, { subject: reference });
+  for (const { file, reason } of bundle.skippedFiles) {
+    options.logger?.log('debug', `${reference}: ${file} was passed over: ${reason}`);
+  }
+  const { record, manifests } = recordOf(bundle, image, reference);
+  throwIfCancelled(options.signal);
+  await stage.add(record, manifests, reference, digest);
+}
+
+async function readBundle(
+  { reference, source }: Located,
+  options: StageOptions,
+): Promise<{ files: BundleFiles; digest?: string }> {
+  const { signal, platform, hostPlatform, limits = defaultArchiveLimits, logger = silentLogger } = options;
+  if (source === undefined) return { files: await readBundleDirectory(reference, { signal }) };
+  const task = `pull ${reference}`;
+  logger.progress({ task, state: 'start' });
+  try {
+    const opened = await openReference(source, { ...options, connection: await options.connect() });
+    try {
+      const image = await openImage(opened.repository, opened.reference, { platform, hostPlatform, signal });
+      const roots = ['manifests', 'metadata'];
+      const tree = await readLayers(layersOf(image, signal), { roots, limits, signal, logger });
+      if (!roots.some((root) => tree.directories.has(root))) checkKind(reference, image);
+      const files = await bundleFilesOf(tree, { subject: reference, signal });
+      return { files, digest: image.root.digest };
+    } finally {
+      await opened.close();
+    }
+  } finally {
+    logger.progress({ task, state: 'done' });
+  }
+}
+
+/** Says what an image without any manifest is instead of a bundle, if its labels do. */
+function checkKind(reference: string, { labels }: Image): void {
+  const kind =
+    labels[imageLabels.configs] !== undefined
+      ? 'a catalog image'
+      : labels[imageLabels.database] !== undefined
+        ? 'an index image'
+        : undefined;
+  if (kind === undefined) return;
+  throw new OpmateError('INVALID', `${reference}: is ${kind}, not a bundle`, {
+    hint: 'name the images of the bundles that are in it',
+  });
+}
+
+/** The same error with the reference in front, unless it begins with that. */
+function inBundle(error: unknown, reference: string): unknown {
+  if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
+  const { code, message, hint, file, line } = error;
+  if (message.startsWith(reference)) return error;
+  const said = `image reference ${quoteGo(reference)}: `;
+  const rest = message.startsWith(said) ? message.slice(said.length) : message;
+  return new OpmateError(code, `${reference}: ${rest}`, { hint, file, line, cause: error });
 }

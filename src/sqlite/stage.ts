@@ -6,6 +6,8 @@ export interface StagedBundle {
   record: BundleRecord;
   /** How messages name where it came from. */
   reference: string;
+  /** Digest of the image it was read from; none for a directory. */
+  digest?: string | undefined;
   manifests(): Promise<BundleManifests>;
 }
 
@@ -19,12 +21,18 @@ export class Stage {
     this.#spool = new Spool(temporaryDirectory);
   }
 
-  async add(record: BundleRecord, manifests: BundleManifests, reference: string): Promise<void> {
+  async add(
+    record: BundleRecord,
+    manifests: BundleManifests,
+    reference: string,
+    digest?: string,
+  ): Promise<void> {
     const csv = await this.#spool.append(manifests.csv);
     const objects = await this.#spool.append(manifests.objects);
     this.bundles.push({
       record,
       reference,
+      digest,
       manifests: async () => ({
         csv: (await this.#spool.read(csv)).toString('utf8'),
         objects: (await this.#spool.read(objects)).toString('utf8'),

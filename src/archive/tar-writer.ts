@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Pack } from 'tar-stream';
-import { OpmateError } from '../core/errors.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 
 /** A file or directory to write; every directory above it is written too. */
@@ -138,21 +140,64 @@ export interface Layer {
   size: number;
 }
 
+/** A layer that waits in a file, because it may be larger than memory. */
+export interface LayerFile extends Omit<Layer, 'bytes'> {
+  /** Path of the gzip-compressed tar archive. */
+  file: string;
+}
+
 /** Makes a layer of `writeTar`'s archive. Throws what that stream fails with. */
 export async function layerOf(
   entries: AsyncIterable<TarInput> | Iterable<TarInput>,
   options: WriteTarOptions = {},
 ): Promise<Layer> {
-  const plain = createHash('sha256');
+  const chunks: Buffer[] = [];
+  const facts = await compress(entries, options, async (chunk) => void chunks.push(chunk));
+  return { bytes: Buffer.concat(chunks), ...facts };
+}
+
+/**
+ * Makes a layer, with the bytes of `layerOf`, in a new file; whoever names the file removes it, also after
+ * a failure. Throws what `writeTar` fails with, OpmateError IO and CANCELLED.
+ */
+export async function writeLayer(
+  file: string,
+  entries: AsyncIterable<TarInput> | Iterable<TarInput>,
+  options: WriteTarOptions & CancelOptions = {},
+): Promise<LayerFile> {
+  try {
+    const handle = await open(file, 'wx', 0o600);
+    try {
+      const facts = await compress(entries, options, async (chunk) => {
+        throwIfCancelled(options.signal);
+        await handle.writeFile(chunk);
+      });
+      return { file, ...facts };
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    throw systemCode(error) === undefined ? error : fileError(file, error, { file });
+  }
+}
+
+async function compress(
+  entries: AsyncIterable<TarInput> | Iterable<TarInput>,
+  options: WriteTarOptions,
+  write: (chunk: Buffer) => Promise<void>,
+): Promise<Omit<Layer, 'bytes'>> {
+  const [plain, packed] = [createHash('sha256'), createHash('sha256')];
+  let size = 0;
   const hashed = async function* (): AsyncGenerator<Buffer> {
     for await (const chunk of writeTar(entries, options)) {
       plain.update(chunk as Buffer);
       yield chunk as Buffer;
     }
   };
-  const chunks: Buffer[] = [];
-  for await (const chunk of gzip(hashed())) chunks.push(chunk);
-  const bytes = Buffer.concat(chunks);
-  const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
-  return { bytes, digest, diffId: `sha256:${plain.digest('hex')}`, size: bytes.length };
+  for await (const chunk of gzip(hashed())) {
+    packed.update(chunk);
+    size += chunk.length;
+    await write(chunk);
+  }
+  return { digest: `sha256:${packed.digest('hex')}`, diffId: `sha256:${plain.digest('hex')}`, size };
 }

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import type { Layer } from '../archive/tar-writer.js';
+import type { Layer, LayerFile } from '../archive/tar-writer.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { digestOf } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
@@ -11,12 +12,20 @@ import { setJsonKey } from '../core/json.js';
 import { defaultCopyConcurrency } from './copy.js';
 import type { Image } from './image.js';
 import type { WritableRepository } from './repository.js';
-import { type Descriptor, type ImageConfig, type ImageManifest, mediaTypes, type Platform } from './types.js';
+import {
+  type Descriptor,
+  type ImageConfig,
+  type ImageIndex,
+  type ImageManifest,
+  mediaTypes,
+  type Platform,
+} from './types.js';
 
 export interface BuildImageOptions {
   /** Gzip-compressed tar archives, bottom first; a bare Buffer is unpacked once for its diff ID. */
-  layers: readonly (Layer | Buffer)[];
-  labels?: Readonly<Record<string, string>> | undefined;
+  layers: readonly (Layer | LayerFile | Buffer)[];
+  /** Added to the base's; undefined takes one of the base's away. */
+  labels?: Readonly<Record<string, string | undefined>> | undefined;
   /** The base's, or linux/amd64, unless told. */
   platform?: Platform | undefined;
   /** RFC 3339; 1970 unless told, so that equal inputs make equal images. */
@@ -24,19 +33,24 @@ export interface BuildImageOptions {
   /** Replaces the base's; its command goes with it. */
   entrypoint?: readonly string[] | undefined;
   cmd?: readonly string[] | undefined;
+  /** Added to the base's, e.g. `50051/tcp`. */
+  exposedPorts?: readonly string[] | undefined;
   /** Its layers come first, and its configuration is the starting point. */
   base?: Image | undefined;
 }
 
-/** An image in memory; the base's layers are still where they were. */
+/** An image in memory; the base's layers, and those in files, are still where they were. */
 export interface BuiltImage {
   /** Of the manifest. */
   descriptor: Descriptor;
   manifest: Buffer;
   config: Buffer;
   configDescriptor: Descriptor;
+  platform: Platform;
   /** The new layers. */
   layers: { descriptor: Descriptor; bytes: Buffer }[];
+  /** Those of the new layers that are in files, which must stay there until the image is pushed. */
+  layerFiles: { descriptor: Descriptor; file: string }[];
   base: Image | undefined;
 }
 
@@ -79,7 +93,9 @@ export async function buildImage(options: BuildImageOptions): Promise<BuiltImage
     manifest: bytes,
     config: configBytes,
     configDescriptor,
-    layers,
+    platform,
+    layers: layers.flatMap(({ descriptor, bytes }) => (bytes === undefined ? [] : [{ descriptor, bytes }])),
+    layerFiles: layers.flatMap(({ descriptor, file }) => (file === undefined ? [] : [{ descriptor, file }])),
     base,
   };
 }
@@ -97,6 +113,10 @@ export async function pushImage(
       open: () => (image.base as Image).repository.openBlob(descriptor, options),
     })),
     ...image.layers.map(({ descriptor, bytes }) => ({ descriptor, open: () => streamOf(bytes) })),
+    ...image.layerFiles.map(({ descriptor, file }) => ({
+      descriptor,
+      open: () => createReadStream(file, { highWaterMark: 256 * 1024 }),
+    })),
     { descriptor: image.configDescriptor, open: () => streamOf(image.config) },
   ];
   const unique = new Map(blobs.map((blob) => [blob.descriptor.digest, blob]));
@@ -109,16 +129,41 @@ export async function pushImage(
   return target.putManifest(reference, image.manifest, mediaTypes.ociManifest, options);
 }
 
-function runConfig({ base, labels, entrypoint, cmd }: BuildImageOptions): NonNullable<ImageConfig['config']> {
+/**
+ * Stores images that differ in their platform as one index under a tag; the index comes last. Its bytes depend
+ * on the images alone.
+ */
+export async function pushImageIndex(
+  target: WritableRepository,
+  reference: string,
+  images: readonly BuiltImage[],
+  options: CancelOptions = {},
+): Promise<Descriptor> {
+  const manifests: Descriptor[] = [];
+  for (const image of images) {
+    const descriptor = await pushImage(target, image.descriptor.digest, image, options);
+    manifests.push({ ...descriptor, platform: image.platform });
+  }
+  const index: ImageIndex = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests };
+  return target.putManifest(reference, Buffer.from(JSON.stringify(index)), mediaTypes.ociIndex, options);
+}
+
+function runConfig(options: BuildImageOptions): NonNullable<ImageConfig['config']> {
+  const { base, labels, entrypoint, cmd, exposedPorts = [] } = options;
   const { Labels, Entrypoint, Cmd, ExposedPorts, ...inherited } = base?.config.config ?? {};
   const merged: Record<string, string> = {};
   const given = { ...Labels, ...labels };
-  for (const name of sortedByBytes(Object.keys(given))) setJsonKey(merged, name, given[name] as string);
+  for (const name of sortedByBytes(Object.keys(given))) {
+    const value = given[name];
+    if (value !== undefined) setJsonKey(merged, name, value);
+  }
+  const ports: Record<string, object> = { ...ExposedPorts };
+  for (const port of exposedPorts) ports[port] ??= {};
   const start = entrypoint ?? Entrypoint;
   const command = cmd ?? (entrypoint ? undefined : Cmd);
   return {
     ...inherited,
-    ...(ExposedPorts ? { ExposedPorts } : {}),
+    ...(ExposedPorts || exposedPorts.length > 0 ? { ExposedPorts: ports } : {}),
     ...(start ? { Entrypoint: [...start] } : {}),
     ...(command ? { Cmd: [...command] } : {}),
     ...(Object.keys(merged).length > 0 ? { Labels: merged } : {}),
@@ -126,11 +171,11 @@ function runConfig({ base, labels, entrypoint, cmd }: BuildImageOptions): NonNul
 }
 
 async function describeLayer(
-  layer: Layer | Buffer,
-): Promise<{ descriptor: Descriptor; bytes: Buffer; diffId: string }> {
+  layer: Layer | LayerFile | Buffer,
+): Promise<{ descriptor: Descriptor; bytes?: Buffer; file?: string; diffId: string }> {
   if (!Buffer.isBuffer(layer)) {
-    const { bytes, digest, size, diffId } = layer;
-    return { descriptor: { mediaType: mediaTypes.ociLayerGzip, digest, size }, bytes, diffId };
+    const { digest, size, diffId, ...content } = layer;
+    return { descriptor: { mediaType: mediaTypes.ociLayerGzip, digest, size }, ...content, diffId };
   }
   const hash = createHash('sha256');
   try {

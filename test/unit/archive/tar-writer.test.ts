@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { type TarInput, gzipBytes, layerOf, writeTar } from '../../../src/archive/tar-writer.js';
+import { type TarInput, gzipBytes, layerOf, writeLayer, writeTar } from '../../../src/archive/tar-writer.js';
 import { streamOf } from '../../support/tar.js';
+import { directoryWith } from '../../support/temporary.js';
 
 async function bytesOf(entries: TarInput[], mtime?: Date): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -65,6 +66,16 @@ describe('archive/tar-writer', () => {
       size: layer.bytes.length,
     });
     expect(gunzipSync(layer.bytes).equals(bytes)).toBe(true);
+  });
+
+  it('makes the same layer in a file as in memory', async () => {
+    const file = join(await directoryWith(), 'layer');
+    const { bytes, ...facts } = await layerOf(entries);
+    expect(await writeLayer(file, entries)).toEqual({ file, ...facts });
+    expect((await readFile(file)).equals(bytes)).toBe(true);
+    await expect(writeLayer(file, entries)).rejects.toMatchObject({ code: 'IO' });
+    const signal = AbortSignal.abort();
+    await expect(writeLayer(`${file}2`, entries, { signal })).rejects.toMatchObject({ code: 'CANCELLED' });
   });
 
   it('writes a gzip header without name, time or system', async () => {

@@ -2,9 +2,14 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { layerOf } from '../../../src/archive/tar-writer.js';
+import { layerOf, writeLayer } from '../../../src/archive/tar-writer.js';
 import { openImage } from '../../../src/oci/image.js';
-import { type BuildImageOptions, buildImage, pushImage } from '../../../src/oci/image-builder.js';
+import {
+  type BuildImageOptions,
+  buildImage,
+  pushImage,
+  pushImageIndex,
+} from '../../../src/oci/image-builder.js';
 import { openLayout } from '../../../src/oci/layout.js';
 import { createRegistryRepository } from '../../../src/oci/registry-client.js';
 import { mediaTypes } from '../../../src/oci/types.js';
@@ -58,6 +63,50 @@ describe('oci/image-builder', () => {
     expect(descriptorOf(gunzipSync(layer.bytes)).digest).toBe(layer.diffId);
     const failure = await failureOf(buildImage({ layers: [Buffer.from('no gzip')] }));
     expect(failure).toMatchObject({ code: 'INVALID', message: 'layer: not gzip' });
+  });
+
+  it('takes a layer from a file, and makes the image that the same layer in memory makes', async () => {
+    const file = join(bench.home, 'layer');
+    const layer = await writeLayer(file, [{ path: 'configs/index.json', content: Buffer.from('{}') }]);
+    const [built, inMemory] = [
+      await buildImage({ ...(await options()), layers: [layer] }),
+      await buildImage(await options()),
+    ];
+    expect(built.manifest.equals(inMemory.manifest)).toBe(true);
+    const target = await layout('target');
+    await pushImage(target, 'v1', built);
+    const image = await openImage(target, 'v1', { hostPlatform });
+    for (const descriptor of image.manifest.layers) await readAll(await target.openBlob(descriptor));
+  });
+
+  it('opens ports besides those of the base, and takes a label of the base away', async () => {
+    const target = await layout('ports');
+    const base = await buildImage({ layers: [], labels: { a: '1', b: '2' }, exposedPorts: ['80/tcp'] });
+    await pushImage(target, 'base', base);
+    const built = await buildImage({
+      layers: [],
+      base: await openImage(target, 'base', { hostPlatform }),
+      labels: { a: undefined, c: '3' },
+      exposedPorts: ['50051/tcp', '80/tcp'],
+    });
+    expect(JSON.parse(String(built.config)).config).toEqual({
+      ExposedPorts: { '80/tcp': {}, '50051/tcp': {} },
+      Labels: { b: '2', c: '3' },
+    });
+  });
+
+  it('stores images of several platforms as one index', async () => {
+    const platforms = ['amd64', 'arm64'].map((architecture) => ({ os: 'linux', architecture }));
+    const layer = await content('{}');
+    const images = await Promise.all(platforms.map((platform) => buildImage({ layers: [layer], platform })));
+    const target = await layout('several');
+    const { digest } = await pushImageIndex(target, 'v1', images);
+    for (const platform of platforms) {
+      const image = await openImage(target, 'v1', { hostPlatform, platform });
+      expect(image).toMatchObject({ platform, root: { digest, mediaType: mediaTypes.ociIndex } });
+    }
+    expect((await pushImageIndex(await layout('again'), 'v2', images)).digest).toBe(digest);
+    expect(await target.soleReference()).toBe('v1');
   });
 
   it('builds on a base, a Docker one too, and takes its layers along', async () => {

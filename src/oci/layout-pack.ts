@@ -1,0 +1,54 @@
+import { randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { open, readdir, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { type TarInput, writeTar } from '../archive/tar-writer.js';
+import { type CancelOptions } from '../core/concurrency.js';
+import { fileError, throwIfCancelled } from '../core/errors.js';
+
+/**
+ * Writes an OCI image layout directory as one file, an `oci-archive:`, whose bytes depend on the layout alone.
+ * What has that name is replaced when the new file is whole and on disk, or else stays. Nobody may write to
+ * the layout meanwhile. Throws OpmateError IO or NOT_FOUND.
+ */
+export async function packLayout(
+  directory: string,
+  file: string,
+  options: CancelOptions = {},
+): Promise<void> {
+  const staging = `${file}.opmate-${randomBytes(6).toString('hex')}`;
+  try {
+    const handle = await open(staging, 'wx', 0o666);
+    try {
+      for await (const chunk of writeTar(filesOf(directory))) {
+        throwIfCancelled(options.signal);
+        await handle.writeFile(chunk as Buffer);
+      }
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(staging, file);
+  } catch (error) {
+    await rm(staging, { force: true }).catch(() => undefined);
+    throw fileError(file, error, { file });
+  }
+}
+
+/** The files that belong to a layout; others, such as a lock, do not. */
+async function* filesOf(directory: string): AsyncGenerator<TarInput> {
+  for (const name of ['oci-layout', 'index.json']) yield fileInput(directory, name);
+  for (const algorithm of await readdir(path.join(directory, 'blobs'))) {
+    for (const hex of await readdir(path.join(directory, 'blobs', algorithm)))
+      yield fileInput(directory, `blobs/${algorithm}/${hex}`);
+  }
+}
+
+async function fileInput(directory: string, name: string): Promise<TarInput> {
+  const file = path.join(directory, name);
+  const { size } = await stat(file);
+  return {
+    path: name,
+    content: { size, open: () => createReadStream(file, { highWaterMark: 256 * 1024 }) },
+  };
+}

@@ -1,6 +1,11 @@
-import type { Bundle } from '../bundle/parse.js';
+import type { Bundle, RawProperty } from '../bundle/parse.js';
 import { OpmateError } from '../core/errors.js';
-import type { ApiKey } from '../model/csv.js';
+import { encodeGoJson, parseGoJson } from '../core/go-json.js';
+import { type JsonObject, type JsonValue, RawJson } from '../core/json.js';
+import { sortedByBytes } from '../core/order.js';
+import { type ApiKey, csvSpec, readCsvMetadata } from '../model/csv.js';
+import { propertyTypes } from '../model/declarative-config.js';
+import { type Shape, exactStruct, readShape, struct } from '../model/shape.js';
 
 /** A property or dependency as it is stored: its value is JSON text. */
 export interface TypedValue {
@@ -49,5 +54,116 @@ export function recordOf(
   image: string,
   subject: string,
 ): { record: BundleRecord; manifests: BundleManifests } {
-  throw new OpmateError('UNSUPPORTED', `${subject}: ${bundle.name} ${image} cannot be added yet`);
+  if (bundle.name === '') {
+    throw new OpmateError('INVALID', `${subject}: csv name not found`, {
+      hint: 'give the ClusterServiceVersion a metadata.name',
+    });
+  }
+  const blame = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      const details = { hint: error.hint, cause: error };
+      throw new OpmateError(error.code, `${subject}: ${bundle.name}: ${error.message}`, details);
+    }
+  };
+  const { annotations } = readCsvMetadata(bundle.csv);
+  const edges = blame(() => readShape(csvSpec(bundle.csv), edgesShape, 'spec')) as unknown as Edges;
+  blame(() => checkAnnotatedProperties(annotations));
+  const { version, providedApis, requiredApis } = bundle;
+  const record: BundleRecord = {
+    name: bundle.name,
+    packageName: bundle.packageName,
+    channels: [...new Set(bundle.channels)],
+    defaultChannel: bundle.defaultChannel,
+    version,
+    skipRange: annotation(annotations, 'olm.skipRange'),
+    replaces: edges.replaces,
+    skips: edges.skips ?? [],
+    substitutesFor: annotation(annotations, 'olm.substitutesFor'),
+    image,
+    relatedImages: sortedByBytes(
+      new Set([
+        ...(image === '' ? [] : [image]),
+        ...bundle.deploymentImages,
+        ...bundle.relatedImages.map((related) => related.image),
+      ]),
+    ),
+    dependencies: [
+      ...bundle.dependencies.map(({ type, text }) => ({ type, value: text ?? 'null' })),
+      ...requiredApis.map(gvkOf),
+    ],
+    properties: distinct([...bundle.properties.map(storedProperty), ...providedApis.map(gvkOf)]),
+    providedApis,
+    requiredApis,
+  };
+  return { record, manifests: manifestsOf(bundle) };
+}
+
+/** The texts of the columns `csv` and `bundle`. */
+function manifestsOf(bundle: Bundle): BundleManifests {
+  return { csv: `${bundle.csvText}\n`, objects: bundle.objects.map((text) => `${text}\n`).join('') };
+}
+
+interface Edges {
+  replaces: string;
+  skips: string[] | null;
+}
+
+/** Read key by key upstream, so that only these very names count. */
+const edgesShape = exactStruct({ replaces: 'string', skips: { list: 'string' } });
+
+function annotation(annotations: JsonObject, key: string): string {
+  const value = annotations[key];
+  return typeof value === 'string' ? value : '';
+}
+
+function gvkOf({ group, kind, version }: ApiKey): TypedValue {
+  return { type: propertyTypes.gvk, value: encodeGoJson({ group, kind, version }, { escapeHtml: true }) };
+}
+
+/** Values are written anew without white space, their keys in the order that they have. */
+function storedProperty({ type, text }: RawProperty): TypedValue {
+  return { type, value: encodeGoJson(new RawJson(text ?? 'null'), { escapeHtml: true }) };
+}
+
+function distinct(values: TypedValue[]): TypedValue[] {
+  return [...new Map(values.map((item) => [`${item.type}\0${item.value}`, item])).values()];
+}
+
+const propertiesAnnotation = 'olm.properties';
+
+const listedShape: Shape = { list: struct({ type: 'string', 'value?': 'any' }) };
+
+/** What the value of a property must be, where an index looks into it. */
+const valueShapes = new Map<string, Shape>([
+  ['olm.label', struct({ label: 'string' })],
+  [propertyTypes.package, struct({ packageName: 'string', version: 'string', release: 'string' })],
+  [propertyTypes.gvk, struct({ group: 'string', kind: 'string', version: 'string' })],
+]);
+
+/** Rendering passes over properties in the annotation that do not parse; an index refuses them. */
+function checkAnnotatedProperties(annotations: JsonObject): void {
+  const text = annotations[propertiesAnnotation];
+  if (typeof text !== 'string') return;
+  const where = `annotation ${propertiesAnnotation}`;
+  let list: JsonValue;
+  try {
+    list = readShape(parseGoJson(text), listedShape, 'list');
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError('INVALID', `failed to add properties : ${where}: ${error.message}`, {
+      hint: 'it must be a JSON list such as [{"type": "olm.label", "value": {"label": "x"}}]',
+      cause: error,
+    });
+  }
+  for (const [index, item] of ((list ?? []) as JsonObject[]).entries()) {
+    const shape = valueShapes.get(item['type'] as string);
+    if (shape === undefined) continue;
+    const place = `failed to add properties : ${where}[${index}].value`;
+    const value = item['value'];
+    if (value === undefined) throw new OpmateError('INVALID', `${place}: not found`);
+    readShape(value, shape, place);
+  }
 }

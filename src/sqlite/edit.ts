@@ -16,6 +16,8 @@ export interface EditOptions extends CancelOptions {
   vacuum?: boolean | undefined;
   /** Milliseconds to wait for another process that writes. */
   timeoutMs?: number | undefined;
+  /** How messages name the database; its path where it is left out. */
+  name?: string | undefined;
 }
 
 /**
@@ -28,12 +30,12 @@ export async function editDatabase<T>(
   options: EditOptions,
   work: (database: Database) => T | Promise<T>,
 ): Promise<T> {
-  const { outputFile } = options;
-  if (outputFile === undefined) return editInPlace(file, file, options, work);
+  const { outputFile, name = file } = options;
+  if (outputFile === undefined) return editInPlace(file, name, options, work);
   const staging = `${outputFile}.opmate-${randomBytes(6).toString('hex')}`;
   try {
     await copyDatabase(file, staging, options);
-    const result = await editInPlace(staging, file, options, work);
+    const result = await editInPlace(staging, name, options, work);
     await rename(staging, outputFile).catch((error: unknown) => {
       throw fileError(outputFile, error, { file: outputFile });
     });

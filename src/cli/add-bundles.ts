@@ -202,9 +202,10 @@ export function reportAdded(logger: Logger, { added, failures }: AddOutcome, nam
   const bundles = names.length === 1 ? '1 bundle' : `${names.length} bundles`;
   logger.log('info', `${name}: ${names.length === 0 ? 'no bundle added' : `added ${bundles}: ${shown}`}`);
   if (failures.length === 0) return exitCodes.done;
-  logger.log('error', `${name}: ${failures.length} not added, because of --permissive the others were:`);
+  const left = failures.length === 1 ? '1 bundle was' : `${failures.length} bundles were`;
+  logger.log('error', `${name}: ${left} left out:`);
   for (const { error } of failures) {
     logger.log('error', error.message, error.hint === undefined ? {} : { hint: error.hint });
   }
-  return exitCodes.doneInPart;
+  return exitCodes.partly;
 }

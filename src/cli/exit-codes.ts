@@ -8,7 +8,7 @@ export const exitCodes = {
   /** `registry add`, `index add`: a bundle of that name or version is in the index already. */
   versionAlreadyAdded: 3,
   /** With `--permissive`: done in part, the rest is listed on stderr. */
-  doneInPart: 4,
+  partly: 4,
   interrupted: 130,
   /** Whoever read standard output went away, as when a process ends by SIGPIPE. */
   outputClosed: 141,

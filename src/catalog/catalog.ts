@@ -33,6 +33,8 @@ export interface MetasOptions extends CancelOptions {
   logger?: Logger | undefined;
   /** Takes errors about the content of a file or blob; reading then goes on after it. */
   onFault?: ((fault: OpmateError) => void) | undefined;
+  /** Names, edges and versions are wanted: a catalog that makes its blobs may leave manifests out of them. */
+  withoutManifests?: boolean | undefined;
 }
 
 /** A file-based catalog in a directory. */

@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
 import { type FileTree, extractLayers, readLayers } from '../archive/layers.js';
@@ -17,6 +17,7 @@ import { openReference } from '../oci/open.js';
 import type { Platform } from '../oci/types.js';
 import { imageLabels, pathOfLabel } from '../model/image-labels.js';
 import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
+import { isDatabaseFile } from '../sqlite/database.js';
 
 /** What opening a source needs from the outside. */
 export interface SourceOptions extends CancelOptions {
@@ -60,8 +61,9 @@ const nothingToClose = (): Promise<void> => Promise.resolve();
 
 /**
  * Finds out what a reference is, and opens it: a bundle directory, a catalog directory, or an image in a
- * registry, layout or archive that carries either. A path that exists is never taken for an image.
- * Throws OpmateError; UNSUPPORTED for sqlite indexes. (Source: `opm render`, reference resolution.)
+ * registry, layout or archive that carries either; a sqlite index, as a file or in an image, is a catalog.
+ * A path that exists is never taken for an image. Throws OpmateError.
+ * (Source: `opm render`, reference resolution.)
  */
 export async function openSource(
   reference: string,
@@ -71,14 +73,13 @@ export async function openSource(
   const found = await statIfThere(reference);
   if (found === undefined) return openImageSource(reference, options, allowed);
   if (found.isDirectory()) return openDirectory(reference, options, allowed);
-  if (found.isFile() && (await isSqlite(reference))) {
-    throw new OpmateError('UNSUPPORTED', `${reference}: sqlite indexes are not supported yet`, {
-      file: reference,
-      hint: 'use a file-based catalog',
-    });
+  if (found.isFile() && (await isDatabaseFile(reference))) {
+    if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite file: not allowed');
+    const catalog = await openDatabaseCatalog(reference, reference, options);
+    return { kind: 'catalog', catalog, close: () => catalog.close() };
   }
   throw new OpmateError('UNSUPPORTED', `ref ${quoteGo(reference)} is not a directory: not allowed`, {
-    hint: 'give the directory of the catalog, or oci-archive:FILE for an image in a file',
+    hint: 'give the directory of the catalog, the file of a sqlite index, or oci-archive:FILE for an image in a file',
   });
 }
 
@@ -114,25 +115,10 @@ async function openDirectory(
   return { kind: 'catalog', catalog, close: () => catalog.close() };
 }
 
-const sqliteMagic = 'SQLite format 3\0';
-
-async function isSqlite(file: string): Promise<boolean> {
-  try {
-    const handle = await open(file, 'r');
-    try {
-      const { buffer, bytesRead } = await handle.read(
-        Buffer.alloc(sqliteMagic.length),
-        0,
-        sqliteMagic.length,
-        0,
-      );
-      return buffer.toString('latin1', 0, bytesRead) === sqliteMagic;
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    throw fileError(`open ${file}`, error, { file });
-  }
+/** `label` is how messages name the index. */
+async function openDatabaseCatalog(file: string, label: string, options: SourceOptions): Promise<Catalog> {
+  const { openSqliteCatalog } = await import('../sqlite/catalog.js');
+  return openSqliteCatalog(file, { ...options, name: label });
 }
 
 async function openImageSource(
@@ -187,6 +173,11 @@ async function openByLabel(
 ): Promise<Source> {
   const { labels } = image;
   const reference = parsed.text;
+  // An image may have both labels; the database wins, as for `opm`.
+  if (labels[imageLabels.database] !== undefined) {
+    if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite image: not allowed');
+    return openDatabaseImage(reference, image, options);
+  }
   const configs = labels[imageLabels.configs];
   if (configs !== undefined) {
     if (!allowed.catalogs) {
@@ -199,15 +190,6 @@ async function openByLabel(
     const tree = await readImage(image, ['manifests', 'metadata'], options);
     const files = await bundleFilesOf(tree, { subject: reference, signal: options.signal });
     return { kind: 'bundle', image: pullSpecOf(parsed), files, close: nothingToClose };
-  }
-  if (labels[imageLabels.database] !== undefined) {
-    throw new OpmateError(
-      'UNSUPPORTED',
-      `render ${quoteGo(reference)}: sqlite-based index images are not supported yet`,
-      {
-        hint: 'use an image of a file-based catalog',
-      },
-    );
   }
   throw unknownKind(reference, labels);
 }
@@ -254,6 +236,30 @@ async function openCatalogImage(
       );
     }
     const catalog = new DirectoryCatalog(directory, `${reference}/${root}`);
+    return {
+      kind: 'catalog',
+      catalog,
+      close: async () => {
+        await catalog.close();
+        await temporary.remove();
+      },
+    };
+  } catch (error) {
+    await temporary.remove();
+    throw error;
+  }
+}
+
+async function openDatabaseImage(
+  reference: string,
+  image: Image,
+  options: SourceOptions,
+): Promise<CatalogSource> {
+  const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
+  try {
+    const { extractDatabase } = await import('../sqlite/index-image.js');
+    const file = await extractDatabase(image, path.join(temporary.path, 'image'), options);
+    const catalog = await openDatabaseCatalog(file, reference, options);
     return {
       kind: 'catalog',
       catalog,

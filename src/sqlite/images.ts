@@ -1,0 +1,43 @@
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { NameIndex } from '../model/suggest.js';
+import { type ReadOptions, openForReading } from './edit.js';
+import { IndexQueries } from './queries.js';
+
+/** An index that is open for questions; `close` it when done. Its file is never changed. */
+export interface OpenedIndex {
+  readonly name: string;
+  /** Every image that some bundle needs, each once, sorted. */
+  listImages(): string[];
+  /** The images that one bundle needs, each once, sorted. Throws OpmateError NOT_FOUND for an unknown name. */
+  getImagesForBundle(name: string): string[];
+  /** Name and pull specification of every bundle, by name; empty for a bundle that is in no registry. */
+  listBundleReferences(): { name: string; image: string }[];
+  close(): Promise<void>;
+}
+
+/** Opens a database file for questions about images. Throws OpmateError, see `openForReading`. */
+export async function openIndexFile(
+  file: string,
+  options: ReadOptions & CancelOptions,
+): Promise<OpenedIndex> {
+  const { database, close } = await openForReading(file, options);
+  const queries = new IndexQueries(database);
+  return {
+    name: database.name,
+    listImages: () => queries.allImages(),
+    getImagesForBundle: (name) => imagesForBundle(queries, name),
+    listBundleReferences: () => queries.bundleReferences(),
+    close,
+  };
+}
+
+function imagesForBundle(queries: IndexQueries, name: string): string[] {
+  if (queries.findBundle(name) !== undefined) return queries.imagesOfBundle(name);
+  const near = new NameIndex(queries.bundleNames()).nearest(name);
+  throw new OpmateError('NOT_FOUND', `${queries.name}: bundle ${quoteGo(name)} is not in the index`, {
+    file: queries.name,
+    hint: near === undefined ? 'name a bundle as list bundles shows it' : `did you mean ${quoteGo(near)}`,
+  });
+}

@@ -1,0 +1,392 @@
+import { LimitError } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
+import type { TypedValue } from './bundle-record.js';
+import { type ColumnValue, type Database, textOf } from './database.js';
+
+/** A package as it is stored. */
+export interface StoredPackage {
+  name: string;
+  /** Empty where none is stored; may name a channel that is not there. */
+  defaultChannel: string;
+  /** In the order in which they were stored. */
+  channels: StoredChannel[];
+}
+
+export interface StoredChannel {
+  name: string;
+  /** Name of the bundle at its head; empty where none is stored. */
+  head: string;
+}
+
+/** The place of a bundle in a channel. */
+export interface StoredMember {
+  /** Row of the bundle: what `bundleAt` takes. */
+  id: number;
+  name: string;
+  channel: string;
+  /** What it replaces in this channel; empty where it replaces nothing. */
+  replaces: string;
+  /** What else it leads away from, in the order in which it was stored. */
+  skips: string[];
+}
+
+/** A bundle as it is stored, without its manifests. A column that holds NULL is an empty text, but for `version`. */
+export interface StoredBundle {
+  id: number;
+  name: string;
+  version: string | null;
+  skipRange: string;
+  replaces: string;
+  skips: string[];
+  substitutesFor: string;
+  /** Pull specification; empty for a bundle that is in no registry. */
+  image: string;
+  /** In the order in which they were stored, each once. */
+  properties: TypedValue[];
+  dependencies: TypedValue[];
+}
+
+/** The manifests of a bundle as they are stored: one object; and objects one after the other. Empty where there are none. */
+export interface StoredManifests {
+  csv: Buffer;
+  objects: Buffer;
+}
+
+/** The longest value that is read: the manifests of a bundle are at most a few megabytes. */
+const maxValueLength = 64 * 1024 * 1024;
+
+/** What is read of each table. */
+const columns: Readonly<Record<string, readonly string[]>> = {
+  operatorbundle: [
+    'name',
+    'csv',
+    'bundle',
+    'bundlepath',
+    'skiprange',
+    'version',
+    'replaces',
+    'skips',
+    'substitutesfor',
+  ],
+  package: ['name', 'default_channel'],
+  channel: ['name', 'package_name', 'head_operatorbundle_name'],
+  channel_entry: ['channel_name', 'package_name', 'operatorbundle_name'],
+  properties: ['type', 'value', 'operatorbundle_name'],
+  dependencies: ['type', 'value', 'operatorbundle_name'],
+  related_image: ['image', 'operatorbundle_name'],
+};
+
+/** The tables that are looked up by a column without an index, and that column. */
+const lookups = {
+  channel_entry: 'package_name',
+  properties: 'operatorbundle_name',
+  dependencies: 'operatorbundle_name',
+  related_image: 'operatorbundle_name',
+} as const;
+
+/**
+ * Reads what is in an index, package by package or bundle by bundle, whatever its size: the schema has no
+ * indexes for that, so they are made beside it, in a temporary file that goes with the connection. The
+ * database must have the latest schema. All methods throw OpmateError that begins with the database's name:
+ * INVALID where a table is missing or is none, LIMIT for a value above 64 MiB.
+ */
+export class IndexQueries {
+  readonly #database: Database;
+  readonly #checked = new Set<string>();
+  readonly #indexed = new Set<string>();
+  #minDepth: number | undefined;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** How messages name the database. */
+  get name(): string {
+    return this.#database.name;
+  }
+
+  /** Every package with its channels, by name. */
+  packages(): StoredPackage[] {
+    this.#check('package', 'channel');
+    const channels = new Map<string, StoredChannel[]>();
+    for (const row of this.#database.iterate(
+      'SELECT package_name AS package, name, head_operatorbundle_name AS head FROM channel ORDER BY rowid',
+    )) {
+      const owner = text(row['package']);
+      const channel = { name: text(row['name']), head: text(row['head']) };
+      const ofPackage = channels.get(owner);
+      if (ofPackage === undefined) channels.set(owner, [channel]);
+      else ofPackage.push(channel);
+    }
+    return this.#database
+      .all('SELECT name, default_channel FROM package')
+      .map((row) => ({
+        name: text(row['name']),
+        defaultChannel: text(row['default_channel']),
+        channels: channels.get(text(row['name'])) ?? [],
+      }))
+      .sort((a, b) => compareBytes(a.name, b.name));
+  }
+
+  /**
+   * The bundles of a package, each once for every channel that it is in, by channel and name. An entry
+   * names one bundle that it leads away from; those along the way from the heads are what bundles replace,
+   * the others what they skip. (Source: ListBundles of operator-registry.)
+   */
+  members(packageName: string): StoredMember[] {
+    this.#check('operatorbundle', 'channel_entry');
+    const entries = this.#database.all<EntryRow>(
+      `SELECT entry_id AS id, channel_name AS channel, operatorbundle_name AS name,
+              channel_entry.replaces AS replaces, depth, operatorbundle.rowid AS bundle
+       FROM ${this.#lookup('channel_entry')} AS own
+       JOIN main.channel_entry ON channel_entry.rowid = own.id
+       LEFT JOIN main.operatorbundle ON operatorbundle.name = channel_entry.operatorbundle_name
+       WHERE own.owner = ? ORDER BY entry_id`,
+      packageName,
+    );
+    return this.#membersOf(entries);
+  }
+
+  #membersOf(entries: readonly EntryRow[]): StoredMember[] {
+    const byId = new Map(entries.map((entry) => [entry.id, entry]));
+    const onChain = new Set<EntryRow>();
+    for (const entry of entries) {
+      if (entry.depth !== this.#headDepth()) continue;
+      let next: EntryRow | undefined = entry;
+      for (; next !== undefined && !onChain.has(next); next = byId.get(next.replaces ?? -1))
+        onChain.add(next);
+    }
+    const members = new Map<string, Map<string, StoredMember>>();
+    for (const entry of entries) {
+      // Entries also stand for bundles that are not in the index.
+      if (entry.bundle === null || entry.channel === null) continue;
+      const channel = text(entry.channel);
+      let ofChannel = members.get(channel);
+      if (ofChannel === undefined) members.set(channel, (ofChannel = new Map()));
+      const name = text(entry.name);
+      let member = ofChannel.get(name);
+      if (member === undefined) {
+        member = { id: entry.bundle, name, channel, replaces: '', skips: [] };
+        ofChannel.set(name, member);
+      }
+      if (entry.replaces === null) continue;
+      const replaced = byId.get(entry.replaces) ?? this.#entryAt(entry.replaces);
+      const replacedName = textOf(replaced?.name ?? null);
+      if (replacedName === null) continue;
+      if (!onChain.has(entry)) member.skips.push(replacedName);
+      else if (compareBytes(replacedName, member.replaces) > 0) member.replaces = replacedName;
+    }
+    return [...members.values()]
+      .flatMap((ofChannel) => [...ofChannel.values()])
+      .sort((a, b) => compareBytes(a.channel, b.channel) || compareBytes(a.name, b.name));
+  }
+
+  /** An entry of another package; only a database that no tool has made refers to one. */
+  #entryAt(id: number): { name: ColumnValue } | undefined {
+    return this.#database.get('SELECT operatorbundle_name AS name FROM channel_entry WHERE entry_id = ?', id);
+  }
+
+  /** The depth of entries that stand for channel heads. */
+  #headDepth(): number {
+    this.#minDepth ??= Number(
+      this.#database.get<{ depth: number | null }>('SELECT min(depth) AS depth FROM channel_entry')?.depth ??
+        0,
+    );
+    return this.#minDepth;
+  }
+
+  /**
+   * The packages that bundles are in but that are not in the index, each with one of its bundles. A bundle
+   * that is deprecated does not count.
+   */
+  lostPackages(): { package: string; bundle: string }[] {
+    this.#check('operatorbundle', 'package', 'channel_entry', 'properties');
+    return this.#database
+      .all(
+        `SELECT package_name AS package, min(operatorbundle.name) AS bundle FROM channel_entry
+         JOIN operatorbundle ON operatorbundle.name = operatorbundle_name
+         WHERE NOT EXISTS (SELECT 1 FROM package WHERE package.name = package_name)
+         AND NOT EXISTS (
+           SELECT 1 FROM ${this.#lookup('properties')} AS own
+           JOIN main.properties ON properties.rowid = own.id
+           WHERE own.owner = operatorbundle.name AND CAST(properties.type AS TEXT) = 'olm.deprecated')
+         GROUP BY package_name ORDER BY package_name`,
+      )
+      .map((row) => ({ package: text(row['package']), bundle: text(row['bundle']) }));
+  }
+
+  /** The row of the bundle of a name; undefined where there is none. */
+  findBundle(name: string): number | undefined {
+    this.#check('operatorbundle');
+    return this.#database.get<{ id: number }>('SELECT rowid AS id FROM operatorbundle WHERE name = ?', name)
+      ?.id;
+  }
+
+  /** Names of all bundles, sorted. */
+  bundleNames(): string[] {
+    this.#check('operatorbundle');
+    const rows = this.#database.all('SELECT name FROM operatorbundle WHERE name IS NOT NULL');
+    return rows.map((row) => text(row['name'])).sort(compareBytes);
+  }
+
+  /** A bundle by its row, with the properties and dependencies that are stored for its name. */
+  bundleAt(id: number): StoredBundle | undefined {
+    this.#check('operatorbundle', 'properties', 'dependencies');
+    const row = this.#database.get(
+      `SELECT name, version, skiprange, replaces, skips, substitutesfor, bundlepath
+       FROM operatorbundle WHERE rowid = ?`,
+      id,
+    );
+    if (row === undefined) return undefined;
+    const skips = text(row['skips']);
+    return {
+      id,
+      name: text(row['name']),
+      version: textOf(row['version'] ?? null),
+      skipRange: text(row['skiprange']),
+      replaces: text(row['replaces']),
+      skips: skips === '' ? [] : skips.split(','),
+      substitutesFor: text(row['substitutesfor']),
+      image: text(row['bundlepath']),
+      properties: this.#typedValues('properties', row['name'] ?? null),
+      dependencies: this.#typedValues('dependencies', row['name'] ?? null),
+    };
+  }
+
+  /** The skip range of a bundle by its row; undefined for a bundle that is deprecated. */
+  liveSkipRangeAt(id: number): string | undefined {
+    this.#check('operatorbundle', 'properties');
+    const row = this.#database.get(
+      `SELECT skiprange, EXISTS (
+         SELECT 1 FROM ${this.#lookup('properties')} AS own
+         JOIN main.properties ON properties.rowid = own.id
+         WHERE own.owner = operatorbundle.name AND CAST(properties.type AS TEXT) = 'olm.deprecated'
+       ) AS deprecated FROM main.operatorbundle WHERE rowid = ?`,
+      id,
+    );
+    return row === undefined || row['deprecated'] === 1 ? undefined : text(row['skiprange']);
+  }
+
+  #typedValues(table: 'properties' | 'dependencies', owner: ColumnValue): TypedValue[] {
+    const seen = new Set<string>();
+    const values: TypedValue[] = [];
+    for (const row of this.#database.all(
+      `SELECT type, value FROM ${this.#lookup(table)} AS own
+       JOIN main.${table} ON ${table}.rowid = own.id WHERE own.owner = ? ORDER BY own.id`,
+      owner,
+    )) {
+      const [type, value] = [text(row['type']), text(row['value'])];
+      const key = `${type}\0${value}`;
+      if (seen.has(key)) continue;
+      seen.add(key);
+      values.push({ type, value });
+    }
+    return values;
+  }
+
+  /** The manifests of a bundle by its row; of those that are cleared in the index, empty ones. */
+  manifestsAt(id: number): StoredManifests {
+    this.#check('operatorbundle');
+    const row = this.#database.get('SELECT csv, bundle FROM operatorbundle WHERE rowid = ?', id);
+    return { csv: bytesOf(row?.['csv'] ?? null), objects: bytesOf(row?.['bundle'] ?? null) };
+  }
+
+  /** The images that a bundle needs by its row, each once, sorted. Entries without an image are left out. */
+  imagesAt(id: number): string[] {
+    this.#check('operatorbundle', 'related_image');
+    return images(
+      this.#database.all(
+        `SELECT DISTINCT image FROM ${this.#lookup('related_image')} AS own
+         JOIN main.related_image ON related_image.rowid = own.id
+         WHERE own.owner = (SELECT name FROM operatorbundle WHERE rowid = ?)`,
+        id,
+      ),
+    );
+  }
+
+  /** The images that a bundle needs, each once, sorted; none for a name that is not in the index. */
+  imagesOfBundle(name: string): string[] {
+    this.#check('related_image');
+    return images(
+      this.#database.all('SELECT DISTINCT image FROM related_image WHERE operatorbundle_name = ?', name),
+    );
+  }
+
+  /** Every image that some bundle needs, each once, sorted. */
+  allImages(): string[] {
+    this.#check('related_image');
+    return images(this.#database.all('SELECT DISTINCT image FROM related_image'));
+  }
+
+  /** Name and pull specification of every bundle, by name. */
+  bundleReferences(): { name: string; image: string }[] {
+    this.#check('operatorbundle');
+    return this.#database
+      .all('SELECT name, bundlepath FROM operatorbundle')
+      .map((row) => ({ name: text(row['name']), image: text(row['bundlepath']) }))
+      .sort((a, b) => compareBytes(a.name, b.name) || compareBytes(a.image, b.image));
+  }
+
+  /** A number that changes when another connection changes the database. */
+  state(): number {
+    return Number(this.#database.get('PRAGMA data_version')?.['data_version']);
+  }
+
+  /** Throws where tables hold values that are too long to be read; their length is known unread. */
+  #check(...tables: string[]): void {
+    for (const table of tables) {
+      if (this.#checked.has(table)) continue;
+      const names = columns[table] as readonly string[];
+      const limit = names.map((column) => `octet_length(${column}) > ${maxValueLength}`).join(' OR ');
+      const found = this.#database.get<{ length: number }>(
+        `SELECT max(0, ${names.map((column) => `coalesce(octet_length(${column}), 0)`).join(', ')}) AS length
+         FROM main.${table} WHERE ${limit} LIMIT 1`,
+      );
+      if (found !== undefined) {
+        throw new LimitError(
+          `${this.name}: table ${table} holds a value of ${found.length} bytes, above the limit of ${maxValueLength}`,
+          { file: this.name, hint: 'nothing that belongs in an index is that large' },
+        );
+      }
+      this.#checked.add(table);
+    }
+  }
+
+  /** The name of the temporary table that finds the rows of a table by `owner`. */
+  #lookup(table: keyof typeof lookups): string {
+    const name = `opmate_${table}`;
+    if (!this.#indexed.has(table)) {
+      this.#check(table);
+      this.#database.execute(
+        `CREATE TEMP TABLE ${name} (owner, id INTEGER, PRIMARY KEY (owner, id)) WITHOUT ROWID;
+         INSERT INTO temp.${name} SELECT ${lookups[table]}, rowid FROM main.${table}
+         WHERE ${lookups[table]} IS NOT NULL ORDER BY 1, 2`,
+      );
+      this.#indexed.add(table);
+    }
+    return `temp.${name}`;
+  }
+}
+
+interface EntryRow {
+  id: number;
+  channel: ColumnValue;
+  name: ColumnValue;
+  replaces: number | null;
+  depth: number | null;
+  bundle: number | null;
+}
+
+function text(value: ColumnValue | undefined): string {
+  return textOf(value ?? null) ?? '';
+}
+
+function bytesOf(value: ColumnValue): Buffer {
+  return Buffer.isBuffer(value) ? value : Buffer.from(textOf(value) ?? '');
+}
+
+function images(rows: readonly Readonly<Record<string, ColumnValue>>[]): string[] {
+  const found = new Set(rows.map((row) => text(row['image'])));
+  found.delete('');
+  return [...found].sort(compareBytes);
+}

@@ -10,8 +10,10 @@ import { OpmateError } from '../core/errors.js';
 import { sortedByBytes } from '../core/order.js';
 import { setJsonKey } from '../core/json.js';
 import { defaultCopyConcurrency } from './copy.js';
-import type { Image } from './image.js';
-import type { WritableRepository } from './repository.js';
+import { type Image, openImage } from './image.js';
+import { isIndexType, parseManifest } from './manifest.js';
+import { type PlatformChoice, isAttestation, subjectOf } from './platform.js';
+import type { Repository, WritableRepository } from './repository.js';
 import {
   type Descriptor,
   type ImageConfig,
@@ -53,6 +55,44 @@ export interface BuiltImage {
   layerFiles: { descriptor: Descriptor; file: string }[];
   base: Image | undefined;
 }
+
+/**
+ * Opens the images that an image is to be built on: all that a multi-platform base has for Linux, in its order,
+ * or only that of `platform`. Throws OpmateError UNSUPPORTED for an index within the base's, which needs a
+ * `platform`; NOT_FOUND for a base without any image; and what opening throws.
+ */
+export async function openBases(
+  repository: Repository,
+  reference: string,
+  options: PlatformChoice & CancelOptions,
+): Promise<Image[]> {
+  if (options.platform !== undefined) return [await openImage(repository, reference, options)];
+  const { bytes, descriptor } = await repository.getManifest(reference, options);
+  const subject = subjectOf(repository.name, reference);
+  const parsed = parseManifest(bytes, { subject, mediaType: descriptor.mediaType });
+  if (parsed.kind === 'image') return [await openImage(repository, descriptor.digest, options)];
+  const entries = parsed.index.manifests.filter(
+    (entry) => !isAttestation(entry) && (entry.platform?.os ?? 'linux') === 'linux',
+  );
+  if (entries.length === 0) throw new OpmateError('NOT_FOUND', `${subject}: no image for Linux`);
+  if (entries.length > maxPlatforms || entries.some((entry) => isIndexType(entry.mediaType))) {
+    throw new OpmateError('UNSUPPORTED', `${subject}: not an index of one image a platform`, {
+      hint: 'choose a platform with --platform',
+    });
+  }
+  return mapConcurrent(
+    entries,
+    defaultCopyConcurrency,
+    async (entry) => {
+      const image = await openImage(repository, entry.digest, options);
+      return { ...image, platform: entry.platform ?? image.platform };
+    },
+    options,
+  );
+}
+
+/** More than there are; each costs a copy of the base. */
+const maxPlatforms = 32;
 
 /**
  * Makes an OCI image whose bytes depend on the options alone. Throws OpmateError INVALID for a layer that is

@@ -1,13 +1,18 @@
-import { open } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { extractLayers } from '../archive/layers.js';
 import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
+import { writeLayer } from '../archive/tar-writer.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import type { Logger } from '../core/log.js';
 import { imageLabels, pathOfLabel } from '../model/image-labels.js';
 import { type Image, layersOf } from '../oci/image.js';
+import { type BuiltImage, buildImage } from '../oci/image-builder.js';
+import type { Platform } from '../oci/types.js';
+import { openDatabase } from './database.js';
 
 export interface ExtractDatabaseOptions extends CancelOptions {
   limits?: ArchiveLimits | undefined;
@@ -89,4 +94,117 @@ async function checkJournal(file: string, subject: string): Promise<void> {
   throw new OpmateError('UNSAFE', `${subject}: the journal of its database names a file outside the image`, {
     hint: 'build the index image from a database that nobody writes to',
   });
+}
+
+/** Where an index image has its database. */
+export const databasePath = '/database/index.db';
+
+/**
+ * The image that index images are built on: the last release of opm that can serve a database. By version,
+ * because later ones have no command for it; a digest may be given in its place.
+ */
+export const defaultBinaryImage = 'quay.io/operator-framework/opm:v1.73.0';
+
+/** How the container of an index image starts. (Source: the Dockerfile of `opm index add`.) */
+const start = {
+  entrypoint: ['/bin/opm'],
+  cmd: ['registry', 'serve', '--database', databasePath],
+  port: 50051,
+} as const;
+
+/**
+ * The Dockerfile of an index image whose database is at `database`, relative to the build context. (Source:
+ * `opm index add --generate`.)
+ */
+export function indexDockerfile(base: string, database: string): string {
+  const lines = [
+    `FROM ${base}`,
+    `LABEL ${imageLabels.database}=${databasePath}`,
+    `ADD ${database} ${databasePath}`,
+  ];
+  if (base !== 'scratch') {
+    lines.push(
+      `EXPOSE ${start.port}`,
+      `ENTRYPOINT ${execForm(start.entrypoint)}`,
+      `CMD ${execForm(start.cmd)}`,
+    );
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function execForm(words: readonly string[]): string {
+  return `[${words.map((word) => JSON.stringify(word)).join(', ')}]`;
+}
+
+/**
+ * Finds out whether a database is an index: bringing it to the latest schema would make one of any. Throws
+ * OpmateError INVALID for another, and what opening throws.
+ */
+export async function checkIsIndex(file: string, name: string = file): Promise<void> {
+  const database = await openDatabase(file, { access: 'read', name });
+  try {
+    const tables = database.all(
+      "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name IN ('operatorbundle', 'package')",
+    );
+    if (tables.length === 2) return;
+  } finally {
+    database.close();
+  }
+  throw new OpmateError('INVALID', `${name}: not an index of operators`, {
+    file: name,
+    hint: 'opmate registry create makes an empty one',
+  });
+}
+
+/**
+ * Brings the file of a database, which nobody else may use, into the form that goes into images: equal contents
+ * that came about in the same way have equal bytes. The time of the last migration becomes 1970, free pages are
+ * given back, and nothing is left beside the file. Throws OpmateError INVALID for a database that is no index,
+ * and what opening throws.
+ */
+export async function settleDatabase(file: string, name: string): Promise<void> {
+  const database = await openDatabase(file, { access: 'write', name });
+  try {
+    // A log of writes has a file of its own, which would not be in the image.
+    database.all('PRAGMA journal_mode = DELETE');
+    await database.transaction(() =>
+      database.run('UPDATE schema_migrations SET timestamp = ?', '1970-01-01 00:00:00'),
+    );
+    database.vacuum();
+  } finally {
+    database.close();
+  }
+}
+
+export interface IndexImageOptions extends CancelOptions {
+  /** What to build on, an image a platform; none makes an image of the data only. */
+  bases: readonly Image[];
+  /** Platform of an image without base; linux/amd64 unless told. */
+  platform?: Platform | undefined;
+  /** Where the layer waits until the images are pushed; whoever names it removes it. */
+  directory: string;
+}
+
+/**
+ * Makes the images of an index, one a base: its layers, one with the database, and a command that serves the
+ * database over gRPC, unless there is no base that could. Equal inputs make equal images. The database is
+ * streamed. Throws what building an image and writing its layer throw.
+ */
+export async function buildIndexImages(file: string, options: IndexImageOptions): Promise<BuiltImage[]> {
+  const { bases, platform, directory, signal } = options;
+  const { size } = await stat(file);
+  const content = { size, open: () => createReadStream(file, { highWaterMark: 256 * 1024 }) };
+  const layer = await writeLayer(
+    path.join(directory, 'layer.tar.gz'),
+    [{ path: databasePath.slice(1), content }],
+    { signal },
+  );
+  const layers = [layer];
+  // A base that carries a catalog would have the image taken for that.
+  const labels = { [imageLabels.database]: databasePath, [imageLabels.configs]: undefined };
+  if (bases.length === 0) return [await buildImage({ layers, labels, platform })];
+  const { entrypoint, cmd, port } = start;
+  return Promise.all(
+    bases.map((base) => buildImage({ layers, labels, base, entrypoint, cmd, exposedPorts: [`${port}/tcp`] })),
+  );
 }

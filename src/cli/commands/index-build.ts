@@ -1,10 +1,16 @@
-import { OpmateError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { editDatabase } from '../../sqlite/edit.js';
+import { checkIsIndex } from '../../sqlite/index-image.js';
+import type { CommandContext } from '../context.js';
+import { type IndexImageFlags, editIndex } from './index-edit.js';
 
+/** `opmate index build`: makes the image of a database file, which stays as it is. */
 export async function indexBuild(
   context: CommandContext,
   file: string,
-  options: GlobalOptions,
-): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `index-build ${file}: not there yet`, { cause: [context, options] });
+  options: IndexImageFlags,
+): Promise<number> {
+  return editIndex(context, options, async (session, index) => {
+    await checkIsIndex(file);
+    await editDatabase(file, { outputFile: index.file, signal: session.signal }, () => undefined);
+  });
 }

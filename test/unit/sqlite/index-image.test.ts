@@ -5,7 +5,16 @@ import { defaultArchiveLimits } from '../../../src/archive/limits.js';
 import { imageLabels } from '../../../src/model/image-labels.js';
 import { openImage } from '../../../src/oci/image.js';
 import { openLayout } from '../../../src/oci/layout.js';
-import { extractDatabase } from '../../../src/sqlite/index-image.js';
+import { openDatabase } from '../../../src/sqlite/database.js';
+import { editDatabase } from '../../../src/sqlite/edit.js';
+import { openBases, pushImage, pushImageIndex } from '../../../src/oci/image-builder.js';
+import {
+  buildIndexImages,
+  checkIsIndex,
+  extractDatabase,
+  indexDockerfile,
+  settleDatabase,
+} from '../../../src/sqlite/index-image.js';
 import { type ImageContent, makeImage, storeImage } from '../../e2e/images.js';
 import { failureOf } from '../../support/connect.js';
 import { directoryWith } from '../../support/temporary.js';
@@ -131,5 +140,112 @@ describe('sqlite/index-image: extractDatabase', () => {
     expect((await extract(content, limits)).text.length).toBe(5000);
     const failure = await failureOf(extract(content, { ...limits, maxUnpackedSize: 4000 }));
     expect(failure).toMatchObject({ code: 'LIMIT', hint: expect.stringContaining('--max-unpacked-size') });
+  });
+});
+
+async function newIndex(file: string): Promise<string> {
+  await editDatabase(file, { create: true }, () => undefined);
+  return file;
+}
+
+describe('sqlite/index-image: buildIndexImages', () => {
+  it('makes equal images of databases that were made at different times', async () => {
+    const digests = [];
+    for (const [i, time] of ['2020-01-01 00:00:00', '2030-01-01 00:00:00'].entries()) {
+      const directory = await directoryWith();
+      const file = await newIndex(path.join(directory, `${i}.db`));
+      const database = await openDatabase(file, { access: 'write' });
+      database.all('PRAGMA journal_mode = WAL');
+      database.run('UPDATE schema_migrations SET timestamp = ?', time);
+      database.close();
+      await settleDatabase(file, 'index');
+      expect((await readdir(directory)).length).toBe(1);
+      const [image] = await buildIndexImages(file, { bases: [], directory });
+      expect(JSON.parse(String(image?.config))).toMatchObject({
+        os: 'linux',
+        architecture: 'amd64',
+        config: { Labels: { [imageLabels.database]: '/database/index.db' } },
+      });
+      expect(String(image?.config)).not.toContain('Entrypoint');
+      digests.push(image?.descriptor.digest);
+    }
+    expect(digests[0]).toBe(digests[1]);
+  });
+
+  it('builds on every platform of its base, and takes the label of a catalog away', async () => {
+    const directory = await directoryWith();
+    const layout = await openLayout(path.join(directory, 'layout'), { create: true });
+    const platforms = ['amd64', 's390x'].map((architecture) => ({ os: 'linux', architecture }));
+    const bases = await Promise.all(
+      platforms.map((platform) =>
+        makeImage({
+          files: { 'bin/opm': platform.architecture },
+          labels: { [imageLabels.configs]: '/c' },
+          platform,
+        }),
+      ),
+    );
+    await pushImageIndex(layout, 'base', bases);
+    const file = await newIndex(path.join(directory, 'index.db'));
+    const images = await buildIndexImages(file, {
+      bases: await openBases(layout, 'base', { hostPlatform }),
+      directory,
+    });
+    expect(images.map(({ platform }) => platform)).toEqual(platforms);
+    await pushImageIndex(layout, 'index', images);
+    for (const platform of platforms) {
+      const image = await openImage(layout, 'index', { hostPlatform, platform });
+      expect(image.config).toMatchObject({ architecture: platform.architecture });
+      expect(image.config.config).toEqual({
+        ExposedPorts: { '50051/tcp': {} },
+        Entrypoint: ['/bin/opm'],
+        Cmd: ['registry', 'serve', '--database', '/database/index.db'],
+        Labels: { [imageLabels.database]: '/database/index.db' },
+      });
+      const unpacked = await extractDatabase(image, path.join(directory, platform.architecture));
+      expect((await readFile(unpacked)).equals(await readFile(file))).toBe(true);
+    }
+  });
+
+  it('builds on the only image of a base, or on that of the asked platform', async () => {
+    const layout = await openLayout(path.join(await directoryWith(), 'layout'), { create: true });
+    const platforms = ['amd64', 's390x'].map((architecture) => ({ os: 'linux', architecture }));
+    const images = await Promise.all(platforms.map((platform) => makeImage({ files: { a: '1' }, platform })));
+    for (const image of images) await pushImage(layout, image.platform.architecture, image);
+    await pushImageIndex(layout, 'both', images);
+    const open = (reference: string, platform?: (typeof platforms)[0]) =>
+      openBases(layout, reference, { hostPlatform, platform });
+    expect((await open('s390x')).map((image) => image.platform)).toEqual([platforms[1]]);
+    expect((await open('both', platforms[1])).map((image) => image.platform)).toEqual([platforms[1]]);
+    const other = { os: 'linux', architecture: 'arm64' };
+    expect(await failureOf(open('both', other))).toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  it('refuses a database that is no index', async () => {
+    const file = path.join(await directoryWith(), 'other.db');
+    const database = await openDatabase(file, { access: 'create' });
+    database.execute('CREATE TABLE package (name TEXT)');
+    database.close();
+    expect(await failureOf(checkIsIndex(file, 'ns/index:v1'))).toMatchObject({
+      code: 'INVALID',
+      message: 'ns/index:v1: not an index of operators',
+    });
+    await checkIsIndex(await newIndex(path.join(await directoryWith(), 'index.db')));
+  });
+});
+
+describe('sqlite/index-image: indexDockerfile', () => {
+  it('has the lines of opm', () => {
+    expect(indexDockerfile('base:1', 'database/index.db')).toBe(`FROM base:1
+LABEL operators.operatorframework.io.index.database.v1=/database/index.db
+ADD database/index.db /database/index.db
+EXPOSE 50051
+ENTRYPOINT ["/bin/opm"]
+CMD ["registry", "serve", "--database", "/database/index.db"]
+`);
+  });
+
+  it('starts nothing where there is nothing to start', () => {
+    expect(indexDockerfile('scratch', 'database/index.db')).not.toMatch(/CMD|ENTRYPOINT|EXPOSE/);
   });
 });

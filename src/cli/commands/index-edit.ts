@@ -1,0 +1,283 @@
+/** What the commands that make index images have in common. */
+import { randomBytes } from 'node:crypto';
+import { copyFile, mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
+import path from 'node:path';
+import { type TemporaryDirectory, makeTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { OpmateError, UsageError, fileError, throwIfCancelled } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import { type Reference, parseReference } from '../../core/reference.js';
+import { type Image, openImage } from '../../oci/image.js';
+import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../../oci/image-builder.js';
+import { type OpenedReference, openReference, openTarget } from '../../oci/open.js';
+import { subjectOf } from '../../oci/platform.js';
+import type { WritableRepository } from '../../oci/repository.js';
+import type { Descriptor } from '../../oci/types.js';
+import {
+  buildIndexImages,
+  checkIsIndex,
+  defaultBinaryImage,
+  extractDatabase,
+  indexDockerfile,
+  settleDatabase,
+} from '../../sqlite/index-image.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { writeAll } from '../output.js';
+import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+
+/** Options of the commands that make index images. */
+export interface IndexImageFlags extends GlobalOptions {
+  fromIndex?: string;
+  binaryImage?: string;
+  tag?: string;
+  save?: string;
+  generate?: boolean;
+  outDockerfile?: string;
+  containerTool?: string;
+  buildTool?: string;
+  pullTool?: string;
+}
+
+/** Where the result goes. */
+type Output =
+  { kind: 'push'; target: Reference } | { kind: 'save'; file: string } | { kind: 'generate'; file: string };
+
+/** Throws UsageError, in the words of `opm`, for an option that was not given. */
+export function requireFlag<T>(value: T | undefined, name: string): T {
+  if (value !== undefined) return value;
+  throw new UsageError(`required flag(s) "${name}" not set`);
+}
+
+/** A database to be changed, before it becomes an image. */
+export interface EditedIndex {
+  /** A private copy. */
+  file: string;
+  /** How messages name it. */
+  name: string;
+}
+
+/**
+ * Takes the database out of `--from-index`, or begins with none; has `work` change it, or make it; and pushes,
+ * saves or writes the result as the options say. Nothing is pushed or written when `work` fails. Prints what
+ * was made. Returns the exit code of `work`.
+ */
+export async function editIndex(
+  context: CommandContext,
+  flags: IndexImageFlags,
+  work: (session: CommandSession, index: EditedIndex) => Promise<number | void>,
+): Promise<number> {
+  const output = planOutput(flags);
+  return useSession(context, flags, async (session) => {
+    noticeFlags(flags, output, session.logger);
+    return withTemporaryDirectory(session, async ({ path: directory }) => {
+      const index = await takeDatabase(session, flags.fromIndex, directory);
+      const code = (await work(session, index)) ?? exitCodes.done;
+      await settleDatabase(index.file, index.name);
+      const made = await writeOutput(session, flags, output, index.file, directory);
+      session.logger.close();
+      await writeAll(context.stdout, `${made}\n`);
+      return code;
+    });
+  });
+}
+
+/** Runs `work` with a directory that is gone afterwards. */
+export async function withTemporaryDirectory<T>(
+  session: CommandSession,
+  work: (directory: TemporaryDirectory) => Promise<T>,
+): Promise<T> {
+  const directory = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
+  try {
+    return await work(directory);
+  } finally {
+    await directory.remove();
+  }
+}
+
+function planOutput(flags: IndexImageFlags): Output {
+  const { tag, save, generate, containerTool, buildTool, pullTool } = flags;
+  if (containerTool && (buildTool || pullTool))
+    throw new UsageError('container-tool cannot be set alongside pull-tool or build-tool');
+  if (save !== undefined && (tag !== undefined || generate === true)) {
+    throw new UsageError(`--save and ${generate === true ? '--generate' : '--tag'} cannot be used together`, {
+      hint: `save the image, then push it with: opmate oci copy oci-archive:${save} ${tag ?? 'REFERENCE'}`,
+    });
+  }
+  if (generate === true) return { kind: 'generate', file: flags.outDockerfile || 'index.Dockerfile' };
+  if (save !== undefined) return { kind: 'save', file: save };
+  if (!tag) {
+    throw new UsageError('nowhere to put the image: there is no engine that would keep it', {
+      hint: 'give --tag REFERENCE to push it, --save FILE for an oci-archive, or --generate for a Dockerfile',
+    });
+  }
+  const target = parseReference(tag);
+  if (target.digest !== undefined || target.tag === undefined) {
+    throw new UsageError(`--tag ${tag}: ${target.digest === undefined ? 'has no tag' : 'names a digest'}`, {
+      hint: 'say where to push, e.g. registry.example.com/ns/index:v1',
+    });
+  }
+  if (target.transport !== 'docker' && target.transport !== 'oci') {
+    throw new UsageError(`--tag ${tag}: an archive cannot be pushed to`, { hint: 'use --save FILE' });
+  }
+  return { kind: 'push', target };
+}
+
+/** Says which options do nothing here; people have them in their scripts. */
+function noticeFlags(flags: IndexImageFlags, output: Output, logger: Logger): void {
+  const tools = [
+    ['--container-tool', flags.containerTool],
+    ['--build-tool', flags.buildTool],
+    ['--pull-tool', flags.pullTool],
+  ] as const;
+  for (const [flag, value] of tools) {
+    if (value && value !== 'none')
+      logger.log('info', `${flag} ${value} is not needed: opmate pulls and builds images by itself`);
+  }
+  if (output.kind === 'generate' && flags.tag)
+    logger.log('info', `--tag ${flags.tag}: nothing is pushed with --generate`);
+  if (output.kind !== 'generate' && flags.outDockerfile)
+    logger.log('info', '--out-dockerfile has no effect without --generate: no Dockerfile is needed');
+}
+
+async function takeDatabase(
+  session: CommandSession,
+  fromIndex: string | undefined,
+  directory: string,
+): Promise<EditedIndex> {
+  if (!fromIndex) return { file: path.join(directory, 'index.db'), name: 'new index' };
+  const file = await pullDatabase(session, fromIndex, path.join(directory, 'from-index'));
+  await checkIsIndex(file, fromIndex);
+  return { file, name: fromIndex };
+}
+
+/** Unpacks the database of an index image into a new directory; returns its file. */
+export async function pullDatabase(
+  session: CommandSession,
+  reference: string,
+  directory: string,
+): Promise<string> {
+  const task = `pull ${reference}`;
+  session.logger.progress({ task, state: 'start' });
+  const opened = await openReference(parseReference(reference), await openOptionsOf(session));
+  try {
+    const image = await openImage(opened.repository, opened.reference, session);
+    return await extractDatabase(image, directory, session);
+  } finally {
+    await opened.close();
+    session.logger.progress({ task, state: 'done' });
+  }
+}
+
+/** Makes of a database what the options ask for; returns what it is to be called. */
+async function writeOutput(
+  session: CommandSession,
+  flags: IndexImageFlags,
+  output: Output,
+  file: string,
+  directory: string,
+): Promise<string> {
+  const binaryImage = flags.binaryImage || defaultBinaryImage;
+  if (output.kind === 'generate') {
+    await writeGenerated(file, output.file, indexDockerfile(binaryImage, generatedDatabase), session);
+    return output.file;
+  }
+  const { signal, logger, platform } = session;
+  const base = await openBase(session, binaryImage, flags);
+  try {
+    const images = await buildIndexImages(file, { bases: base.images, platform, directory, signal });
+    if (output.kind === 'push') {
+      const target = await openTarget(output.target, await openOptionsOf(session));
+      try {
+        const { digest } = await push(target.repository, target.reference, images, session);
+        return subjectOf(target.repository.name, digest);
+      } finally {
+        await target.close();
+      }
+    }
+    const [{ openLayout }, { packLayout }] = await Promise.all([
+      import('../../oci/layout.js'),
+      import('../../oci/layout-pack.js'),
+    ]);
+    const layout = path.join(directory, 'layout');
+    const { digest } = await push(await openLayout(layout, { create: true }), 'latest', images, session);
+    await packLayout(layout, output.file, { signal });
+    logger.log('debug', `saved ${output.file}`, { digest });
+    return subjectOf(`oci-archive:${output.file}`, digest);
+  } finally {
+    await base.close();
+  }
+}
+
+/** What is built on, a platform each; none for `scratch`. */
+interface OpenedBase {
+  images: Image[];
+  close(): Promise<void>;
+}
+
+async function openBase(
+  session: CommandSession,
+  binaryImage: string,
+  flags: IndexImageFlags,
+): Promise<OpenedBase> {
+  if (binaryImage === 'scratch') return { images: [], close: async () => undefined };
+  let opened: OpenedReference | undefined;
+  try {
+    opened = await openReference(parseReference(binaryImage), await openOptionsOf(session));
+    const images = await openBases(opened.repository, opened.reference, session);
+    return { images, close: opened.close };
+  } catch (error) {
+    await opened?.close();
+    if (flags.binaryImage || !(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+    // Nobody asked for this image: what to do about it is not to correct its name.
+    throw new OpmateError(error.code, `${binaryImage}, to build on: ${error.message}`, {
+      hint: 'name another with --binary-image, from a registry or layout; scratch makes an image of the data only',
+      cause: error,
+    });
+  }
+}
+
+function push(
+  target: WritableRepository,
+  reference: string,
+  images: readonly BuiltImage[],
+  session: CommandSession,
+): Promise<Descriptor> {
+  const [first, ...others] = images;
+  return first !== undefined && others.length === 0
+    ? pushImage(target, reference, first, session)
+    : pushImageIndex(target, reference, images, session);
+}
+
+/** Where `--generate` puts the database, relative to the build context. */
+const generatedDatabase = 'database/index.db';
+
+/** Writes database and Dockerfile, both whole or neither. */
+async function writeGenerated(
+  file: string,
+  dockerfile: string,
+  text: string,
+  { signal }: CommandSession,
+): Promise<void> {
+  const mark = `.opmate-${randomBytes(6).toString('hex')}`;
+  const staged = [generatedDatabase + mark, dockerfile + mark];
+  const directory = path.dirname(generatedDatabase);
+  let isNew = false;
+  try {
+    isNew = (await mkdir(directory, { recursive: true })) !== undefined;
+    await copyFile(file, staged[0] as string);
+    const handle = await open(staged[1] as string, 'wx', 0o666);
+    try {
+      await handle.writeFile(text);
+    } finally {
+      await handle.close();
+    }
+    throwIfCancelled(signal);
+    await rename(staged[0] as string, generatedDatabase);
+    isNew = false;
+    await rename(staged[1] as string, dockerfile);
+  } catch (error) {
+    for (const name of staged) await rm(name, { force: true }).catch(() => undefined);
+    if (isNew) await rmdir(directory).catch(() => undefined);
+    throw fileError(dockerfile, error);
+  }
+}

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext, GlobalOptions } from './context.js';
-import { separated } from './options.js';
+import { separated, withChoices } from './options.js';
 import type { Runner } from './runner.js';
 
 const databaseDescription = 'database file of the index';
@@ -28,15 +28,22 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
       ),
     )
     .addOption(new Option('--batch <bundle,…>', 'the same').argParser(separated))
-    .option('--from-file <file>', 'read the bundles from a file, one a line')
+    .option('--from-file <file>', 'read the bundles from a file, one a line; # begins a comment')
     .addOption(
-      new Option('--mode <mode>', 'how channels are updated: replaces, semver or semver-skippatch').default(
+      withChoices(new Option('--mode <mode>', 'how channels are updated'), [
         'replaces',
-      ),
+        'semver',
+        'semver-skippatch',
+      ]).default('replaces'),
     )
     .option('--minimal', 'keep the manifests of channel heads only')
     .option('--all-in-one', 'keep the manifests of all bundles in every mode')
-    .addOption(new Option('--pull-from <prefix=other>', 'pull from another place').argParser(separated))
+    .addOption(
+      new Option(
+        '--pull-from <prefix=other>',
+        'pull images under one name from another; the index keeps the name that was given',
+      ).argParser(separated),
+    )
     .option('--require-digest', 'refuse images that are not named by digest')
     .option('--overwrite-latest', 'replace channel heads by bundles of the same name')
     .option('--enable-alpha', 'take bundles that substitute for others')

@@ -197,8 +197,11 @@ function readManifests(origin: Origin): { manifests: Manifest[]; skippedFiles: S
   return { manifests, skippedFiles };
 }
 
-/** An `apiVersion` with two slashes hides the kind too. (Source: apimachinery's unstructured objects.) */
-function isKubernetesObject(value: JsonValue): value is JsonObject {
+/**
+ * Whether a document is a Kubernetes object. An `apiVersion` with two slashes hides the kind too. (Source:
+ * apimachinery's unstructured objects.)
+ */
+export function isKubernetesObject(value: JsonValue): value is JsonObject {
   if (!isJsonObject(value) || typeof value['kind'] !== 'string' || value['kind'] === '') return false;
   const apiVersion = value['apiVersion'];
   return typeof apiVersion !== 'string' || apiVersion.split('/').length <= 2;
@@ -229,7 +232,7 @@ function annotationsMissing(subject: string, files: BundleFile[]): OpmateError {
 }
 
 /** The APIs that a custom resource definition serves; none for a version of the format that is not known. */
-function customResourceApis(crd: JsonObject): ApiKey[] {
+export function customResourceApis(crd: JsonObject): ApiKey[] {
   const apiVersion = typeof crd['apiVersion'] === 'string' ? crd['apiVersion'] : '';
   const slash = apiVersion.indexOf('/');
   const format = apiVersion.slice(slash + 1);
@@ -276,7 +279,8 @@ const crdShape = exactStruct({
   }),
 });
 
-function checkOwnedApis(
+/** Throws OpmateError INVALID for the first API that a CSV says to own and that nothing defines. */
+export function checkOwnedApis(
   subject: string,
   name: string,
   owned: ApiKey[],
@@ -305,7 +309,7 @@ function showApi({ group, version, kind, plural }: ApiKey): string {
 }
 
 /** Each API once, in the order in which Go prints a map of them. */
-function sortApis(apis: ApiKey[]): ApiKey[] {
+export function sortApis(apis: ApiKey[]): ApiKey[] {
   const key = ({ group, version, kind, plural }: ApiKey): string => [group, version, kind, plural].join('\0');
   const byKey = new Map(apis.map((api) => [key(api), api]));
   return sortedByBytes(byKey.keys()).map((text) => byKey.get(text) as ApiKey);
@@ -365,7 +369,7 @@ function fieldOf(object: JsonObject, name: string): JsonValue {
 }
 
 /** A scalar as text, as Kubernetes' YAML reader makes it where text is wanted; undefined for all else. */
-function scalarText(value: JsonValue): string | undefined {
+export function scalarText(value: JsonValue): string | undefined {
   switch (typeof value) {
     case 'string':
       return value;
@@ -424,7 +428,7 @@ function valueText(item: JsonObject | null): string | undefined {
  * The properties in the annotation of a ClusterServiceVersion. Upstream only warns when they do not parse,
  * and keeps what it could read.
  */
-function annotatedProperties(annotations: JsonObject): RawProperty[] {
+export function annotatedProperties(annotations: JsonObject): RawProperty[] {
   const text = annotations[propertiesAnnotation];
   if (typeof text !== 'string') return [];
   let list: JsonValue;

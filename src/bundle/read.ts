@@ -140,8 +140,11 @@ function missingPart(subject: string, part: string, cause?: unknown): OpmateErro
   });
 }
 
-/** The bytes of a regular file; undefined where the name leads to nothing or to something else. */
-async function readFileWithin(path: string, checkSize: SizeCheck): Promise<Buffer | undefined> {
+/**
+ * The bytes of a regular file; undefined where the name leads to nothing or to something else. `checkSize`
+ * is called with its size before anything is read. Throws OpmateError IO, and what `checkSize` throws.
+ */
+export async function readFileWithin(path: string, checkSize: SizeCheck): Promise<Buffer | undefined> {
   let handle: FileHandle;
   try {
     // Without O_NONBLOCK, opening a named pipe would wait for its writer.

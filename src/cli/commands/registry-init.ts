@@ -1,6 +1,69 @@
-import { OpmateError } from '../../core/errors.js';
+import { type OpmateError, UsageError } from '../../core/errors.js';
+import { loadAppRegistry } from '../../sqlite/appregistry.js';
+import { loadConfigMap } from '../../sqlite/configmap.js';
+import type { Database } from '../../sqlite/database.js';
+import { editDatabase } from '../../sqlite/edit.js';
+import { type LoadReport, ManifestsError } from '../../sqlite/manifest-loader.js';
+import { loadPackageManifests } from '../../sqlite/package-manifests.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { type CommandSession, useSession } from '../session.js';
 
-export async function registryInit(context: CommandContext, options: GlobalOptions): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `registry-init: not there yet`, { cause: [context, options] });
+interface InitCommandOptions extends GlobalOptions {
+  manifests?: string;
+  configmap?: string;
+  appregistryNamespace?: string;
+  output?: string;
+  permissive?: boolean;
+}
+
+/**
+ * `opmate registry init`: makes a database of package manifests, of a ConfigMap that holds some, or of
+ * app-registry archives, or adds them to one that is there. Exit code 4 when `--permissive` has left
+ * something out.
+ */
+export async function registryInit(context: CommandContext, options: InitCommandOptions): Promise<number> {
+  const { manifests, configmap, appregistryNamespace, output = 'bundles.db', permissive } = options;
+  const given = [manifests, configmap, appregistryNamespace].filter((value) => value !== undefined);
+  if (given.length > 1) {
+    throw new UsageError('give one of --manifests, --configmap and --appregistry-namespace');
+  }
+  return useSession(context, options, async (session) => {
+    const { signal, logger, temporaryDirectory, limits } = session;
+    const load = (database: Database): Promise<LoadReport> => {
+      const common = { permissive, signal, logger };
+      if (configmap !== undefined) return loadConfigMap(database, configmap, common);
+      if (appregistryNamespace === undefined)
+        return loadPackageManifests(database, manifests ?? 'manifests', common);
+      const unpacking = { temporaryDirectory, now: context.now, limits };
+      return loadAppRegistry(database, appregistryNamespace, { ...common, ...unpacking });
+    };
+    try {
+      const report = await editDatabase(output, { create: true, signal }, load);
+      return tell(session, report, output);
+    } catch (error) {
+      if (error instanceof ManifestsError && error.problems.length > 1) tellProblems(session, error.problems);
+      throw error;
+    }
+  });
+}
+
+function tell({ logger }: CommandSession, report: LoadReport, output: string): number {
+  const { bundles, packages, problems } = report;
+  tellProblems({ logger }, problems);
+  const count = (amount: number, what: string): string => `${amount} ${what}${amount === 1 ? '' : 's'}`;
+  const left = problems.length === 0 ? '' : `, ${count(problems.length, 'problem')}`;
+  logger.log(
+    'info',
+    `${output}: ${count(bundles.length, 'bundle')}, ${count(packages.length, 'package')}${left}`,
+  );
+  return problems.length === 0 ? exitCodes.done : exitCodes.partly;
+}
+
+/** Each problem is a line of its own, so that they can be counted. */
+function tellProblems({ logger }: Pick<CommandSession, 'logger'>, problems: readonly OpmateError[]): void {
+  for (const { message, file, line, hint } of problems) {
+    const place = file === undefined || line === undefined ? '' : ` (${file}:${line})`;
+    logger.log('error', `${message}${place}${hint === undefined ? '' : `; ${hint}`}`);
+  }
 }

@@ -1,0 +1,419 @@
+import { readdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
+import { CancelledError, LimitError, OpmateError, fileError, systemReason } from '../core/errors.js';
+import { parseGoJson } from '../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { compareBytes } from '../core/order.js';
+import {
+  type ApiKey,
+  csvApiServices,
+  csvCustomResources,
+  csvDeploymentImages,
+  csvRelatedImages,
+  csvSpec,
+  csvVersion,
+  isCsv,
+  readCsvMetadata,
+} from '../model/csv.js';
+import { ShapeError, kindOf, readShape, struct } from '../model/shape.js';
+import { lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
+import {
+  type Bundle,
+  annotatedProperties,
+  checkOwnedApis,
+  customResourceApis,
+  isKubernetesObject,
+  scalarText,
+  sortApis,
+} from './parse.js';
+import { readFileWithin } from './read.js';
+
+/**
+ * Package manifests: how operators were laid out before bundles were images. A tree of directories holds a
+ * file for each package, which names the ClusterServiceVersion at the head of each of its channels, and
+ * directories in each of which one or more ClusterServiceVersions stand with the manifests that they need.
+ */
+
+/** A package and the ClusterServiceVersions that head its channels. */
+export interface PackageManifest {
+  packageName: string;
+  channels: { name: string; head: string }[];
+  /** May be empty. */
+  defaultChannel: string;
+  /** The file that says so. */
+  file: string;
+}
+
+/** What is found in a tree, in the order in which it is found. */
+export type TreeItem =
+  | { kind: 'bundle'; bundle: Bundle; file: string }
+  | { kind: 'package'; manifest: PackageManifest }
+  /** Something that is wrong; what can be read in spite of it follows. */
+  | { kind: 'problem'; error: OpmateError }
+  /** A file that is no manifest. */
+  | { kind: 'skipped'; file: string; reason: string };
+
+export interface ReadTreeOptions extends CancelOptions {
+  /** How messages name the directory. */
+  label?: string | undefined;
+}
+
+const maxFileSize = 64 * 1024 * 1024;
+/** Bytes of the manifests in one directory: all of them can be part of one bundle. */
+const maxDirectorySize = 256 * 1024 * 1024;
+const maxDirectoryFiles = 10_000;
+const maxTreeEntries = 1_000_000;
+const filesAtOnce = 8;
+
+/**
+ * Reads a tree of package manifests, one directory in memory at a time: the files of a directory in byte
+ * order of their names, then its directories. Of each file the first document counts. Files and directories
+ * whose names begin with a dot are passed over, and so is what is plainly no manifest: text in no format, or
+ * with no object in it, in a file that is not called `.yaml`, `.yml` or `.json`. Symbolic links to files are
+ * followed, those to directories are a problem. (Source: `opm`'s loader of directories.)
+ *
+ * Throws OpmateError NOT_FOUND or IO when the directory itself cannot be listed, LIMIT beyond 1,000,000
+ * entries, 10,000 files in a directory, 64 MiB in a file or 256 MiB in the manifests of a directory.
+ */
+export async function* readPackageManifests(
+  directory: string,
+  options: ReadTreeOptions = {},
+): AsyncGenerator<TreeItem> {
+  const { label = directory, signal } = options;
+  const pending: Place[] = [{ path: directory, label }];
+  let entryCount = 0;
+  for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
+    let entries;
+    try {
+      entries = await readdir(place.path, { withFileTypes: true });
+    } catch (error) {
+      const failure = fileError(place.label, error, { file: place.label });
+      if (place.path === directory) throw failure;
+      yield { kind: 'problem', error: failure };
+      continue;
+    }
+    entryCount += entries.length;
+    if (entryCount > maxTreeEntries) throw new LimitError(`${label}: more than ${maxTreeEntries} files`);
+    const visible = entries
+      .filter(({ name }) => !name.startsWith('.'))
+      .sort((a, b) => compareBytes(a.name, b.name));
+    const { path: parent, label: parentLabel } = place;
+    const placeOf = ({ name }: { name: string }): Place => ({
+      path: path.join(parent, name),
+      label: path.posix.join(parentLabel, name),
+    });
+    pending.push(
+      ...visible
+        .filter((entry) => entry.isDirectory())
+        .map(placeOf)
+        .reverse(),
+    );
+    const files = visible.filter((entry) => !entry.isDirectory()).map(placeOf);
+    if (files.length > maxDirectoryFiles) {
+      throw new LimitError(
+        `${place.label}: ${files.length} files in one directory, more than ${maxDirectoryFiles}`,
+        { hint: 'put each version of an operator into a directory of its own' },
+      );
+    }
+    yield* readDirectory(files, signal);
+  }
+}
+
+/** Where a file or directory is, and how messages name it. */
+interface Place {
+  path: string;
+  label: string;
+}
+
+/** What a file holds. */
+type FileContent =
+  | { kind: 'manifest'; manifest: Manifest }
+  | { kind: 'other'; value: JsonObject }
+  | Extract<TreeItem, { kind: 'problem' | 'skipped' }>;
+
+/** A Kubernetes object. Only its text is kept: a directory may hold many large ones. */
+export interface Manifest {
+  /** How messages name the file that it is in. */
+  file: string;
+  /** As compact JSON with sorted keys. */
+  text: string;
+  /** For a ClusterServiceVersion its name, which may be empty; undefined for all else. */
+  csvName: string | undefined;
+  /** What a custom resource definition provides. */
+  provides: ApiKey[];
+}
+
+async function* readDirectory(files: readonly Place[], signal?: AbortSignal): AsyncGenerator<TreeItem> {
+  const manifests: Manifest[] = [];
+  const faults: OpmateError[] = [];
+  const csvs: { manifest: Manifest; place: Place }[] = [];
+  let size = 0;
+  for (let at = 0; at < files.length; at += filesAtOnce) {
+    const some = files.slice(at, at + filesAtOnce);
+    const contents = await mapConcurrent(some, filesAtOnce, readPlace, { signal });
+    for (const [index, content] of contents.entries()) {
+      const place = some[index] as Place;
+      if (!Buffer.isBuffer(content)) {
+        yield content;
+        continue;
+      }
+      for (const item of parseManifestFile(content, place.label)) {
+        if (item.kind === 'manifest') {
+          const { manifest } = item;
+          manifests.push(manifest);
+          if (manifest.csvName !== undefined) csvs.push({ manifest, place });
+          size += manifest.text.length;
+          if (size > maxDirectorySize) {
+            throw new LimitError(
+              `${place.label}: more than the ${maxDirectorySize} bytes that the manifests of a directory may have ` +
+                'are reached with this file',
+            );
+          }
+        } else if (item.kind === 'fault') faults.push(item.error);
+        else yield item;
+      }
+    }
+  }
+  // Definitions that cannot be read matter only to bundles that would have them.
+  if (csvs.length === 0) return;
+  for (const error of faults) yield { kind: 'problem', error };
+  if (faults.length > 0) return;
+  for (const { manifest: csv, place } of csvs) {
+    const rivals = csvs.filter(({ manifest }) => manifest.csvName === csv.csvName);
+    if (rivals.length > 1) {
+      if (rivals[0]?.manifest === csv)
+        yield { kind: 'problem', error: twoCsvs(rivals.map((one) => one.manifest)) };
+      continue;
+    }
+    const own = manifests.filter(({ csvName }) => csvName === undefined || csvName === csv.csvName);
+    try {
+      yield* bundleItems(csv, own);
+    } catch (error) {
+      yield { kind: 'problem', error: await withLine(error, place) };
+    }
+  }
+}
+
+function* bundleItems(csv: Manifest, manifests: readonly Manifest[]): Generator<TreeItem> {
+  const { bundle, missing } = bundleOfManifests(csv, manifests);
+  if (missing !== undefined) yield { kind: 'problem', error: missing };
+  yield { kind: 'bundle', bundle, file: csv.file };
+}
+
+function twoCsvs(manifests: readonly Manifest[]): OpmateError {
+  const [first, ...others] = manifests as [Manifest, ...Manifest[]];
+  const names = others.map(({ file }) => path.posix.basename(file)).join(', ');
+  return new OpmateError(
+    'INVALID',
+    `${first.file}: two csvs found in one bundle: ${JSON.stringify(first.csvName)} is also in ${names}`,
+    { file: first.file, hint: 'keep one of these files' },
+  );
+}
+
+/** The content of a file, or what it is instead of a manifest. */
+async function readPlace({
+  path: file,
+  label,
+}: Place): Promise<Buffer | (FileContent & { kind: 'problem' | 'skipped' })> {
+  const problem = (what: string, hint?: string) =>
+    ({ kind: 'problem', error: new OpmateError('IO', `${label}: ${what}`, { file: label, hint }) }) as const;
+  try {
+    const content = await readFileWithin(file, (size) => {
+      if (size > maxFileSize)
+        throw new LimitError(`${label}: ${size} bytes, more than ${maxFileSize}`, { file: label });
+    });
+    if (content !== undefined) return content;
+    const found = await stat(file).catch((error: unknown) => error);
+    if (found instanceof Error)
+      return problem(`symbolic link: ${systemReason(found)}`, 'remove or correct the link');
+    const { isDirectory } = found as { isDirectory?: () => boolean };
+    if (isDirectory?.call(found) === true)
+      return problem('symbolic link to a directory, which is not followed', 'put the directory itself there');
+    return { kind: 'skipped', file: label, reason: 'no regular file' };
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error instanceof CancelledError) throw error;
+    if (error.code !== 'LIMIT') return problem(error.message.replace(`${file}: `, ''));
+    if (isManifestName(label)) throw error;
+    return { kind: 'skipped', file: label, reason: 'too large for a manifest' };
+  }
+}
+
+function isManifestName(name: string): boolean {
+  return /\.(?:ya?ml|json)$/i.test(name);
+}
+
+/** What the first document of a file is; a package manifest may be a Kubernetes object too. */
+function* parseManifestFile(
+  content: Buffer,
+  file: string,
+): Generator<TreeItem | { kind: 'manifest'; manifest: Manifest } | { kind: 'fault'; error: OpmateError }> {
+  let value: JsonValue;
+  try {
+    ({ value } = parseFirstDocument(content));
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const fault = parseFault(error);
+    if (isManifestName(file)) {
+      yield {
+        kind: 'problem',
+        error: new OpmateError(error.code, `${file}: ${error.message}`, {
+          file,
+          line: fault?.line,
+          cause: error,
+        }),
+      };
+    } else yield { kind: 'skipped', file, reason: error.message };
+    return;
+  }
+  if (!isJsonObject(value)) {
+    const reason =
+      value === null
+        ? 'its first document is empty'
+        : `its first document is ${kindOf(value)}, not an object`;
+    yield { kind: 'skipped', file, reason };
+    return;
+  }
+  try {
+    const manifest = readPackageManifest(value, file);
+    if (manifest !== undefined) yield { kind: 'package', manifest };
+  } catch (error) {
+    yield { kind: 'problem', error: faultOf(error, file, content.toString()) };
+  }
+  if (!isKubernetesObject(value)) return;
+  try {
+    yield { kind: 'manifest', manifest: manifestOf(value, file) };
+  } catch (error) {
+    yield { kind: 'fault', error: faultOf(error, file, content.toString()) };
+  }
+}
+
+/**
+ * A Kubernetes object as part of a bundle. Throws OpmateError INVALID for a custom resource definition that
+ * cannot be read, LIMIT for an object that is nested too deep.
+ */
+export function manifestOf(value: JsonObject, file: string): Manifest {
+  const provides = value['kind'] === 'CustomResourceDefinition' ? customResourceApis(value) : [];
+  return { file, text: manifestText(value), csvName: isCsv(value) ? nameOf(value) : undefined, provides };
+}
+
+function nameOf(value: JsonObject): string {
+  const metadata = value['metadata'];
+  const name = isJsonObject(metadata ?? null) ? (metadata as JsonObject)['name'] : undefined;
+  return typeof name === 'string' ? name : '';
+}
+
+/**
+ * Makes a bundle of a ClusterServiceVersion and the manifests around it, itself among them; `missing` is what
+ * is wrong when it owns an API that none of them defines. There is no metadata: the bundle names no package
+ * and no channels, and its properties are those of its annotation. Throws OpmateError INVALID.
+ */
+export function bundleOfManifests(
+  csv: Manifest,
+  manifests: readonly Manifest[],
+): { bundle: Bundle; missing: OpmateError | undefined } {
+  const { file } = csv;
+  try {
+    const value = parseGoJson(csv.text) as JsonObject;
+    const { name, annotations } = readCsvMetadata(value);
+    if (name === '') {
+      throw new OpmateError('INVALID', 'csv name not found', { hint: 'set metadata.name' });
+    }
+    const spec = csvSpec(value);
+    const providedApis = sortApis([
+      ...manifests.flatMap(({ provides }) => provides),
+      ...csvApiServices(spec, 'owned'),
+    ]);
+    const bundle: Bundle = {
+      name,
+      packageName: '',
+      channels: [],
+      defaultChannel: '',
+      version: csvVersion(spec),
+      release: '',
+      csv: value,
+      csvText: csv.text,
+      objects: manifests.map(({ text }) => text),
+      properties: annotatedProperties(annotations),
+      dependencies: [],
+      providedApis,
+      requiredApis: sortApis([...csvCustomResources(spec, 'required'), ...csvApiServices(spec, 'required')]),
+      relatedImages: csvRelatedImages(spec),
+      deploymentImages: csvDeploymentImages(spec),
+      skippedFiles: [],
+    };
+    return { bundle, missing: missingApi(bundle, spec, file) };
+  } catch (error) {
+    throw faultOf(error, file, undefined);
+  }
+}
+
+function missingApi(bundle: Bundle, spec: JsonObject, file: string): OpmateError | undefined {
+  try {
+    const owned = csvCustomResources(spec, 'owned');
+    checkOwnedApis(file, bundle.name, owned, bundle.providedApis, file);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const message = error.message.startsWith(file) ? error.message : `${file}: ${error.message}`;
+    return new OpmateError(error.code, message, {
+      file,
+      cause: error,
+      hint: 'put the definition beside the ClusterServiceVersion, or correct spec.customresourcedefinitions.owned',
+    });
+  }
+}
+
+const packageShape = struct({ packageName: 'any', channels: 'any', defaultChannel: 'any' });
+const channelShape = struct({ name: 'any', currentCSV: 'any' });
+
+/**
+ * Reads a package manifest; undefined where the object is none, as it names no package. Names that are
+ * written as numbers are taken as text. Throws OpmateError INVALID with the path of what has a wrong kind.
+ */
+export function readPackageManifest(value: JsonObject, file: string): PackageManifest | undefined {
+  const manifest = readShape(value, packageShape, '') as JsonObject;
+  const packageName = textAt(manifest['packageName'], ['packageName']);
+  if (packageName === '') return undefined;
+  const channels = (readShape(manifest['channels'] ?? null, { list: channelShape }, 'channels') ??
+    []) as JsonObject[];
+  return {
+    packageName,
+    channels: channels.map((channel, index) => ({
+      name: textAt(channel['name'], ['channels', index, 'name']),
+      head: textAt(channel['currentCSV'], ['channels', index, 'currentCSV']),
+    })),
+    defaultChannel: textAt(manifest['defaultChannel'], ['defaultChannel']),
+    file,
+  };
+}
+
+function textAt(value: JsonValue | undefined, at: (string | number)[]): string {
+  const text = scalarText(value ?? null);
+  if (text === undefined) throw new ShapeError(at, `expected a string, found ${kindOf(value ?? null)}`);
+  return text;
+}
+
+/** A fault with the file that it is in and, where `source` is its text, the line. */
+function faultOf(error: unknown, file: string, source: string | undefined): OpmateError {
+  if (!(error instanceof OpmateError)) throw error;
+  const shape = [error, error.cause].find((candidate) => candidate instanceof ShapeError);
+  const line =
+    error.line ?? (shape === undefined || source === undefined ? undefined : lineOfPath(source, shape.path));
+  return new OpmateError(error.code, `${file}: ${error.message}`, {
+    hint: error.hint,
+    file,
+    line,
+    cause: error.cause ?? error,
+  });
+}
+
+/** Finds the line of a fault by reading its file once more. */
+async function withLine(error: unknown, { path: file }: Place): Promise<OpmateError> {
+  if (!(error instanceof OpmateError)) throw error;
+  const { cause } = error;
+  if (!(cause instanceof ShapeError) || error.file === undefined) return error;
+  const content = await readFileWithin(file, () => undefined).catch(() => undefined);
+  const line = content && lineOfPath(content.toString(), cause.path);
+  return new OpmateError(error.code, error.message, { hint: error.hint, file: error.file, line, cause });
+}

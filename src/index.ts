@@ -15,6 +15,7 @@ export { type Session, type SessionOptions, openSession } from './source/session
 export {
   loadCatalog,
   type LoadedCatalog,
+  openIndex,
   type PulledImage,
   pullImage,
   render,
@@ -58,6 +59,8 @@ export {
 export { drawGraph, type DrawOptions, type GraphDrawing } from './model/mermaid.js';
 export { migrationLevels } from './model/migrations.js';
 export { validateCatalog } from './model/validate.js';
+
+export type { OpenedIndex } from './sqlite/images.js';
 
 export { type BundleFiles, readBundleDirectory } from './bundle/read.js';
 export { type RenderBundleOptions, renderBundleFiles } from './bundle/render.js';

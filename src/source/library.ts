@@ -1,4 +1,6 @@
+import path from 'node:path';
 import { type FileTree, readLayers } from '../archive/layers.js';
+import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { collectFacts } from '../catalog/facts.js';
 import type { CatalogFormat } from '../model/encode.js';
@@ -9,9 +11,10 @@ import { resolveMigrationLevel } from '../model/migrations.js';
 import { validateCatalog } from '../model/validate.js';
 import { type Image, layersOf, openImage } from '../oci/image.js';
 import { openReference } from '../oci/open.js';
+import type { OpenedIndex } from '../sqlite/images.js';
 import { renderReferences } from './render.js';
 import type { Session } from './session.js';
-import { openSource } from './source.js';
+import { openSource, statIfThere, withImage } from './source.js';
 
 export interface RenderCatalogOptions {
   /** `json` unless told. */
@@ -116,4 +119,32 @@ export async function validate(reference: string, session: Session): Promise<Val
   } finally {
     await catalog.close();
   }
+}
+
+/**
+ * Opens a sqlite index, as a file or in an image, for questions about the images that its bundles need. The
+ * file is never changed; an image is unpacked below the session's temporary directory until `close`. Throws
+ * OpmateError.
+ */
+export async function openIndex(reference: string, session: Session): Promise<OpenedIndex> {
+  const { openIndexFile } = await import('../sqlite/images.js');
+  if ((await statIfThere(reference)) !== undefined) return openIndexFile(reference, session);
+  return withImage(reference, session, async (image) => {
+    const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
+    try {
+      const { extractDatabase } = await import('../sqlite/index-image.js');
+      const file = await extractDatabase(image, path.join(temporary.path, 'image'), session);
+      const index = await openIndexFile(file, { ...session, name: reference });
+      return {
+        ...index,
+        close: async () => {
+          await index.close();
+          await temporary.remove();
+        },
+      };
+    } catch (error) {
+      await temporary.remove();
+      throw error;
+    }
+  });
 }

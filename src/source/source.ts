@@ -126,6 +126,15 @@ async function openImageSource(
   options: SourceOptions,
   allowed: AllowedSources,
 ): Promise<Source> {
+  return withImage(reference, options, (image, parsed) => openByLabel(parsed, image, options, allowed));
+}
+
+/** Opens the image that a reference names for as long as `work` takes. Throws OpmateError. */
+export async function withImage<T>(
+  reference: string,
+  options: SourceOptions,
+  work: (image: Image, parsed: Reference) => Promise<T>,
+): Promise<T> {
   const parsed = parseImageReference(reference);
   const { signal, logger = silentLogger } = options;
   const task = `pull ${reference}`;
@@ -137,7 +146,7 @@ async function openImageSource(
       const image = await openImage(opened.repository, opened.reference, { platform, hostPlatform, signal });
       const total = image.manifest.layers.reduce((sum, layer) => sum + layer.size, 0);
       logger.progress({ task, state: 'update', current: 0, total, unit: 'bytes' });
-      return await openByLabel(parsed, image, options, allowed);
+      return await work(image, parsed);
     } finally {
       await opened.close();
     }

@@ -33,11 +33,21 @@ export async function openIndexFile(
   };
 }
 
+/** How many names a hint shows. */
+const maxShown = 5;
+
 function imagesForBundle(queries: IndexQueries, name: string): string[] {
   if (queries.findBundle(name) !== undefined) return queries.imagesOfBundle(name);
-  const near = new NameIndex(queries.bundleNames()).nearest(name);
+  const names = queries.bundleNames();
+  const near = new NameIndex(names).nearest(name);
+  // Another version of the same operator, perhaps.
+  const stem = /^\D*/.exec(name)?.[0] ?? '';
+  const others = stem === '' ? [] : names.filter((other) => other.startsWith(stem));
+  let hint = 'opmate list bundles shows all names';
+  if (near !== undefined) hint = `did you mean ${quoteGo(near)}`;
+  else if (others.length > 0) hint = `there is ${others.slice(-maxShown).map(quoteGo).join(', ')}`;
   throw new OpmateError('NOT_FOUND', `${queries.name}: bundle ${quoteGo(name)} is not in the index`, {
     file: queries.name,
-    hint: near === undefined ? 'name a bundle as list bundles shows it' : `did you mean ${quoteGo(near)}`,
+    hint,
   });
 }

@@ -1,12 +1,36 @@
-import { OpmateError } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
+import { openIndex } from '../../source/library.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { writeAll } from '../output.js';
+import { useSession } from '../session.js';
 
+/**
+ * `opmate registry bundles`: the references of all bundles, one a line, each once, sorted: a list from which
+ * `registry add --from-file` makes the index again. A bundle without a reference cannot be on it: each is
+ * named on stderr, and the exit code says that the list is not all.
+ */
 export async function registryBundles(
   context: CommandContext,
   file: string,
   options: GlobalOptions,
-): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `registry-bundles ${file}: not there yet`, {
-    cause: [context, options],
+): Promise<number> {
+  return useSession(context, options, async (session) => {
+    const index = await openIndex(file, session);
+    try {
+      const bundles = index.listBundleReferences();
+      const references = new Set(bundles.map(({ image }) => image));
+      const missing = bundles.filter(({ image }) => image === '');
+      references.delete('');
+      for (const { name } of missing) {
+        session.logger.log('warn', `${name}: left out, for the index has no image of it`);
+      }
+      session.logger.close();
+      const lines = sortedByBytes(references).map((reference) => `${reference}\n`);
+      await writeAll(context.stdout, lines.join(''));
+      return missing.length > 0 ? exitCodes.partly : exitCodes.done;
+    } finally {
+      await index.close();
+    }
   });
 }

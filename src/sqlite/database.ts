@@ -1,7 +1,8 @@
 import type { Database as Connection, Statement } from 'better-sqlite3';
-import { open } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { OpmateError, fileError, systemCode } from '../core/errors.js';
+import { OpmateError, UsageError, fileError, systemCode } from '../core/errors.js';
 
 /** What a column may hold. Texts that other tools wrote may be stored as bytes: see `textOf`. */
 export type ColumnValue = string | number | bigint | Buffer | null;
@@ -45,7 +46,7 @@ export async function openDatabase(file: string, options: OpenDatabaseOptions): 
     connection.pragma('schema_version');
   } catch (error) {
     connection?.close();
-    throw databaseError(name, error, timeoutMs);
+    throw (await cutShortError(file, name, error)) ?? databaseError(name, error, timeoutMs);
   }
   return new Database(connection, name, timeoutMs);
 }
@@ -54,7 +55,17 @@ const magic = 'SQLite format 3\0';
 
 /** Whether a file begins as a database does. Throws OpmateError when it cannot be read. */
 export async function isDatabaseFile(file: string): Promise<boolean> {
-  return (await readHeader(file)).header.toString('latin1', 0, magic.length) === magic;
+  return isMagic((await readHeader(file)).header);
+}
+
+/** Whether a database writes ahead to a file beside it, which even readers have to make. */
+export async function writesAhead(file: string): Promise<boolean> {
+  const { header } = await readHeader(file);
+  return isMagic(header) && header[19] === 2;
+}
+
+function isMagic(header: Buffer): boolean {
+  return header.toString('latin1', 0, magic.length) === magic;
 }
 
 async function readHeader(file: string): Promise<{ header: Buffer; size: number }> {
@@ -72,36 +83,48 @@ async function readHeader(file: string): Promise<{ header: Buffer; size: number 
   }
 }
 
+/** Refuses what sqlite would take for an empty database, or wait for. */
 async function checkFile(file: string, name: string, access: OpenDatabaseOptions['access']): Promise<void> {
-  let found: { header: Buffer; size: number };
+  if (file === '') throw new UsageError('the name of the database is empty');
+  let found: Stats;
   try {
-    found = await readHeader(file);
+    found = await stat(file);
   } catch (error) {
-    if (access === 'create' && error instanceof OpmateError && error.code === 'NOT_FOUND') return;
-    if (systemCode((error as OpmateError).cause) === 'EISDIR')
-      throw new OpmateError('INVALID', `${name}: is a directory, not a database`, { file: name });
-    throw error;
+    const failure = fileError(name, error, { file: name });
+    if (access === 'create' && failure.code === 'NOT_FOUND') return;
+    throw failure;
   }
-  const { header, size } = found;
+  if (found.isDirectory())
+    throw new OpmateError('INVALID', `${name}: is a directory, not a database`, { file: name });
+  if (!found.isFile()) throw new OpmateError('INVALID', `${name}: is not a file`, { file: name });
   // An empty file is how a new database begins.
-  if (size === 0 && access === 'create') return;
-  if (header.toString('latin1', 0, magic.length) !== magic) {
+  if (found.size === 0 && access !== 'create') {
     throw new OpmateError('INVALID', `${name}: not a sqlite database`, {
       file: name,
-      hint: size === 0 ? 'the file is empty' : 'give the file of a sqlite index',
-    });
-  }
-  const pageSize = header.length < 100 ? 0 : header.readUInt16BE(16) === 1 ? 65536 : header.readUInt16BE(16);
-  const pages = header.length < 100 ? 1 : header.readUInt32BE(28);
-  // The page count counts only where the two change counters agree; older libraries did not write it.
-  const counted = header.length >= 96 && header.readUInt32BE(24) === header.readUInt32BE(92);
-  if (pageSize === 0 || (counted && pages * pageSize > size)) {
-    throw new OpmateError('INVALID', `${name}: the database is cut short: ${size} bytes`, {
-      file: name,
-      hint: 'copy it again from where it came from',
+      hint: 'the file is empty',
     });
   }
 }
+
+/** A word for a database that ends too early, which sqlite calls damaged; undefined where that is not why. */
+async function cutShortError(file: string, name: string, error: unknown): Promise<OpmateError | undefined> {
+  if (!/^SQLITE_(?:CORRUPT|NOTADB)/.test(systemCode(error) ?? '')) return undefined;
+  const { header, size } = await readHeader(file);
+  if (!isMagic(header)) return undefined;
+  const pageSize = header.length < 100 ? 0 : header.readUInt16BE(16) === 1 ? 65536 : header.readUInt16BE(16);
+  const pages = header.length < 100 ? 1 : header.readUInt32BE(28);
+  // The page count counts only where the two change counters agree; older libraries did not write it.
+  const counted = header.length < 100 || header.readUInt32BE(24) === header.readUInt32BE(92);
+  if (pageSize !== 0 && (!counted || pages * pageSize <= size)) return undefined;
+  return new OpmateError('INVALID', `${name}: the database is cut short: ${size} bytes`, {
+    cause: error,
+    file: name,
+    hint: 'copy it again from where it came from',
+  });
+}
+
+/** How much is copied before others have a turn: 40 MB of the usual pages. */
+const pagesAtOnce = 10_000;
 
 /** An open database. All of its methods throw OpmateError that begins with its name. */
 export class Database {
@@ -175,8 +198,12 @@ export class Database {
       this.execute(nested ? 'RELEASE part' : 'COMMIT');
       return result;
     } catch (error) {
-      // A full disk or damage ends the transaction by itself.
-      if (this.inTransaction) this.execute(nested ? 'ROLLBACK TO part; RELEASE part' : 'ROLLBACK');
+      // A full disk or damage ends the transaction by itself. Where undoing fails too, closing does it.
+      try {
+        if (this.inTransaction) this.execute(nested ? 'ROLLBACK TO part; RELEASE part' : 'ROLLBACK');
+      } catch {
+        throw error;
+      }
       throw error;
     }
   }
@@ -186,6 +213,16 @@ export class Database {
     this.execute('VACUUM');
   }
 
+  /** Makes `file` a database with the same content, as of one moment. */
+  async copyTo(file: string): Promise<void> {
+    try {
+      await this.#connection.backup(path.resolve(file), { progress: () => pagesAtOnce });
+    } catch (error) {
+      throw databaseError(`${this.name}: copying it`, error, this.#timeoutMs);
+    }
+  }
+
+  /** Closes it; a transaction that is open is undone. */
   close(): void {
     this.#connection.close();
   }

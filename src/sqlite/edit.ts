@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { constants, copyFile, rename, rm, stat } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { chmod, copyFile, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
 import { type CancelOptions } from '../core/concurrency.js';
-import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
-import { type Database, type OpenDatabaseOptions, openDatabase } from './database.js';
-import { latestVersion, migrateDatabase, readVersion } from './schema.js';
+import { OpmateError, UsageError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { type Database, openDatabase, writesAhead } from './database.js';
+import { checkTables, latestVersion, migrateDatabase, readVersion } from './schema.js';
 
 export interface EditOptions extends CancelOptions {
   /** Where the result goes; the input then stays as it is. */
@@ -22,71 +23,239 @@ export interface EditOptions extends CancelOptions {
 
 /**
  * Changes a database: brings it to the latest schema and runs `work`, all in one transaction. When `work`
- * throws or the process ends, the database is as it was. With `outputFile` the result appears there whole,
- * or not at all. Throws what opening and `work` throw.
+ * throws or the process ends, the database is as it was. A new database, and the result with `outputFile`,
+ * appears whole, or not at all. Throws what opening, migrating and `work` throw; UsageError where
+ * `outputFile` is the input.
  */
 export async function editDatabase<T>(
   file: string,
   options: EditOptions,
   work: (database: Database) => T | Promise<T>,
 ): Promise<T> {
-  const { outputFile, name = file } = options;
-  if (outputFile === undefined) return editInPlace(file, name, options, work);
-  const staging = `${outputFile}.opmate-${randomBytes(6).toString('hex')}`;
-  try {
-    await copyDatabase(file, staging, options);
-    const result = await editInPlace(staging, name, options, work);
-    await rename(staging, outputFile).catch((error: unknown) => {
-      throw fileError(outputFile, error, { file: outputFile });
-    });
-    return result;
-  } finally {
-    for (const name of [staging, `${staging}-journal`])
-      await rm(name, { force: true }).catch(() => undefined);
-  }
+  return changeDatabase(file, options, async (database) => {
+    migrateDatabase(database);
+    return work(database);
+  });
 }
 
-async function editInPlace<T>(
+/** Makes an empty index. Throws OpmateError INVALID where there is a file that holds something. */
+export async function createDatabase(file: string, options: CancelOptions = {}): Promise<void> {
+  if (((await existing(file))?.size ?? 0) > 0) {
+    throw new OpmateError('INVALID', `${file}: there is a file already`, {
+      file,
+      hint: 'take another name, or remove it first',
+    });
+  }
+  await editDatabase(file, { ...options, create: true }, () => undefined);
+}
+
+/** Brings a database to a schema version, the latest unless told; returns the version it had. */
+export async function migrateFile(
+  file: string,
+  { to = latestVersion, ...options }: EditOptions & { to?: number | undefined },
+): Promise<number> {
+  return changeDatabase(file, options, (database) => {
+    const from = readVersion(database);
+    migrateDatabase(database, to);
+    return from;
+  });
+}
+
+async function changeDatabase<T>(
+  file: string,
+  options: EditOptions,
+  work: (database: Database) => T | Promise<T>,
+): Promise<T> {
+  const { outputFile, create = false, name = file } = options;
+  const input = await existing(file);
+  if (outputFile !== undefined) {
+    const target = await checkOutput(outputFile, input);
+    return staged(target, async (staging) => {
+      if (input !== undefined || !create) await copyDatabase(file, name, staging);
+      const result = await changeInPlace(staging, name, options, work);
+      await rename(staging, target).catch((error: unknown) => {
+        throw fileError(outputFile, error, { file: outputFile });
+      });
+      return result;
+    });
+  }
+  if (input !== undefined || !create) return changeInPlace(file, name, options, work);
+  // Under its name only when it is done: a file that others wait for could not be taken away again.
+  await checkOutput(file, undefined);
+  return staged(file, async (staging) => {
+    const result = await changeInPlace(staging, name, options, work);
+    await publishNew(staging, file);
+    return result;
+  });
+}
+
+async function changeInPlace<T>(
   file: string,
   name: string,
   { create = false, vacuum = false, timeoutMs, signal }: EditOptions,
   work: (database: Database) => T | Promise<T>,
 ): Promise<T> {
-  const isNew = (await stat(file).catch(() => undefined)) === undefined;
   const database = await openDatabase(file, { access: create ? 'create' : 'write', name, timeoutMs });
-  let done = false;
   try {
     const result = await database.transaction(async () => {
-      migrateDatabase(database);
       const worked = await work(database);
       throwIfCancelled(signal);
       return worked;
     });
-    if (vacuum) database.vacuum();
-    done = true;
+    if (vacuum) giveBackPages(database);
     return result;
   } finally {
     database.close();
-    if (isNew && !done) await rm(file, { force: true });
   }
 }
 
-/** Copies a database while nobody writes to it. */
-async function copyDatabase(from: string, to: string, options: EditOptions): Promise<void> {
-  const { create = false, timeoutMs } = options;
-  const opened: OpenDatabaseOptions = { access: 'read', timeoutMs };
-  let source: Database;
+/** What fails here does not undo what was done. */
+function giveBackPages(database: Database): void {
   try {
-    source = await openDatabase(from, opened);
+    database.vacuum();
   } catch (error) {
-    if (create && error instanceof OpmateError && error.code === 'NOT_FOUND') return;
-    throw error;
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError(error.code, error.message, {
+      cause: error,
+      hint: 'the changes are made; only its free pages could not be given back',
+    });
   }
+}
+
+/** What there is of this name, links followed. */
+async function existing(file: string): Promise<Stats | undefined> {
+  return stat(file).catch(() => undefined);
+}
+
+/** Where an output file may go: its path without links. */
+async function checkOutput(file: string, input: Stats | undefined): Promise<string> {
+  const directory = path.dirname(path.resolve(file));
+  await stat(path.join(directory, '.')).catch((error: unknown) => {
+    throw fileError(`${file}: its directory ${directory}`, error, { file });
+  });
+  const found = await existing(file);
+  if (found === undefined) {
+    if ((await lstat(file).catch(() => undefined)) === undefined) return file;
+    throw new OpmateError('NOT_FOUND', `${file}: a link to a file that does not exist`, { file });
+  }
+  if (!found.isFile()) throw new OpmateError('INVALID', `${file}: is not a file`, { file });
+  if (input !== undefined && found.ino === input.ino && found.dev === input.dev) {
+    throw new UsageError(`${file}: the output is the input`, {
+      hint: 'leave out the output to change it in place',
+    });
+  }
+  const target = await realpath(file);
+  for (const suffix of ['-journal', '-wal']) {
+    if ((await existing(target + suffix)) === undefined) continue;
+    // It would be taken for that of the new database.
+    throw new OpmateError(
+      'IO',
+      `${file}: is being written, or was left unfinished: there is ${target + suffix}`,
+      {
+        file,
+        hint: 'take another name',
+      },
+    );
+  }
+  return target;
+}
+
+/** Runs `work` with the name of a file beside `target`, which is gone afterwards. */
+async function staged<T>(target: string, work: (staging: string) => Promise<T>): Promise<T> {
+  const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
   try {
-    await source.transaction(() => copyFiles(from, to), 'read');
+    return await work(staging);
   } finally {
-    source.close();
+    for (const suffix of ['', '-journal', '-wal', '-shm'])
+      await rm(staging + suffix, { force: true }).catch(() => undefined);
   }
+}
+
+/** Gives a file its name, unless something else has it by now. */
+async function publishNew(staging: string, file: string): Promise<void> {
+  try {
+    try {
+      await link(staging, file);
+    } catch (error) {
+      if (!/^(?:EPERM|ENOSYS|ENOTSUP|EOPNOTSUPP|EMLINK)$/.test(systemCode(error) ?? '')) throw error;
+      // A file system without hard links.
+      await (await open(file, 'wx')).close();
+      await rename(staging, file);
+    }
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw fileError(file, error, { file });
+    throw new OpmateError('IO', `${file}: another process has made it meanwhile`, {
+      cause: error,
+      file,
+      hint: 'run it again',
+    });
+  }
+}
+
+/** Copies a database as of one moment, into a file that is there for nobody else. Leaves nothing beside it. */
+async function copyDatabase(file: string, name: string, to: string): Promise<void> {
+  const from = await realpath(file).catch((error: unknown) => {
+    throw fileError(name, error, { file: name });
+  });
+  if (!(await copyByReading(from, name, to))) await copyFiles(from, name, to);
+  const { mode } = await stat(from);
+  await chmod(to, (mode & 0o777) | 0o600);
+}
+
+/** Copies as sqlite reads; false where it cannot read without writing. */
+async function copyByReading(from: string, name: string, to: string): Promise<boolean> {
+  if (await needsFilesBeside(from)) return false;
+  try {
+    const source = await openDatabase(from, { access: 'read', name });
+    try {
+      await source.copyTo(to);
+      return true;
+    } finally {
+      source.close();
+    }
+  } catch (error) {
+    if (!isUnfinished(error)) throw error;
+    await rm(to, { force: true });
+    return false;
+  }
+}
+
+/** Whether reading would make files beside the database, which stay when the reader may not write. */
+async function needsFilesBeside(file: string): Promise<boolean> {
+  if ((await existing(file))?.isFile() !== true) return false;
+  return (await writesAhead(file)) && (await existing(`${await realpath(file)}-shm`)) === undefined;
+}
+
+/** How often a copy is tried while others write. */
+const attempts = 5;
+
+/**
+ * Copies the file of a database that nobody has open, with what an unfinished writer has left beside it.
+ * Should somebody begin meanwhile, it is done again.
+ */
+async function copyFiles(from: string, name: string, to: string): Promise<void> {
+  const suffixes = ['-journal', '-wal', ''];
+  const state = async (): Promise<string> => {
+    const found = await Promise.all(suffixes.map((suffix) => existing(from + suffix)));
+    return JSON.stringify(found.map((file) => file && [file.ino, file.size, file.mtimeMs]));
+  };
+  for (let attempt = 1; attempt <= attempts; attempt++) {
+    const before = await state();
+    for (const suffix of suffixes) {
+      await rm(to + suffix, { force: true });
+      await copyFile(from + suffix, to + suffix).catch((error: unknown) => {
+        if (suffix === '' || systemCode(error) !== 'ENOENT') throw fileError(name, error, { file: name });
+      });
+    }
+    if ((await state()) === before) return;
+  }
+  throw new OpmateError('IO', `${name}: another process writes to it all the time`, { file: name });
+}
+
+/** Whether reading failed because what another process has begun would have to be undone first. */
+function isUnfinished(error: unknown): boolean {
+  const code = error instanceof OpmateError ? systemCode(error.cause) : undefined;
+  return code !== undefined && /^SQLITE_(?:READONLY|CANTOPEN)/.test(code);
 }
 
 export interface ReadOptions extends CancelOptions {
@@ -104,9 +273,9 @@ export interface ReadableDatabase {
 }
 
 /**
- * Opens a database for reading at the latest schema. The file is never changed: one of an older schema, or
- * one that an interrupted writer has left unfinished, is copied, and the copy is read. Throws what opening
- * and migrating throw.
+ * Opens a database for reading at the latest schema. The file is never changed, and nothing is made beside
+ * it: one of an older schema, or one that an interrupted writer has left unfinished, is copied, and the copy
+ * is read. Throws what opening and migrating throw.
  */
 export async function openForReading(file: string, options: ReadOptions): Promise<ReadableDatabase> {
   const { name = file, signal } = options;
@@ -116,7 +285,8 @@ export async function openForReading(file: string, options: ReadOptions): Promis
   const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
   try {
     const copy = path.join(temporary.path, 'index.db');
-    await copyFiles(file, copy);
+    await copyDatabase(file, name, copy);
+    throwIfCancelled(signal);
     const database = await openDatabase(copy, { access: 'write', name });
     const close = async (): Promise<void> => {
       database.close();
@@ -137,39 +307,19 @@ export async function openForReading(file: string, options: ReadOptions): Promis
 
 /** The database itself where it can be read in place at the latest schema; undefined where a copy is needed. */
 async function openAsItIs(file: string, name: string): Promise<Database | undefined> {
-  let database: Database;
+  let database: Database | undefined;
   try {
+    if (await needsFilesBeside(file)) return undefined;
     database = await openDatabase(file, { access: 'read', name });
+    if (readVersion(database) === latestVersion) {
+      checkTables(database);
+      return database;
+    }
   } catch (error) {
+    database?.close();
     if (isUnfinished(error)) return undefined;
     throw error;
   }
-  try {
-    if (readVersion(database) === latestVersion) return database;
-  } catch (error) {
-    if (!isUnfinished(error)) {
-      database.close();
-      throw error;
-    }
-  }
   database.close();
   return undefined;
-}
-
-/** Whether reading failed because what another process has begun would have to be undone first. */
-function isUnfinished(error: unknown): boolean {
-  const code = error instanceof OpmateError ? systemCode(error.cause) : undefined;
-  return code !== undefined && /^SQLITE_(?:READONLY|CANTOPEN)/.test(code);
-}
-
-/** Copies the file of a database with what an unfinished writer has left beside it. */
-async function copyFiles(from: string, to: string): Promise<void> {
-  for (const suffix of ['', '-journal', '-wal']) {
-    try {
-      await copyFile(from + suffix, to + suffix, constants.COPYFILE_EXCL);
-    } catch (error) {
-      if (suffix !== '' && systemCode(error) === 'ENOENT') continue;
-      throw fileError(`copy ${from + suffix}`, error, { file: from });
-    }
-  }
 }

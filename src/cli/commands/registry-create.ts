@@ -1,12 +1,15 @@
-import { OpmateError } from '../../core/errors.js';
+import { createDatabase } from '../../sqlite/edit.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { useSession } from '../session.js';
 
+/** `opmate registry create`: an empty index, whole or not at all; refuses a file that holds something. */
 export async function registryCreate(
   context: CommandContext,
   file: string,
   options: GlobalOptions,
 ): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `registry-create ${file}: not there yet`, {
-    cause: [context, options],
+  await useSession(context, options, async ({ logger, signal }) => {
+    await createDatabase(file, { signal });
+    logger.log('info', `created ${file}`);
   });
 }

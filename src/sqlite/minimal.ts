@@ -1,10 +1,16 @@
-import { OpmateError } from '../core/errors.js';
 import type { Database } from './database.js';
 
 /**
- * Drops the manifests of every bundle that heads no channel and that can be pulled from its image. Returns
- * how many lost theirs.
+ * Drops the manifests of every bundle that heads no channel of any package and that can be pulled from its
+ * image; all else that the index has of it stays, so that listing, resolving and mirroring go on as before.
+ * Returns how many lost theirs.
  */
 export function dropManifestsOfNonHeads(database: Database): number {
-  throw new OpmateError('UNSUPPORTED', `${database.name}: not yet`);
+  return database.run(
+    `UPDATE operatorbundle SET csv = NULL, bundle = NULL
+     WHERE (csv IS NOT NULL OR bundle IS NOT NULL)
+       AND name NOT IN (
+         SELECT head_operatorbundle_name FROM channel WHERE head_operatorbundle_name IS NOT NULL)
+       AND length(bundlepath) > 0`,
+  ).changes;
 }

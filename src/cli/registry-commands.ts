@@ -66,8 +66,11 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
       .addOption(new Option('-o, --packages <package,…>', 'packages to remove').argParser(separated))
       .addOption(permissive())
       .addOption(outputDatabase());
-    if (name === 'delete')
-      command.option('--bundle <name>', 'remove one bundle, and repair the edges around it');
+    if (name === 'delete') {
+      command
+        .option('--bundle <name>', 'remove one bundle, and repair the edges around it')
+        .addOption(new Option('--pull-from <prefix=other>', 'pull from another place').argParser(separated));
+    }
     command.action((packageName: string | undefined, file: string | undefined) =>
       runner.run(command, async (options) =>
         (await import('./commands/registry-rm.js')).registryRemove(context, packageName, file, options),

@@ -1,13 +1,30 @@
-import { OpmateError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { parsePullFrom } from '../../source/bundles.js';
+import { deleteLatest } from '../../sqlite/delete-latest.js';
+import { editDatabase } from '../../sqlite/edit.js';
+import type { CommandContext } from '../context.js';
+import type { RegistryCommandOptions } from '../registry-commands.js';
+import { databaseOf, manifestFetcher, reportDeleted } from '../removals.js';
+import { useSession } from '../session.js';
 
+interface RegistryDeleteLatestOptions extends RegistryCommandOptions {
+  pullFrom?: string[];
+}
+
+/** `opmate registry delete-latest`: removes the newest bundle of each channel of a package. */
 export async function registryDeleteLatest(
   context: CommandContext,
   packageName: string,
   file: string | undefined,
-  options: GlobalOptions,
+  options: RegistryDeleteLatestOptions,
 ): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `registry-delete-latest ${packageName} ${file}: not there yet`, {
-    cause: [context, options],
+  const { outputDb } = options;
+  const database = databaseOf(file, options.database);
+  const pullFrom = parsePullFrom(options.pullFrom ?? []);
+  await useSession(context, options, async (session) => {
+    const { signal, logger } = session;
+    const report = await editDatabase(database, { outputFile: outputDb, vacuum: true, signal }, (opened) =>
+      deleteLatest(opened, packageName, manifestFetcher(session, pullFrom)),
+    );
+    reportDeleted(logger, outputDb ?? database, report);
   });
 }

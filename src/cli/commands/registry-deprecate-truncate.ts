@@ -1,11 +1,25 @@
-import { OpmateError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { deprecateTruncate } from '../../sqlite/deprecate.js';
+import { editDatabase } from '../../sqlite/edit.js';
+import type { CommandContext } from '../context.js';
+import { createLogger } from '../logger.js';
+import type { RegistryCommandOptions } from '../registry-commands.js';
+import { databaseOf, reportDeprecated } from '../removals.js';
 
+interface RegistryDeprecateOptions extends RegistryCommandOptions {
+  bundleImages?: string[];
+  allowPackageRemoval?: boolean;
+}
+
+/** `opmate registry deprecatetruncate`: deprecates bundles of a database file, and removes what is older. */
 export async function registryDeprecateTruncate(
   context: CommandContext,
-  options: GlobalOptions,
+  options: RegistryDeprecateOptions,
 ): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `registry-deprecate-truncate: not there yet`, {
-    cause: [context, options],
-  });
+  const { bundleImages = [], permissive, allowPackageRemoval, outputDb } = options;
+  const { signal } = context;
+  const database = databaseOf(undefined, options.database, 'index.db');
+  const report = await editDatabase(database, { outputFile: outputDb, vacuum: true, signal }, (opened) =>
+    deprecateTruncate(opened, bundleImages, { permissive, allowPackageRemoval, signal }),
+  );
+  reportDeprecated(createLogger(context, options), outputDb ?? database, report);
 }

@@ -1,8 +1,18 @@
-import { OpmateError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { editDatabase } from '../../sqlite/edit.js';
+import { pruneStranded } from '../../sqlite/stranded.js';
+import type { CommandContext } from '../context.js';
+import { createLogger } from '../logger.js';
+import type { RegistryCommandOptions } from '../registry-commands.js';
+import { databaseOf, reportStranded } from '../removals.js';
 
-export async function registryPruneStranded(context: CommandContext, options: GlobalOptions): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `registry-prune-stranded: not there yet`, {
-    cause: [context, options],
-  });
+/** `opmate registry prune-stranded`: removes the bundles of a database file that are in no channel. */
+export async function registryPruneStranded(
+  context: CommandContext,
+  options: RegistryCommandOptions,
+): Promise<void> {
+  const { outputDb } = options;
+  const { signal } = context;
+  const database = databaseOf(undefined, options.database);
+  const report = await editDatabase(database, { outputFile: outputDb, vacuum: true, signal }, pruneStranded);
+  reportStranded(createLogger(context, options), outputDb ?? database, report);
 }

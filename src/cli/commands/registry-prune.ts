@@ -1,6 +1,22 @@
-import { OpmateError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { editDatabase } from '../../sqlite/edit.js';
+import { prunePackages } from '../../sqlite/prune.js';
+import type { CommandContext } from '../context.js';
+import { createLogger } from '../logger.js';
+import type { RegistryCommandOptions } from '../registry-commands.js';
+import { databaseOf, reportPruned, requireNames } from '../removals.js';
 
-export async function registryPrune(context: CommandContext, options: GlobalOptions): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `registry-prune: not there yet`, { cause: [context, options] });
+interface RegistryPruneOptions extends RegistryCommandOptions {
+  packages?: string[];
+}
+
+/** `opmate registry prune`: removes all packages but those that are named from a database file. */
+export async function registryPrune(context: CommandContext, options: RegistryPruneOptions): Promise<void> {
+  const names = requireNames(options.packages, 'packages');
+  const { outputDb } = options;
+  const { signal } = context;
+  const database = databaseOf(undefined, options.database);
+  const report = await editDatabase(database, { outputFile: outputDb, vacuum: true, signal }, (opened) =>
+    prunePackages(opened, names, { signal }),
+  );
+  reportPruned(createLogger(context, options), outputDb ?? database, report);
 }

@@ -144,7 +144,6 @@ A base for several platforms makes an image for each of them; --platform takes o
     .addOption(list('-p, --package <package,…>', 'packages to export (default: all)'))
     .addOption(list('-o, --xpackage <package,…>', 'the old name of --package').hideHelp())
     .option('-f, --download-folder <directory>', 'where to write them', 'downloaded')
-    .addOption(list('--pull-from <prefix=other>', 'pull bundles from another place'))
     .addOption(tool('-c, --container-tool <tool>'))
     .action((_options, command: Command) =>
       runner.run(command, async (options) =>

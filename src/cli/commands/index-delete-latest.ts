@@ -1,12 +1,25 @@
-import { OpmateError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { parsePullFrom } from '../../source/bundles.js';
+import { deleteLatest } from '../../sqlite/delete-latest.js';
+import type { CommandContext } from '../context.js';
+import { manifestFetcher, reportDeleted } from '../removals.js';
+import { type IndexImageFlags, changeIndex, requireFlag } from './index-edit.js';
 
+interface IndexDeleteLatestOptions extends IndexImageFlags {
+  pullFrom?: string[];
+}
+
+/** `opmate index delete-latest`: removes the newest bundle of each channel of a package from an index image. */
 export async function indexDeleteLatest(
   context: CommandContext,
   packageName: string,
-  options: GlobalOptions,
+  options: IndexDeleteLatestOptions,
 ): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `index-delete-latest ${packageName}: not there yet`, {
-    cause: [context, options],
-  });
+  requireFlag(options.fromIndex, 'from-index');
+  const pullFrom = parsePullFrom(options.pullFrom ?? []);
+  await changeIndex(
+    context,
+    options,
+    (database, session) => deleteLatest(database, packageName, manifestFetcher(session, pullFrom)),
+    reportDeleted,
+  );
 }

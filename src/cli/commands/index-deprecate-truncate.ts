@@ -1,8 +1,26 @@
-import { OpmateError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { deprecateTruncate } from '../../sqlite/deprecate.js';
+import type { CommandContext } from '../context.js';
+import { reportDeprecated } from '../removals.js';
+import { type IndexImageFlags, changeIndex, requireFlag } from './index-edit.js';
 
-export async function indexDeprecateTruncate(context: CommandContext, options: GlobalOptions): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `index-deprecate-truncate: not there yet`, {
-    cause: [context, options],
-  });
+interface IndexDeprecateOptions extends IndexImageFlags {
+  bundles?: string[];
+  allowPackageRemoval?: boolean;
+  permissive?: boolean;
+}
+
+/** `opmate index deprecatetruncate`: deprecates bundles of an index image, and removes what is older. */
+export async function indexDeprecateTruncate(
+  context: CommandContext,
+  options: IndexDeprecateOptions,
+): Promise<void> {
+  const images = requireFlag(options.bundles, 'bundles');
+  const { permissive, allowPackageRemoval } = options;
+  await changeIndex(
+    context,
+    options,
+    (database, { signal }) =>
+      deprecateTruncate(database, images, { permissive, allowPackageRemoval, signal }),
+    reportDeprecated,
+  );
 }

@@ -12,6 +12,8 @@ import { type OpenedReference, openReference, openTarget } from '../../oci/open.
 import { subjectOf } from '../../oci/platform.js';
 import type { WritableRepository } from '../../oci/repository.js';
 import type { Descriptor } from '../../oci/types.js';
+import type { Database } from '../../sqlite/database.js';
+import { editDatabase } from '../../sqlite/edit.js';
 import {
   buildIndexImages,
   checkIsIndex,
@@ -78,6 +80,22 @@ export async function editIndex(
       await writeAll(context.stdout, `${made}\n`);
       return code;
     });
+  });
+}
+
+/** `editIndex` for a change of the database in one transaction, which is then reported. */
+export async function changeIndex<R>(
+  context: CommandContext,
+  flags: IndexImageFlags,
+  change: (database: Database, session: CommandSession) => R | Promise<R>,
+  report: (logger: Logger, name: string, report: R) => void,
+): Promise<void> {
+  await editIndex(context, flags, async (session, { file, name }) => {
+    const { signal, logger } = session;
+    const result = await editDatabase(file, { create: !flags.fromIndex, name, signal }, (database) =>
+      change(database, session),
+    );
+    report(logger, name, result);
   });
 }
 

@@ -1,6 +1,53 @@
-import { OpmateError } from '../../core/errors.js';
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { UsageError } from '../../core/errors.js';
+import { parseReference } from '../../core/reference.js';
+import { openImage } from '../../oci/image.js';
+import { openReference } from '../../oci/open.js';
+import { openForReading } from '../../sqlite/edit.js';
+import { exportPackages } from '../../sqlite/export.js';
+import { checkIsIndex } from '../../sqlite/index-image.js';
+import { IndexQueries } from '../../sqlite/queries.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { openOptionsOf, useSession } from '../session.js';
+import { pullDatabase, requireFlag, withTemporaryDirectory } from './index-edit.js';
 
-export async function indexExport(context: CommandContext, options: GlobalOptions): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `index-export: not there yet`, { cause: [context, options] });
+interface IndexExportOptions extends GlobalOptions {
+  index?: string;
+  package?: string[];
+  xpackage?: string[];
+  downloadFolder?: string;
+  containerTool?: string;
+}
+
+/** `opmate index export`: writes packages of an index image or database file as package manifests. */
+export async function indexExport(context: CommandContext, options: IndexExportOptions): Promise<void> {
+  const index = requireFlag(options.index, 'index');
+  if (options.package !== undefined && options.xpackage !== undefined)
+    throw new UsageError("cannot simultaneously set '-p' and '-o' flags, remove '-o'");
+  const { downloadFolder = 'downloaded' } = options;
+  await useSession(context, options, (session) =>
+    withTemporaryDirectory(session, async ({ path: directory }) => {
+      const { logger } = session;
+      const isFile = (await stat(index).catch(() => undefined))?.isFile() === true;
+      const file = isFile ? index : await pullDatabase(session, index, path.join(directory, 'from-index'));
+      await checkIsIndex(file, index);
+      const { database, close } = await openForReading(file, { ...session, name: index });
+      try {
+        const names = options.package ?? options.xpackage ?? [];
+        const report = await exportPackages(new IndexQueries(database), names, downloadFolder, {
+          ...session,
+          openImage: async (reference) => {
+            const opened = await openReference(parseReference(reference), await openOptionsOf(session));
+            const image = await openImage(opened.repository, opened.reference, session);
+            return { image, close: opened.close };
+          },
+        });
+        const { packages, bundles } = report;
+        logger.log('info', `${downloadFolder}: exported ${packages.join(', ') || 'nothing'}`, { bundles });
+      } finally {
+        await close();
+      }
+    }),
+  );
 }

@@ -1,6 +1,10 @@
-import { OpmateError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { pruneStranded } from '../../sqlite/stranded.js';
+import type { CommandContext } from '../context.js';
+import { reportStranded } from '../removals.js';
+import { type IndexImageFlags, changeIndex, requireFlag } from './index-edit.js';
 
-export async function indexPruneStranded(context: CommandContext, options: GlobalOptions): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `index-prune-stranded: not there yet`, { cause: [context, options] });
+/** `opmate index prune-stranded`: removes the bundles of an index image that are in no channel. */
+export async function indexPruneStranded(context: CommandContext, options: IndexImageFlags): Promise<void> {
+  requireFlag(options.fromIndex, 'from-index');
+  await changeIndex(context, options, pruneStranded, reportStranded);
 }

@@ -1,6 +1,20 @@
-import { OpmateError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { prunePackages } from '../../sqlite/prune.js';
+import type { CommandContext } from '../context.js';
+import { reportPruned } from '../removals.js';
+import { type IndexImageFlags, changeIndex, requireFlag } from './index-edit.js';
 
-export async function indexPrune(context: CommandContext, options: GlobalOptions): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `index-prune: not there yet`, { cause: [context, options] });
+interface IndexPruneOptions extends IndexImageFlags {
+  packages?: string[];
+}
+
+/** `opmate index prune`: removes all packages but those that are named from an index image. */
+export async function indexPrune(context: CommandContext, options: IndexPruneOptions): Promise<void> {
+  requireFlag(options.fromIndex, 'from-index');
+  const names = requireFlag(options.packages, 'packages');
+  await changeIndex(
+    context,
+    options,
+    (database, { signal }) => prunePackages(database, names, { signal }),
+    reportPruned,
+  );
 }

@@ -1,6 +1,22 @@
-import { OpmateError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { removePackages } from '../../sqlite/remove.js';
+import type { CommandContext } from '../context.js';
+import { reportRemoved } from '../removals.js';
+import { type IndexImageFlags, changeIndex, requireFlag } from './index-edit.js';
 
-export async function indexRemove(context: CommandContext, options: GlobalOptions): Promise<void> {
-  throw new OpmateError('UNSUPPORTED', `index-rm: not there yet`, { cause: [context, options] });
+interface IndexRemoveOptions extends IndexImageFlags {
+  operators?: string[];
+  permissive?: boolean;
+}
+
+/** `opmate index rm` and `opmate index delete`: removes packages from an index image. */
+export async function indexRemove(context: CommandContext, options: IndexRemoveOptions): Promise<void> {
+  requireFlag(options.fromIndex, 'from-index');
+  const names = requireFlag(options.operators, 'operators');
+  const { permissive } = options;
+  await changeIndex(
+    context,
+    options,
+    (database, { signal }) => removePackages(database, names, { permissive, signal }),
+    reportRemoved,
+  );
 }

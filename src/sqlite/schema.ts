@@ -9,6 +9,8 @@ export const latestVersion = 13;
 /** What is written beside the version: a fixed time, so that equal inputs make equal files. */
 const timestamp = '1970-01-01 00:00:00';
 
+const notAnIndex = 'this is not an index of operators, or it is damaged';
+
 /**
  * The schema version of a database: what it names, or where it names none, what its tables are; -1 for an
  * empty one. The indexes of late 2019 number their versions by date, which says nothing about their tables:
@@ -22,7 +24,7 @@ export function readVersion(database: Database): number {
       const version = row.version;
       if (!Number.isSafeInteger(version) || Number(version) < -1) {
         throw new OpmateError('INVALID', `${database.name}: the schema version is no version`, {
-          hint: 'this is not an index of operators, or it is damaged',
+          hint: notAnIndex,
         });
       }
       if (!/^20(?:19|20)\d{8}(?:\d\d)?$/.test(String(version))) return Number(version);
@@ -83,11 +85,10 @@ export function migrateDatabase(database: Database, to: number = latestVersion):
   if (from > to) {
     throw new OpmateError('UNSUPPORTED', `${database.name}: schema version ${from} cannot go back to ${to}`);
   }
+  refuseViews(database);
   settleTriggers(database, from);
   if (from < to) {
-    if (from === -1) {
-      migrations[0]?.(database);
-    }
+    if (from === -1) migrations[0]?.(database);
     makeNamesUnique(database);
     if (from >= 5) completeBundles(database);
     for (let version = Math.max(from, 0) + 1; version <= to; version++) {
@@ -100,6 +101,18 @@ export function migrateDatabase(database: Database, to: number = latestVersion):
     writeVersion(database, to);
   }
   if (to === latestVersion) checkTables(database);
+}
+
+/** A view in the place of a table could compute without end. */
+function refuseViews(database: Database): void {
+  for (const { name } of database.all<{ name: string }>(
+    "SELECT name FROM sqlite_master WHERE type = 'view'",
+  )) {
+    if (!latestColumns.has(name)) continue;
+    throw new OpmateError('INVALID', `${database.name}: there is no table ${name}, only a view`, {
+      hint: notAnIndex,
+    });
+  }
 }
 
 /** Triggers run with every edit, so none may be there but those of the schema, as they are there. */
@@ -178,7 +191,7 @@ export function checkTables(database: Database): void {
     const what =
       found === undefined ? `there is no table ${table}` : `table ${table} has no column ${missing}`;
     throw new OpmateError('INVALID', `${database.name}: ${what}`, {
-      hint: 'this is not an index of operators, or it is damaged',
+      hint: notAnIndex,
     });
   }
 }

@@ -4,7 +4,7 @@ import type { Logger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
 import { SemverError, type Version } from '../core/semver.js';
 import { type CheckedBundles, type Refusal, checkBundles } from './add-checks.js';
-import { VersionAlreadyAddedError, joinRefusals } from './already-added.js';
+import { joinRefusals } from './already-added.js';
 import type { BundleRecord } from './bundle-record.js';
 import { type ChannelMember, chooseHeads, compareWithBuild, headVersion } from './channel-heads.js';
 import type { Database } from './database.js';
@@ -86,7 +86,7 @@ function refuseOverwrites(
     if (!overwritten.has(bundle.record.name) || refusals.has(bundle)) continue;
     const message = `failed to add bundle "${bundle.record.name}": it is in the index already`;
     const hint = '--overwrite-latest replaces it in --mode replaces only';
-    refusals.add({ bundle, error: new VersionAlreadyAddedError('INVALID', message, { hint }) });
+    refusals.add({ bundle, error: new OpmateError('INVALID', message, { hint }) });
   }
 }
 

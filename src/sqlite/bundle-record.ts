@@ -1,7 +1,7 @@
 import type { Bundle, RawProperty } from '../bundle/parse.js';
 import { OpmateError } from '../core/errors.js';
 import { encodeGoJson, parseGoJson } from '../core/go-json.js';
-import { type JsonObject, type JsonValue, RawJson } from '../core/json.js';
+import { type JsonObject, RawJson } from '../core/json.js';
 import { sortedByBytes } from '../core/order.js';
 import { type ApiKey, csvSpec, readCsvMetadata } from '../model/csv.js';
 import { propertyTypes } from '../model/declarative-config.js';
@@ -147,23 +147,21 @@ const valueShapes = new Map<string, Shape>([
 function checkAnnotatedProperties(annotations: JsonObject): void {
   const text = annotations[propertiesAnnotation];
   if (typeof text !== 'string') return;
-  const where = `annotation ${propertiesAnnotation}`;
-  let list: JsonValue;
   try {
-    list = readShape(parseGoJson(text), listedShape, 'list');
+    const list = (readShape(parseGoJson(text), listedShape, 'list') ?? []) as JsonObject[];
+    for (const [index, item] of list.entries()) {
+      const shape = valueShapes.get(item['type'] as string);
+      if (shape === undefined) continue;
+      const value = item['value'];
+      if (value === undefined) throw new OpmateError('INVALID', `list.${index}.value: not found`);
+      readShape(value, shape, `list.${index}.value`);
+    }
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError('INVALID', `failed to add properties : ${where}: ${error.message}`, {
+    const message = `failed to add properties: annotation ${propertiesAnnotation}: ${error.message}`;
+    throw new OpmateError('INVALID', message, {
       hint: 'it must be a JSON list such as [{"type": "olm.label", "value": {"label": "x"}}]',
       cause: error,
     });
-  }
-  for (const [index, item] of ((list ?? []) as JsonObject[]).entries()) {
-    const shape = valueShapes.get(item['type'] as string);
-    if (shape === undefined) continue;
-    const place = `failed to add properties : ${where}[${index}].value`;
-    const value = item['value'];
-    if (value === undefined) throw new OpmateError('INVALID', `${place}: not found`);
-    readShape(value, shape, place);
   }
 }

@@ -1,10 +1,202 @@
-import { OpmateError } from '../core/errors.js';
-import type { Database } from './database.js';
+import { OpmateError, messageOf } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { sortedByBytes } from '../core/order.js';
+import { type Version, parseVersion } from '../core/semver.js';
+import { compareWithBuild } from './channel-heads.js';
+import { type ColumnValue, type Database, textOf } from './database.js';
 
 /**
- * Rewrites the edges of a bundle that substitutes for another, and of those around it; its row is there
- * already. Throws OpmateError INVALID for a cycle, equal versions, or more than one substitute.
+ * Rewrites the edges of a bundle and of those around it for `olm.substitutesFor`, by which a rebuild takes
+ * the place of a bundle; its row is there already. To be called for each bundle as it comes, also for those
+ * that substitute for none.
+ *
+ * Those that substitute for the same bundle form a chain by version, build metadata counting. Each skips all
+ * that are below it in the chain; who replaces one of them replaces the newest; who skips a bundle skips its
+ * substitutes. A list of skips that grows is sorted. Only the columns change, never the manifests.
+ *
+ * Each call looks up who substitutes for a bundle: who makes many does it within `withSubstitutionIndexes`.
+ * Throws OpmateError INVALID for a cycle, equal versions, more than one substitute that are in no order, and
+ * a bundle that replaces what it substitutes for; then some of the edges are changed already.
  */
 export function applySubstitution(database: Database, bundle: string): void {
-  throw new OpmateError('UNSUPPORTED', `${database.name}: ${bundle}: not yet`);
+  const added = readBundle(database, bundle);
+  if (added === undefined)
+    throw new OpmateError('NOT_FOUND', `${database.name}: bundle ${quoteGo(bundle)} is not in the index`);
+  if (added.substitutesFor !== '') joinChain(database, added);
+
+  const below = chainBelow(database, bundle);
+  const above = chainAbove(database, bundle);
+  replaceNewest(database, [...below.reverse(), bundle, ...above]);
+
+  const skips = new Set([...added.skips, ...below]);
+  for (const name of above) addSkips(database, name, [...skips, bundle]);
+  for (const skip of [...skips]) {
+    for (const name of chainAbove(database, skip)) {
+      // What follows the bundle in its own chain skips the bundle, and not the other way round.
+      if (name === bundle) break;
+      skips.add(name);
+    }
+  }
+  addSkips(database, bundle, skips);
+
+  const newest = added.replaces === '' ? undefined : chainAbove(database, added.replaces).at(-1);
+  if (newest !== undefined)
+    database.run('UPDATE operatorbundle SET replaces = ? WHERE name = ?', newest, bundle);
+}
+
+/** What the functions here look bundles up by; the schema has no index for it. */
+const indexes = [
+  { name: 'opmate_bundle_substitutesfor', column: 'substitutesfor' },
+  { name: 'opmate_bundle_replaces', column: 'replaces' },
+] as const;
+
+/**
+ * Runs `work` while bundles have indexes by what they replace and substitute for, which are gone afterwards,
+ * also when `work` throws. Runs in the caller's transaction; not to be nested.
+ */
+export async function withSubstitutionIndexes<T>(database: Database, work: () => T | Promise<T>): Promise<T> {
+  for (const { name, column } of indexes)
+    database.execute(`CREATE INDEX ${name} ON operatorbundle (${column})`);
+  try {
+    return await work();
+  } finally {
+    // A full disk ends the transaction by itself, and takes the indexes with it.
+    if (database.inTransaction)
+      for (const { name } of indexes) database.execute(`DROP INDEX IF EXISTS ${name}`);
+  }
+}
+
+interface Edges {
+  name: string;
+  version: string;
+  replaces: string;
+  skips: string[];
+  substitutesFor: string;
+}
+
+function readBundle(database: Database, name: string): Edges | undefined {
+  const row = database.get<Record<'version' | 'replaces' | 'skips' | 'substitutesfor', ColumnValue>>(
+    'SELECT version, replaces, skips, substitutesfor FROM operatorbundle WHERE name = ?',
+    name,
+  );
+  if (row === undefined) return undefined;
+  return {
+    name,
+    version: textOf(row.version) ?? '',
+    replaces: textOf(row.replaces) ?? '',
+    skips: (textOf(row.skips) ?? '').split(',').filter((skip) => skip !== ''),
+    substitutesFor: textOf(row.substitutesfor) ?? '',
+  };
+}
+
+/** Finds the place of a bundle among all that substitute for the same bundle, and puts it there. */
+function joinChain(database: Database, added: Edges): void {
+  const seen = new Set([added.name]);
+  let below = added.substitutesFor;
+  for (;;) {
+    markSeen(seen, below, added.name);
+    const name = substituteOf(database, below, added.name);
+    if (name === undefined) break;
+    const other = readBundle(database, name) as Edges;
+    const order = compareWithBuild(versionOf(other), versionOf(added));
+    if (order === 0) {
+      throw new OpmateError(
+        'INVALID',
+        `bundle ${quoteGo(added.name)}: cannot determine latest substitution because of duplicate versions: ` +
+          `bundle ${quoteGo(name)} substitutes for ${quoteGo(below)} too and has version ${other.version}`,
+        { hint: 'give each rebuild build metadata of its own, as 1.0.0+1 and 1.0.0+2' },
+      );
+    }
+    if (order > 0) {
+      database.run('UPDATE operatorbundle SET substitutesfor = ? WHERE name = ?', added.name, name);
+      break;
+    }
+    below = name;
+  }
+  if (below !== added.substitutesFor)
+    database.run('UPDATE operatorbundle SET substitutesfor = ? WHERE name = ?', below, added.name);
+}
+
+function versionOf({ name, version }: Edges): Version {
+  try {
+    return parseVersion(version);
+  } catch (error) {
+    throw new OpmateError(
+      'INVALID',
+      `bundle ${quoteGo(name)}: version ${quoteGo(version)}: ${messageOf(error)}`,
+      { cause: error, hint: 'what substitutes for another bundle needs a semantic version' },
+    );
+  }
+}
+
+/** Whoever replaces one of a chain, given from its lowest to its newest, replaces the newest from now on. */
+function replaceNewest(database: Database, chain: readonly string[]): void {
+  const newest = chain.at(-1) as string;
+  if (chain.length === 1) return;
+  for (const name of chain) {
+    const replaces = readBundle(database, name)?.replaces ?? '';
+    if (!chain.includes(replaces)) continue;
+    throw new OpmateError(
+      'INVALID',
+      `bundle ${quoteGo(name)}: cyclic substitutesFor chain detected involving ${quoteGo(replaces)}, which it replaces as well`,
+      { hint: 'a rebuild replaces what the bundle replaces that it substitutes for' },
+    );
+  }
+  for (const name of chain.slice(0, -1))
+    database.run('UPDATE operatorbundle SET replaces = ? WHERE replaces = ?', newest, name);
+}
+
+/** What a bundle substitutes for, and what that does, and so on. */
+function chainBelow(database: Database, bundle: string): string[] {
+  const seen = new Set([bundle]);
+  for (
+    let name = readBundle(database, bundle)?.substitutesFor ?? '';
+    name !== '';
+    name = readBundle(database, name)?.substitutesFor ?? ''
+  )
+    markSeen(seen, name, bundle);
+  return [...seen].slice(1);
+}
+
+/** What substitutes for a bundle, what substitutes for that, and so on. */
+function chainAbove(database: Database, bundle: string): string[] {
+  const seen = new Set([bundle]);
+  for (let name = substituteOf(database, bundle); name !== undefined; name = substituteOf(database, name))
+    markSeen(seen, name, bundle);
+  return [...seen].slice(1);
+}
+
+function markSeen(seen: Set<string>, name: string, subject: string): void {
+  if (seen.has(name)) {
+    throw new OpmateError(
+      'INVALID',
+      `bundle ${quoteGo(subject)}: cyclic substitutesFor chain detected involving ${quoteGo(name)}`,
+      { hint: 'correct the annotation olm.substitutesFor of one of the bundles' },
+    );
+  }
+  seen.add(name);
+}
+
+function substituteOf(database: Database, name: string, besides?: string): string | undefined {
+  const names = database
+    .all<{ name: ColumnValue }>('SELECT name FROM operatorbundle WHERE substitutesfor = ?', name)
+    .map((row) => textOf(row.name) ?? '')
+    .filter((substitute) => substitute !== besides);
+  if (names.length > 1) {
+    throw new OpmateError(
+      'INVALID',
+      `bundle ${quoteGo(name)}: more than one bundle substitutes for it: ${sortedByBytes(names).join(', ')}`,
+      { hint: 'remove all but one of them from the index, and add them again' },
+    );
+  }
+  return names[0];
+}
+
+/** Writes the skips of a bundle where there are more than before. */
+function addSkips(database: Database, bundle: string, more: Iterable<string>): void {
+  const skips = new Set(readBundle(database, bundle)?.skips);
+  const before = skips.size;
+  for (const name of more) skips.add(name);
+  if (skips.size === before) return;
+  database.run('UPDATE operatorbundle SET skips = ? WHERE name = ?', sortedByBytes(skips).join(','), bundle);
 }

@@ -147,10 +147,12 @@ async function checkAbsent(target: string): Promise<void> {
   });
 }
 
-/** In the order of keys of `opm`. */
+/** With the order of keys and the indentation of `opm`. */
 function packageManifest({ name, defaultChannel, channels }: StoredPackage): string {
   const sorted = [...channels].sort((a, b) => compareBytes(a.name, b.name));
-  const lines = sorted.map((one) => `- name: ${scalar(one.name)}\n  currentCSV: ${scalar(one.head)}\n`);
+  const lines = sorted.map(
+    (one) => `    - name: ${scalar(one.name)}\n      currentCSV: ${scalar(one.head)}\n`,
+  );
   const list = lines.length === 0 ? ' []\n' : `\n${lines.join('')}`;
   return `packageName: ${scalar(name)}\nchannels:${list}defaultChannel: ${scalar(defaultChannel)}\n`;
 }

@@ -42,7 +42,7 @@ export async function extractDatabase(
   const journal = `${name}-journal`;
   const unpacked = await extractLayers(layersOf(image, signal), directory, {
     roots: [name, `${name}-wal`, journal],
-    limits: { ...limits, maxFileSize: limits.maxUnpackedSize },
+    limits: { ...limits, maxFileSize: Infinity },
     signal,
     logger,
   });

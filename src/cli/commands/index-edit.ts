@@ -1,6 +1,6 @@
 /** What the commands that make index images have in common. */
 import { randomBytes } from 'node:crypto';
-import { copyFile, mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TemporaryDirectory, makeTemporaryDirectory } from '../../archive/temporary-directory.js';
 import { OpmateError, UsageError, fileError, throwIfCancelled } from '../../core/errors.js';
@@ -269,7 +269,7 @@ function push(
 /** Where `--generate` puts the database, relative to the build context. */
 const generatedDatabase = 'database/index.db';
 
-/** Writes database and Dockerfile, both whole or neither. */
+/** Writes database and Dockerfile, both whole or neither; what was there under their names is replaced. */
 async function writeGenerated(
   file: string,
   dockerfile: string,
@@ -277,24 +277,25 @@ async function writeGenerated(
   { signal }: CommandSession,
 ): Promise<void> {
   const mark = `.opmate-${randomBytes(6).toString('hex')}`;
-  const staged = [generatedDatabase + mark, dockerfile + mark];
   const directory = path.dirname(generatedDatabase);
+  const targets = [generatedDatabase, dockerfile];
   let isNew = false;
   try {
-    isNew = (await mkdir(directory, { recursive: true })) !== undefined;
-    await copyFile(file, staged[0] as string);
-    const handle = await open(staged[1] as string, 'wx', 0o666);
-    try {
-      await handle.writeFile(text);
-    } finally {
-      await handle.close();
+    // Found out before the first of them is replaced.
+    for (const target of targets) {
+      if ((await stat(target).catch(() => undefined))?.isDirectory() === true)
+        throw new OpmateError('IO', `${target}: is a directory`);
     }
+    isNew = (await mkdir(directory, { recursive: true })) !== undefined;
+    await copyFile(file, generatedDatabase + mark);
+    // Whoever runs the container must be able to read it.
+    await chmod(generatedDatabase + mark, 0o644);
+    await writeFile(dockerfile + mark, text, { flag: 'wx' });
     throwIfCancelled(signal);
-    await rename(staged[0] as string, generatedDatabase);
-    isNew = false;
-    await rename(staged[1] as string, dockerfile);
+    for (const target of targets) await rename(target + mark, target);
   } catch (error) {
-    for (const name of staged) await rm(name, { force: true }).catch(() => undefined);
+    for (const target of targets) await rm(target + mark, { force: true }).catch(() => undefined);
+    // Only when it is empty.
     if (isNew) await rmdir(directory).catch(() => undefined);
     throw fileError(dockerfile, error);
   }

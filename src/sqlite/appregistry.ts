@@ -1,6 +1,7 @@
-import { createReadStream } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import { extractLayers } from '../archive/layers.js';
 import type { ArchiveLimits } from '../archive/limits.js';
 import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
@@ -92,20 +93,25 @@ async function loadArchive(
     if (!(error instanceof OpmateError) || !/^layer /.test(error.message)) throw error;
     const { code, message, hint, cause = error } = error;
     const own = new OpmateError(code, message.replace(/^layer /, ''), { hint, cause, file: label });
-    // A damaged archive is one package that is missing; caps and cancellation end the load.
-    if (code !== 'SYNTAX' && code !== 'UNSUPPORTED') throw own;
+    // An archive that cannot be read is one package that is missing; one that is hostile ends the load.
+    if (code === 'UNSAFE' || code === 'LIMIT') throw own;
     loader.addProblem(own);
   } finally {
     await temporary.remove();
   }
 }
 
-async function openArchive(file: string, label: string) {
+async function openArchive(file: string, label: string): Promise<Readable> {
+  let handle: FileHandle | undefined;
   try {
-    const handle = await open(file, 'r');
-    return createReadStream(file, { fd: handle });
+    // Without O_NONBLOCK, opening a named pipe would wait for its writer.
+    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    if (!(await handle.stat()).isFile())
+      throw new OpmateError('UNSUPPORTED', `layer ${label}: no regular file`);
+    return handle.createReadStream();
   } catch (error) {
-    throw fileError(label, error, { file: label });
+    await handle?.close();
+    throw fileError(`layer ${label}`, error, { file: label });
   }
 }
 

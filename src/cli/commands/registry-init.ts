@@ -52,6 +52,8 @@ function tell({ logger }: CommandSession, report: LoadReport, output: string): n
   const { bundles, packages, problems } = report;
   tellProblems({ logger }, problems);
   const count = (amount: number, what: string): string => `${amount} ${what}${amount === 1 ? '' : 's'}`;
+  if (bundles.length === 0 && packages.length === 0 && problems.length === 0)
+    logger.log('warn', 'there are no bundles and no packages in what was given');
   const left = problems.length === 0 ? '' : `, ${count(problems.length, 'problem')}`;
   logger.log(
     'info',

@@ -204,8 +204,10 @@ export function reportAdded(logger: Logger, { added, failures }: AddOutcome, nam
   if (failures.length === 0) return exitCodes.done;
   const left = failures.length === 1 ? '1 bundle was' : `${failures.length} bundles were`;
   logger.log('error', `${name}: ${left} left out:`);
-  for (const { error } of failures) {
-    logger.log('error', error.message, error.hint === undefined ? {} : { hint: error.hint });
+  for (const { reference, error } of failures) {
+    const { message, hint } = error;
+    const named = message.includes(reference) ? message : `${reference}: ${message}`;
+    logger.log('error', hint === undefined ? named : `${named} (${hint})`);
   }
   return exitCodes.partly;
 }

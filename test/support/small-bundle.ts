@@ -7,7 +7,7 @@ export interface SmallBundle {
   version?: string;
   channels?: string;
   defaultChannel?: string;
-  replaces?: string;
+  replaces?: string | undefined;
   /** Further fields of the ClusterServiceVersion. */
   annotations?: Record<string, string>;
   spec?: object;

@@ -1,0 +1,56 @@
+// Starts an embedded registry as a process of its own, and pushes bundles into it.
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { buildImage, layerOf, openSession, openTarget, parseReference, pushImage } from '../../dist/index.js';
+import { opmate } from './measure.js';
+
+const packageLabel = 'operators.operatorframework.io.bundle.package.v1';
+
+/** A registry on a directory below `work`: its URL and host, and how to stop it. */
+export async function serveRegistry(work) {
+  const server = spawn(process.execPath, [
+    opmate,
+    'oci',
+    'serve',
+    path.join(work, 'registry'),
+    '--port',
+    '0',
+  ]);
+  const url = await new Promise((resolve, reject) => {
+    server.stdout.once('data', (line) => resolve(String(line).trim()));
+    server.once('exit', (code) => reject(new Error(`oci serve: exit ${code}`)));
+  });
+  return { url, host: new URL(url).host, stop: () => server.kill('SIGTERM') };
+}
+
+/**
+ * Pushes bundles as images of two layers. Each is `{ name, packageName, manifests, metadata }`, where `name`
+ * is what comes after the host, and the files are by name. Returns the references.
+ */
+export async function pushBundles(host, work, bundles) {
+  const session = await openSession({
+    environment: {},
+    homeDirectory: work,
+    temporaryDirectory: work,
+    architecture: process.arch,
+    registry: { useHttp: true },
+  });
+  const references = [];
+  for (const { name, packageName, manifests, metadata } of bundles) {
+    const below = (directory, files) =>
+      Object.entries(files).map(([file, content]) => ({
+        path: `${directory}/${file}`,
+        content: Buffer.from(content),
+      }));
+    const image = await buildImage({
+      layers: [await layerOf(below('manifests', manifests)), await layerOf(below('metadata', metadata))],
+      labels: { [packageLabel]: packageName },
+    });
+    const reference = `${host}/${name}`;
+    const target = await openTarget(parseReference(reference), { connection: await session.connect() });
+    await pushImage(target.repository, target.reference, image);
+    references.push(reference);
+  }
+  await session.close();
+  return references;
+}

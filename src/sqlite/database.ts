@@ -269,6 +269,7 @@ function databaseError(name: string, error: unknown, timeoutMs: number): unknown
     const seconds = timeoutMs / 1000;
     return fail('IO', `locked by another process, waited ${seconds} s`, 'run it again when that one is done');
   }
+  if (code === 'SQLITE_READONLY_DBMOVED') return fail('IO', 'was moved or removed meanwhile');
   if (code.startsWith('SQLITE_READONLY'))
     return fail('IO', 'cannot be written: the file or its directory is read-only');
   if (code.startsWith('SQLITE_CANTOPEN'))

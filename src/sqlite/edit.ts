@@ -130,7 +130,7 @@ async function existing(file: string): Promise<Stats | undefined> {
 /** Where an output file may go: its path without links. */
 async function checkOutput(file: string, input: Stats | undefined): Promise<string> {
   const directory = path.dirname(path.resolve(file));
-  await stat(path.join(directory, '.')).catch((error: unknown) => {
+  await stat(directory + path.sep).catch((error: unknown) => {
     throw fileError(`${file}: its directory ${directory}`, error, { file });
   });
   const found = await existing(file);

@@ -29,7 +29,7 @@ export interface CheckedBundles {
 /**
  * Finds what can be told to be wrong before anything is written: bundles that are in the index or come twice,
  * edges into other packages, and what an index takes only when it is told to. `bundles` are in the order in
- * which they will be added. Within `withEntryIndexes`.
+ * which they will be added. Within `withEntryIndexes` and `withEntryNames`.
  */
 export async function checkBundles(
   database: Database,
@@ -78,12 +78,16 @@ function ownProblems({ record, reference }: StagedBundle, { enableAlpha }: Check
 }
 
 async function twiceError(twin: StagedBundle, bundle: StagedBundle): Promise<OpmateError> {
-  const [one, other] = [await twin.manifests(), await bundle.manifests()];
-  const same = one.objects === other.objects;
+  const digests = [twin, bundle].map(stagedDigest);
+  const known = digests[0] !== undefined && digests[1] !== undefined;
+  const what = known ? `digest${digests[0] === digests[1] ? '' : 's'}` : 'manifests';
+  const same = known
+    ? digests[0] === digests[1]
+    : (await twin.manifests()).objects === (await bundle.manifests()).objects;
   return new OpmateError(
     'INVALID',
     `failed to add bundle "${bundle.record.name}": ${twin.reference} and ${bundle.reference} both have that name, ` +
-      (same ? 'with the same manifests' : 'with different manifests'),
+      (same ? `with the same ${what}` : `with different ${what}`),
     { hint: 'give one of them' },
   );
 }
@@ -184,18 +188,22 @@ async function likeness(database: Database, image: string, bundle: StagedBundle)
   const { record } = bundle;
   const as =
     image === '' ? 'without an image' : image === record.image ? 'with the same image' : `as ${image}`;
-  const digests = [image, record.image].map(digestOf);
-  if (digests[0] !== undefined && digests[1] !== undefined) {
-    return `${as}, ${digests[0] === digests[1] ? 'the digest is the same' : 'the digest differs'}`;
+  const [stored, added] = [digestOf(image), stagedDigest(bundle)];
+  if (stored !== undefined && added !== undefined) {
+    return `${as}, the digest ${stored === added ? 'is the same' : 'differs'}`;
   }
   const row = database.get<{ bundle: ColumnValue }>(
     'SELECT bundle FROM operatorbundle WHERE name = ?',
     record.name,
   );
-  const stored = textOf(row?.bundle ?? null);
-  if (stored === null || stored === '') return as;
-  const same = stored === (await bundle.manifests()).objects;
+  const objects = textOf(row?.bundle ?? null);
+  if (objects === null || objects === '') return as;
+  const same = objects === (await bundle.manifests()).objects;
   return `${as}, the manifests ${same ? 'are the same' : 'differ'}`;
+}
+
+function stagedDigest({ record, digest }: StagedBundle): string | undefined {
+  return digestOf(record.image) ?? digest;
 }
 
 function digestOf(image: string): string | undefined {

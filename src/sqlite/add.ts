@@ -8,7 +8,7 @@ import { joinRefusals } from './already-added.js';
 import type { BundleRecord } from './bundle-record.js';
 import { type ChannelMember, chooseHeads, compareWithBuild, headVersion } from './channel-heads.js';
 import type { Database } from './database.js';
-import { withEntryIndexes } from './entry-indexes.js';
+import { withEntryIndexes, withEntryNames } from './entry-indexes.js';
 import { insertBundle } from './insert-bundle.js';
 import { dropManifestsOfNonHeads } from './minimal.js';
 import { removeOverwritten } from './overwrite.js';
@@ -60,7 +60,9 @@ export async function addBundles(
   const sorted = inOrder(bundles);
   const refusals = new Refusals(options.permissive ?? false);
   await withEntryIndexes(database, async () => {
-    const checked = await checkBundles(database, sorted, { overwriteLatest, enableAlpha });
+    const checked = await withEntryNames(database, () =>
+      checkBundles(database, sorted, { overwriteLatest, enableAlpha }),
+    );
     checked.refusals.forEach((refusal) => refusals.add(refusal));
     if (mode !== 'replaces') refuseOverwrites(sorted, checked, refusals);
     refusals.throwUnlessPermissive();
@@ -237,11 +239,10 @@ class PackageAddition {
     const { mode, logger } = this.#options;
     const [database, packageName] = [this.#database, this.#packageName];
     const before = readPackage(database, packageName);
-    for (const { record } of bundles) {
-      if (this.#overwritten.has(record.name)) await removeOverwritten(database, packageName, record.name);
-    }
-    // What is there now, and not what is named by what comes.
-    const existing = readPackage(database, packageName);
+    const overwritten = bundles.filter(({ record }) => this.#overwritten.has(record.name));
+    for (const { record } of overwritten) await removeOverwritten(database, packageName, record.name);
+    // Before the rows of the new bundles are there.
+    const existing = overwritten.length === 0 ? before : readPackage(database, packageName);
     await this.#insert(bundles);
     const records = bundles.map(({ record }) => record);
     await refusing(async () => {

@@ -1,31 +1,50 @@
 import type { Database } from './database.js';
 
-/**
- * What an edit of upgrade graphs looks entries up by. The schema has no index for any of it, so that each
- * look-up, and each deletion with its foreign keys, would read the whole table.
- */
-const indexes = [
+/** An index that the schema does not have; without it each look-up would read the whole table. */
+interface HelperIndex {
+  name: string;
+  on: string;
+}
+
+/** What rewriting a package needs: to find its entries, and for the foreign keys what replaces each. */
+const graphIndexes: readonly HelperIndex[] = [
   { name: 'opmate_entry_package', on: 'channel_entry (package_name, channel_name)' },
   { name: 'opmate_entry_replaces', on: 'channel_entry (replaces)' },
+];
+
+const nameIndexes: readonly HelperIndex[] = [
   { name: 'opmate_entry_bundle', on: 'channel_entry (operatorbundle_name)' },
-] as const;
+];
 
 /**
- * Runs `work` while the entries of channels have indexes, which are gone afterwards: the schema stays the one
- * that other tools know. Runs in the caller's transaction; may be nested.
+ * Runs `work`, which rewrites packages, while the entries of channels have indexes for that. These are gone
+ * afterwards: the schema stays the one that other tools know. Runs in the caller's transaction; may be nested.
  */
-export async function withEntryIndexes<T>(database: Database, work: () => T | Promise<T>): Promise<T> {
-  if (hasIndex(database, indexes[0].name)) return work();
-  for (const { name, on } of indexes) database.execute(`CREATE INDEX ${name} ON ${on}`);
+export function withEntryIndexes<T>(database: Database, work: () => T | Promise<T>): Promise<T> {
+  return withIndexes(database, graphIndexes, work);
+}
+
+/** The same for `work` that looks entries up by the names of bundles, and writes none. */
+export function withEntryNames<T>(database: Database, work: () => T | Promise<T>): Promise<T> {
+  return withIndexes(database, nameIndexes, work);
+}
+
+async function withIndexes<T>(
+  database: Database,
+  indexes: readonly HelperIndex[],
+  work: () => T | Promise<T>,
+): Promise<T> {
+  const made = indexes.filter(({ name }) => !hasIndex(database, name));
+  for (const { name, on } of made) database.execute(`CREATE INDEX ${name} ON ${on}`);
   const drop = (): void => {
-    for (const { name } of indexes) database.execute(`DROP INDEX ${name}`);
+    for (const { name } of made) database.execute(`DROP INDEX IF EXISTS ${name}`);
   };
   let result: T;
   try {
     result = await work();
   } catch (error) {
     // A full disk ends the transaction by itself, and takes the indexes with it.
-    if (database.inTransaction && hasIndex(database, indexes[0].name)) drop();
+    if (database.inTransaction) drop();
     throw error;
   }
   drop();

@@ -1,3 +1,4 @@
+import { OpmateError } from '../core/errors.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
 import { isJsonObject } from '../core/json.js';
 import type { ApiKey } from '../model/csv.js';
@@ -9,8 +10,8 @@ import { type Shape, kindOf, readShape, struct } from '../model/shape.js';
  * metav1.ObjectMeta.)
  */
 
-/** A field that is written whenever it is there, be it empty. */
-const given: Shape = { check: () => undefined };
+/** A field that is written whenever it is there, be it empty; null, which would be kept, goes in `withoutNulls`. */
+const given: Shape = 'any';
 const givenBool: Shape = {
   check: (value) => (typeof value === 'boolean' ? undefined : wanted('true or false', value)),
 };
@@ -64,13 +65,25 @@ const objectMeta = struct({
   },
 });
 
-/** A ClusterServiceVersion without its status. */
-export const typedCsvShape = struct({
+const csvShape = struct({
   'apiVersion?': 'string',
   'kind?': 'string',
   metadata: objectMeta,
   spec: 'any',
 });
+
+/** Reads a ClusterServiceVersion, and leaves its status out. Throws OpmateError INVALID. */
+export function readTypedCsv(value: JsonObject): JsonObject {
+  const csv = readShape(value, csvShape, '') as JsonObject;
+  if (csv['kind'] !== 'ClusterServiceVersion') {
+    const problem = `csv name not found: kind is ${JSON.stringify(csv['kind'] ?? '')}, not ClusterServiceVersion`;
+    throw new OpmateError('INVALID', problem);
+  }
+  if (csv['spec'] === null && fieldIn(value, 'spec') === undefined) {
+    throw new OpmateError('INVALID', 'spec: not found');
+  }
+  return csv;
+}
 
 const names = struct({
   plural: 'string',
@@ -252,15 +265,21 @@ function fieldIn(value: JsonValue | undefined, name: string): JsonValue | undefi
 }
 
 function readValidation(validation: JsonValue | undefined, path: string): void {
-  const holder = validation as JsonObject | undefined;
+  const holder = validation === undefined ? undefined : withoutNulls(validation as JsonObject);
   const schema = holder?.['openAPIV3Schema'];
   if (holder !== undefined && schema !== undefined)
     holder['openAPIV3Schema'] = readSchema(schema, `${path}.openAPIV3Schema`);
 }
 
+/** For Go null is the absence of what a pointer would lead to. Changes the object. */
+function withoutNulls(object: JsonObject): JsonObject {
+  for (const key of Object.keys(object)) if (object[key] === null) delete object[key];
+  return object;
+}
+
 /** A schema and all within it. The YAML and JSON readers bound how deep that can be. */
 function readSchema(value: JsonValue, path: string): JsonValue {
-  const schema = readShape(value, schemaShape, path) as JsonObject;
+  const schema = withoutNulls(readShape(value, schemaShape, path) as JsonObject);
   for (const key of ['maximum', 'minimum', 'multipleOf']) {
     if (typeof schema[key] === 'bigint') schema[key] = Number(schema[key]);
   }
@@ -275,7 +294,10 @@ function readSchema(value: JsonValue, path: string): JsonValue {
     return object;
   };
   replace('not', readSchema);
-  replace('items', (items, at) => (Array.isArray(items) ? each(items, at) : readSchema(items, at)));
+  // An empty list of schemas is written as null.
+  replace('items', (items, at) =>
+    !Array.isArray(items) ? readSchema(items, at) : items.length === 0 ? null : each(items, at),
+  );
   for (const key of ['allOf', 'oneOf', 'anyOf']) replace(key, each);
   for (const key of ['properties', 'patternProperties', 'definitions']) replace(key, eachValue(readSchema));
   for (const key of ['additionalProperties', 'additionalItems']) {

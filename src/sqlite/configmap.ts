@@ -10,8 +10,8 @@ import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { parseYaml } from '../core/yaml.js';
 import { type ApiKey, csvCustomResources, csvSpec } from '../model/csv.js';
-import { kindOf, readShape } from '../model/shape.js';
-import { readTypedCrd, typedCsvShape } from './configmap-shapes.js';
+import { kindOf, readShape, struct } from '../model/shape.js';
+import { readTypedCrd, readTypedCsv } from './configmap-shapes.js';
 import type { Database } from './database.js';
 import { type LoadOptions, type LoadReport, ManifestLoader } from './manifest-loader.js';
 
@@ -120,22 +120,12 @@ export async function loadManifestData(
   for (const { value, subject } of listUnder(loader, data, keys.csvs, label)) {
     throwIfCancelled(options.signal);
     const made = attempt(loader, subject, () => {
-      const typed = readShape(value, typedCsvShape, '') as JsonObject;
-      // A list of CSVs may leave out what they are; the columns have what is there.
-      const csv = { ...manifestOf(typed, subject), csvName: '' };
-      const owned = csvCustomResources(csvSpec(typed), 'owned');
+      const typed = readTypedCsv(value);
+      const csv = manifestOf(typed, subject);
       const own: Manifest[] = [];
-      for (const api of owned) {
-        const definition = definitions.get(keyOf(api));
-        if (definition !== undefined) own.push(definition);
-        else {
-          loader.addProblem(
-            new OpmateError('INVALID', `${subject}: couldn't find owned CRD in crd list ${show(api)}`, {
-              file: label,
-              hint: `add it to ${keys.crds}`,
-            }),
-          );
-        }
+      for (const [index, definition] of ownedDefinitions(typed).entries()) {
+        const at = `${subject}: spec.customresourcedefinitions.owned[${index}]`;
+        attempt(loader, at, () => own.push(...definitionOf(definition, definitions, label)));
       }
       return bundleOfManifests(csv, [csv, ...own]).bundle;
     });
@@ -144,9 +134,37 @@ export async function loadManifestData(
   for (const { value, subject } of listUnder(loader, data, keys.packages, label)) {
     attempt(loader, subject, () => {
       const manifest = readPackageManifest(value, subject);
-      if (manifest !== undefined) loader.addPackage(manifest);
+      if (manifest === undefined) throw new OpmateError('INVALID', 'packageName: not found');
+      loader.addPackage(manifest);
     });
   }
+}
+
+/** The entries of the list of definitions that a ClusterServiceVersion owns, as they stand there. */
+function ownedDefinitions(csv: JsonObject): JsonValue[] {
+  const spec = csvSpec(csv);
+  // Reads all of it, so that a value of the wrong kind anywhere counts against the whole bundle.
+  const shape = struct({ owned: { list: definitionShape }, required: { list: definitionShape } });
+  const lists = readShape(spec['customresourcedefinitions'] ?? null, shape, 'spec.customresourcedefinitions');
+  return ((lists as JsonObject)['owned'] ?? []) as JsonValue[];
+}
+
+const definitionShape = struct({ name: 'string', version: 'string', kind: 'string' });
+
+/** The manifest that defines what is owned. Throws OpmateError INVALID where there is none. */
+function definitionOf(
+  owned: JsonValue,
+  definitions: ReadonlyMap<string, Manifest>,
+  file: string,
+): Manifest[] {
+  return csvCustomResources({ customresourcedefinitions: { owned: [owned] } }, 'owned').map((api) => {
+    const definition = definitions.get(keyOf(api));
+    if (definition !== undefined) return definition;
+    throw new OpmateError('INVALID', `couldn't find owned CRD in crd list ${show(api)}`, {
+      file,
+      hint: `add it to ${keys.crds}`,
+    });
+  });
 }
 
 /** The objects of the list under a key, each with how messages name it. */

@@ -236,19 +236,26 @@ function withoutHead(
       { hint: `delete those first, or add a bundle that replaces ${bundle.name}` },
     );
   }
-  const isTop = (one: BundleRow): boolean => one === top;
-  const newer = ordered.slice(0, isLive(top) ? ordered.findIndex(isTop) : undefined);
-  const chain = chainOf(newer.filter(isLive));
-  const result = [...chain.map(({ name, skips }) => ({ name, skips: [...skips] })), ...below];
-  // The others are skipped by the lowest that is newer than they are.
+  const newer = ordered.slice(0, isLive(top) ? ordered.findIndex((one) => one === top) : undefined);
+  const { chain, next } = chainOf(newer.filter(isLive), below);
+  const result = [...chain, ...below.slice(next)];
   const placed = new Set(result.flatMap((node) => [node.name, ...node.skips]));
-  const chained = ordered.filter((one) => result.some((node) => node.name === one.name));
-  for (const one of ordered.filter(({ name }) => !placed.has(name))) {
-    const above = chained.filter((upper) => ordered.indexOf(upper) < ordered.indexOf(one)).at(-1);
-    result.find((node) => node.name === (above ?? chained[0])?.name)?.skips.push(one.name);
+  const skip = (node: ChannelNode | undefined, name: string): void => {
+    if (!placed.has(name)) node?.skips.push(name);
+    placed.add(name);
+  };
+  for (const node of below.slice(0, next))
+    [node.name, ...node.skips].forEach((name) => skip(chain.at(-1), name));
+  // The others are skipped by the lowest that is newer than they are.
+  for (const [index, { name }] of ordered.entries()) {
+    const above = ordered.slice(0, index).filter((one) => result.some((node) => node.name === one.name));
+    skip(result.find((node) => node.name === above.at(-1)?.name) ?? result[0], name);
   }
+  // Readers of catalogs do not follow the chain through a bundle that is skipped.
+  const inner = new Set(result.slice(0, -1).map(({ name }) => name));
+  for (const node of result) node.skips = node.skips.filter((name) => !inner.has(name));
   for (const [index, node] of result.slice(0, chain.length + 1).entries())
-    writeEdges(database, node, result[index + 1]?.name);
+    writeEdges(database, node, index < chain.length ? result[index + 1]?.name : undefined, inner);
   return result;
 }
 
@@ -280,27 +287,52 @@ function releaseOf(build: readonly string[]): Version {
   return { major: 0, minor: 0, patch: 0, pre, build: [] };
 }
 
-/** The chain that begins with the newest and follows what each says that it replaces, among these. */
-function chainOf(newestToOldest: readonly BundleRow[]): BundleRow[] {
-  const chain: BundleRow[] = [];
-  let at: BundleRow | undefined = newestToOldest[0];
-  while (at !== undefined && !chain.includes(at)) {
-    chain.push(at);
-    const { replaces } = at;
-    at = newestToOldest.find(({ name }) => name === replaces);
+/**
+ * The chain that begins with the newest of these and follows what each says that it replaces, and where it goes
+ * on in the chain below: at what the last says that it replaces, or at the top.
+ */
+function chainOf(
+  newestToOldest: readonly BundleRow[],
+  below: readonly ChannelNode[],
+): { chain: ChannelNode[]; next: number } {
+  const chain: ChannelNode[] = [];
+  let index = 0;
+  let at = newestToOldest[0];
+  let next = 0;
+  while (at !== undefined) {
+    const { name, skips, replaces } = at;
+    chain.push({ name, skips: [...skips] });
+    const lower = newestToOldest.findIndex((one) => one.name === replaces);
+    if (lower <= index) {
+      next = Math.max(
+        0,
+        below.findIndex((node) => node.name === replaces),
+      );
+      break;
+    }
+    index = lower;
+    at = newestToOldest[lower];
   }
-  return chain;
+  return { chain, next };
 }
 
-/** Has the columns of a bundle say what its entries say, so that writing the package anew keeps these. */
-function writeEdges(database: Database, node: ChannelNode, next: string | undefined): void {
+/**
+ * Has the columns of a bundle say what its entries say, so that writing the package anew keeps these; what it
+ * replaces only where that is told.
+ */
+function writeEdges(
+  database: Database,
+  node: ChannelNode,
+  replaces: string | undefined,
+  inner: ReadonlySet<string>,
+): void {
   const bundle = readBundle(database, node.name);
   if (bundle === undefined || bundle.isDeprecated) return;
-  const skips = new Set([...bundle.skips, ...node.skips]);
+  const skips = [...new Set([...bundle.skips, ...node.skips])].filter((name) => !inner.has(name));
   database.run(
     'UPDATE operatorbundle SET replaces = ?, skips = ? WHERE name = ?',
-    next ?? bundle.replaces,
-    [...skips].join(','),
+    replaces ?? bundle.replaces,
+    skips.join(','),
     node.name,
   );
 }

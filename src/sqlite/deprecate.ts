@@ -60,7 +60,7 @@ export async function deprecateTruncate(
         failed([error]);
       }
     }
-    const owners = packagesOfBundles(database);
+    let owners = packagesOfBundles(database);
     const broken = brokenEdges(database);
     const problems: OpmateError[] = [];
     for (const image of remaining) {
@@ -78,6 +78,7 @@ export async function deprecateTruncate(
       } catch (error) {
         if (!(error instanceof OpmateError)) throw error;
         problems.push(aboutImage(database, image, error));
+        owners = packagesOfBundles(database);
       }
     }
     failed(problems);

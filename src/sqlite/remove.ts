@@ -37,7 +37,7 @@ export async function removePackages(
       error: noSuchPackage(database, [packageName]),
     }));
     const report: RemoveReport = { packages: [], bundles: [], failures };
-    const owners = packagesOfBundles(database);
+    let owners = packagesOfBundles(database);
     const broken = brokenEdges(database);
     for (const name of wanted.filter((one) => !missing.includes(one))) {
       throwIfCancelled(signal);
@@ -55,6 +55,7 @@ export async function removePackages(
       } catch (error) {
         if (!permissive || !(error instanceof OpmateError)) throw error;
         report.failures.push({ packageName: name, error });
+        owners = packagesOfBundles(database);
         continue;
       }
       report.packages.push(name);

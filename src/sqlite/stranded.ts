@@ -23,12 +23,12 @@ export async function pruneStranded(database: Database): Promise<StrandedReport>
   });
 }
 
-/** Bundles by the packages that their `olm.package` properties name. */
-export type BundlesByPackage = ReadonlyMap<string, ReadonlySet<ColumnValue>>;
+/** Bundles by the packages that their `olm.package` properties name; without those that were removed. */
+export type BundlesByPackage = Map<string, Set<ColumnValue>>;
 
 /** Reads the `olm.package` properties of all bundles; those that are not readable do not count. */
 export function packagesOfBundles(database: Database): BundlesByPackage {
-  const bundles = new Map<string, Set<ColumnValue>>();
+  const bundles: BundlesByPackage = new Map();
   const rows = database.iterate<{ name: ColumnValue; value: ColumnValue }>(
     "SELECT operatorbundle_name AS name, value FROM properties WHERE type = 'olm.package' AND operatorbundle_name IS NOT NULL",
   );
@@ -91,6 +91,7 @@ export function removeOfUnknownPackages(
   for (const [packageName, bundles] of packages) {
     if (known.has(packageName)) continue;
     for (const name of bundles) removeBundle(database, name, removed);
+    packages.delete(packageName);
   }
   database.run(
     'DELETE FROM deprecated WHERE NOT EXISTS (SELECT 1 FROM operatorbundle WHERE name = operatorbundle_name)',

@@ -262,7 +262,8 @@ function databaseError(name: string, error: unknown, timeoutMs: number): unknown
   const { code, message } = error;
   const fail = (kind: 'INVALID' | 'IO', what: string, hint?: string): OpmateError =>
     new OpmateError(kind, `${name}: ${what}`, { cause: error, file: name, hint });
-  if (code === 'SQLITE_NOTADB') return fail('INVALID', 'not a sqlite database');
+  if (code === 'SQLITE_NOTADB')
+    return fail('INVALID', 'not a sqlite database', 'give the file of a sqlite index');
   if (code.startsWith('SQLITE_CORRUPT'))
     return fail('INVALID', 'the database is damaged', 'copy it again from where it came from');
   if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) {

@@ -1,0 +1,169 @@
+import { copyFile, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/sqlite/database.js';
+import { migrateDatabase } from '../../src/sqlite/schema.js';
+import { startOpmate, useSandbox } from '../support/command-line.js';
+import { fillOldIndex } from '../support/old-index.js';
+
+const sandbox = useSandbox();
+const at = (name: string): string => path.join(sandbox.work, name);
+
+/** Runs opmate in the sandbox. */
+async function opmate(...args: string[]) {
+  return startOpmate(args, { cwd: sandbox.work, env: sandbox.environment() }).result;
+}
+
+function query<T>(file: string, work: (database: Sqlite.Database) => T): T {
+  const database = new Sqlite(at(file), { readonly: true });
+  try {
+    return work(database);
+  } finally {
+    database.close();
+  }
+}
+
+const versionOf = (file: string): unknown =>
+  query(file, (database) => database.prepare('SELECT version FROM schema_migrations').pluck().get());
+
+beforeAll(async () => {
+  const names = Array.from({ length: 1500 }, (_, i) => `a.v${1500 - i}`);
+  const database = await openDatabase(at('old.db'), { access: 'create' });
+  await database.transaction(() => {
+    migrateDatabase(database, 4);
+    fillOldIndex(
+      database,
+      4,
+      names.map((name, i) => ({ name, package: 'a', version: `${1500 - i}.0.0`, provides: ['Foo'] })),
+      [{ package: 'a', name: 'stable', default: true, chain: names.map((name) => ({ name })) }],
+    );
+  });
+  database.close();
+});
+
+describe('registry create', () => {
+  it('makes an empty index, once', async () => {
+    expect(await opmate('registry', 'create', 'new.db')).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: 'info: created new.db\n',
+    });
+    expect(versionOf('new.db')).toBe(13);
+    const before = await readFile(at('new.db'));
+    expect(await opmate('registry', 'create', 'new.db')).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: 'new.db: there is a file already\nhint: take another name, or remove it first\n',
+    });
+    expect((await readFile(at('new.db'))).equals(before)).toBe(true);
+    await opmate('registry', 'create', 'other.db');
+    expect((await readFile(at('other.db'))).equals(before)).toBe(true);
+  });
+
+  it('makes one of two at once', async () => {
+    const results = await Promise.all([1, 2].map(() => opmate('registry', 'create', 'raced.db')));
+    expect(results.map(({ code }) => code).sort()).toEqual([0, 1]);
+    expect(versionOf('raced.db')).toBe(13);
+    expect((await readdir(sandbox.work)).filter((name) => name.startsWith('raced'))).toEqual(['raced.db']);
+  });
+});
+
+describe('registry migrate', () => {
+  it('goes to a version, then to the latest, then nowhere', async () => {
+    await copyFile(at('old.db'), at('steps.db'));
+    for (const [args, message] of [
+      [['--to', '6'], 'migrated from schema version 4 to 6'],
+      [[], 'migrated from schema version 6 to 13'],
+      [[], 'is at schema version 13'],
+    ] as const) {
+      const result = await opmate('registry', 'migrate', 'steps.db', ...args);
+      expect(result).toMatchObject({ code: 0, stdout: '', stderr: `info: steps.db: ${message}\n` });
+    }
+    const back = await opmate('registry', 'migrate', 'steps.db', '--to', '6');
+    expect(back).toMatchObject({ code: 1, stderr: 'steps.db: schema version 13 cannot go back to 6\n' });
+  });
+
+  it('writes beside the input', async () => {
+    const before = await readFile(at('old.db'));
+    const result = await opmate('registry', 'migrate', 'old.db', '--output-db', 'out.db');
+    expect(result.stderr).toBe('info: out.db: migrated from schema version 4 to 13\n');
+    expect(versionOf('out.db')).toBe(13);
+    expect((await readFile(at('old.db'))).equals(before)).toBe(true);
+    const same = await opmate('registry', 'migrate', 'old.db', '--output-db', './old.db');
+    expect(same.code).not.toBe(0);
+    expect(same.stderr).toMatch(/^\.\/old\.db: the output is the input\nhint: /);
+  });
+
+  it.each(['14', '-2', 'x', '1.5', ''])('refuses --to %s', async (to) => {
+    const { code, stderr } = await opmate('registry', 'migrate', 'old.db', `--to=${to}`);
+    expect(code).not.toBe(0);
+    expect(stderr).toBe(`--to ${to}: not a schema version\nhint: versions go from -1 to 13\n`);
+  });
+
+  it('refuses what is no index, and leaves it as it is', async () => {
+    await writeFile(at('text.db'), 'hello\n');
+    expect(await opmate('registry', 'migrate', 'text.db')).toMatchObject({
+      code: 1,
+      stderr: 'text.db: not a sqlite database\nhint: give the file of a sqlite index\n',
+    });
+    expect(await opmate('registry', 'migrate', 'none.db')).toMatchObject({
+      code: 1,
+      stderr: 'none.db: no such file or directory\n',
+    });
+    const other = new Sqlite(at('bookmarks.db'));
+    other.exec('CREATE TABLE bookmarks (url TEXT)');
+    other.close();
+    const before = await readFile(at('bookmarks.db'));
+    expect(await opmate('registry', 'migrate', 'bookmarks.db')).toMatchObject({
+      code: 1,
+      stderr: 'bookmarks.db: a sqlite database, but not an index of operators\n',
+    });
+    expect((await readFile(at('bookmarks.db'))).equals(before)).toBe(true);
+  });
+
+  it('migrates once when it is called twice at once', async () => {
+    await copyFile(at('old.db'), at('twice.db'));
+    const results = await Promise.all([1, 2].map(() => opmate('registry', 'migrate', 'twice.db')));
+    expect(results.map(({ stderr }) => stderr).sort()).toEqual([
+      'info: twice.db: is at schema version 13\n',
+      'info: twice.db: migrated from schema version 4 to 13\n',
+    ]);
+  });
+
+  it('is done or not at all, whenever it is killed', async () => {
+    const file = at('killed.db');
+    const there = (): Promise<boolean> =>
+      stat(`${file}-journal`).then(
+        () => true,
+        () => false,
+      );
+    const seen = new Set<unknown>();
+    for (let round = 0; round < 12; round++) {
+      await copyFile(at('old.db'), file);
+      await rm(`${file}-journal`, { force: true });
+      const running = startOpmate(['registry', 'migrate', 'killed.db'], {
+        cwd: sandbox.work,
+        env: sandbox.environment(),
+      });
+      let ended = false;
+      void running.result.then(() => (ended = true));
+      while (!ended && !(await there())) await new Promise((resolve) => setImmediate(resolve));
+      await new Promise((resolve) => setTimeout(resolve, round * 4));
+      running.child.kill('SIGKILL');
+      await running.result;
+      const database = new Sqlite(file);
+      expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
+      expect(database.prepare('SELECT count(*) FROM operatorbundle').pluck().get()).toBe(1500);
+      const version = database.prepare('SELECT version FROM schema_migrations').pluck().get();
+      const columns = database
+        .prepare("SELECT count(*) FROM pragma_table_info('operatorbundle')")
+        .pluck()
+        .get();
+      database.close();
+      seen.add(`${version} with ${columns} columns`);
+    }
+    expect(['4 with 4 columns', '13 with 9 columns']).toEqual(expect.arrayContaining([...seen]));
+    expect(seen).toContain('4 with 4 columns');
+  });
+});

@@ -146,12 +146,12 @@ export async function addToDatabase(
 
 /** Finds out before much is pulled whether the database can be written. */
 async function checkDatabase(file: string, edit: Omit<EditOptions, 'signal'>): Promise<void> {
-  const { outputFile, create = false, timeoutMs } = edit;
+  const { outputFile, create = false, timeoutMs, name } = edit;
   const found = await stat(file).catch(() => undefined);
   if (found !== undefined) {
     const inPlace = outputFile === undefined;
     const access = inPlace ? (create ? 'create' : 'write') : 'read';
-    const database = await openDatabase(file, { access, timeoutMs });
+    const database = await openDatabase(file, { access, timeoutMs, name });
     try {
       // Takes the lock for writing, and changes nothing.
       if (inPlace) await database.transaction(() => undefined);

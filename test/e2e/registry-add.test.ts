@@ -103,6 +103,15 @@ describe('opmate registry add', () => {
     expect(runs[3]?.stderr).toContain(`${tagged('widget1')}: named more than once, added once`);
   });
 
+  it('makes the same database again from the list that registry bundles prints', async () => {
+    await add('-d', 'first.db', '-b', [pinned('widget2'), tagged('widget1'), pinned('gadget1')].join());
+    const { code, stdout } = await sandbox.run(['registry', 'bundles', 'first.db']);
+    expect(code).toBe(0);
+    await sandbox.write({ 'bundles.txt': `# what is in first.db\n${stdout}` });
+    expect(await add('-d', 'second.db', '--from-file', 'bundles.txt')).toMatchObject({ code: 0 });
+    expect(await readFile(at('second.db'))).toEqual(await readFile(at('first.db')));
+  });
+
   it('makes or migrates the database where there is nothing to add', async () => {
     for (const args of [[], ['-b', '']]) {
       expect(await add('-d', 'empty.db', ...args)).toMatchObject({ code: 0, stdout: '' });

@@ -2,3 +2,5 @@
 export { readBundleDirectory } from '../../dist/bundle/read.js';
 export { renderBundleFiles } from '../../dist/bundle/render.js';
 export { encodeBlob } from '../../dist/model/encode.js';
+export { addBundles } from '../../dist/sqlite/add.js';
+export { editDatabase } from '../../dist/sqlite/edit.js';

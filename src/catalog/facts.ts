@@ -14,7 +14,7 @@ import type { Meta } from './meta.js';
  */
 export async function collectFacts(catalog: Catalog, options: MetasOptions = {}): Promise<CatalogFacts> {
   const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
-  for await (const meta of catalog.metas({ ...options, withoutManifests: true })) {
+  for await (const meta of catalog.metas({ withoutManifests: true, ...options })) {
     try {
       addFacts(facts, meta);
     } catch (error) {

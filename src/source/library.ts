@@ -115,7 +115,7 @@ export async function loadCatalog(reference: string, session: Session): Promise<
 export async function validate(reference: string, session: Session): Promise<ValidationReport> {
   const catalog = await loadCatalog(reference, session);
   try {
-    return validateCatalog(await catalog.facts());
+    return validateCatalog(await collectFacts(catalog, { ...session, withoutManifests: false }));
   } finally {
     await catalog.close();
   }

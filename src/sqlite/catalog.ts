@@ -4,7 +4,7 @@ import type { Meta } from '../catalog/meta.js';
 import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import { encodeGoJson, quoteGo } from '../core/go-json.js';
 import type { EncodableJson, JsonObject } from '../core/json.js';
-import { compareBytes } from '../core/order.js';
+import { sortedByBytes } from '../core/order.js';
 import { type BundleBlob, type ChannelBlob, schemas } from '../model/declarative-config.js';
 import { blobRecord, jsonIndent } from '../model/encode.js';
 import { type ErrorTree, renderErrorTree } from '../model/error-tree.js';
@@ -17,7 +17,7 @@ import {
   convertPackage,
 } from './convert-package.js';
 import { type ReadOptions, openForReading } from './edit.js';
-import { IndexQueries, type StoredMember, type StoredPackage } from './queries.js';
+import { IndexQueries, type StoredBundle, type StoredMember, type StoredPackage } from './queries.js';
 
 /** Which blob of an index is meant. Its place in the file means nothing: rows have no line. */
 interface IndexOrigin extends BlobOrigin {
@@ -30,9 +30,26 @@ interface IndexOrigin extends BlobOrigin {
 interface OpenPackage {
   stored: StoredPackage;
   channels: ChannelBlob[];
-  /** Rows of its bundles by name, in order of the names. */
-  bundles: Map<string, number>;
+  bundles: Map<string, BundlePlace>;
+  /** Names of its bundles, sorted. */
+  names: string[];
 }
+
+interface BundlePlace {
+  /** Row of the bundle. */
+  id: number;
+  /** Place among the names. */
+  index: number;
+}
+
+interface BundleOptions {
+  withoutManifests?: boolean | undefined;
+  /** Its manifests have been read before and are known to be JSON. */
+  isChecked?: boolean | undefined;
+}
+
+/** Bundles that are read together, without their manifests. */
+const batchSize = 256;
 
 /** Opens a database file as a catalog. Throws OpmateError, see `openForReading`. */
 export async function openSqliteCatalog(file: string, options: ReadOptions): Promise<SqliteCatalog> {
@@ -54,6 +71,7 @@ export class SqliteCatalog implements Catalog {
   readonly #state: number;
   #stored: Map<string, StoredPackage> | undefined;
   #last: OpenPackage | undefined;
+  #batch = new Map<number, StoredBundle>();
 
   constructor(queries: IndexQueries, close: () => Promise<void>) {
     this.name = queries.name;
@@ -65,7 +83,7 @@ export class SqliteCatalog implements Catalog {
   async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
     const { logger, signal, onFault } = options;
     const task = `read ${this.name}`;
-    const [lost] = this.#queries.lostPackages();
+    const lost = this.#queries.findLostBundle();
     if (lost !== undefined) {
       const names = `unknown package ${quoteGo(lost.package)} for bundle ${quoteGo(lost.bundle)}`;
       this.#tell(new OpmateError('INVALID', `${this.name}: ${names}`, { file: this.name }), onFault);
@@ -106,15 +124,17 @@ export class SqliteCatalog implements Catalog {
 
   async *#metasOf(stored: StoredPackage, options: MetasOptions): AsyncGenerator<Meta, ErrorTree, undefined> {
     const open = this.#open(stored);
-    yield this.#meta(schemas.package, stored.name, '', this.#packageRecord(open));
+    yield this.#meta(schemas.package, stored.name, '', this.#packageRecord(open, options.withoutManifests));
     for (const blob of open.channels) {
       yield this.#meta(schemas.channel, stored.name, blob.name, blobRecord({ kind: 'channel', blob }));
     }
     const checked = new Map<string, Pick<ConvertedBundle, 'version' | 'faults'>>();
-    for (const [name, id] of open.bundles) {
+    for (const name of open.names) {
       throwIfCancelled(options.signal);
       try {
-        const { blob, version, faults, unreadable } = this.#bundle(stored.name, id, options.withoutManifests);
+        const converted = this.#bundle(open, name, options);
+        if (converted === undefined) throw this.#changed();
+        const { blob, version, faults, unreadable } = converted;
         checked.set(name, { version, faults });
         if (unreadable && options.onFault !== undefined) throw this.#unreadable(blob, faults);
         if (unreadable) continue;
@@ -148,37 +168,48 @@ export class SqliteCatalog implements Catalog {
   #open(stored: StoredPackage): OpenPackage {
     if (this.#last?.stored === stored) return this.#last;
     const all = this.#queries.members(stored.name);
-    const skipRanges = new Map<number, string | undefined>();
-    for (const { id } of all) {
-      if (!skipRanges.has(id)) skipRanges.set(id, this.#queries.liveSkipRangeAt(id));
-    }
-    const members = all.filter(({ id }) => skipRanges.get(id) !== undefined);
-    const byName = [...members].sort((a, b) => compareBytes(a.name, b.name));
+    const skipRanges = this.#queries.liveSkipRanges([...new Set(all.map(({ id }) => id))]);
+    const members = all.filter(({ id }) => skipRanges.has(id));
+    const ids = new Map(members.map(({ name, id }) => [name, id]));
+    const names = sortedByBytes(ids.keys());
+    const bundles = new Map(names.map((name, index) => [name, { id: ids.get(name) as number, index }]));
     const skipRangeOf = ({ id }: StoredMember): string => skipRanges.get(id) ?? '';
     const channels = this.#named(`package ${quoteGo(stored.name)}`, () =>
       convertChannels(stored, members, skipRangeOf),
     );
-    this.#last = { stored, channels, bundles: new Map(byName.map(({ name, id }) => [name, id])) };
+    this.#last = { stored, channels, bundles, names };
+    this.#batch = new Map();
     return this.#last;
   }
 
-  #packageRecord({ stored }: OpenPackage): EncodableJson {
+  #packageRecord({ stored }: OpenPackage, withoutIcon = false): EncodableJson {
     const channel = stored.channels.find(({ name }) => name === stored.defaultChannel);
-    const head = channel === undefined ? undefined : this.#queries.findBundle(channel.head);
+    const head = channel === undefined || withoutIcon ? undefined : this.#queries.findBundle(channel.head);
     const csv = head === undefined ? Buffer.alloc(0) : this.#queries.manifestsAt(head).csv;
     const subject = `package ${quoteGo(stored.name)}, bundle ${quoteGo(channel?.head ?? '')}`;
     const blob = this.#named(subject, () => convertPackage(stored, csv));
     return blobRecord({ kind: 'package', blob });
   }
 
-  #bundle(packageName: string, id: number, withoutManifests = false): ConvertedBundle {
-    const stored = this.#queries.bundleAt(id);
-    if (stored === undefined) throw this.#changed();
-    const isNeeded = !withoutManifests || stored.image === '' || stored.version === null;
-    const manifests = isNeeded ? this.#queries.manifestsAt(id) : undefined;
-    return this.#named(`package ${quoteGo(packageName)}, bundle ${quoteGo(stored.name)}`, () =>
-      convertBundle(stored, packageName, this.#queries.imagesAt(id), manifests),
+  #bundle(open: OpenPackage, name: string, options: BundleOptions): ConvertedBundle | undefined {
+    const stored = this.#storedBundle(open, name);
+    if (stored === undefined) return undefined;
+    const isNeeded = !options.withoutManifests || stored.image === '' || stored.version === null;
+    const manifests = isNeeded ? this.#queries.manifestsAt(stored.id) : undefined;
+    return this.#named(`package ${quoteGo(open.stored.name)}, bundle ${quoteGo(name)}`, () =>
+      convertBundle(stored, open.stored.name, manifests?.objects, options),
     );
+  }
+
+  /** Bundles are asked for in order, so those that come next are read with each. */
+  #storedBundle({ bundles, names }: OpenPackage, name: string): StoredBundle | undefined {
+    const place = bundles.get(name);
+    if (place === undefined) return undefined;
+    const known = this.#batch.get(place.id);
+    if (known !== undefined) return known;
+    const wanted = names.slice(place.index, place.index + batchSize);
+    this.#batch = this.#queries.bundlesAt(wanted.map((next) => (bundles.get(next) as BundlePlace).id));
+    return this.#batch.get(place.id);
   }
 
   #named<T>(subject: string, work: () => T): T {
@@ -207,11 +238,8 @@ export class SqliteCatalog implements Catalog {
       const blob = open?.channels.find((channel) => channel.name === name);
       record = blob && blobRecord({ kind: 'channel', blob });
     } else {
-      const id = open?.bundles.get(name);
-      record =
-        id === undefined
-          ? undefined
-          : blobRecord({ kind: 'bundle', blob: this.#bundle(packageName, id).blob });
+      const converted = open && this.#bundle(open, name, { isChecked: true });
+      record = converted && blobRecord({ kind: 'bundle', blob: converted.blob });
     }
     if (record === undefined) throw this.#changed();
     return record as JsonObject;

@@ -21,7 +21,7 @@ import type { ErrorTree } from '../model/error-tree.js';
 import { describeGraphFault, readGraph } from '../model/graph.js';
 import { findPropertyFault } from '../model/properties.js';
 import type { TypedValue } from './bundle-record.js';
-import type { StoredBundle, StoredManifests, StoredMember, StoredPackage } from './queries.js';
+import type { StoredBundle, StoredMember, StoredPackage } from './queries.js';
 
 /**
  * From the rows of an index to the blobs of a file-based catalog, with the checks of that conversion.
@@ -41,16 +41,17 @@ export interface ConvertedBundle {
 }
 
 /**
- * Makes the blob of a bundle. `manifests` is left out where only names and versions are needed. Throws
- * OpmateError INVALID in the words of `opm`, without the name of the bundle, for what cannot be converted.
+ * Makes the blob of a bundle. `manifests` are its objects as they are stored, left out where only names and
+ * versions are needed; with `isChecked` they are not parsed again. Throws OpmateError INVALID in the words of
+ * `opm`, without the name of the bundle, for what cannot be converted.
  */
 export function convertBundle(
   stored: StoredBundle,
   packageName: string,
-  images: readonly string[],
-  manifests: StoredManifests | undefined,
+  manifests: Buffer = Buffer.alloc(0),
+  options: { isChecked?: boolean | undefined } = {},
 ): ConvertedBundle {
-  const { objects, csv } = readObjects(manifests?.objects ?? Buffer.alloc(0));
+  const { objects, csv } = readObjects(manifests, options.isChecked === true);
   const version = versionOf(stored, csv);
   try {
     parseVersion(version);
@@ -69,7 +70,7 @@ export function convertBundle(
     package: packageName,
     image: stored.image,
     properties: properties.map(({ type, value }) => ({ type, value })),
-    relatedImages: relatedImages(csv, images),
+    relatedImages: relatedImages(csv, stored.images),
   };
   const unreadable = properties.some(({ value }) => value instanceof InvalidJson);
   return { blob, version, faults: findFaults(stored, properties, objects.length), unreadable };
@@ -112,13 +113,27 @@ function convertProperties(stored: StoredBundle, packageName: string, version: s
 /** An index repeats the package of a bundle for every channel, there without its release. */
 function withoutRepeats(properties: readonly SortableProperty[]): SortableProperty[] {
   const byText = new Map(properties.map((property) => [`${property.type}\0${property.text}`, property]));
-  for (const { type, value } of properties) {
-    if (type !== propertyTypes.package || !isJsonObject(value) || value['release'] === undefined) continue;
-    const { packageName, version } = value;
-    if (typeof packageName !== 'string' || typeof version !== 'string') continue;
-    byText.delete(`${type}\0${encodeGoJson({ packageName, version })}`);
+  for (const { type, text } of properties) {
+    if (type !== propertyTypes.package || !text.includes('"release"')) continue;
+    const plain = withoutRelease(text);
+    if (plain !== undefined) byText.delete(`${type}\0${plain}`);
   }
   return [...byText.values()];
+}
+
+function withoutRelease(text: string): string | undefined {
+  try {
+    const {
+      packageName = '',
+      version = '',
+      release = '',
+    } = propertyFields({ type: propertyTypes.package, text }, ['packageName', 'version', 'release']);
+    return release === '' ? undefined : encodeGoJson({ packageName, version });
+  } catch (error) {
+    // Told where properties are checked.
+    if (error instanceof OpmateError) return undefined;
+    throw error;
+  }
 }
 
 function addApi(set: Map<string, SortableProperty>, property: TypedValue, index: number, type: string): void {
@@ -185,13 +200,17 @@ function versionOf({ version, properties }: StoredBundle, csv: JsonObject | unde
 }
 
 /** The objects of a bundle in base64, in that order, and the ClusterServiceVersion among them. */
-function readObjects(bytes: Buffer): { objects: string[]; csv: JsonObject | undefined } {
+function readObjects(bytes: Buffer, isChecked: boolean): { objects: string[]; csv: JsonObject | undefined } {
   if (bytes.length === 0) return { objects: [], csv: undefined };
   const objects: string[] = [];
   let csv: JsonObject | undefined;
   for (const object of splitObjects(bytes)) {
-    const value = parseManifest(object);
-    if (csv === undefined && isCsv(value)) csv = value as JsonObject;
+    if (csv === undefined && object.includes('ClusterServiceVersion')) {
+      const value = parseManifest(object);
+      if (isCsv(value)) csv = value as JsonObject;
+    } else if (!isChecked) {
+      checkManifest(object);
+    }
     objects.push(object.toString('base64'));
   }
   if (csv === undefined) {
@@ -201,6 +220,15 @@ function readObjects(bytes: Buffer): { objects: string[]; csv: JsonObject | unde
   }
   // Base64 is ASCII, which the built-in order compares by bytes too.
   return { objects: [...new Set(objects)].sort(), csv };
+}
+
+/** The built-in parser is the quickest judge; the other one finds the words. */
+function checkManifest(bytes: Buffer): void {
+  try {
+    JSON.parse(bytes.toString());
+  } catch {
+    parseManifest(bytes);
+  }
 }
 
 function parseManifest(bytes: Buffer): JsonValue {
@@ -310,7 +338,7 @@ export function convertChannels(
   return [...channels.values()];
 }
 
-/** The blob of a package. `csv` is the manifest of its default channel's head; empty where it was cleared. */
+/** The blob of a package. `csv` is the manifest of its default channel's head; empty where it is not kept. */
 export function convertPackage(stored: StoredPackage, csv: Buffer): PackageBlob {
   const icon = csv.length === 0 ? undefined : iconOf(parseManifest(csv));
   return {

@@ -1,7 +1,7 @@
 import { LimitError } from '../core/errors.js';
-import { compareBytes } from '../core/order.js';
+import { compareBytes, sortedByBytes } from '../core/order.js';
 import type { TypedValue } from './bundle-record.js';
-import { type ColumnValue, type Database, textOf } from './database.js';
+import { type ColumnValue, type Database, type Row, textOf } from './database.js';
 
 /** A package as it is stored. */
 export interface StoredPackage {
@@ -41,6 +41,8 @@ export interface StoredBundle {
   substitutesFor: string;
   /** Pull specification; empty for a bundle that is in no registry. */
   image: string;
+  /** The images that it needs, each once, sorted; an empty one where its manifests have none for a name. */
+  images: string[];
   /** In the order in which they were stored, each once. */
   properties: TypedValue[];
   dependencies: TypedValue[];
@@ -84,6 +86,10 @@ const lookups = {
   related_image: 'operatorbundle_name',
 } as const;
 
+/** Bundles whose rows a parameter lists, as JSON; joined in this order, whatever sqlite thinks of it. */
+const wantedBundles =
+  'json_each(?) AS wanted CROSS JOIN main.operatorbundle ON operatorbundle.rowid = wanted.value';
+
 /**
  * Reads what is in an index, package by package or bundle by bundle, whatever its size: the schema has no
  * indexes for that, so they are made beside it, in a temporary file that goes with the connection. The
@@ -95,6 +101,7 @@ export class IndexQueries {
   readonly #checked = new Set<string>();
   readonly #indexed = new Set<string>();
   #minDepth: number | undefined;
+  #deprecated: ReadonlySet<number> | undefined;
 
   constructor(database: Database) {
     this.#database = database;
@@ -196,23 +203,21 @@ export class IndexQueries {
   }
 
   /**
-   * The packages that bundles are in but that are not in the index, each with one of its bundles. A bundle
-   * that is deprecated does not count.
+   * A bundle that is in a package which the index does not have; undefined where there is none, as in every
+   * sound index. A bundle that is deprecated does not count.
    */
-  lostPackages(): { package: string; bundle: string }[] {
-    this.#check('operatorbundle', 'package', 'channel_entry', 'properties');
-    return this.#database
-      .all(
-        `SELECT package_name AS package, min(operatorbundle.name) AS bundle FROM channel_entry
-         JOIN operatorbundle ON operatorbundle.name = operatorbundle_name
-         WHERE NOT EXISTS (SELECT 1 FROM package WHERE package.name = package_name)
-         AND NOT EXISTS (
-           SELECT 1 FROM ${this.#lookup('properties')} AS own
-           JOIN main.properties ON properties.rowid = own.id
-           WHERE own.owner = operatorbundle.name AND CAST(properties.type AS TEXT) = 'olm.deprecated')
-         GROUP BY package_name ORDER BY package_name`,
-      )
-      .map((row) => ({ package: text(row['package']), bundle: text(row['bundle']) }));
+  findLostBundle(): { package: string; bundle: string } | undefined {
+    this.#check('operatorbundle', 'package', 'channel_entry');
+    const deprecated = this.#deprecatedBundles();
+    const rows = this.#database.iterate<{ id: number; package: ColumnValue; bundle: ColumnValue }>(
+      `SELECT operatorbundle.rowid AS id, package_name AS package, operatorbundle.name AS bundle
+       FROM channel_entry CROSS JOIN operatorbundle ON operatorbundle.name = operatorbundle_name
+       WHERE NOT EXISTS (SELECT 1 FROM package WHERE package.name = package_name)`,
+    );
+    for (const row of rows) {
+      if (!deprecated.has(row.id)) return { package: text(row.package), bundle: text(row.bundle) };
+    }
+    return undefined;
   }
 
   /** The row of the bundle of a name; undefined where there is none. */
@@ -229,59 +234,79 @@ export class IndexQueries {
     return rows.map((row) => text(row['name'])).sort(compareBytes);
   }
 
-  /** A bundle by its row, with the properties and dependencies that are stored for its name. */
-  bundleAt(id: number): StoredBundle | undefined {
-    this.#check('operatorbundle', 'properties', 'dependencies');
-    const row = this.#database.get(
-      `SELECT name, version, skiprange, replaces, skips, substitutesfor, bundlepath
-       FROM operatorbundle WHERE rowid = ?`,
-      id,
+  /** The skip ranges of bundles by their rows; deprecated bundles are left out. */
+  liveSkipRanges(ids: readonly number[]): Map<number, string> {
+    this.#check('operatorbundle');
+    const deprecated = this.#deprecatedBundles();
+    const live = ids.filter((id) => !deprecated.has(id));
+    const rows = this.#database.all<{ id: number; skiprange: ColumnValue }>(
+      `SELECT operatorbundle.rowid AS id, skiprange FROM ${wantedBundles}`,
+      JSON.stringify(live),
     );
-    if (row === undefined) return undefined;
-    const skips = text(row['skips']);
-    return {
-      id,
-      name: text(row['name']),
-      version: textOf(row['version'] ?? null),
-      skipRange: text(row['skiprange']),
-      replaces: text(row['replaces']),
-      skips: skips === '' ? [] : skips.split(','),
-      substitutesFor: text(row['substitutesfor']),
-      image: text(row['bundlepath']),
-      properties: this.#typedValues('properties', row['name'] ?? null),
-      dependencies: this.#typedValues('dependencies', row['name'] ?? null),
-    };
+    return new Map(rows.map(({ id, skiprange }) => [id, text(skiprange)]));
   }
 
-  /** The skip range of a bundle by its row; undefined for a bundle that is deprecated. */
-  liveSkipRangeAt(id: number): string | undefined {
-    this.#check('operatorbundle', 'properties');
-    const row = this.#database.get(
-      `SELECT skiprange, EXISTS (
-         SELECT 1 FROM ${this.#lookup('properties')} AS own
-         JOIN main.properties ON properties.rowid = own.id
-         WHERE own.owner = operatorbundle.name AND CAST(properties.type AS TEXT) = 'olm.deprecated'
-       ) AS deprecated FROM main.operatorbundle WHERE rowid = ?`,
-      id,
-    );
-    return row === undefined || row['deprecated'] === 1 ? undefined : text(row['skiprange']);
-  }
-
-  #typedValues(table: 'properties' | 'dependencies', owner: ColumnValue): TypedValue[] {
-    const seen = new Set<string>();
-    const values: TypedValue[] = [];
-    for (const row of this.#database.all(
-      `SELECT type, value FROM ${this.#lookup(table)} AS own
-       JOIN main.${table} ON ${table}.rowid = own.id WHERE own.owner = ? ORDER BY own.id`,
-      owner,
-    )) {
-      const [type, value] = [text(row['type']), text(row['value'])];
-      const key = `${type}\0${value}`;
-      if (seen.has(key)) continue;
-      seen.add(key);
-      values.push({ type, value });
+  #deprecatedBundles(): ReadonlySet<number> {
+    if (this.#deprecated === undefined) {
+      this.#check('operatorbundle', 'properties');
+      const rows = this.#database.all<{ id: number }>(
+        `SELECT DISTINCT operatorbundle.rowid AS id FROM properties
+         CROSS JOIN main.operatorbundle ON operatorbundle.name = operatorbundle_name
+         WHERE CAST(type AS TEXT) = 'olm.deprecated'`,
+      );
+      this.#deprecated = new Set(rows.map(({ id }) => id));
     }
-    return values;
+    return this.#deprecated;
+  }
+
+  /** Bundles by their rows, with what is stored for their names; those that are not there are left out. */
+  bundlesAt(ids: readonly number[]): Map<number, StoredBundle> {
+    this.#check('operatorbundle', 'properties', 'dependencies', 'related_image');
+    const wanted = JSON.stringify(ids);
+    const bundles = new Map<number, StoredBundle>();
+    for (const row of this.#database.all(
+      `SELECT operatorbundle.rowid AS id, name, version, skiprange, replaces, skips, substitutesfor, bundlepath
+       FROM ${wantedBundles}`,
+      wanted,
+    )) {
+      const skips = text(row['skips']);
+      const id = Number(row['id']);
+      bundles.set(id, {
+        id,
+        name: text(row['name']),
+        version: textOf(row['version'] ?? null),
+        skipRange: text(row['skiprange']),
+        replaces: text(row['replaces']),
+        skips: skips === '' ? [] : skips.split(','),
+        substitutesFor: text(row['substitutesfor']),
+        image: text(row['bundlepath']),
+        images: [],
+        properties: [],
+        dependencies: [],
+      });
+    }
+    for (const field of ['properties', 'dependencies'] as const) {
+      for (const { id, type, value } of this.#rowsOf(field, `${field}.type, ${field}.value`, wanted))
+        bundles.get(Number(id))?.[field].push({ type: text(type), value: text(value) });
+    }
+    for (const { id, image } of this.#rowsOf('related_image', 'image', wanted))
+      if (image !== null) bundles.get(Number(id))?.images.push(text(image));
+    for (const bundle of bundles.values()) {
+      bundle.properties = withoutRepeats(bundle.properties);
+      bundle.dependencies = withoutRepeats(bundle.dependencies);
+      bundle.images = sortedByBytes(new Set(bundle.images));
+    }
+    return bundles;
+  }
+
+  /** The rows of a table that are stored for the names of bundles, in the order in which they were stored. */
+  #rowsOf(table: keyof typeof lookups, fields: string, wanted: string): Row[] {
+    return this.#database.all(
+      `SELECT operatorbundle.rowid AS id, ${fields} FROM ${wantedBundles}
+       CROSS JOIN ${this.#lookup(table)} AS own ON own.owner = operatorbundle.name
+       CROSS JOIN main.${table} ON ${table}.rowid = own.id ORDER BY own.id`,
+      wanted,
+    );
   }
 
   /** The manifests of a bundle by its row; of those that are cleared in the index, empty ones. */
@@ -291,31 +316,21 @@ export class IndexQueries {
     return { csv: bytesOf(row?.['csv'] ?? null), objects: bytesOf(row?.['bundle'] ?? null) };
   }
 
-  /** The images that a bundle needs by its row, each once, sorted. Entries without an image are left out. */
-  imagesAt(id: number): string[] {
-    this.#check('operatorbundle', 'related_image');
-    return images(
-      this.#database.all(
-        `SELECT DISTINCT image FROM ${this.#lookup('related_image')} AS own
-         JOIN main.related_image ON related_image.rowid = own.id
-         WHERE own.owner = (SELECT name FROM operatorbundle WHERE rowid = ?)`,
-        id,
-      ),
-    );
-  }
-
   /** The images that a bundle needs, each once, sorted; none for a name that is not in the index. */
   imagesOfBundle(name: string): string[] {
     this.#check('related_image');
-    return images(
-      this.#database.all('SELECT DISTINCT image FROM related_image WHERE operatorbundle_name = ?', name),
+    return imagesOf(
+      this.#database.all(
+        `SELECT DISTINCT image FROM related_image WHERE operatorbundle_name = ? AND image <> ''`,
+        name,
+      ),
     );
   }
 
   /** Every image that some bundle needs, each once, sorted. */
   allImages(): string[] {
     this.#check('related_image');
-    return images(this.#database.all('SELECT DISTINCT image FROM related_image'));
+    return imagesOf(this.#database.all(`SELECT DISTINCT image FROM related_image WHERE image <> ''`));
   }
 
   /** Name and pull specification of every bundle, by name. */
@@ -385,8 +400,10 @@ function bytesOf(value: ColumnValue): Buffer {
   return Buffer.isBuffer(value) ? value : Buffer.from(textOf(value) ?? '');
 }
 
-function images(rows: readonly Readonly<Record<string, ColumnValue>>[]): string[] {
-  const found = new Set(rows.map((row) => text(row['image'])));
-  found.delete('');
-  return [...found].sort(compareBytes);
+function imagesOf(rows: readonly Row[]): string[] {
+  return sortedByBytes(new Set(rows.map((row) => text(row['image']))));
+}
+
+function withoutRepeats(values: readonly TypedValue[]): TypedValue[] {
+  return [...new Map(values.map((value) => [`${value.type}\0${value.value}`, value])).values()];
 }

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../core/json.js';
 import { encodeYaml } from '../../core/yaml.js';
 import type { Problem } from '../../model/facts.js';
 import { validateCatalog } from '../../model/validate.js';
+import { isDatabaseFile } from '../../sqlite/database.js';
 import { openSource, statIfThere } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -74,10 +75,14 @@ export async function validate(
   });
 }
 
-/** `opm` validates directories only; here an image will do as well, but a path that does not exist will not. */
+/**
+ * `opm` validates directories only; here an image or the file of a sqlite index will do as well, but a path
+ * that does not exist will not.
+ */
 async function checkDirectory(reference: string): Promise<void> {
   const found = await statIfThere(reference);
   if (found?.isDirectory() === true) return;
+  if (found?.isFile() === true && (await isDatabaseFile(reference))) return;
   if (found !== undefined) {
     throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is not a directory`, {
       hint: 'give the directory that holds the catalog',
@@ -90,7 +95,8 @@ async function checkDirectory(reference: string): Promise<void> {
 
 async function judge(catalog: Catalog, options: { signal?: AbortSignal | undefined }): Promise<Verdict> {
   const faults: OpmateError[] = [];
-  const facts = await collectFacts(catalog, { ...options, onFault: (fault) => faults.push(fault) });
+  const onFault = (fault: OpmateError): unknown => faults.push(fault);
+  const facts = await collectFacts(catalog, { ...options, withoutManifests: false, onFault });
   if (faults.length > 0) {
     // What the unreadable parts hold is not known, so what the rest lacks cannot be told either.
     const problems = faults.map(({ message, file, line, hint }) => ({ message, file, line, hint }));

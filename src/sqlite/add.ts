@@ -17,7 +17,7 @@ import { type PackageState, readPackage } from './package-state.js';
 import { findPruned } from './pruned.js';
 import { addToSemverChannels } from './semver-channels.js';
 import type { StagedBundle } from './stage.js';
-import { applySubstitution } from './substitutes.js';
+import { applySubstitution, withSubstitutionIndexes } from './substitutes.js';
 
 export { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './already-added.js';
 
@@ -66,10 +66,13 @@ export async function addBundles(
     checked.refusals.forEach((refusal) => refusals.add(refusal));
     if (mode !== 'replaces') refuseOverwrites(sorted, checked, refusals);
     refusals.throwUnlessPermissive();
-    for (const [packageName, group] of byPackage(sorted.filter((bundle) => !refusals.has(bundle)))) {
-      const adding = new PackageAddition(database, packageName, checked.overwritten, options, refusals);
-      await adding.add(group);
-    }
+    const addAll = async (): Promise<void> => {
+      for (const [packageName, group] of byPackage(sorted.filter((bundle) => !refusals.has(bundle)))) {
+        const adding = new PackageAddition(database, packageName, checked.overwritten, options, refusals);
+        await adding.add(group);
+      }
+    };
+    await (enableAlpha ? withSubstitutionIndexes(database, addAll) : addAll());
     refusals.throwUnlessPermissive();
   });
   if (!allInOne && (minimal || mode !== 'replaces')) dropManifestsOfNonHeads(database);

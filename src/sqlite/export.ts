@@ -13,7 +13,8 @@ import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../core/yaml.js';
 import { NameIndex } from '../model/suggest.js';
 import { type Image, layersOf } from '../oci/image.js';
-import type { IndexQueries, StoredBundle, StoredPackage } from './queries.js';
+import { type Database, textOf } from './database.js';
+import { IndexQueries, type StoredPackage } from './queries.js';
 
 export interface ExportOptions extends CancelOptions {
   /** Opens the image of a bundle; `close` is called when its layers were read. */
@@ -39,17 +40,18 @@ export interface ExportReport {
  * that are no file names; INVALID for a bundle without manifests; and what pulling throws.
  */
 export async function exportPackages(
-  queries: IndexQueries,
+  database: Database,
   names: readonly string[],
   directory: string,
   options: ExportOptions,
 ): Promise<ExportReport> {
+  const queries = new IndexQueries(database);
   const packages = choosePackages(queries, names);
   for (const { name } of packages) {
     checkFileName(queries.name, 'package', name);
     await checkAbsent(path.join(directory, name));
   }
-  const bundles = packages.flatMap(({ name }) => planBundles(queries, name));
+  const bundles = packages.flatMap(({ name }) => planBundles(database, queries, name));
   const staging = path.join(directory, `.opmate-${randomBytes(6).toString('hex')}`);
   const isNew = await mkdir(directory, { recursive: true }).catch((error: unknown) => {
     throw fileError(directory, error);
@@ -100,23 +102,36 @@ function choosePackages(queries: IndexQueries, names: readonly string[]): Stored
   );
 }
 
+interface ExportedBundle {
+  id: number;
+  name: string;
+  /** May be empty, as may the image. */
+  version: string;
+  image: string;
+}
+
 /** A bundle and where it goes, relative to the directory of all packages. */
 interface PlannedBundle {
-  bundle: StoredBundle;
+  bundle: ExportedBundle;
   directory: string;
 }
 
-function planBundles(queries: IndexQueries, packageName: string): PlannedBundle[] {
-  const ids = new Set(queries.members(packageName).map(({ id }) => id));
-  const bundles = [...ids].flatMap((id) => queries.bundleAt(id) ?? []);
+function planBundles(database: Database, queries: IndexQueries, packageName: string): PlannedBundle[] {
+  const members = new Map(queries.members(packageName).map(({ id, name }) => [id, name]));
+  const bundles = [...members].map(([id, name]): ExportedBundle => {
+    const row = database.get('SELECT version, bundlepath FROM operatorbundle WHERE rowid = ?', id) ?? {};
+    const [version, image] = [row['version'], row['bundlepath']].map((value) => textOf(value ?? null) ?? '');
+    return { id, name, version: version as string, image: image as string };
+  });
   bundles.sort((a, b) => compareBytes(a.name, b.name));
   const counts = new Map<string, number>();
-  const versionOf = ({ version }: StoredBundle): string => (version ?? '').toLowerCase();
+  // Some file systems take names for the same that differ in case.
+  const versionOf = ({ version }: ExportedBundle): string => version.toLowerCase();
   for (const bundle of bundles) counts.set(versionOf(bundle), (counts.get(versionOf(bundle)) ?? 0) + 1);
   const taken = new Set<string>();
   return bundles.map((bundle) => {
-    const isGood = isFileName(bundle.version ?? '') && counts.get(versionOf(bundle)) === 1;
-    const name = isGood ? (bundle.version as string) : bundle.name;
+    const isGood = isFileName(bundle.version) && counts.get(versionOf(bundle)) === 1;
+    const name = isGood ? bundle.version : bundle.name;
     if (!isGood) checkFileName(queries.name, 'bundle', name);
     if (taken.has(name)) {
       throw new OpmateError('INVALID', `${queries.name}: two bundles of ${packageName} would be in ${name}`);
@@ -127,12 +142,12 @@ function planBundles(queries: IndexQueries, packageName: string): PlannedBundle[
 }
 
 function isFileName(name: string): boolean {
-  if (name === '' || name === '.' || name === '..' || name === packageFile) return false;
+  if (name === '' || name.startsWith('.') || name === packageFile) return false;
   return !/[/\\\0-\x1f\x7f]/.test(name) && Buffer.byteLength(name) <= 255;
 }
 
 function checkFileName(index: string, what: string, name: string): void {
-  if (isFileName(name) && !name.startsWith('.')) return;
+  if (isFileName(name)) return;
   throw new OpmateError(
     'UNSAFE',
     `${index}: ${what} ${quoteGo(name)}: its name cannot be that of a directory`,
@@ -201,7 +216,7 @@ const manifestsDirectory = 'manifests';
 /** Writes what the index itself has of a bundle, an object a file. */
 async function writeStoredManifests(
   queries: IndexQueries,
-  bundle: StoredBundle,
+  bundle: ExportedBundle,
   target: string,
 ): Promise<void> {
   const { csv, objects } = queries.manifestsAt(bundle.id);

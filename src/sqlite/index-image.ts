@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { extractLayers } from '../archive/layers.js';
 import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
@@ -163,17 +163,17 @@ export async function checkIsIndex(file: string, name: string = file): Promise<v
  * and what opening throws.
  */
 export async function settleDatabase(file: string, name: string): Promise<void> {
+  const settled = `${file}.settled`;
   const database = await openDatabase(file, { access: 'write', name });
   try {
-    // A log of writes has a file of its own, which would not be in the image.
-    database.all('PRAGMA journal_mode = DELETE');
-    await database.transaction(() =>
-      database.run('UPDATE schema_migrations SET timestamp = ?', '1970-01-01 00:00:00'),
-    );
-    database.vacuum();
+    database.run('UPDATE schema_migrations SET timestamp = ?', '1970-01-01 00:00:00');
+    // In place it would be written three times; and a log of writes, which would not be in the image, is left.
+    database.run('VACUUM INTO ?', settled);
   } finally {
     database.close();
   }
+  for (const suffix of ['-wal', '-shm', '-journal']) await rm(file + suffix, { force: true });
+  await rename(settled, file);
 }
 
 export interface IndexImageOptions extends CancelOptions {

@@ -7,7 +7,6 @@ import { openReference } from '../../oci/open.js';
 import { openForReading } from '../../sqlite/edit.js';
 import { exportPackages } from '../../sqlite/export.js';
 import { checkIsIndex } from '../../sqlite/index-image.js';
-import { IndexQueries } from '../../sqlite/queries.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { openOptionsOf, useSession } from '../session.js';
 import { pullDatabase, requireFlag, withTemporaryDirectory } from './index-edit.js';
@@ -35,7 +34,7 @@ export async function indexExport(context: CommandContext, options: IndexExportO
       const { database, close } = await openForReading(file, { ...session, name: index });
       try {
         const names = options.package ?? options.xpackage ?? [];
-        const report = await exportPackages(new IndexQueries(database), names, downloadFolder, {
+        const report = await exportPackages(database, names, downloadFolder, {
           ...session,
           openImage: async (reference) => {
             const opened = await openReference(parseReference(reference), await openOptionsOf(session));

@@ -1,0 +1,88 @@
+// `registry add` into a new database, an operator at a time, and `render` of it, against opm v1.73.
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { opmate } from './command.js';
+import { pushBundleImages } from './images.js';
+import { differenceOf } from './report.js';
+import { readTables, tablesDifference } from './tables.js';
+
+const read = (file) => readFileSync(file, 'utf8');
+
+/**
+ * Runs `work` with the environment of a registry that holds the bundles of the corpus under the name
+ * `registry.test:5000`, and with a directory for its files.
+ */
+export async function withBundleImages(corpus, work) {
+  const directory = mkdtempSync(path.join(tmpdir(), 'opmate-corpus-'));
+  const registry = await pushBundleImages(corpus, path.join(directory, 'registry'));
+  try {
+    const conf = path.join(directory, 'registries.conf');
+    const { host } = new URL(registry.url);
+    const content = `[[registry]]\nprefix = "registry.test:5000"\nlocation = "${host}"\ninsecure = true\n`;
+    writeFileSync(conf, content);
+    await work({ CONTAINERS_REGISTRIES_CONF: conf, TMPDIR: directory }, directory);
+  } finally {
+    await registry.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+export async function compareSqlite(corpus, report) {
+  const folder = path.join(corpus, 'golden', 'sqlite');
+  await withBundleImages(corpus, async (environment, directory) => {
+    for (const { op, mode, refs, exit, render } of JSON.parse(read(path.join(folder, 'summary.json')))) {
+      const file = path.join(directory, `${op}.db`);
+      const args = ['registry', 'add', '--mode', mode, '-b', refs.join(), '-d', file];
+      const result = await opmate(args, directory, environment);
+      if (exit === 0) {
+        const tables = path.join(folder, `${op}.tables.json`);
+        report.check(
+          `sqlite/${op}.tables.json`,
+          result.exit === 0
+            ? tablesDifference(JSON.parse(read(tables)), readTables(file))
+            : `exit ${result.exit}: ${result.stderr}`,
+        );
+        const rendered = path.join(folder, `${op}.fbc.migrated.json`);
+        if (existsSync(rendered)) {
+          const {
+            stdout,
+            stderr,
+            exit: code,
+          } = await opmate(['render', '--migrate', file], directory, environment);
+          report.check(
+            `sqlite/${op}.fbc.migrated.json`,
+            code === render ? differenceOf(stdout.toString(), read(rendered)) : `exit ${code}: ${stderr}`,
+          );
+        }
+      } else {
+        // The tables of a refusal hold what opm leaves half done; ours is not there at all.
+        const answer = read(path.join(folder, `${op}.add.stderr.txt`));
+        report.check(
+          `sqlite/${op}.add.stderr.txt`,
+          refusalDifference(result, exit, answer, existsSync(file)),
+        );
+      }
+    }
+  });
+}
+
+function refusalDifference({ exit, stderr }, wanted, answer, isThere) {
+  if (exit !== wanted) return `exit ${exit}, wanted ${wanted}: ${stderr}`;
+  if (isThere) return 'the database was made';
+  const missing = namesIn(answer).filter((name) => !stderr.includes(name));
+  return missing.length === 0 ? undefined : `${missing.join(', ')} not named in: ${stderr}`;
+}
+
+/** Bundles and images that a refusal names. */
+function namesIn(text) {
+  const patterns = [
+    /add prunes bundle (\S+) \(/g,
+    /add prunes bundle \S+ \(([^)]+)\)/g,
+    /incorrect channel head \(([^,]+),/g,
+    /failed to add bundle "([^"]+)"/g,
+  ];
+  const names = new Set(patterns.flatMap((pattern) => [...text.matchAll(pattern)].map(([, name]) => name)));
+  if (names.size === 0) throw new Error(`a refusal without names: ${text}`);
+  return [...names];
+}

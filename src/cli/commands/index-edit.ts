@@ -254,16 +254,22 @@ async function openBase(
   }
 }
 
-function push(
+async function push(
   target: WritableRepository,
   reference: string,
   images: readonly BuiltImage[],
   session: CommandSession,
 ): Promise<Descriptor> {
-  const [first, ...others] = images;
-  return first !== undefined && others.length === 0
-    ? pushImage(target, reference, first, session)
-    : pushImageIndex(target, reference, images, session);
+  const task = `push ${subjectOf(target.name, reference)}`;
+  session.logger.progress({ task, state: 'start' });
+  try {
+    const [first, ...others] = images;
+    return first !== undefined && others.length === 0
+      ? await pushImage(target, reference, first, session)
+      : await pushImageIndex(target, reference, images, session);
+  } finally {
+    session.logger.progress({ task, state: 'done' });
+  }
 }
 
 /** Where `--generate` puts the database, relative to the build context. */

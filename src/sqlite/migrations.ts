@@ -127,7 +127,7 @@ function cascadeDeletion(database: Database): void {
     [
       'channel_entry',
       channelEntryTable(' ON DELETE CASCADE'),
-      'entry_id, channel_name, package_name, operatorbundle_name, replaces, depth',
+      'entry_id, channel_name, package_name, operatorbundle_name, depth',
     ],
     [
       'api_provider',
@@ -148,6 +148,12 @@ function cascadeDeletion(database: Database): void {
     const insert = name.startsWith('api_') ? 'INSERT OR IGNORE' : 'INSERT';
     database.run(`${insert} INTO ${name} (${columns}) SELECT ${columns} FROM ${name}_old ORDER BY rowid`);
   }
+  // Each entry that goes is looked for among those that replace one.
+  database.execute('CREATE INDEX channel_entry_replaces ON channel_entry_old (replaces)');
+  // Afterwards: while an entry waits for the one that it replaces, every insert would look for such entries.
+  database.run(
+    'UPDATE channel_entry SET replaces = (SELECT replaces FROM channel_entry_old old WHERE old.entry_id = channel_entry.entry_id)',
+  );
   // Packages and channels refer to each other.
   database.run('UPDATE package_old SET default_channel = NULL');
   for (const name of [

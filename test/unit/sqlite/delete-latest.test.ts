@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { deleteLatest } from '../../../src/sqlite/delete-latest.js';
+import {
+  bundleNames,
+  edgesOf,
+  headsOf,
+  imageOf,
+  leftovers,
+  nameOf,
+  noLeftovers,
+  smallIndex,
+} from '../../support/small-index.js';
+
+const name = (minor: number): string => nameOf('first', minor);
+const manifests = { csv: '{"again":1}\n', objects: '{"again":2}\n' };
+const fetchManifests = async (image: string) => ({
+  name: name(Number(/:1\.(\d+)\./.exec(image)?.[1])),
+  manifests,
+});
+const both = ['fast', 'slow'];
+const first = [
+  { minor: 0, channels: both },
+  { minor: 1, replaces: 0, channels: both },
+  { minor: 2, replaces: 1, channels: both },
+  { minor: 3, replaces: 2, channels: ['fast'] },
+];
+
+describe('sqlite/delete-latest', () => {
+  it('removes the head of each channel everywhere, and restores what heads it then', async () => {
+    const database = await smallIndex({ first, second: [{ minor: 0 }] });
+    database.run('UPDATE operatorbundle SET csv = NULL, bundle = NULL WHERE name = ?', name(1));
+    const report = await deleteLatest(database, 'first', fetchManifests);
+    expect(report.bundles).toEqual([name(3), name(2)]);
+    expect(report.restored).toEqual([name(1)]);
+    expect(headsOf(database)).toMatchObject({ 'first/fast': name(1), 'first/slow': name(1) });
+    expect(edgesOf(database, 'first', 'fast')).toEqual(['1.1 > 1.0']);
+    expect(bundleNames(database)).toContain(nameOf('second', 0));
+    expect(leftovers(database)).toEqual(noLeftovers);
+  });
+
+  it('refuses to leave a package without channels, and then changes nothing', async () => {
+    const database = await smallIndex({
+      first: [
+        { minor: 0, channels: both },
+        { minor: 1, replaces: 0, channels: ['fast'] },
+      ],
+    });
+    const before = database.all('SELECT * FROM channel_entry');
+    await expect(deleteLatest(database, 'first', fetchManifests)).rejects.toMatchObject({
+      message: `index.db: without ${name(0)} package first has no channel left`,
+      hint: 'to remove the package, run registry rm --packages first',
+    });
+    expect(database.all('SELECT * FROM channel_entry')).toEqual(before);
+    await expect(deleteLatest(database, 'none', fetchManifests)).rejects.toThrow(
+      'no package found for packagename none',
+    );
+  });
+
+  it('fails as fetching does', async () => {
+    const database = await smallIndex({ first });
+    database.run('UPDATE operatorbundle SET csv = NULL WHERE name = ?', name(1));
+    const failing = async (image: string) => Promise.reject(new Error(`${image}: gone`));
+    await expect(deleteLatest(database, 'first', failing)).rejects.toThrow(`${imageOf('first', 1)}: gone`);
+    expect(bundleNames(database)).toHaveLength(4);
+  });
+});

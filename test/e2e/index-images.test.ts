@@ -224,34 +224,6 @@ defaultChannel: stable
   });
 });
 
-describe('opmate index: wrong use', () => {
-  it.each<[string, string[], string]>([
-    ['no place for the image', ['add', '-b', 'x'], 'nowhere to put the image'],
-    ['no bundles', ['add', '-t', 'r.io/a:v1'], 'required flag(s) "bundles" not set'],
-    ['no index', ['rm', '-o', 'x', '-t', 'r.io/a:v1'], 'required flag(s) "from-index" not set'],
-    ['no packages', ['prune', '-f', 'x', '-t', 'r.io/a:v1'], 'required flag(s) "packages" not set'],
-    [
-      'a tool twice',
-      ['add', '-b', 'x', '-t', 'r.io/a:v1', '-c', 'docker', '-p', 'none'],
-      'container-tool cannot be set alongside',
-    ],
-    [
-      'an unknown mode',
-      ['add', '-b', 'x', '-t', 'r.io/a:v1', '--mode', 'other'],
-      'Invalid channel update mode other',
-    ],
-    ['two places', ['add', '-b', 'x', '-t', 'r.io/a:v1', '--save', 'f'], 'cannot be used together'],
-    ['no tag', ['add', '-b', 'x', '-t', 'r.io/a'], 'has no tag'],
-    ['a digest', ['add', '-b', 'x', '-t', `r.io/a@sha256:${'0'.repeat(64)}`], 'names a digest'],
-    ['an archive', ['add', '-b', 'x', '-t', 'oci-archive:f:v1'], 'use --save FILE'],
-    ['both package options', ['export', '-i', 'x', '-p', 'a', '-o', 'b'], "remove '-o'"],
-  ])('refuses %s', async (_, args, message) => {
-    const result = await index(...args);
-    expect(result).toMatchObject({ code: 1, stdout: '' });
-    expect(result.stderr).toContain(message);
-  });
-});
-
 describe('opmate index: bad input', () => {
   const labels = { [imageLabels.database]: '/database/index.db' };
   const refused = async (tag: string, image: BuiltImage, ...more: string[]) => {

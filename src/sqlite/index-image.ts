@@ -137,30 +137,9 @@ function execForm(words: readonly string[]): string {
 }
 
 /**
- * Finds out whether a database is an index: bringing it to the latest schema would make one of any. Throws
- * OpmateError INVALID for another, and what opening throws.
- */
-export async function checkIsIndex(file: string, name: string = file): Promise<void> {
-  const database = await openDatabase(file, { access: 'read', name });
-  try {
-    const tables = database.all(
-      "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name IN ('operatorbundle', 'package')",
-    );
-    if (tables.length === 2) return;
-  } finally {
-    database.close();
-  }
-  throw new OpmateError('INVALID', `${name}: not an index of operators`, {
-    file: name,
-    hint: 'opmate registry create makes an empty one',
-  });
-}
-
-/**
  * Brings the file of a database, which nobody else may use, into the form that goes into images: equal contents
  * that came about in the same way have equal bytes. The time of the last migration becomes 1970, free pages are
- * given back, and nothing is left beside the file. Throws OpmateError INVALID for a database that is no index,
- * and what opening throws.
+ * given back, and nothing is left beside the file. Throws what opening throws.
  */
 export async function settleDatabase(file: string, name: string): Promise<void> {
   const settled = `${file}.settled`;

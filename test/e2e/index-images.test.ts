@@ -253,6 +253,18 @@ describe('opmate index: bad input', () => {
     const cut = (await readFile(file)).subarray(0, 8192);
     const short = await makeImage({ labels, files: { 'database/index.db': cut } });
     expect(await refused('short', short)).toContain('oci:bad:short: the database is cut short');
+    const other = new Sqlite(at('other.db'));
+    other.exec('CREATE TABLE package (name TEXT)');
+    other.close();
+    const foreign = await makeImage({
+      labels,
+      files: { 'database/index.db': await readFile(at('other.db')) },
+    });
+    expect(await refused('foreign', foreign)).toContain(
+      'oci:bad:foreign: a sqlite database, but not an index',
+    );
+    const built = await index('build', 'other.db', '-i', 'scratch', '-t', 'oci:out:bad');
+    expect(built).toMatchObject({ code: 1, stderr: expect.stringContaining('not an index') });
     const huge = await makeImage({ labels, files: { 'database/index.db': Buffer.alloc(2 << 20) } });
     expect(await refused('huge', huge, '--max-unpacked-size', '1M')).toContain('--max-unpacked-size');
   });

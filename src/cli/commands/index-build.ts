@@ -1,5 +1,4 @@
 import { editDatabase } from '../../sqlite/edit.js';
-import { checkIsIndex } from '../../sqlite/index-image.js';
 import type { CommandContext } from '../context.js';
 import { type IndexImageFlags, editIndex } from './index-edit.js';
 
@@ -9,8 +8,7 @@ export async function indexBuild(
   file: string,
   options: IndexImageFlags,
 ): Promise<number> {
-  return editIndex(context, options, async (session, index) => {
-    await checkIsIndex(file);
-    await editDatabase(file, { outputFile: index.file, signal: session.signal }, () => undefined);
-  });
+  return editIndex(context, options, (session, index) =>
+    editDatabase(file, { outputFile: index.file, signal: session.signal }, () => undefined),
+  );
 }

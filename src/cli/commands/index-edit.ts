@@ -12,11 +12,10 @@ import { type OpenedReference, openReference, openTarget } from '../../oci/open.
 import { subjectOf } from '../../oci/platform.js';
 import type { WritableRepository } from '../../oci/repository.js';
 import type { Descriptor } from '../../oci/types.js';
-import type { Database } from '../../sqlite/database.js';
+import { type Database, openDatabase } from '../../sqlite/database.js';
 import { editDatabase } from '../../sqlite/edit.js';
 import {
   buildIndexImages,
-  checkIsIndex,
   defaultBinaryImage,
   extractDatabase,
   indexDockerfile,
@@ -164,7 +163,8 @@ async function takeDatabase(
 ): Promise<EditedIndex> {
   if (!fromIndex) return { file: path.join(directory, 'index.db'), name: 'new index' };
   const file = await pullDatabase(session, fromIndex, path.join(directory, 'from-index'));
-  await checkIsIndex(file, fromIndex);
+  // Ends what a writer has left unfinished, and fails for what is no database before any bundle is pulled.
+  (await openDatabase(file, { access: 'write', name: fromIndex })).close();
   return { file, name: fromIndex };
 }
 

@@ -6,7 +6,6 @@ import { openImage } from '../../oci/image.js';
 import { openReference } from '../../oci/open.js';
 import { openForReading } from '../../sqlite/edit.js';
 import { exportPackages } from '../../sqlite/export.js';
-import { checkIsIndex } from '../../sqlite/index-image.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { openOptionsOf, useSession } from '../session.js';
 import { pullDatabase, requireFlag, withTemporaryDirectory } from './index-edit.js';
@@ -30,7 +29,6 @@ export async function indexExport(context: CommandContext, options: IndexExportO
       const { logger } = session;
       const isFile = (await stat(index).catch(() => undefined))?.isFile() === true;
       const file = isFile ? index : await pullDatabase(session, index, path.join(directory, 'from-index'));
-      await checkIsIndex(file, index);
       const { database, close } = await openForReading(file, { ...session, name: index });
       try {
         const names = options.package ?? options.xpackage ?? [];

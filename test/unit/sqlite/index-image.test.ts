@@ -10,7 +10,6 @@ import { editDatabase } from '../../../src/sqlite/edit.js';
 import { openBases, pushImage, pushImageIndex } from '../../../src/oci/image-builder.js';
 import {
   buildIndexImages,
-  checkIsIndex,
   extractDatabase,
   indexDockerfile,
   settleDatabase,
@@ -219,18 +218,6 @@ describe('sqlite/index-image: buildIndexImages', () => {
     expect((await open('both', platforms[1])).map((image) => image.platform)).toEqual([platforms[1]]);
     const other = { os: 'linux', architecture: 'arm64' };
     expect(await failureOf(open('both', other))).toMatchObject({ code: 'NOT_FOUND' });
-  });
-
-  it('refuses a database that is no index', async () => {
-    const file = path.join(await directoryWith(), 'other.db');
-    const database = await openDatabase(file, { access: 'create' });
-    database.execute('CREATE TABLE package (name TEXT)');
-    database.close();
-    expect(await failureOf(checkIsIndex(file, 'ns/index:v1'))).toMatchObject({
-      code: 'INVALID',
-      message: 'ns/index:v1: not an index of operators',
-    });
-    await checkIsIndex(await newIndex(path.join(await directoryWith(), 'index.db')));
   });
 });
 

@@ -76,7 +76,8 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
   let text: string;
   if (error instanceof OpmateError) {
     const hint = error.hint === undefined ? '' : `${paint.hint('hint:')} ${shown(error.hint)}\n`;
-    text = `${paint.error(shown(error.message))}\n${placeOf(error)}${hint}`;
+    const lines = new Set(messagesOf(error).map(shown));
+    text = `${[...lines].map((line) => paint.error(line)).join('\n')}\n${placeOf(error)}${hint}`;
   } else {
     text = `internal error: ${shown(messageOf(error))}\nhint: please report this with the output of --debug\n`;
   }
@@ -89,6 +90,15 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
     text += `${shown(cause.stack ?? cause.message)}\n`;
   }
   return text;
+}
+
+/** What an error says; where it stands for several, what each of them says. */
+function messagesOf(error: OpmateError): string[] {
+  const { cause } = error;
+  if (!(cause instanceof AggregateError)) return [error.message];
+  const errors: readonly unknown[] = cause.errors;
+  const isReported = errors.every((one) => one instanceof OpmateError);
+  return isReported ? errors.flatMap((one) => messagesOf(one as OpmateError)) : [error.message];
 }
 
 /** An error as a line of `--log-format json`. */

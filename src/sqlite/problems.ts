@@ -6,11 +6,14 @@ export function joinMessages(messages: Iterable<string>): string {
   return distinct.length === 1 ? (distinct[0] as string) : `[${distinct.join(', ')}]`;
 }
 
-/** One error for several, with the hint of the first that has one. `errors` must not be empty. */
+/**
+ * One error for several, with the hint of the first that has one; its cause is an AggregateError of them all, by
+ * which the command line writes each on a line of its own. `errors` must not be empty.
+ */
 export function joinErrors(errors: readonly OpmateError[]): OpmateError {
   const [first] = errors as [OpmateError];
   if (errors.length === 1) return first;
   const message = joinMessages(errors.map((error) => error.message));
   const hint = errors.find((error) => error.hint !== undefined)?.hint;
-  return new OpmateError(first.code, message, { hint, cause: first });
+  return new OpmateError(first.code, message, { hint, cause: new AggregateError(errors) });
 }

@@ -310,11 +310,14 @@ function addProperties(database: Database): void {
   );
 }
 
-/** Version 10. */
+/** Version 10. The path of a bundle without version becomes NULL, which stands for any. */
 function completePropertyPaths(database: Database): void {
-  const bundle = `SELECT bundlepath FROM operatorbundle
-    WHERE name = properties.operatorbundle_name AND version = properties.operatorbundle_version`;
-  database.run(`UPDATE properties SET operatorbundle_path = (${bundle}) WHERE EXISTS (${bundle})`);
+  database.run(
+    `UPDATE properties SET operatorbundle_path = (
+       SELECT bundlepath FROM operatorbundle
+       WHERE name = properties.operatorbundle_name AND version = properties.operatorbundle_version
+     )`,
+  );
 }
 
 /** Version 11. */

@@ -14,7 +14,8 @@ const notAnIndex = 'this is not an index of operators, or it is damaged';
 /**
  * The schema version of a database: what it names, or where it names none, what its tables are; -1 for an
  * empty one. The indexes of late 2019 number their versions by date, which says nothing about their tables:
- * for them too the tables count. Throws OpmateError INVALID for what is no version or no index.
+ * for them too the tables count. Throws OpmateError: INVALID for what is no version or no index, UNSUPPORTED
+ * for a version newer than the latest.
  */
 export function readVersion(database: Database): number {
   const tables = tablesOf(database);
@@ -27,12 +28,20 @@ export function readVersion(database: Database): number {
           hint: notAnIndex,
         });
       }
-      if (!/^20(?:19|20)\d{8}(?:\d\d)?$/.test(String(version))) return Number(version);
+      if (!/^20(?:19|20)\d{8}(?:\d\d)?$/.test(String(version)))
+        return requireKnown(database, Number(version));
     }
   } else if (tables.size > 0 && !tables.has('operatorbundle')) {
     throw new OpmateError('INVALID', `${database.name}: a sqlite database, but not an index of operators`);
   }
   return versionOfTables(database, tables);
+}
+
+function requireKnown(database: Database, version: number): number {
+  if (version <= latestVersion) return version;
+  throw new OpmateError('UNSUPPORTED', `${database.name}: schema version ${version} is not supported`, {
+    hint: `versions -1 to ${latestVersion} are`,
+  });
 }
 
 /** The columns of all tables. */
@@ -77,11 +86,6 @@ function versionOfTables(database: Database, tables: ReadonlyMap<string, Readonl
  */
 export function migrateDatabase(database: Database, to: number = latestVersion): void {
   const from = readVersion(database);
-  if (from > latestVersion) {
-    throw new OpmateError('UNSUPPORTED', `${database.name}: schema version ${from} is not supported`, {
-      hint: `versions -1 to ${latestVersion} are`,
-    });
-  }
   if (from > to) {
     throw new OpmateError('UNSUPPORTED', `${database.name}: schema version ${from} cannot go back to ${to}`);
   }

@@ -431,6 +431,18 @@ describe('sqlite/edit for reading', () => {
     await failure(read(file, () => undefined));
   });
 
+  it('refuses a database of a newer version', async () => {
+    const { file } = await indexAt();
+    const database = new Sqlite(file);
+    database.exec('UPDATE schema_migrations SET version = 14');
+    database.close();
+    expect(await failure(read(file, () => undefined))).toMatchObject({
+      code: 'UNSUPPORTED',
+      message: `${file}: schema version 14 is not supported`,
+    });
+    expect((await failure(editDatabase(file, {}, addBundle('b.v1')))).code).toBe('UNSUPPORTED');
+  });
+
   it('refuses a database that lies about its version', async () => {
     const { file } = await indexAt(3);
     const database = new Sqlite(file);

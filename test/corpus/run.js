@@ -5,8 +5,12 @@ import path from 'node:path';
 import { Report } from './report.js';
 import { compareCatalogs } from './catalogs.js';
 import { compareCases } from './fbc-cases.js';
+import { compareInitializer } from './initializer.js';
 import { compareLists, compareRenderYaml } from './list.js';
 import { compareRenderDirectories, compareRenderImages } from './render.js';
+import { compareSqliteCombined } from './sqlite-combined.js';
+import { compareSqliteMigrate } from './sqlite-migrate.js';
+import { compareSqlite } from './sqlite.js';
 import { compareVectors } from './vectors.js';
 
 /** Answer folders and what compares them, in the order in which they are run. */
@@ -18,6 +22,10 @@ const comparers = {
   'catalogs-v4.18.tsv': compareCatalogs,
   list: compareLists,
   'render-yaml': compareRenderYaml,
+  initializer: compareInitializer,
+  sqlite: compareSqlite,
+  'sqlite-combined': compareSqliteCombined,
+  'sqlite-migrate': compareSqliteMigrate,
 };
 
 const corpus = process.env.OPMATE_CORPUS;

@@ -242,7 +242,7 @@ function parseManifest(bytes: Buffer): JsonValue {
   }
 }
 
-/** The JSON values of a stream. Tools write each on a line; what parses line by line is cut at the lines. */
+/** The JSON values of a stream. Tools write each on a line; what may be written otherwise is scanned. */
 function splitObjects(bytes: Buffer): Buffer[] {
   const objects: Buffer[] = [];
   for (let at = 0; at < bytes.length;) {
@@ -251,11 +251,15 @@ function splitObjects(bytes: Buffer): Buffer[] {
     const line = bytes.subarray(at, end);
     at = end + 1;
     if (line.length === 0) continue;
-    if (line[0] !== 0x7b || line[line.length - 1] !== 0x7d) return scanObjects(bytes);
+    if (line[0] !== 0x7b || line[line.length - 1] !== 0x7d || mayHoldTwo.some((text) => line.includes(text)))
+      return scanObjects(bytes);
     objects.push(line);
   }
   return objects;
 }
+
+/** Between two objects stands nothing or white space; in compact JSON both are found in strings only. */
+const mayHoldTwo = ['}{', '} ', '}\t', '}\r'];
 
 function scanObjects(bytes: Buffer): Buffer[] {
   // One character a byte, so that offsets in both are the same.

@@ -36,6 +36,8 @@ export async function indexFile(...statements: string[]): Promise<string> {
   made.close();
   const database = new Sqlite(file);
   database.pragma('foreign_keys = OFF');
+  database.pragma('synchronous = OFF');
+  database.exec('BEGIN');
   const insert = (table: string, ...values: (string | number | Buffer | null)[]): void => {
     database.prepare(`INSERT INTO ${table} VALUES (${values.map(() => '?').join()})`).run(values);
   };
@@ -78,6 +80,7 @@ export async function indexFile(...statements: string[]): Promise<string> {
   insert('channel_entry', 5, 'stable', 'widget', 'widget.v1.0.0', null, 3);
   insert('channel_entry', 6, 'beta', 'widget', 'widget.v1.2.0', null, 0);
   for (const statement of statements) database.exec(statement);
+  database.exec('COMMIT');
   database.close();
   return file;
 }

@@ -28,21 +28,21 @@ export function readChain(
     )
     .map((entry) => ({ ...entry, name: textOf(entry.name) ?? '' }));
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
-  const nodes = new Map<string, ChannelNode>();
+  const nodes = new Map<string, Set<string>>();
   const inChain = new Set<ColumnValue>();
   let at = entries.find((entry) => entry.name === head);
   while (at !== undefined && !inChain.has(at.id)) {
     inChain.add(at.id);
-    if (!nodes.has(at.name)) nodes.set(at.name, { name: at.name, skips: [] });
+    if (!nodes.has(at.name)) nodes.set(at.name, new Set());
     at = byId.get(at.replaces);
   }
   const reached = new Set(nodes.keys());
   for (const entry of entries) {
     const lower = byId.get(entry.replaces);
-    const node = nodes.get(entry.name);
-    if (lower === undefined || node === undefined) continue;
+    const skips = nodes.get(entry.name);
+    if (lower === undefined || skips === undefined) continue;
     reached.add(lower.name);
-    if (!inChain.has(entry.id) && !node.skips.includes(lower.name)) node.skips.push(lower.name);
+    if (!inChain.has(entry.id)) skips.add(lower.name);
   }
   const loose = entries.find((entry) => !reached.has(entry.name) && hasBundle(database, entry.name));
   if (loose !== undefined) {
@@ -52,7 +52,7 @@ export function readChain(
       { hint: 'add the package anew' },
     );
   }
-  return [...nodes.values()];
+  return [...nodes].map(([name, skips]) => ({ name, skips: [...skips] }));
 }
 
 /** Writes the entries of a channel anew. */

@@ -247,9 +247,11 @@ function withoutHead(
   for (const node of below.slice(0, next))
     [node.name, ...node.skips].forEach((name) => skip(chain.at(-1), name));
   // The others are skipped by the lowest that is newer than they are.
-  for (const [index, { name }] of ordered.entries()) {
-    const above = ordered.slice(0, index).filter((one) => result.some((node) => node.name === one.name));
-    skip(result.find((node) => node.name === above.at(-1)?.name) ?? result[0], name);
+  const chained = new Map(result.map((node) => [node.name, node]));
+  let above = result[0];
+  for (const { name } of ordered) {
+    skip(above, name);
+    above = chained.get(name) ?? above;
   }
   // Readers of catalogs do not follow the chain through a bundle that is skipped.
   const inner = new Set(result.slice(0, -1).map(({ name }) => name));

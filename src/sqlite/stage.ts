@@ -30,7 +30,7 @@ export class Stage {
     const csv = await this.#spool.append(manifests.csv);
     const objects = await this.#spool.append(manifests.objects);
     this.bundles.push({
-      record,
+      record: detached(record),
       reference,
       digest,
       manifests: async () => ({
@@ -43,4 +43,9 @@ export class Stage {
   close(): Promise<void> {
     return this.#spool.close();
   }
+}
+
+/** A copy of its own: texts that were cut out of the manifests would keep these whole in memory. */
+function detached(record: BundleRecord): BundleRecord {
+  return JSON.parse(JSON.stringify(record)) as BundleRecord;
 }

@@ -31,7 +31,9 @@ export function readVersion(database: Database): number {
       if (!/^20(?:19|20)\d{8}(?:\d\d)?$/.test(String(version)))
         return requireKnown(database, Number(version));
     }
-  } else if (tables.size > 0 && !tables.has('operatorbundle')) {
+  }
+  const others = [...tables.keys()].filter((name) => name !== 'schema_migrations');
+  if (others.length > 0 && !tables.has('operatorbundle')) {
     throw new OpmateError('INVALID', `${database.name}: a sqlite database, but not an index of operators`);
   }
   return versionOfTables(database, tables);

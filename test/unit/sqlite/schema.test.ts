@@ -162,9 +162,14 @@ describe('sqlite/schema', () => {
   it('leaves a database of another kind alone', async () => {
     const { file, database } = await empty();
     database.execute('CREATE TABLE bookmarks (url TEXT)');
-    expect(() => migrateDatabase(database)).toThrow(
-      `${file}: a sqlite database, but not an index of operators`,
-    );
+    const message = `${file}: a sqlite database, but not an index of operators`;
+    expect(() => migrateDatabase(database)).toThrow(message);
+    database.execute(`CREATE TABLE schema_migrations (version TEXT);
+      INSERT INTO schema_migrations VALUES (20200101123456)`);
+    database.execute('UPDATE schema_migrations SET version = CAST(version AS INTEGER)');
+    expect(() => migrateDatabase(database)).toThrow(/not an index|no version/);
+    database.run('DELETE FROM schema_migrations');
+    expect(() => migrateDatabase(database)).toThrow(message);
   });
 
   it('refuses triggers that no index has, as they would run with every edit', async () => {

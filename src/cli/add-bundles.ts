@@ -61,7 +61,9 @@ const modes: readonly AddMode[] = ['replaces', 'semver', 'semver-skippatch'];
 function modeOf(text: string): AddMode {
   const mode = modes.find((one) => one === text.toLowerCase());
   if (mode !== undefined) return mode;
-  throw new UsageError(`Invalid channel update mode ${text}`, { hint: `use one of ${modes.join(', ')}` });
+  throw new UsageError(`Invalid channel update mode ${text} specified`, {
+    hint: `use one of ${modes.join(', ')}`,
+  });
 }
 
 /** References from a file, one a line; empty lines and what follows a `#` do not count. */
@@ -99,7 +101,7 @@ async function isThere(file: string): Promise<boolean> {
 export interface AddOutcome {
   /** Names of bundles by package. */
   added: Map<string, string[]>;
-  failures: { reference: string; error: OpmateError }[];
+  failures: OpmateError[];
 }
 
 /**
@@ -122,7 +124,7 @@ export async function addToDatabase(
     ...session,
     pullFrom,
     requireDigest,
-    onFailure: permissive ? (reference, error) => void failures.push({ reference, error }) : undefined,
+    onFailure: permissive ? (_, error) => void failures.push(error) : undefined,
   });
   try {
     const report = await editDatabase(file, { ...edit, signal }, (database) =>
@@ -137,11 +139,19 @@ export async function addToDatabase(
         signal,
       }),
     );
-    for (const { bundle, error } of report.failures) failures.push({ reference: bundle.reference, error });
+    for (const { bundle, error } of report.failures) failures.push(naming(bundle.reference, error));
     return { added: byPackage(report, stage.bundles), failures };
   } finally {
     await stage.close();
   }
+}
+
+/** The same error with the reference in front, unless it is in it. */
+function naming(reference: string, error: OpmateError): OpmateError {
+  const { code, message, hint } = error;
+  return message.includes(reference)
+    ? error
+    : new OpmateError(code, `${reference}: ${message}`, { hint, cause: error });
 }
 
 /** Finds out before much is pulled whether the database can be written. */
@@ -204,10 +214,7 @@ export function reportAdded(logger: Logger, { added, failures }: AddOutcome, nam
   if (failures.length === 0) return exitCodes.done;
   const left = failures.length === 1 ? '1 bundle was' : `${failures.length} bundles were`;
   logger.log('error', `${name}: ${left} left out:`);
-  for (const { reference, error } of failures) {
-    const { message, hint } = error;
-    const named = message.includes(reference) ? message : `${reference}: ${message}`;
-    logger.log('error', hint === undefined ? named : `${named} (${hint})`);
-  }
+  for (const { message, hint } of failures)
+    logger.log('error', hint === undefined ? message : `${message} (${hint})`);
   return exitCodes.partly;
 }

@@ -291,5 +291,7 @@ function inBundle(error: unknown, reference: string): unknown {
   if (message.startsWith(reference)) return error;
   const said = `image reference ${quoteGo(reference)}: `;
   const rest = message.startsWith(said) ? message.slice(said.length) : message;
+  // Named in another way, because there are credentials in it.
+  if (rest.startsWith('image reference ')) return error;
   return new OpmateError(code, `${reference}: ${rest}`, { hint, file, line, cause: error });
 }

@@ -174,7 +174,11 @@ describe('opmate registry add', () => {
   });
 
   it.each([
-    [['--mode', 'latest'], 'Invalid channel update mode latest', 'replaces, semver, semver-skippatch'],
+    [
+      ['--mode', 'latest'],
+      'Invalid channel update mode latest specified',
+      'replaces, semver, semver-skippatch',
+    ],
     [['--minimal', '--all-in-one'], '--minimal and --all-in-one cannot be used together', 'keep one'],
     [['--skip-tls-verify', '--ca-file', 'x'], '--skip-tls-verify must be false when --ca-file is set', ''],
     [

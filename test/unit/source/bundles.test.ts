@@ -196,6 +196,16 @@ describe('source/bundles stageBundles', () => {
     expect(registry.requests).toEqual([]);
   });
 
+  it('never repeats credentials that were written into a reference', async () => {
+    const { session } = await openWorld();
+    const failures: string[] = [];
+    const onFailure = (_: string, { message, hint }: OpmateError): void =>
+      void failures.push(`${message} ${hint}`);
+    await stage(['user:secret@quay.io/ns/a:v1'], { ...session, onFailure });
+    expect(failures).toEqual([expect.stringContaining('***@quay.io/ns/a:v1')]);
+    expect(failures.join()).not.toContain('secret');
+  });
+
   it('refuses what has no digest before anything is asked for, where one is wanted', async () => {
     const { session, serve, registry } = await openWorld();
     const { tagged, digest } = await serve('ns/one', '1.0.0');

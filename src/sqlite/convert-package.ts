@@ -251,9 +251,9 @@ function splitObjects(bytes: Buffer): Buffer[] {
     const line = bytes.subarray(at, end);
     at = end + 1;
     if (line.length === 0) continue;
-    if (line[0] !== 0x7b || line[line.length - 1] !== 0x7d || mayHoldTwo.some((text) => line.includes(text)))
-      return scanObjects(bytes);
-    objects.push(line);
+    if (line[0] !== 0x7b || line[line.length - 1] !== 0x7d) return scanObjects(bytes);
+    if (mayHoldTwo.some((text) => line.includes(text))) objects.push(...scanObjects(line));
+    else objects.push(line);
   }
   return objects;
 }

@@ -1,7 +1,8 @@
-import { readdir } from 'node:fs/promises';
+import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { imageLabels } from '../../../src/model/image-labels.js';
+import type { BuiltImage } from '../../../src/oci/image-builder.js';
 import { openSession, platformOfMachine } from '../../../src/source/session.js';
 import { render } from '../../../src/source/library.js';
 import { openSource } from '../../../src/source/source.js';
@@ -9,10 +10,19 @@ import { widgetCatalog } from '../../e2e/catalogs.js';
 import { makeBundleImage, makeCatalogImage, makeImage, storeImage } from '../../e2e/images.js';
 import { bundlesDirectory } from '../../support/command-line.js';
 import { failureOf } from '../../support/connect.js';
+import { indexFile } from '../../support/index-file.js';
 import { directoryWith } from '../../support/temporary.js';
 import { sessionOptions } from './session-options.js';
 
 const bundle = path.join(bundlesDirectory, 'microcks/0.3.0');
+
+/** An image that has both labels, as tools have made them for a while. */
+async function makeIndexImage(file: string): Promise<BuiltImage> {
+  return makeImage({
+    files: { 'database/index.db': await readFile(file), 'configs/x.json': '{}' },
+    labels: { [imageLabels.database]: '/database/index.db', [imageLabels.configs]: '/configs' },
+  });
+}
 
 describe('source/source', () => {
   it('tells bundles from catalogs, in directories and images', async () => {
@@ -21,13 +31,20 @@ describe('source/source', () => {
     const layout = path.join(directory, 'layout');
     await storeImage(layout, 'catalog', await makeCatalogImage({ 'all.json': widgetCatalog }));
     await storeImage(layout, 'bundle', await makeBundleImage('microcks/0.3.0'));
+    const index = await indexFile();
+    await storeImage(layout, 'index', await makeIndexImage(index));
     const found = [];
-    for (const reference of [bundle, directory, `oci:${layout}:catalog`, `oci:${layout}:bundle`]) {
+    for (const reference of [
+      bundle,
+      directory,
+      index,
+      ...['catalog', 'bundle', 'index'].map((tag) => `oci:${layout}:${tag}`),
+    ]) {
       const source = await openSource(reference, session);
       found.push(source.kind);
       await source.close();
     }
-    expect(found).toEqual(['bundle', 'catalog', 'catalog', 'bundle']);
+    expect(found).toEqual(['bundle', 'catalog', 'catalog', 'catalog', 'bundle', 'catalog']);
     await session.close();
   });
 
@@ -52,6 +69,8 @@ describe('source/source', () => {
     const layout = path.join(directory, 'layout');
     await storeImage(layout, 'catalog', await makeCatalogImage({ 'all.json': widgetCatalog }));
     await storeImage(layout, 'bundle', await makeBundleImage('microcks/0.3.0'));
+    const index = await indexFile();
+    await storeImage(layout, 'index', await makeIndexImage(index));
     const noBundles = { bundles: false, catalogs: true };
     const noCatalogs = { bundles: true, catalogs: false };
     for (const [reference, allowed] of [
@@ -59,6 +78,8 @@ describe('source/source', () => {
       [`oci:${layout}:bundle`, noBundles],
       [directory, noCatalogs],
       [`oci:${layout}:catalog`, noCatalogs],
+      [index, noCatalogs],
+      [`oci:${layout}:index`, noCatalogs],
     ] as const) {
       const error = await failureOf(openSource(reference, session, allowed));
       expect(error).toMatchObject({ code: 'UNSUPPORTED' });

@@ -211,7 +211,8 @@ describe('registry add without room', () => {
         code: 'IO',
         message: expect.stringContaining('no space left on device'),
       });
-      expect(await readFile(file)).toEqual(await bytesOf('base.db'));
+      // Not the bytes: pages that hold nothing are not put back.
+      expect(contentOf(file)).toBe(contentOf(at('base.db')));
       const left = (await readdir(sandbox.work)).filter((name) => /^(?:full|elsewhere)\.db./.test(name));
       expect(left).toEqual([]);
     },

@@ -8,6 +8,7 @@ import { joinRefusals } from './already-added.js';
 import type { BundleRecord } from './bundle-record.js';
 import { type ChannelMember, chooseHeads, compareWithBuild, headVersion } from './channel-heads.js';
 import type { Database } from './database.js';
+import { withEditIndexes } from './edit-indexes.js';
 import { withEntryIndexes, withEntryNames } from './entry-indexes.js';
 import { insertBundle } from './insert-bundle.js';
 import { dropManifestsOfNonHeads } from './minimal.js';
@@ -72,7 +73,8 @@ export async function addBundles(
         await adding.add(group);
       }
     };
-    await (enableAlpha ? withSubstitutionIndexes(database, addAll) : addAll());
+    const addWithAlpha = enableAlpha ? () => withSubstitutionIndexes(database, addAll) : addAll;
+    await (checked.overwritten.size > 0 ? withEditIndexes(database, addWithAlpha) : addWithAlpha());
     refusals.throwUnlessPermissive();
   });
   if (!allInOne && (minimal || mode !== 'replaces')) dropManifestsOfNonHeads(database);
@@ -243,7 +245,7 @@ class PackageAddition {
     const [database, packageName] = [this.#database, this.#packageName];
     const before = readPackage(database, packageName);
     const overwritten = bundles.filter(({ record }) => this.#overwritten.has(record.name));
-    for (const { record } of overwritten) await removeOverwritten(database, packageName, record.name);
+    for (const { record } of overwritten) removeOverwritten(database, packageName, record.name);
     // Before the rows of the new bundles are there.
     const existing = overwritten.length === 0 ? before : readPackage(database, packageName);
     await this.#insert(bundles);

@@ -182,6 +182,21 @@ describe('sqlite/add', () => {
   });
 });
 
+describe('sqlite/add: what goes wrong besides', () => {
+  it('names the database that has an entry without a bundle', async () => {
+    const database = await indexWith([bundle('1.0.0')]);
+    database.run('UPDATE channel_entry SET operatorbundle_name = NULL');
+    const error = await refusal(database, [bundle('2.0.0')], { permissive: true });
+    expect(error.message).toBe(`${database.name}: package p has an entry without a channel or bundle`);
+  });
+
+  it('stops when it is cancelled, also with permissive', async () => {
+    const signal = AbortSignal.abort();
+    const error = await refusal(await emptyIndex(), [bundle('1.0.0')], { signal, permissive: true });
+    expect(error.code).toBe('CANCELLED');
+  });
+});
+
 describe('sqlite/add: overwriting the latest', () => {
   const overwriteLatest = true;
 
@@ -198,6 +213,28 @@ describe('sqlite/add: overwriting the latest', () => {
         "SELECT DISTINCT operatorbundle_path AS at FROM properties WHERE operatorbundle_name = 'p.v2.0.0'",
       ),
     ).toEqual([{ at: 'quay.io/p:new' }]);
+  });
+
+  it('replaces the heads of several packages, and what is in no channel', async () => {
+    const inPackage = (packageName: string, image?: string): BundleRecord =>
+      bundle('1.0.0', { packageName, ...(image !== undefined && { image }) });
+    const database = await indexWith(
+      [inPackage('p'), inPackage('q'), inPackage('r')],
+      [bundle('2.0.0', { packageName: 'r' })],
+    );
+    const again = ['p', 'q'].map((name) => inPackage(name, `quay.io/${name}:new`));
+    const stranded = bundle('1.0.0', {
+      packageName: 'r',
+      image: 'quay.io/r:new',
+      channels: ['old'],
+      defaultChannel: 'stable',
+    });
+    await addRecords(database, [...again, stranded], { overwriteLatest });
+    expect(packagesIn(database)).toEqual([
+      'p (stable): stable=p.v1.0.0',
+      'q (stable): stable=q.v1.0.0',
+      'r (stable): old=r.v1.0.0, stable=r.v2.0.0',
+    ]);
   });
 
   it('replaces the only bundle of a package', async () => {

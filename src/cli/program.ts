@@ -38,7 +38,8 @@ export async function runProgram(
       const options = command.optsWithGlobals<GlobalOptions>();
       state.debug = options.debug === true;
       state.logFormat = options.logFormat ?? 'text';
-      state.usageCode = isOpmCommand(command) ? exitCodes.failed : exitCodes.usage;
+      const last = command.commands.length > 0 ? named : command;
+      state.usageCode = isOpmCommand(last) ? exitCodes.failed : exitCodes.usage;
     },
     say: (text) => void shown.push(text),
   });
@@ -73,8 +74,23 @@ const opmCommands: ReadonlySet<string> = new Set([
   'version',
 ]);
 
+/** What opmate has below the groups of `opm` in addition. */
+const ownCommands: ReadonlySet<string> = new Set([
+  'index build',
+  'index delete',
+  'index delete-latest',
+  'registry bundles',
+  'registry create',
+  'registry delete',
+  'registry delete-latest',
+  'registry images',
+  'registry init',
+  'registry migrate',
+]);
+
 /** Whether a command is one of those that `opm` has, whose exit codes are 0 and 1. */
 function isOpmCommand(command: Command): boolean {
+  if (ownCommands.has(`${command.parent?.name()} ${command.name()}`)) return false;
   for (let at: Command | null = command; at !== null; at = at.parent) {
     if (at.parent?.parent === null && opmCommands.has(at.name())) return true;
   }

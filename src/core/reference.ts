@@ -199,8 +199,13 @@ function hasCredentials(text: string): boolean {
   return at >= 0 && text.lastIndexOf('/') > at;
 }
 
+/** A reference as a message may show it: what stands before an `@` in front of a slash may be a password. */
+export function withoutCredentials(text: string): string {
+  return hasCredentials(text) ? `***${text.slice(text.lastIndexOf('@', text.lastIndexOf('/')))}` : text;
+}
+
 function invalid(text: string, fault: string, hint: string): OpmateError {
-  const safe = hasCredentials(text) ? `***${text.slice(text.lastIndexOf('@', text.lastIndexOf('/')))}` : text;
+  const safe = withoutCredentials(text);
   const shown = safe.length > 200 ? `${safe.slice(0, 200)}…` : safe;
   return new OpmateError('INVALID', `image reference ${quoteGo(shown)}: ${fault}`, { hint });
 }

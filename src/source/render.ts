@@ -8,6 +8,7 @@ import type { Catalog } from '../catalog/catalog.js';
 import { mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
+import { withoutCredentials } from '../core/reference.js';
 import type { BundleBlob } from '../model/declarative-config.js';
 import {
   type AllowedSources,
@@ -147,7 +148,8 @@ export function renderBundleSource(
 
 /** The same error in the words of `opm`, which name the reference once. */
 export function inReference(error: unknown, reference: string): unknown {
-  return wrapped(error, `render reference ${quoteGo(reference)}`, reference);
+  const shown = withoutCredentials(reference);
+  return wrapped(error, `render reference ${quoteGo(shown)}`, shown);
 }
 
 /** The same error with more said in front of it, and without `subject` where it began with that. */

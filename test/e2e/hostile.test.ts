@@ -326,6 +326,15 @@ describe('references', () => {
     expect(text.split('\n').filter((line) => line !== '' && !line.startsWith('hint: '))).toHaveLength(1);
   });
 
+  it.each([[['render']], [['validate']], [['list', 'bundles']], [['graph']], [['oci', 'inspect']]])(
+    '%j does not repeat a password that was written into a reference',
+    async (command) => {
+      const text = await failureOf([...command, 'user:secret@registry.test/x:v1']);
+      expect(text).toContain('***@registry.test/x:v1');
+      expect(text).not.toContain('secret');
+    },
+  );
+
   it('refuses archives that are none', async () => {
     await sandbox.write({ 'noise.tar': Buffer.alloc(10_000, 7), 'empty.tar': '', 'text.tar': widgetCatalog });
     for (const file of ['noise.tar', 'empty.tar', 'text.tar']) {

@@ -43,7 +43,12 @@ describe('usage', () => {
       'see opmate alpha list packages',
     ],
     [['generate', 'frob'], 1, "unknown command 'frob'", 'see opmate generate --help'],
-    // All others with 2.
+    [['registry', 'add', '--mode', 'newest'], 1, 'Invalid channel update mode newest', 'use one of replaces'],
+    [['index', 'rm', '--nope'], 1, "unknown option '--nope'", 'see opmate index rm --help'],
+    // All others with 2, those that opmate has beside them included.
+    [['registry', 'create'], 2, "missing required argument 'database'", 'see opmate registry create --help'],
+    [['registry', 'images'], 2, "required option '--from-db <file>'", 'see opmate registry images --help'],
+    [['index', 'build'], 2, "missing required argument 'database'", 'see opmate index build --help'],
     [['rendr'], 2, 'Did you mean render?', 'see opmate --help'],
     [['--nope'], 2, "unknown option '--nope'", 'see opmate --help'],
     [['oci', 'serve', '--prt', '0', 'x'], 2, 'Did you mean --port?', 'see opmate oci serve --help'],
@@ -121,7 +126,7 @@ describe('version and completion', () => {
       );
       return stdout.split('\n').filter((word) => word !== '');
     };
-    expect(await complete('re')).toEqual(['render']);
+    expect(await complete('ren')).toEqual(['render']);
     expect(await complete('oci', '')).toEqual(expect.arrayContaining(['serve', 'copy', 'inspect']));
     expect(await complete('render', '--mig')).toEqual(['--migrate-level', '--migrate']);
     expect(await complete('--debug', 'oci', 'serve', '--tls')).toEqual(['--tls-cert', '--tls-key']);

@@ -1,4 +1,5 @@
 import { requireEmptyDirectory, writeCatalogDirectory } from '../../catalog/directory-writer.js';
+import { withoutCredentials } from '../../core/reference.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderReferences, wrapped } from '../../source/render.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
@@ -21,7 +22,7 @@ export async function migrate(
   const migrationLevel = resolveMigrationLevel(options.migrateLevel ?? '');
   await useSession(context, options, async (session) => {
     await requireEmptyDirectory(directory);
-    session.logger.log('info', `rendering ${reference} as file-based catalog`);
+    session.logger.log('info', `rendering ${withoutCredentials(reference)} as file-based catalog`);
     const allowed = { catalogs: true, bundles: false };
     const renderOptions = { ...session, format, migrationLevel, allowed };
     const rendered = await renderReferences([reference], renderOptions).catch((error: unknown) => {

@@ -37,23 +37,24 @@ function bundleOf(index) {
     requiredApis: [],
   };
   const manifests = async () => {
-    const csv = `${JSON.stringify({
+    const text = `${JSON.stringify({
       apiVersion: 'operators.coreos.com/v1alpha1',
       kind: 'ClusterServiceVersion',
       metadata: { name },
       spec: { description: filler, version },
     })}\n`;
+    const csv = Buffer.from(text);
     return { csv, objects: csv };
   };
   return { record, reference: record.image, manifests };
 }
 
-// In parts, as an index grows; manifests that go make room for those of the next part.
+// In parts, as an index grows.
 const part = 10_000;
 for (let start = 0; start < Number(count); start += part) {
   const length = Math.min(part, Number(count) - start);
   const bundles = Array.from({ length }, (_, i) => bundleOf(start + i));
-  await editDatabase(file, { create: true, vacuum: start + part >= Number(count) }, (database) =>
+  await editDatabase(file, { create: true }, (database) =>
     addBundles(database, bundles, { mode: 'replaces', minimal: kind === 'minimal' }),
   );
 }

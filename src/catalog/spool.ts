@@ -29,8 +29,8 @@ export class Spool {
   }
 
   /** Throws OpmateError IO that names the directory, for example when its disk is full. */
-  async append(text: string): Promise<SpoolSlot> {
-    const bytes = Buffer.from(text, 'utf8');
+  async append(text: string | Buffer): Promise<SpoolSlot> {
+    const bytes = typeof text === 'string' ? Buffer.from(text, 'utf8') : text;
     const slot = { offset: this.#size, length: bytes.length };
     // Taken at once: several pieces may be on their way to the file.
     this.#size += bytes.length;

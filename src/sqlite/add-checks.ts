@@ -83,7 +83,7 @@ async function twiceError(twin: StagedBundle, bundle: StagedBundle): Promise<Opm
   const what = known ? `digest${digests[0] === digests[1] ? '' : 's'}` : 'manifests';
   const same = known
     ? digests[0] === digests[1]
-    : (await twin.manifests()).objects === (await bundle.manifests()).objects;
+    : (await twin.manifests()).objects.equals((await bundle.manifests()).objects);
   return new OpmateError(
     'INVALID',
     `failed to add bundle "${bundle.record.name}": ${twin.reference} and ${bundle.reference} both have that name, ` +
@@ -198,7 +198,7 @@ async function likeness(database: Database, image: string, bundle: StagedBundle)
   );
   const objects = textOf(row?.bundle ?? null);
   if (objects === null || objects === '') return as;
-  const same = objects === (await bundle.manifests()).objects;
+  const same = objects === (await bundle.manifests()).objects.toString('utf8');
   return `${as}, the manifests ${same ? 'are the same' : 'differ'}`;
 }
 

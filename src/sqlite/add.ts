@@ -7,10 +7,10 @@ import { type CheckedBundles, type Refusal, checkBundles } from './add-checks.js
 import { joinRefusals } from './already-added.js';
 import type { BundleRecord } from './bundle-record.js';
 import { type ChannelMember, chooseHeads, compareWithBuild, headVersion } from './channel-heads.js';
-import type { Database } from './database.js';
+import { type ColumnValue, type Database, textOf } from './database.js';
 import { withEditIndexes } from './edit-indexes.js';
 import { withEntryIndexes, withEntryNames } from './entry-indexes.js';
-import { insertBundle } from './insert-bundle.js';
+import { insertBundle, writeManifests } from './insert-bundle.js';
 import { dropManifestsOfNonHeads } from './minimal.js';
 import { removeOverwritten } from './overwrite.js';
 import { writePackageChannels } from './package-channels.js';
@@ -57,8 +57,9 @@ export async function addBundles(
   bundles: readonly StagedBundle[],
   options: AddOptions,
 ): Promise<AddReport> {
-  const { mode, overwriteLatest = false, enableAlpha = false, minimal = false, allInOne = false } = options;
+  const { mode, overwriteLatest = false, enableAlpha = false } = options;
   const sorted = inOrder(bundles);
+  const headsOnly = keepsHeadsOnly(options);
   const refusals = new Refusals(options.permissive ?? false);
   await withEntryIndexes(database, async () => {
     const checked = await withEntryNames(database, () =>
@@ -69,7 +70,13 @@ export async function addBundles(
     refusals.throwUnlessPermissive();
     const addAll = async (): Promise<void> => {
       for (const [packageName, group] of byPackage(sorted.filter((bundle) => !refusals.has(bundle)))) {
-        const adding = new PackageAddition(database, packageName, checked.overwritten, options, refusals);
+        const adding = new PackageAddition(
+          database,
+          packageName,
+          checked.overwritten,
+          { ...options, headsOnly },
+          refusals,
+        );
         await adding.add(group);
       }
     };
@@ -77,11 +84,33 @@ export async function addBundles(
     await (checked.overwritten.size > 0 ? withEditIndexes(database, addWithAlpha) : addWithAlpha());
     refusals.throwUnlessPermissive();
   });
-  if (!allInOne && (minimal || mode !== 'replaces')) dropManifestsOfNonHeads(database);
-  return {
-    added: sorted.filter((bundle) => !refusals.has(bundle)).map(({ record }) => record.name),
-    failures: refusals.failures(),
-  };
+  const added = sorted.filter((bundle) => !refusals.has(bundle));
+  if (headsOnly) await keepManifestsOfHeads(database, added, options);
+  return { added: added.map(({ record }) => record.name), failures: refusals.failures() };
+}
+
+/** Whether only the heads of channels keep their manifests. */
+function keepsHeadsOnly({ mode, minimal = false, allInOne = false }: AddOptions): boolean {
+  return !allInOne && (minimal || mode !== 'replaces');
+}
+
+/**
+ * Writes the manifests of the new bundles that head a channel, and drops those of the bundles that did before.
+ * What none needs was never written, so the file does not grow by it.
+ */
+async function keepManifestsOfHeads(
+  database: Database,
+  added: readonly StagedBundle[],
+  { signal }: CancelOptions,
+): Promise<void> {
+  const rows = database.all<{ name: ColumnValue }>('SELECT head_operatorbundle_name AS name FROM channel');
+  const heads = new Set(rows.map(({ name }) => textOf(name)));
+  for (const bundle of added) {
+    throwIfCancelled(signal);
+    const { name, image } = bundle.record;
+    if (image !== '' && heads.has(name)) writeManifests(database, name, await bundle.manifests());
+  }
+  dropManifestsOfNonHeads(database);
 }
 
 function refuseOverwrites(
@@ -182,12 +211,16 @@ class RefusedTogether extends Error {
   }
 }
 
+interface PackageOptions extends AddOptions {
+  headsOnly: boolean;
+}
+
 /** Adds bundles to one package. */
 class PackageAddition {
   readonly #database: Database;
   readonly #packageName: string;
   readonly #overwritten: ReadonlySet<string>;
-  readonly #options: AddOptions;
+  readonly #options: PackageOptions;
   readonly #refusals: Refusals;
   readonly #added: StagedBundle[] = [];
 
@@ -195,7 +228,7 @@ class PackageAddition {
     database: Database,
     packageName: string,
     overwritten: ReadonlySet<string>,
-    options: AddOptions,
+    options: PackageOptions,
     refusals: Refusals,
   ) {
     this.#database = database;
@@ -281,11 +314,12 @@ class PackageAddition {
   }
 
   async #insert(bundles: readonly StagedBundle[]): Promise<void> {
-    const { enableAlpha = false, signal } = this.#options;
+    const { enableAlpha = false, headsOnly, signal } = this.#options;
     for (const bundle of bundles) {
       throwIfCancelled(signal);
       const { record } = bundle;
-      const manifests = await bundle.manifests();
+      // A bundle that cannot be pulled keeps its manifests in any case; for the others, heads are known later.
+      const manifests = headsOnly && record.image !== '' ? undefined : await bundle.manifests();
       await refusing(() => {
         insertBundle(this.#database, record, manifests);
         if (enableAlpha) applySubstitution(this.#database, record.name);

@@ -41,8 +41,8 @@ export interface BundleRecord {
 
 /** The manifests of a bundle, as the columns `csv` and `bundle` hold them: JSON texts, each with a line feed. */
 export interface BundleManifests {
-  csv: string;
-  objects: string;
+  csv: Buffer;
+  objects: Buffer;
 }
 
 /**
@@ -103,7 +103,8 @@ export function recordOf(
 
 /** The texts of the columns `csv` and `bundle`. */
 function manifestsOf(bundle: Bundle): BundleManifests {
-  return { csv: `${bundle.csvText}\n`, objects: bundle.objects.map((text) => `${text}\n`).join('') };
+  const objects = bundle.objects.map((text) => `${text}\n`).join('');
+  return { csv: Buffer.from(`${bundle.csvText}\n`), objects: Buffer.from(objects) };
 }
 
 interface Edges {

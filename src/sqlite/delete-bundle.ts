@@ -2,6 +2,7 @@ import { OpmateError } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../core/semver.js';
 import type { BundleManifests } from './bundle-record.js';
+import { writeManifests } from './insert-bundle.js';
 import { type ChannelNode, hasBundle, readChain, writeChain } from './channel-edges.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 import { withEditIndexes } from './edit-indexes.js';
@@ -416,12 +417,7 @@ export async function restoreHeads(
         hint: 'the tag was moved; nothing was changed',
       });
     }
-    database.run(
-      'UPDATE operatorbundle SET csv = ?, bundle = ? WHERE name = ?',
-      Buffer.from(fetched.manifests.csv),
-      Buffer.from(fetched.manifests.objects),
-      head,
-    );
+    writeManifests(database, head, fetched.manifests);
     report.restored.push(head);
   }
 }

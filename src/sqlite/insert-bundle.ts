@@ -1,4 +1,3 @@
-import { Buffer } from 'node:buffer';
 import { OpmateError } from '../core/errors.js';
 import type { ApiKey } from '../model/csv.js';
 import type { BundleManifests, BundleRecord } from './bundle-record.js';
@@ -8,10 +7,15 @@ import type { Database } from './database.js';
 export const deprecatedProperty = { type: 'olm.deprecated', value: '{}' } as const;
 
 /**
- * Writes the rows of one bundle: itself, its APIs, dependencies, properties and images; no channel. Throws
- * OpmateError INVALID when a bundle of that name is there.
+ * Writes the rows of one bundle: itself, its APIs, dependencies, properties and images; no channel. Without
+ * `manifests` it has none in the index until `writeManifests`. Throws OpmateError INVALID when a bundle of that
+ * name is there.
  */
-export function insertBundle(database: Database, record: BundleRecord, manifests: BundleManifests): void {
+export function insertBundle(
+  database: Database,
+  record: BundleRecord,
+  manifests: BundleManifests | undefined,
+): void {
   const { name, version, image } = record;
   const there = database.get<{ bundlepath: unknown }>(
     'SELECT bundlepath FROM operatorbundle INDEXED BY pk WHERE name = ?',
@@ -25,8 +29,8 @@ export function insertBundle(database: Database, record: BundleRecord, manifests
        (name, csv, bundle, bundlepath, version, skiprange, replaces, skips, substitutesfor)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     name,
-    Buffer.from(manifests.csv),
-    Buffer.from(manifests.objects),
+    manifests?.csv ?? null,
+    manifests?.objects ?? null,
     image,
     version,
     record.skipRange,
@@ -57,6 +61,11 @@ export function insertBundle(database: Database, record: BundleRecord, manifests
   }
   for (const api of record.providedApis) insertApi(database, 'api_provider', api, owner);
   for (const api of record.requiredApis) insertApi(database, 'api_requirer', api, owner);
+}
+
+/** Writes the manifests of a bundle whose row is there. */
+export function writeManifests(database: Database, bundle: string, { csv, objects }: BundleManifests): void {
+  database.run('UPDATE operatorbundle SET csv = ?, bundle = ? WHERE name = ?', csv, objects, bundle);
 }
 
 /** Whether a bundle is deprecated, which its row need not be there for. */

@@ -34,8 +34,8 @@ export class Stage {
       reference,
       digest,
       manifests: async () => ({
-        csv: (await this.#spool.read(csv)).toString('utf8'),
-        objects: (await this.#spool.read(objects)).toString('utf8'),
+        csv: await this.#spool.read(csv),
+        objects: await this.#spool.read(objects),
       }),
     });
   }

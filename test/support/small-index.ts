@@ -63,7 +63,8 @@ export async function smallIndex(packages: Record<string, IndexBundle[]>): Promi
       const sorted = [...bundles].sort((a, b) => a.minor - b.minor);
       for (const bundle of sorted) {
         const record = recordOf(packageName, bundle);
-        insertBundle(database, record, { csv: `{"name":"${record.name}"}\n`, objects: '{}\n' });
+        const csv = Buffer.from(`{"name":"${record.name}"}\n`);
+        insertBundle(database, record, { csv, objects: Buffer.from('{}\n') });
         for (const channel of record.channels) heads.set(channel, record.name);
       }
       await writePackageChannels(database, {

@@ -42,16 +42,19 @@ export function bundleRecord(version: string, change: Partial<BundleRecord> = {}
 export async function addRecords(
   database: Database,
   records: readonly BundleRecord[],
-  options: Partial<AddOptions> = {},
+  options: Partial<AddOptions> & { manifestSize?: number } = {},
 ): Promise<AddReport> {
+  const { manifestSize = 0, ...addOptions } = options;
   const stage = new Stage(await directoryWith());
   try {
     for (const record of records) {
-      const text = `{"name":"${record.name}","image":"${record.image}"}\n`;
+      const text = Buffer.from(
+        `{"name":"${record.name}","image":"${record.image}"}${' '.repeat(manifestSize)}\n`,
+      );
       await stage.add(record, { csv: text, objects: text }, record.image || `./${record.name}`);
     }
     return await database.transaction(() =>
-      addBundles(database, stage.bundles, { mode: 'replaces', ...options }),
+      addBundles(database, stage.bundles, { mode: 'replaces', ...addOptions }),
     );
   } finally {
     await stage.close();

@@ -75,7 +75,7 @@ describe('source/bundles stageBundles', () => {
       record: { image: pinned },
     });
     const manifests = await byName.get('widget.v1.0.0')?.manifests();
-    expect(JSON.parse(manifests?.csv ?? '')).toMatchObject({ metadata: { name: 'widget.v1.0.0' } });
+    expect(JSON.parse(String(manifests?.csv))).toMatchObject({ metadata: { name: 'widget.v1.0.0' } });
   });
 
   it('reads directories, layouts and archives, and records no image for them', async () => {

@@ -339,4 +339,21 @@ describe('sqlite/add: manifests', () => {
     expect(withManifests(database)).toEqual(names);
     expect(entriesOf(database, 'stable')).toEqual(['p.v2.0.0@0 > p.v1.0.0@1', 'p.v1.0.0@1']);
   });
+
+  it('drops those of a head that a later call puts another bundle in front of', async () => {
+    const database = await emptyIndex();
+    const [first, second] = chain(['1.0.0', '2.0.0']);
+    for (const record of [first, second])
+      await addRecords(database, [record as BundleRecord], { minimal: true });
+    expect(withManifests(database)).toEqual(['p.v2.0.0']);
+  });
+
+  it('leaves no free pages behind for manifests that are not kept', async () => {
+    const database = await emptyIndex();
+    const versions = Array.from({ length: 30 }, (_, i) => `1.${i}.0`);
+    await addRecords(database, chain(versions), { minimal: true, manifestSize: 100_000 });
+    const pages = (name: string): number => Number(Object.values(database.get(`PRAGMA ${name}`) ?? {})[0]);
+    expect(withManifests(database)).toEqual(['p.v1.29.0']);
+    expect(pages('page_count') * pages('page_size')).toBeLessThan(500_000);
+  });
 });

@@ -178,7 +178,7 @@ describe('sqlite/delete-bundle', () => {
   it('gives a new head its manifests back, if its image still holds that bundle', async () => {
     const database = await smallIndex({ first: line });
     database.run('UPDATE operatorbundle SET csv = NULL, bundle = NULL WHERE name = ?', name(2));
-    const manifests = { csv: '{"again":1}\n', objects: '{"again":2}\n' };
+    const manifests = { csv: Buffer.from('{"again":1}\n'), objects: Buffer.from('{"again":2}\n') };
     const fetched: string[] = [];
     const fetchAs = (found: string) => async (image: string) => {
       fetched.push(image);
@@ -192,8 +192,8 @@ describe('sqlite/delete-bundle', () => {
     expect(report.restored).toEqual([name(2)]);
     expect(fetched).toEqual([imageOf('first', 2), imageOf('first', 2)]);
     expect(database.get('SELECT csv, bundle FROM operatorbundle WHERE name = ?', name(2))).toEqual({
-      csv: Buffer.from(manifests.csv),
-      bundle: Buffer.from(manifests.objects),
+      csv: manifests.csv,
+      bundle: manifests.objects,
     });
   });
 

@@ -12,7 +12,7 @@ import {
 } from '../../support/small-index.js';
 
 const name = (minor: number): string => nameOf('first', minor);
-const manifests = { csv: '{"again":1}\n', objects: '{"again":2}\n' };
+const manifests = { csv: Buffer.from('{"again":1}\n'), objects: Buffer.from('{"again":2}\n') };
 const fetchManifests = async (image: string) => ({
   name: name(Number(/:1\.(\d+)\./.exec(image)?.[1])),
   manifests,

@@ -8,7 +8,8 @@ import { bundleRecord, emptyIndex, entriesOf, packagesIn } from '../../support/s
 async function indexWith(records: BundleRecord[], deprecated: string[] = []): Promise<Database> {
   const database = await emptyIndex();
   for (const name of deprecated) database.run('INSERT INTO deprecated VALUES (?)', name);
-  for (const record of records) insertBundle(database, record, { csv: '{}\n', objects: '{}\n' });
+  const text = Buffer.from('{}\n');
+  for (const record of records) insertBundle(database, record, { csv: text, objects: text });
   return database;
 }
 

@@ -1,5 +1,6 @@
 // The main job from end to end, on bundles that come with the project: push them to an embedded registry,
-// render them from their images into a catalog, check it, list it, draw it, and write it out.
+// render them from their images into a catalog, check it, list it, draw it, and write it out; then the same
+// bundles as a sqlite index image.
 // Run it with `npm run demo`. Everything happens in a temporary directory, which is removed at the end.
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -155,7 +156,17 @@ async function main() {
       console.log(`  ${file}: ${statSync(path.join(work, file)).size} bytes`);
     }
 
-    say('8. Break it, and see what a check says');
+    say('8. Older clusters: the same bundles as a sqlite index image, and back to a file-based catalog');
+    const images = packages.flatMap(({ name, versions }) =>
+      versions.map((version) => `${host}/demo/${name}:${version}`),
+    );
+    const index = `${host}/demo/index:v1`;
+    const from = ['--bundles', images.join(), '--mode', 'semver', '--binary-image', 'scratch'];
+    opmate(['index', 'add', '--use-http', ...from, '--tag', index], { lines: 6 });
+    opmate(['list', 'channels', '--use-http', index]);
+    opmate(['migrate', '--use-http', index, 'carried-over']);
+
+    say('9. Break it, and see what a check says');
     const file = path.join(work, 'catalog', 'microcks', 'catalog.json');
     writeFileSync(file, readFileSync(file, 'utf8').replace(/"replaces":"([^"]+)"/, '"replaces":"$1-typo"'));
     opmate(['validate', 'catalog'], { expect: 1, lines: 20 });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { opmate } from './command.js';
 import { pushBundleImages } from './images.js';
-import { differenceOf } from './report.js';
+import { compareRenderedDatabase } from './sqlite-render.js';
 import { readTables, tablesDifference } from './tables.js';
 
 const read = (file) => readFileSync(file, 'utf8');
@@ -31,7 +31,7 @@ export async function withBundleImages(corpus, work) {
 export async function compareSqlite(corpus, report) {
   const folder = path.join(corpus, 'golden', 'sqlite');
   await withBundleImages(corpus, async (environment, directory) => {
-    for (const { op, mode, refs, exit, render } of JSON.parse(read(path.join(folder, 'summary.json')))) {
+    for (const { op, mode, refs, exit } of JSON.parse(read(path.join(folder, 'summary.json')))) {
       const file = path.join(directory, `${op}.db`);
       const args = ['registry', 'add', '--mode', mode, '-b', refs.join(), '-d', file];
       const result = await opmate(args, directory, environment);
@@ -43,18 +43,7 @@ export async function compareSqlite(corpus, report) {
             ? tablesDifference(JSON.parse(read(tables)), readTables(file))
             : `exit ${result.exit}: ${result.stderr}`,
         );
-        const rendered = path.join(folder, `${op}.fbc.migrated.json`);
-        if (existsSync(rendered)) {
-          const {
-            stdout,
-            stderr,
-            exit: code,
-          } = await opmate(['render', '--migrate', file], directory, environment);
-          report.check(
-            `sqlite/${op}.fbc.migrated.json`,
-            code === render ? differenceOf(stdout.toString(), read(rendered)) : `exit ${code}: ${stderr}`,
-          );
-        }
+        await compareRenderedDatabase(op, file, corpus, report, environment);
       } else {
         // The tables of a refusal hold what opm leaves half done; ours is not there at all.
         const answer = read(path.join(folder, `${op}.add.stderr.txt`));

@@ -2,7 +2,7 @@ import type { Database as Connection, Statement } from 'better-sqlite3';
 import type { Stats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { OpmateError, UsageError, fileError, systemCode } from '../core/errors.js';
+import { OpmateError, UsageError, fileError, messageOf, systemCode } from '../core/errors.js';
 
 /** What a column may hold. Texts that other tools wrote may be stored as bytes: see `textOf`. */
 export type ColumnValue = string | number | bigint | Buffer | null;
@@ -27,8 +27,7 @@ export interface OpenDatabaseOptions {
 export async function openDatabase(file: string, options: OpenDatabaseOptions): Promise<Database> {
   const { access, name = file, timeoutMs = 10_000 } = options;
   await checkFile(file, name, access);
-  // Loaded late: it is native, and most commands need no database.
-  const { default: Sqlite } = await import('better-sqlite3');
+  const Sqlite = await loadSqlite();
   let connection: Connection | undefined;
   try {
     // An absolute path, because a name such as `:memory:` or `file:x` would mean something else.
@@ -49,6 +48,24 @@ export async function openDatabase(file: string, options: OpenDatabaseOptions): 
     throw (await cutShortError(file, name, error)) ?? databaseError(name, error, timeoutMs);
   }
   return new Database(connection, name, timeoutMs);
+}
+
+/** Loaded late: it is native, most commands need no database, and it may not fit the Node.js that runs. */
+async function loadSqlite(): Promise<typeof import('better-sqlite3')> {
+  try {
+    const { default: Sqlite } = await import('better-sqlite3');
+    // The native part is loaded with the first connection.
+    new Sqlite(':memory:').close();
+    return Sqlite;
+  } catch (error) {
+    const why = messageOf(error).includes('NODE_MODULE_VERSION')
+      ? 'it was built for another version of Node.js'
+      : (messageOf(error).split('\n')[0] as string);
+    throw new OpmateError('UNSUPPORTED', `sqlite databases cannot be opened: better-sqlite3: ${why}`, {
+      hint: 'build it with the Node.js that runs opmate: npm rebuild better-sqlite3',
+      cause: error,
+    });
+  }
 }
 
 const magic = 'SQLite format 3\0';

@@ -193,7 +193,7 @@ function deprecateBundle(
   const isTail = (one: string): boolean => tail.has(one);
   for (const [below, { channels, above }] of tail) {
     if (below === name) continue;
-    removeFromChannels(database, below, name);
+    removeFromChannels(database, below, ownChannels);
     // What another channel, or another bundle, leads to has to stay.
     if ([...channels].every((channel) => ownChannels.has(channel)) && [...above].every(isTail))
       removeBundle(database, below, removed);
@@ -263,10 +263,12 @@ function readTail(database: Database, name: string): Map<string, TailEntry> {
   return tail;
 }
 
-/** Takes the entries of a bundle out of the channels, by name, that another has entries in. */
-function removeFromChannels(database: Database, bundle: string, other: string): void {
-  const entries = `SELECT entry_id FROM channel_entry WHERE operatorbundle_name = ?
-    AND channel_name IN (SELECT channel_name FROM channel_entry WHERE operatorbundle_name = ?)`;
-  database.run(`UPDATE channel_entry SET replaces = NULL WHERE replaces IN (${entries})`, bundle, other);
-  database.run(`DELETE FROM channel_entry WHERE entry_id IN (${entries})`, bundle, other);
+/** Takes the entries of a bundle out of channels, given by name. */
+function removeFromChannels(database: Database, bundle: string, channels: ReadonlySet<ColumnValue>): void {
+  // The sign keeps sqlite from looking up the channel: many packages have channels of the same name.
+  const entries = 'SELECT entry_id FROM channel_entry WHERE operatorbundle_name = ? AND +channel_name = ?';
+  for (const channel of channels) {
+    database.run(`UPDATE channel_entry SET replaces = NULL WHERE replaces IN (${entries})`, bundle, channel);
+    database.run(`DELETE FROM channel_entry WHERE entry_id IN (${entries})`, bundle, channel);
+  }
 }

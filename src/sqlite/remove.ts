@@ -3,7 +3,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 import { withEditIndexes } from './edit-indexes.js';
 import { type RemovedBundles, removeBundle } from './remove-bundle.js';
-import { type BundlesByPackage, packagesOfBundles, removeStranded } from './stranded.js';
+import { packagesOfBundles, removeStranded } from './stranded.js';
 
 export interface RemoveOptions extends CancelOptions {
   /** Remove what can be removed, and report the rest. */
@@ -37,12 +37,12 @@ export async function removePackages(
       error: noSuchPackage(database, [packageName]),
     }));
     const report: RemoveReport = { packages: [], bundles: [], failures };
-    let owners = packagesOfBundles(database);
+    const owners = packagesOfBundles(database);
     const broken = brokenEdges(database);
     for (const name of wanted.filter((one) => !missing.includes(one))) {
       throwIfCancelled(signal);
       const removed: RemovedBundles = [];
-      const remove = (): void => removePackage(database, name, owners, removed);
+      const remove = (): void => removePackage(database, name, removed);
       try {
         if (permissive) {
           await database.transaction(() => {
@@ -55,25 +55,24 @@ export async function removePackages(
       } catch (error) {
         if (!permissive || !(error instanceof OpmateError)) throw error;
         report.failures.push({ packageName: name, error });
-        owners = packagesOfBundles(database);
         continue;
       }
       report.packages.push(name);
       report.bundles.push(...removed);
     }
-    removeStranded(database, owners, report.bundles);
+    // Once for all packages, as it looks at every bundle; again where what went has headed channels of others.
+    let before: number;
+    do {
+      before = report.bundles.length;
+      removeStranded(database, owners, report.bundles);
+    } while (report.bundles.length > before);
     checkEdges(database, broken);
     return report;
   });
 }
 
-/** Removes one package. Within `withEditIndexes`. */
-function removePackage(
-  database: Database,
-  name: string,
-  owners: BundlesByPackage,
-  removed: RemovedBundles,
-): void {
+/** Removes one package and the bundles of its channels. Within `withEditIndexes`. */
+function removePackage(database: Database, name: string, removed: RemovedBundles): void {
   database.run(
     `DELETE FROM deprecated WHERE EXISTS (SELECT 1 FROM channel_entry
       WHERE channel_entry.operatorbundle_name = deprecated.operatorbundle_name AND package_name = ?)`,
@@ -89,7 +88,6 @@ function removePackage(
   // Their entries go with them.
   database.run('DELETE FROM channel WHERE package_name = ?', name);
   database.run('DELETE FROM channel_entry WHERE package_name = ?', name);
-  removeStranded(database, owners, removed);
 }
 
 function hasPackage(database: Database, name: string): boolean {

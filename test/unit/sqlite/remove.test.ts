@@ -69,6 +69,19 @@ describe('sqlite/remove', () => {
     expect(database.all("SELECT * FROM package WHERE name = 'empty'")).toEqual([]);
   });
 
+  it('removes what is stranded, and what that strands in turn', async () => {
+    const database = await smallIndex(packages);
+    for (const name of ['stranded', 'headed'])
+      database.run("INSERT INTO operatorbundle (name, version, bundlepath) VALUES (?, '1.0.0', '')", name);
+    database.run("INSERT INTO channel VALUES ('extra', 'second', 'stranded')");
+    database.run(
+      "INSERT INTO channel_entry (channel_name, package_name, operatorbundle_name, depth) VALUES ('extra', 'second', 'headed', 1)",
+    );
+    const { bundles } = await removePackages(database, ['third', 'first']);
+    expect(bundles).toEqual(['third.v1.0.0', 'first.v1.1.0', 'first.v1.0.0', 'stranded', 'headed']);
+    expect(headsOf(database)).toEqual({ 'second/stable': 'second.v1.0.0' });
+  });
+
   it('names the database where a table is missing', async () => {
     const database = await smallIndex(packages);
     database.execute('DROP TABLE related_image');

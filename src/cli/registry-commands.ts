@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { CommandContext, GlobalOptions } from './context.js';
+import type { CommandContext } from './context.js';
 import { separated, withChoices } from './options.js';
 import type { Runner } from './runner.js';
 
@@ -198,11 +198,4 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
         (await import('./commands/registry-bundles.js')).registryBundles(context, file, options),
       ),
     );
-}
-
-/** What the options of all these commands may be. */
-export interface RegistryCommandOptions extends GlobalOptions {
-  database?: string;
-  outputDb?: string;
-  permissive?: boolean;
 }

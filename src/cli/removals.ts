@@ -7,7 +7,15 @@ import type { DeprecateReport } from '../sqlite/deprecate.js';
 import type { PruneReport } from '../sqlite/prune.js';
 import type { RemoveReport } from '../sqlite/remove.js';
 import type { StrandedReport } from '../sqlite/stranded.js';
+import type { GlobalOptions } from './context.js';
 import type { CommandSession } from './session.js';
+
+/** Options that these commands share. */
+export interface RegistryCommandOptions extends GlobalOptions {
+  database?: string;
+  outputDb?: string;
+  permissive?: boolean;
+}
 
 /** The database that a command is about, from its argument and its option, which has a default. */
 export function databaseOf(

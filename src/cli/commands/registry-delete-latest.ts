@@ -2,7 +2,7 @@ import { parsePullFrom } from '../../source/bundles.js';
 import { deleteLatest } from '../../sqlite/delete-latest.js';
 import { editDatabase } from '../../sqlite/edit.js';
 import type { CommandContext } from '../context.js';
-import type { RegistryCommandOptions } from '../registry-commands.js';
+import type { RegistryCommandOptions } from '../removals.js';
 import { databaseOf, manifestFetcher, reportDeleted } from '../removals.js';
 import { useSession } from '../session.js';
 

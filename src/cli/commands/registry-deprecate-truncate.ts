@@ -2,7 +2,7 @@ import { deprecateTruncate } from '../../sqlite/deprecate.js';
 import { editDatabase } from '../../sqlite/edit.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
-import type { RegistryCommandOptions } from '../registry-commands.js';
+import type { RegistryCommandOptions } from '../removals.js';
 import { databaseOf, reportDeprecated } from '../removals.js';
 
 interface RegistryDeprecateOptions extends RegistryCommandOptions {

@@ -2,7 +2,7 @@ import { editDatabase } from '../../sqlite/edit.js';
 import { prunePackages } from '../../sqlite/prune.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
-import type { RegistryCommandOptions } from '../registry-commands.js';
+import type { RegistryCommandOptions } from '../removals.js';
 import { databaseOf, reportPruned, requireNames } from '../removals.js';
 
 interface RegistryPruneOptions extends RegistryCommandOptions {

@@ -6,7 +6,7 @@ import { removePackages } from '../../sqlite/remove.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
 import { separated } from '../options.js';
-import type { RegistryCommandOptions } from '../registry-commands.js';
+import type { RegistryCommandOptions } from '../removals.js';
 import { databaseOf, manifestFetcher, reportDeleted, reportRemoved, requireNames } from '../removals.js';
 import { useSession } from '../session.js';
 

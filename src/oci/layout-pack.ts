@@ -5,18 +5,20 @@ import path from 'node:path';
 import { type TarInput, writeTar } from '../archive/tar-writer.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { fileError, throwIfCancelled } from '../core/errors.js';
+import { replacedFile } from './replaced-file.js';
 
 /**
  * Writes an OCI image layout directory as one file, an `oci-archive:`, whose bytes depend on the layout alone.
  * What has that name is replaced when the new file is whole and on disk, or else stays. Nobody may write to
- * the layout meanwhile. Throws OpmateError IO or NOT_FOUND.
+ * the layout meanwhile. Throws OpmateError IO or NOT_FOUND, and INVALID where `file` is a device or pipe.
  */
 export async function packLayout(
   directory: string,
   file: string,
   options: CancelOptions = {},
 ): Promise<void> {
-  const staging = `${file}.opmate-${randomBytes(6).toString('hex')}`;
+  const target = await replacedFile(file);
+  const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
   try {
     const handle = await open(staging, 'wx', 0o666);
     try {
@@ -28,7 +30,7 @@ export async function packLayout(
     } finally {
       await handle.close();
     }
-    await rename(staging, file);
+    await rename(staging, target);
   } catch (error) {
     await rm(staging, { force: true }).catch(() => undefined);
     throw fileError(file, error, { file });

@@ -1,5 +1,5 @@
-import { spawnSync } from 'node:child_process';
-import { mkdir, readFile, readdir, rm, stat } from 'node:fs/promises';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { lstat, mkdir, readFile, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -180,6 +180,16 @@ CMD ["registry", "serve", "--database", "/database/index.db"]
     });
     expect(taken).toMatchObject({ code: 1, stdout: '' });
     expect(await readdir(at('failing'))).toEqual(['taken']);
+    execFileSync('mkfifo', [at('failing', 'pipe')]);
+    const pipe = await sandbox.run(['index', 'add', '--bundles=', '--generate', '-d', 'pipe'], {
+      cwd: at('failing'),
+    });
+    expect(pipe).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('pipe: is not a file'),
+    });
+    expect((await lstat(at('failing', 'pipe'))).isFIFO()).toBe(true);
   });
 
   it('exports an index as package manifests, from what it holds itself where bundles have no image', async () => {

@@ -1,6 +1,6 @@
 /** What the commands that make index images have in common. */
 import { randomBytes } from 'node:crypto';
-import { chmod, copyFile, mkdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TemporaryDirectory, makeTemporaryDirectory } from '../../archive/temporary-directory.js';
 import { OpmateError, UsageError, fileError, throwIfCancelled } from '../../core/errors.js';
@@ -10,6 +10,7 @@ import { type Image, openImage } from '../../oci/image.js';
 import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../../oci/image-builder.js';
 import { type OpenedReference, openReference, openTarget } from '../../oci/open.js';
 import { subjectOf } from '../../oci/platform.js';
+import { replacedFile } from '../../oci/replaced-file.js';
 import type { WritableRepository } from '../../oci/repository.js';
 import type { Descriptor } from '../../oci/types.js';
 import { type Database, openDatabase } from '../../sqlite/database.js';
@@ -279,30 +280,31 @@ const generatedDatabase = 'database/index.db';
 async function writeGenerated(
   file: string,
   dockerfile: string,
-  text: string,
+  content: string,
   { signal }: CommandSession,
 ): Promise<void> {
   const mark = `.opmate-${randomBytes(6).toString('hex')}`;
   const directory = path.dirname(generatedDatabase);
-  const targets = [generatedDatabase, dockerfile];
+  const targets: string[] = [];
+  let subject = dockerfile;
   let isNew = false;
   try {
     // Found out before the first of them is replaced.
-    for (const target of targets) {
-      if ((await stat(target).catch(() => undefined))?.isDirectory() === true)
-        throw new OpmateError('IO', `${target}: is a directory`);
-    }
+    for (const target of [generatedDatabase, dockerfile]) targets.push(await replacedFile(target));
+    const [database, text] = targets as [string, string];
+    subject = generatedDatabase;
     isNew = (await mkdir(directory, { recursive: true })) !== undefined;
-    await copyFile(file, generatedDatabase + mark);
+    await copyFile(file, database + mark);
     // Whoever runs the container must be able to read it.
-    await chmod(generatedDatabase + mark, 0o644);
-    await writeFile(dockerfile + mark, text, { flag: 'wx' });
+    await chmod(database + mark, 0o644);
+    subject = dockerfile;
+    await writeFile(text + mark, content, { flag: 'wx' });
     throwIfCancelled(signal);
     for (const target of targets) await rename(target + mark, target);
   } catch (error) {
     for (const target of targets) await rm(target + mark, { force: true }).catch(() => undefined);
     // Only when it is empty.
     if (isNew) await rmdir(directory).catch(() => undefined);
-    throw fileError(dockerfile, error);
+    throw fileError(subject, error);
   }
 }

@@ -1,4 +1,5 @@
-import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { lstat, mkdir, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openOciArchive } from '../../../src/oci/archive-source.js';
@@ -58,5 +59,28 @@ describe('oci/layout-pack', () => {
     await packLayout(layout, file);
     await (await openOciArchive(file)).close();
     await openLayout(layout);
+  });
+
+  it('writes to where a link leads, and never puts a file in the place of a pipe', async () => {
+    const directory = await directoryWith({ 'out.tar': 'old' });
+    const [layout, link, pipe] = ['layout', 'link.tar', 'pipe'].map((name) => path.join(directory, name)) as [
+      string,
+      string,
+      string,
+    ];
+    await layoutWithImage(layout);
+    await symlink('out.tar', link);
+    await packLayout(layout, link);
+    expect((await lstat(link)).isSymbolicLink()).toBe(true);
+    await (await openOciArchive(path.join(directory, 'out.tar'))).close();
+    execFileSync('mkfifo', [pipe]);
+    expect(await failureOf(packLayout(layout, pipe))).toMatchObject({ message: `${pipe}: is not a file` });
+    expect((await lstat(pipe)).isFIFO()).toBe(true);
+    await symlink('nothing', path.join(directory, 'dangling'));
+    expect(await failureOf(packLayout(layout, path.join(directory, 'dangling')))).toMatchObject({
+      code: 'NOT_FOUND',
+      message: expect.stringContaining('a link to a file that does not exist'),
+    });
+    expect((await readdir(directory)).sort()).toEqual(['dangling', 'layout', 'link.tar', 'out.tar', 'pipe']);
   });
 });

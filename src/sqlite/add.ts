@@ -8,8 +8,12 @@ import { joinRefusals } from './already-added.js';
 import type { BundleRecord } from './bundle-record.js';
 import { type ChannelMember, chooseHeads, compareWithBuild, headVersion } from './channel-heads.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
-import { withEditIndexes } from './edit-indexes.js';
-import { withEntryIndexes, withEntryNames } from './entry-indexes.js';
+import {
+  withEditIndexes,
+  withEntryIndexes,
+  withEntryNames,
+  withSubstitutionIndexes,
+} from './helper-indexes.js';
 import { insertBundle, writeManifests } from './insert-bundle.js';
 import { dropManifestsOfNonHeads } from './minimal.js';
 import { removeOverwritten } from './overwrite.js';
@@ -18,7 +22,7 @@ import { type PackageState, readPackage } from './package-state.js';
 import { findPruned } from './pruned.js';
 import { addToSemverChannels } from './semver-channels.js';
 import type { StagedBundle } from './stage.js';
-import { applySubstitution, withSubstitutionIndexes } from './substitutes.js';
+import { applySubstitution } from './substitutes.js';
 
 export { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './already-added.js';
 

@@ -5,7 +5,7 @@ import type { BundleManifests } from './bundle-record.js';
 import { writeManifests } from './insert-bundle.js';
 import { type ChannelNode, hasBundle, readChain, writeChain } from './channel-edges.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
-import { withEditIndexes } from './edit-indexes.js';
+import { withEditIndexes } from './helper-indexes.js';
 import { removeBundleRows } from './remove-bundle.js';
 
 /** Gets the manifests of a bundle from its image, and the name that it has there. */

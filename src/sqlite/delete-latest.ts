@@ -7,7 +7,7 @@ import {
   restoreHeads,
   takeOut,
 } from './delete-bundle.js';
-import { withEditIndexes } from './edit-indexes.js';
+import { withEditIndexes } from './helper-indexes.js';
 import { noSuchPackage } from './remove.js';
 
 /**

@@ -1,7 +1,7 @@
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
-import { withEditIndexes } from './edit-indexes.js';
+import { withEditIndexes } from './helper-indexes.js';
 import { type RemovedBundles, removeBundle } from './remove-bundle.js';
 import { brokenEdges, checkEdges, removePackages } from './remove.js';
 import { type BundlesByPackage, packagesOfBundles, removeOfUnknownPackages } from './stranded.js';

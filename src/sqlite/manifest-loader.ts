@@ -6,7 +6,7 @@ import { type Logger, silentLogger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
 import { recordOf } from './bundle-record.js';
 import type { Database } from './database.js';
-import { withEntryIndexes } from './entry-indexes.js';
+import { withEntryIndexes } from './helper-indexes.js';
 import { insertBundle } from './insert-bundle.js';
 import { writePackageChannels } from './package-channels.js';
 

@@ -2,7 +2,7 @@ import { OpmateError } from '../core/errors.js';
 import { encodeGoJson, quoteGo } from '../core/go-json.js';
 import { propertyTypes } from '../model/declarative-config.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
-import { withEntryIndexes } from './entry-indexes.js';
+import { withEntryIndexes } from './helper-indexes.js';
 import { insertProperty, isDeprecated } from './insert-bundle.js';
 import { joinErrors } from './problems.js';
 

@@ -1,7 +1,7 @@
 import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
-import { withEditIndexes } from './edit-indexes.js';
+import { withEditIndexes } from './helper-indexes.js';
 import { type RemovedBundles, removeBundle } from './remove-bundle.js';
 import { packagesOfBundles, removeStranded } from './stranded.js';
 

@@ -1,6 +1,6 @@
 import { parseGoJson } from '../core/go-json.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
-import { withEditIndexes } from './edit-indexes.js';
+import { withEditIndexes } from './helper-indexes.js';
 import { type RemovedBundles, removeBundle } from './remove-bundle.js';
 
 /** What pruning removed. */

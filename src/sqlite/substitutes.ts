@@ -44,28 +44,6 @@ export function applySubstitution(database: Database, bundle: string): void {
     database.run('UPDATE operatorbundle SET replaces = ? WHERE name = ?', newest, bundle);
 }
 
-/** What the functions here look bundles up by; the schema has no index for it. */
-const indexes = [
-  { name: 'opmate_bundle_substitutesfor', column: 'substitutesfor' },
-  { name: 'opmate_bundle_replaces', column: 'replaces' },
-] as const;
-
-/**
- * Runs `work` while bundles have indexes by what they replace and substitute for, which are gone afterwards,
- * also when `work` throws. Runs in the caller's transaction; not to be nested.
- */
-export async function withSubstitutionIndexes<T>(database: Database, work: () => T | Promise<T>): Promise<T> {
-  for (const { name, column } of indexes)
-    database.execute(`CREATE INDEX ${name} ON operatorbundle (${column})`);
-  try {
-    return await work();
-  } finally {
-    // A full disk ends the transaction by itself, and takes the indexes with it.
-    if (database.inTransaction)
-      for (const { name } of indexes) database.execute(`DROP INDEX IF EXISTS ${name}`);
-  }
-}
-
 interface Edges {
   name: string;
   version: string;

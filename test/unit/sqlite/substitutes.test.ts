@@ -2,7 +2,8 @@ import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Database, openDatabase } from '../../../src/sqlite/database.js';
 import { migrateDatabase } from '../../../src/sqlite/schema.js';
-import { applySubstitution, withSubstitutionIndexes } from '../../../src/sqlite/substitutes.js';
+import { withSubstitutionIndexes } from '../../../src/sqlite/helper-indexes.js';
+import { applySubstitution } from '../../../src/sqlite/substitutes.js';
 import { directoryWith } from '../../support/temporary.js';
 
 interface Input {

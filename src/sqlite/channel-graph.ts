@@ -1,6 +1,7 @@
 import { OpmateError } from '../core/errors.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
+import type { PackageEntry, PackageState } from './package-state.js';
 
 /** A bundle on the way from the head of a channel to its end. */
 export interface GraphNode {
@@ -23,29 +24,24 @@ export interface ChannelGraph {
   skipped: Map<string, string>;
 }
 
-interface Entry {
-  id: number;
-  name: string;
-  depth: number;
-  replaces: number | undefined;
-  /** Version of the bundle; undefined where there is none of that name. */
-  version: string | undefined;
-}
+/** An entry of a channel with the version of its bundle; undefined where there is none of that name. */
+type Entry = PackageEntry & { version: string | undefined };
 
 /**
- * Reads the channels of a package. A bundle is a node when the line that starts at the head's first entry
+ * The channels of a package as it stands. A bundle is a node when the line that starts at the head's first entry
  * passes it, which is how all readers tell `replaces` from `skips`; what only hangs on that line is skipped.
  * Names in `absent` count as no bundles of the index. Channels without any bundle are left out. Throws
  * OpmateError INVALID for a channel that has no single head, turns in a circle, or holds bundles that its
  * head does not lead to.
  */
-export function loadChannelGraphs(
+export function channelGraphs(
   database: Database,
   packageName: string,
+  state: PackageState,
   absent: ReadonlySet<string>,
 ): Map<string, ChannelGraph> {
   const graphs = new Map<string, ChannelGraph>();
-  for (const [channel, entries] of readEntries(database, packageName, absent)) {
+  for (const [channel, entries] of entriesByChannel(state, absent)) {
     const fail = (what: string, hint?: string): OpmateError =>
       new OpmateError(
         'INVALID',
@@ -61,50 +57,19 @@ export function loadChannelGraphs(
   return graphs;
 }
 
-function readEntries(
-  database: Database,
-  packageName: string,
+function entriesByChannel(
+  { entries, bundles }: PackageState,
   absent: ReadonlySet<string>,
 ): Map<string, Entry[]> {
-  const channels = new Map<string, Map<number, Entry>>();
-  const rows = database.all<{
-    entry_id: ColumnValue;
-    channel_name: ColumnValue;
-    operatorbundle_name: ColumnValue;
-    replaces: ColumnValue;
-    depth: ColumnValue;
-    present: ColumnValue;
-    version: ColumnValue;
-  }>(
-    `SELECT entry_id, channel_name, operatorbundle_name, channel_entry.replaces, depth,
-       operatorbundle.name IS NOT NULL AS present, version
-     FROM channel_entry LEFT JOIN operatorbundle ON operatorbundle.name = operatorbundle_name
-     WHERE package_name = ? ORDER BY entry_id`,
-    packageName,
-  );
-  for (const row of rows) {
-    const channel = textOf(row.channel_name);
-    const name = textOf(row.operatorbundle_name);
-    const id = Number(row.entry_id);
-    if (channel === null || name === null || !Number.isSafeInteger(id)) {
-      throw new OpmateError(
-        'INVALID',
-        `${database.name}: package "${packageName}": an entry without a channel or bundle`,
-        { file: database.name },
-      );
-    }
-    const present = row.present === 1 && !absent.has(name);
-    const entries = channels.get(channel) ?? new Map<number, Entry>();
-    channels.set(channel, entries);
-    entries.set(id, {
-      id,
-      name,
-      depth: Number(row.depth ?? 0),
-      replaces: row.replaces === null ? undefined : Number(row.replaces),
-      version: present ? (textOf(row.version) ?? '') : undefined,
-    });
+  const channels = new Map<string, Entry[]>();
+  for (const entry of entries) {
+    const { channel, name } = entry;
+    const version = absent.has(name) ? undefined : bundles.get(name)?.version;
+    const found = channels.get(channel);
+    if (found === undefined) channels.set(channel, [{ ...entry, version }]);
+    else found.push({ ...entry, version });
   }
-  return new Map([...channels].map(([channel, entries]) => [channel, [...entries.values()]]));
+  return channels;
 }
 
 function graphOf(

@@ -49,16 +49,17 @@ export function readPackage(database: Database, packageName: string): PackageSta
   )) {
     const channel = textOf(entry.channel);
     const name = textOf(entry.name);
-    if (channel === null || name === null) {
-      throw new OpmateError(
-        'INVALID',
-        `${database.name}: package ${packageName} has an entry without a channel or bundle`,
-        { file: database.name },
-      );
-    }
-    const { id, replaces } = entry;
+    const id = Number(entry.id);
+    const fail = (what: string): OpmateError =>
+      new OpmateError('INVALID', `${database.name}: package ${packageName} has an entry ${what}`, {
+        file: database.name,
+      });
+    if (channel === null || name === null) throw fail('without a channel or bundle');
+    // It would be taken for another one.
+    if (!Number.isSafeInteger(id)) throw fail('whose number is too large');
+    const { replaces } = entry;
     state.entries.push({
-      id: Number(id),
+      id,
       channel,
       name,
       depth: Number(entry.depth ?? 0),

@@ -2,8 +2,9 @@ import { OpmateError, messageOf } from '../core/errors.js';
 import { sortedByBytes } from '../core/order.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../core/semver.js';
 import type { BundleRecord } from './bundle-record.js';
-import { type ChannelGraph, type GraphNode, loadChannelGraphs, writeChannelGraphs } from './channel-graph.js';
-import { type ColumnValue, type Database, textOf } from './database.js';
+import { type ChannelGraph, type GraphNode, channelGraphs, writeChannelGraphs } from './channel-graph.js';
+import type { Database } from './database.js';
+import { readPackage } from './package-state.js';
 import { joinMessages } from './problems.js';
 
 /**
@@ -31,7 +32,8 @@ export async function addToSemverChannels(
 ): Promise<void> {
   const fail = (what: string, hint?: string): OpmateError =>
     new OpmateError('INVALID', `package "${packageName}": ${what}`, { file: database.name, hint });
-  const graphs = loadChannelGraphs(database, packageName, new Set(records.map(({ name }) => name)));
+  const state = readPackage(database, packageName);
+  const graphs = channelGraphs(database, packageName, state, new Set(records.map(({ name }) => name)));
   const lines = new Map<string, ChannelLine>();
   const lineOf = (channel: string): ChannelLine => {
     let line = lines.get(channel);
@@ -69,13 +71,18 @@ export async function addToSemverChannels(
     );
   }
 
-  let defaultChannel = readDefaultChannel(database, packageName);
+  let { defaultChannel } = state;
   for (const [record, version] of versions) {
     for (const channel of new Set(record.channels)) lineOf(channel).add(record, version, options.skipPatch);
     if (record.defaultChannel !== '') ({ defaultChannel } = record);
     else if (defaultChannel === '') defaultChannel = sortedByBytes(record.channels)[0] ?? '';
   }
-  checkDefaultChannel(database, packageName, graphs, defaultChannel, fail);
+  if (!graphs.has(defaultChannel) && !state.channels.has(defaultChannel)) {
+    throw fail(
+      `the default channel (${defaultChannel}) does not exist`,
+      `name one of its channels in the annotations of the bundle: ${sortedByBytes(graphs.keys()).join(', ')}`,
+    );
+  }
   await database.transaction(() =>
     writeChannelGraphs(database, packageName, graphs.values(), defaultChannel),
   );
@@ -89,34 +96,6 @@ function versionOf({ name, version }: BundleRecord): Version | string {
   } catch (error) {
     return `bundle "${name}": Bundle version ${version} is not valid: ${messageOf(error)}`;
   }
-}
-
-function readDefaultChannel(database: Database, packageName: string): string {
-  const row = database.get<{ default_channel: ColumnValue }>(
-    'SELECT default_channel FROM package WHERE name = ?',
-    packageName,
-  );
-  return textOf(row?.default_channel ?? null) ?? '';
-}
-
-function checkDefaultChannel(
-  database: Database,
-  packageName: string,
-  graphs: ReadonlyMap<string, ChannelGraph>,
-  defaultChannel: string,
-  fail: (what: string, hint: string) => OpmateError,
-): void {
-  if (graphs.has(defaultChannel)) return;
-  const row = database.get(
-    'SELECT 1 FROM channel WHERE package_name = ? AND name = ?',
-    packageName,
-    defaultChannel,
-  );
-  if (row !== undefined) return;
-  throw fail(
-    `the default channel (${defaultChannel}) does not exist`,
-    `name one of its channels in the annotations of the bundle: ${sortedByBytes(graphs.keys()).join(', ')}`,
-  );
 }
 
 interface Place {

@@ -190,6 +190,13 @@ describe('sqlite/add: what goes wrong besides', () => {
     expect(error.message).toBe(`${database.name}: package p has an entry without a channel or bundle`);
   });
 
+  it('refuses a package with an entry whose number it could not tell from others', async () => {
+    const database = await indexWith([bundle('1.0.0')]);
+    database.execute('UPDATE channel_entry SET entry_id = 9007199254740993');
+    const error = await refusal(database, [bundle('2.0.0')]);
+    expect(error.message).toBe(`${database.name}: package p has an entry whose number is too large`);
+  });
+
   it('stops when it is cancelled, also with permissive', async () => {
     const signal = AbortSignal.abort();
     const error = await refusal(await emptyIndex(), [bundle('1.0.0')], { signal, permissive: true });

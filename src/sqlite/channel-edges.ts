@@ -63,6 +63,19 @@ export function writeChain(
   nodes: readonly ChannelNode[],
 ): void {
   database.run('DELETE FROM channel_entry WHERE channel_name = ? AND package_name = ?', channel, packageName);
+  insertChain(database, packageName, channel, nodes);
+}
+
+/**
+ * Writes the entries of a channel that has none: one of each bundle in the chain, and for each that it skips two
+ * more, of the skipped one and of itself replacing that.
+ */
+export function insertChain(
+  database: Database,
+  packageName: string,
+  channel: string,
+  nodes: readonly ChannelNode[],
+): void {
   const insert = (name: string, depth: number, replaces: number | null): number =>
     database.run(
       'INSERT INTO channel_entry (channel_name, package_name, operatorbundle_name, replaces, depth) VALUES (?, ?, ?, ?, ?)',
@@ -76,6 +89,7 @@ export function writeChain(
   let upper: number | undefined;
   for (const { name, skips } of nodes) {
     const entry = insert(name, depth++, null);
+    // Not written with the entry: an edge to an entry that is not there yet makes sqlite search for it.
     if (upper !== undefined)
       database.run('UPDATE channel_entry SET replaces = ? WHERE entry_id = ?', entry, upper);
     upper = entry;

@@ -1,6 +1,7 @@
 import { OpmateError } from '../core/errors.js';
 import { encodeGoJson, quoteGo } from '../core/go-json.js';
 import { propertyTypes } from '../model/declarative-config.js';
+import { insertChain } from './channel-edges.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 import { withEntryIndexes } from './helper-indexes.js';
 import { insertProperty, isDeprecated } from './insert-bundle.js';
@@ -169,42 +170,12 @@ function writePlan(database: Database, packageName: string, { defaultChannel, ch
     );
   }
   database.run('UPDATE package SET default_channel = ? WHERE name = ?', defaultChannel, packageName);
-  for (const channel of channels) writeEntries(database, packageName, channel);
-}
-
-/**
- * Writes the entries of a channel: one of each bundle in the chain, and for each that it skips two more, of
- * the skipped one and of itself replacing that.
- */
-function writeEntries(
-  database: Database,
-  packageName: string,
-  { name: channel, steps }: PlannedChannel,
-): void {
-  const insert = (bundle: string, depth: number, replaces: number | null): number =>
-    database.run(
-      `INSERT INTO channel_entry (channel_name, package_name, operatorbundle_name, replaces, depth)
-       VALUES (?, ?, ?, ?, ?)`,
-      channel,
-      packageName,
-      bundle,
-      replaces,
-      depth,
-    ).id;
-  let depth = 0;
-  let above: number | undefined;
-  for (const { bundle, skips } of steps) {
-    const { name, version } = bundle;
-    const entry = insert(name, depth++, null);
-    // Not written with the entry: an edge to an entry that is not there yet makes sqlite search for it.
-    if (above !== undefined)
-      database.run('UPDATE channel_entry SET replaces = ? WHERE entry_id = ?', entry, above);
-    above = entry;
-    const value = encodeGoJson({ packageName, version }, { escapeHtml: true });
-    insertProperty(database, bundle, propertyTypes.package, value);
-    for (const skipped of skips) {
-      const skippedEntry = insert(skipped, depth, null);
-      insert(name, depth++, skippedEntry);
+  for (const { name, steps } of channels) {
+    const nodes = steps.map(({ bundle, skips }) => ({ name: bundle.name, skips }));
+    insertChain(database, packageName, name, nodes);
+    for (const { bundle } of steps) {
+      const value = encodeGoJson({ packageName, version: bundle.version }, { escapeHtml: true });
+      insertProperty(database, bundle, propertyTypes.package, value);
     }
   }
 }

@@ -1,4 +1,5 @@
 import { type Argument, type Command, InvalidArgumentError, Option } from 'commander';
+import { UsageError } from '../core/errors.js';
 
 function positiveInteger(text: string): number {
   const value = Number(text);
@@ -92,4 +93,22 @@ export function withChoices<T extends Option | Argument>(subject: T, choices: st
 export function separated(value: string, previous: string[] | undefined): string[] {
   const items = value.split(',').map((item) => item.trim());
   return [...(previous ?? []), ...items.filter((item) => item !== '')];
+}
+
+/** The database that a command is about, from its argument and its option, which has a default. */
+export function databaseOf(
+  argument: string | undefined,
+  option: string | undefined,
+  defaultName = 'bundles.db',
+): string {
+  if (argument !== undefined && option !== undefined && ![defaultName, argument].includes(option)) {
+    throw new UsageError(`${argument}: --database says ${option}`, { hint: 'name the database once' });
+  }
+  return argument ?? option ?? defaultName;
+}
+
+/** The value of an option that a command needs. Throws UsageError, in the words of `opm`, where it was not given. */
+export function requireFlag<T>(value: T | undefined, name: string): T {
+  if (value !== undefined) return value;
+  throw new UsageError(`required flag(s) "${name}" not set`);
 }

@@ -1,5 +1,5 @@
 /** What the commands that remove from an index have in common: on database files, and on index images. */
-import { OpmateError, UsageError } from '../core/errors.js';
+import { OpmateError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { type PullFrom, stageBundles } from '../source/bundles.js';
 import type { DeleteReport, FetchManifests } from '../sqlite/delete-bundle.js';
@@ -15,24 +15,6 @@ export interface RegistryCommandOptions extends GlobalOptions {
   database?: string;
   outputDb?: string;
   permissive?: boolean;
-}
-
-/** The database that a command is about, from its argument and its option, which has a default. */
-export function databaseOf(
-  argument: string | undefined,
-  option: string | undefined,
-  defaultName = 'bundles.db',
-): string {
-  if (argument !== undefined && option !== undefined && ![defaultName, argument].includes(option)) {
-    throw new UsageError(`${argument}: --database says ${option}`, { hint: 'name the database once' });
-  }
-  return argument ?? option ?? defaultName;
-}
-
-/** The names that an option lists. Throws UsageError, in the words of `opm`, where it was not given. */
-export function requireNames(names: readonly string[] | undefined, flag: string): readonly string[] {
-  if (names === undefined) throw new UsageError(`required flag(s) "${flag}" not set`);
-  return names;
 }
 
 function count(names: readonly unknown[], noun: string): string {

@@ -1,6 +1,7 @@
 import { type AddFlags, addToDatabase, planAdd, reportAdded } from '../add-bundles.js';
 import type { CommandContext } from '../context.js';
-import { type IndexImageFlags, editIndex, requireFlag } from './index-edit.js';
+import { requireFlag } from '../options.js';
+import { type IndexImageFlags, editIndex } from './index-edit.js';
 
 interface IndexAddOptions extends AddFlags, IndexImageFlags {
   bundles?: string[];

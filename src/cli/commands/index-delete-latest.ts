@@ -1,8 +1,9 @@
 import { parsePullFrom } from '../../source/bundles.js';
 import { deleteLatest } from '../../sqlite/delete-latest.js';
 import type { CommandContext } from '../context.js';
+import { requireFlag } from '../options.js';
 import { manifestFetcher, reportDeleted } from '../removals.js';
-import { type IndexImageFlags, changeIndex, requireFlag } from './index-edit.js';
+import { type IndexImageFlags, changeIndex } from './index-edit.js';
 
 interface IndexDeleteLatestOptions extends IndexImageFlags {
   pullFrom?: string[];

@@ -1,7 +1,8 @@
 import { deprecateTruncate } from '../../sqlite/deprecate.js';
 import type { CommandContext } from '../context.js';
+import { requireFlag } from '../options.js';
 import { reportDeprecated } from '../removals.js';
-import { type IndexImageFlags, changeIndex, requireFlag } from './index-edit.js';
+import { type IndexImageFlags, changeIndex } from './index-edit.js';
 
 interface IndexDeprecateOptions extends IndexImageFlags {
   bundles?: string[];

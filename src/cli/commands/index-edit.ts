@@ -44,12 +44,6 @@ export interface IndexImageFlags extends GlobalOptions {
 type Output =
   { kind: 'push'; target: Reference } | { kind: 'save'; file: string } | { kind: 'generate'; file: string };
 
-/** Throws UsageError, in the words of `opm`, for an option that was not given. */
-export function requireFlag<T>(value: T | undefined, name: string): T {
-  if (value !== undefined) return value;
-  throw new UsageError(`required flag(s) "${name}" not set`);
-}
-
 /** A database to be changed, before it becomes an image. */
 export interface EditedIndex {
   /** A private copy. */

@@ -7,8 +7,9 @@ import { openReference } from '../../oci/open.js';
 import { openForReading } from '../../sqlite/edit.js';
 import { exportPackages } from '../../sqlite/export.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { requireFlag } from '../options.js';
 import { openOptionsOf, useSession } from '../session.js';
-import { pullDatabase, requireFlag, withTemporaryDirectory } from './index-edit.js';
+import { pullDatabase, withTemporaryDirectory } from './index-edit.js';
 
 interface IndexExportOptions extends GlobalOptions {
   index?: string;

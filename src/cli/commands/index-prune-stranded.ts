@@ -1,7 +1,8 @@
 import { pruneStranded } from '../../sqlite/stranded.js';
 import type { CommandContext } from '../context.js';
+import { requireFlag } from '../options.js';
 import { reportStranded } from '../removals.js';
-import { type IndexImageFlags, changeIndex, requireFlag } from './index-edit.js';
+import { type IndexImageFlags, changeIndex } from './index-edit.js';
 
 /** `opmate index prune-stranded`: removes the bundles of an index image that are in no channel. */
 export async function indexPruneStranded(context: CommandContext, options: IndexImageFlags): Promise<void> {

@@ -1,7 +1,8 @@
 import { prunePackages } from '../../sqlite/prune.js';
 import type { CommandContext } from '../context.js';
+import { requireFlag } from '../options.js';
 import { reportPruned } from '../removals.js';
-import { type IndexImageFlags, changeIndex, requireFlag } from './index-edit.js';
+import { type IndexImageFlags, changeIndex } from './index-edit.js';
 
 interface IndexPruneOptions extends IndexImageFlags {
   packages?: string[];

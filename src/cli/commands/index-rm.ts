@@ -1,7 +1,8 @@
 import { removePackages } from '../../sqlite/remove.js';
 import type { CommandContext } from '../context.js';
+import { requireFlag } from '../options.js';
 import { reportRemoved } from '../removals.js';
-import { type IndexImageFlags, changeIndex, requireFlag } from './index-edit.js';
+import { type IndexImageFlags, changeIndex } from './index-edit.js';
 
 interface IndexRemoveOptions extends IndexImageFlags {
   operators?: string[];

@@ -1,7 +1,7 @@
 import { UsageError } from '../../core/errors.js';
 import { type AddFlags, addToDatabase, planAdd, reportAdded } from '../add-bundles.js';
 import type { CommandContext } from '../context.js';
-import { separated } from '../options.js';
+import { databaseOf, separated } from '../options.js';
 import { useSession } from '../session.js';
 
 interface RegistryAddOptions extends AddFlags {
@@ -40,13 +40,4 @@ export async function registryAdd(
     const outcome = await addToDatabase(session, plan, database, { create: true, outputFile: outputDb });
     return reportAdded(session.logger, outcome, outputDb ?? database);
   });
-}
-
-const defaultDatabase = 'bundles.db';
-
-function databaseOf(argument: string | undefined, option: string | undefined): string {
-  if (argument !== undefined && option !== undefined && ![defaultDatabase, argument].includes(option)) {
-    throw new UsageError(`${argument}: --database says ${option}`, { hint: 'name the database once' });
-  }
-  return argument ?? option ?? defaultDatabase;
 }

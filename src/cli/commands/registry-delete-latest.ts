@@ -2,8 +2,9 @@ import { parsePullFrom } from '../../source/bundles.js';
 import { deleteLatest } from '../../sqlite/delete-latest.js';
 import { editDatabase } from '../../sqlite/edit.js';
 import type { CommandContext } from '../context.js';
+import { databaseOf } from '../options.js';
 import type { RegistryCommandOptions } from '../removals.js';
-import { databaseOf, manifestFetcher, reportDeleted } from '../removals.js';
+import { manifestFetcher, reportDeleted } from '../removals.js';
 import { useSession } from '../session.js';
 
 interface RegistryDeleteLatestOptions extends RegistryCommandOptions {

@@ -2,8 +2,9 @@ import { deprecateTruncate } from '../../sqlite/deprecate.js';
 import { editDatabase } from '../../sqlite/edit.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
+import { databaseOf } from '../options.js';
 import type { RegistryCommandOptions } from '../removals.js';
-import { databaseOf, reportDeprecated } from '../removals.js';
+import { reportDeprecated } from '../removals.js';
 
 interface RegistryDeprecateOptions extends RegistryCommandOptions {
   bundleImages?: string[];

@@ -2,8 +2,9 @@ import { editDatabase } from '../../sqlite/edit.js';
 import { pruneStranded } from '../../sqlite/stranded.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
+import { databaseOf } from '../options.js';
 import type { RegistryCommandOptions } from '../removals.js';
-import { databaseOf, reportStranded } from '../removals.js';
+import { reportStranded } from '../removals.js';
 
 /** `opmate registry prune-stranded`: removes the bundles of a database file that are in no channel. */
 export async function registryPruneStranded(

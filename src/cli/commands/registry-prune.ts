@@ -2,8 +2,9 @@ import { editDatabase } from '../../sqlite/edit.js';
 import { prunePackages } from '../../sqlite/prune.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
+import { databaseOf, requireFlag } from '../options.js';
 import type { RegistryCommandOptions } from '../removals.js';
-import { databaseOf, reportPruned, requireNames } from '../removals.js';
+import { reportPruned } from '../removals.js';
 
 interface RegistryPruneOptions extends RegistryCommandOptions {
   packages?: string[];
@@ -11,7 +12,7 @@ interface RegistryPruneOptions extends RegistryCommandOptions {
 
 /** `opmate registry prune`: removes all packages but those that are named from a database file. */
 export async function registryPrune(context: CommandContext, options: RegistryPruneOptions): Promise<void> {
-  const names = requireNames(options.packages, 'packages');
+  const names = requireFlag(options.packages, 'packages');
   const { outputDb } = options;
   const { signal } = context;
   const database = databaseOf(undefined, options.database);

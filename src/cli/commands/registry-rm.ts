@@ -5,9 +5,9 @@ import { editDatabase } from '../../sqlite/edit.js';
 import { removePackages } from '../../sqlite/remove.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
-import { separated } from '../options.js';
+import { databaseOf, requireFlag, separated } from '../options.js';
 import type { RegistryCommandOptions } from '../removals.js';
-import { databaseOf, manifestFetcher, reportDeleted, reportRemoved, requireNames } from '../removals.js';
+import { manifestFetcher, reportDeleted, reportRemoved } from '../removals.js';
 import { useSession } from '../session.js';
 
 interface RegistryRemoveOptions extends RegistryCommandOptions {
@@ -33,7 +33,7 @@ export async function registryRemove(
     });
   }
   const named = packageName === undefined ? options.packages : separated(packageName, []);
-  const names = requireNames(named, 'packages');
+  const names = requireFlag(named, 'packages');
   const { permissive, outputDb } = options;
   const { signal } = context;
   const database = databaseOf(file, options.database);

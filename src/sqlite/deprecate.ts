@@ -2,6 +2,8 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 import { withEditIndexes } from './helper-indexes.js';
+import { deprecatedProperty, insertProperty } from './insert-bundle.js';
+import { joinErrors } from './problems.js';
 import { type RemovedBundles, removeBundle } from './remove-bundle.js';
 import { brokenEdges, checkEdges, removePackages } from './remove.js';
 import { type BundlesByPackage, packagesOfBundles, removeOfUnknownPackages } from './stranded.js';
@@ -44,7 +46,7 @@ export async function deprecateTruncate(
     if (listed.size === 0) return report;
     const failed = (problems: OpmateError[]): void => {
       if (problems.length === 0) return;
-      if (!permissive) throw joined(problems);
+      if (!permissive) throw joinErrors(problems);
       report.failures.push(...problems);
     };
     const wanted = [...new Set(images)];
@@ -110,14 +112,6 @@ function aboutImage(database: Database, image: string, error: OpmateError): Opma
     hint,
     cause: error,
   });
-}
-
-/** All problems as one error. */
-function joined(problems: readonly OpmateError[]): OpmateError {
-  const [first, ...others] = problems as [OpmateError, ...OpmateError[]];
-  if (others.length === 0) return first;
-  const message = problems.map((problem) => problem.message).join('; ');
-  return new OpmateError(first.code, message, { hint: first.hint, cause: first });
 }
 
 /**
@@ -200,12 +194,8 @@ function deprecateBundle(
   }
   database.run('UPDATE channel_entry SET replaces = NULL WHERE operatorbundle_name = ?', name);
   database.run('DELETE FROM channel WHERE head_operatorbundle_name = ?', name);
-  database.run(
-    "INSERT INTO properties (type, value, operatorbundle_name, operatorbundle_version, operatorbundle_path) VALUES ('olm.deprecated', '{}', ?, nullif(?, ''), ?)",
-    name,
-    bundle.version,
-    image,
-  );
+  const { type, value } = deprecatedProperty;
+  insertProperty(database, { name, version: textOf(bundle.version) ?? '', image }, type, value);
   database.run('INSERT OR REPLACE INTO deprecated (operatorbundle_name) VALUES (?)', name);
   removeOfUnknownPackages(database, owners, removed);
   return true;

@@ -65,7 +65,7 @@ describe('sqlite/deprecate', () => {
     const reason = 'Bundle deprecation causing default channel removal';
     await expect(deprecateTruncate(database, images)).rejects.toMatchObject({
       code: 'INVALID',
-      message: `index.db: error deprecating bundle ${first}: ${reason}; index.db: error deprecating bundle ${second}: ${reason}`,
+      message: `[index.db: error deprecating bundle ${first}: ${reason}, index.db: error deprecating bundle ${second}: ${reason}]`,
     });
     expect(bundleNames(database)).toHaveLength(5);
     const report = await deprecateTruncate(database, images, { permissive: true });

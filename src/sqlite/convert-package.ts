@@ -242,8 +242,11 @@ function parseManifest(bytes: Buffer): JsonValue {
   }
 }
 
-/** The JSON values of a stream. Tools write each on a line; what may be written otherwise is scanned. */
-function splitObjects(bytes: Buffer): Buffer[] {
+/**
+ * The JSON values of a column of manifests, which may be broken. Tools write each on a line; what may be written
+ * otherwise is scanned.
+ */
+export function splitObjects(bytes: Buffer): Buffer[] {
   const objects: Buffer[] = [];
   for (let at = 0; at < bytes.length;) {
     const lineEnd = bytes.indexOf(0x0a, at);

@@ -3,7 +3,6 @@ import { chmod, lstat, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promi
 import path from 'node:path';
 import { extractLayers } from '../archive/layers.js';
 import type { ArchiveLimits } from '../archive/limits.js';
-import { endOfValue, skipSpace } from '../bundle/raw-json.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { OpmateError, fileError, messageOf, throwIfCancelled } from '../core/errors.js';
 import { decodeUtf8, parseGoJson, quoteGo } from '../core/go-json.js';
@@ -13,7 +12,8 @@ import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../core/yaml.js';
 import { NameIndex } from '../model/suggest.js';
 import { type Image, layersOf } from '../oci/image.js';
-import { type Database, textOf } from './database.js';
+import { splitObjects } from './convert-package.js';
+import type { Database } from './database.js';
 import { IndexQueries, type StoredPackage } from './queries.js';
 
 export interface ExportOptions extends CancelOptions {
@@ -51,7 +51,7 @@ export async function exportPackages(
     checkFileName(queries.name, 'package', name);
     await checkAbsent(path.join(directory, name));
   }
-  const bundles = packages.flatMap(({ name }) => planBundles(database, queries, name));
+  const bundles = packages.flatMap(({ name }) => planBundles(queries, name));
   const staging = path.join(directory, `.opmate-${randomBytes(6).toString('hex')}`);
   const isNew = await mkdir(directory, { recursive: true }).catch((error: unknown) => {
     throw fileError(directory, error);
@@ -116,14 +116,11 @@ interface PlannedBundle {
   directory: string;
 }
 
-function planBundles(database: Database, queries: IndexQueries, packageName: string): PlannedBundle[] {
-  const members = new Map(queries.members(packageName).map(({ id, name }) => [id, name]));
-  const bundles = [...members].map(([id, name]): ExportedBundle => {
-    const row = database.get('SELECT version, bundlepath FROM operatorbundle WHERE rowid = ?', id) ?? {};
-    const [version, image] = [row['version'], row['bundlepath']].map((value) => textOf(value ?? null) ?? '');
-    return { id, name, version: version as string, image: image as string };
-  });
-  bundles.sort((a, b) => compareBytes(a.name, b.name));
+function planBundles(queries: IndexQueries, packageName: string): PlannedBundle[] {
+  const ids = queries.members(packageName).map(({ id }) => id);
+  const bundles = [...queries.bundlesAt([...new Set(ids)]).values()]
+    .map(({ id, name, version, image }): ExportedBundle => ({ id, name, version: version ?? '', image }))
+    .sort((a, b) => compareBytes(a.name, b.name));
   const counts = new Map<string, number>();
   // Some file systems take names for the same that differ in case.
   const versionOf = ({ version }: ExportedBundle): string => version.toLowerCase();
@@ -228,12 +225,8 @@ async function writeStoredManifests(
   }
   const files = new Map<string, string>();
   try {
-    // One character a byte, so that offsets in both are the same.
-    const text = bytes.toString('latin1');
-    for (let at = skipSpace(text, 0); at < text.length; at = skipSpace(text, at)) {
-      const end = Math.max(endOfValue(text, at), at + 1);
-      const value = parseGoJson(decodeUtf8(bytes.subarray(at, end)));
-      at = end;
+    for (const object of splitObjects(bytes)) {
+      const value = parseGoJson(decodeUtf8(object));
       const { kind, metadata } = isJsonObject(value) ? value : {};
       const name = isJsonObject(metadata) ? metadata['name'] : undefined;
       const stem = [name, kind].map((part) => cleanName(String(part ?? 'unnamed'))).join('.');

@@ -318,10 +318,10 @@ export class IndexQueries {
 
   /** The images that a bundle needs, each once, sorted; none for a name that is not in the index. */
   imagesOfBundle(name: string): string[] {
-    this.#check('related_image');
     return imagesOf(
       this.#database.all(
-        `SELECT DISTINCT image FROM related_image WHERE operatorbundle_name = ? AND image <> ''`,
+        `SELECT image FROM ${this.#lookup('related_image')} AS own
+         CROSS JOIN main.related_image ON related_image.rowid = own.id WHERE own.owner = ? AND image <> ''`,
         name,
       ),
     );

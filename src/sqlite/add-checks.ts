@@ -3,10 +3,9 @@ import { sortedByBytes } from '../core/order.js';
 import { parseReference } from '../core/reference.js';
 import { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './already-added.js';
 import type { BundleRecord } from './bundle-record.js';
-import type { ColumnValue, Database } from './database.js';
+import { type ColumnValue, type Database, textOf } from './database.js';
 import { packagesOf } from './overwrite.js';
 import { type PackageState, edgesOf, readBundle, readPackage } from './package-state.js';
-import { textOf } from './database.js';
 import type { StagedBundle } from './stage.js';
 
 /** A bundle that is not added, and why. */

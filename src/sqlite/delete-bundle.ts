@@ -2,10 +2,11 @@ import { OpmateError } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../core/semver.js';
 import type { BundleManifests } from './bundle-record.js';
-import { writeManifests } from './insert-bundle.js';
 import { type ChannelNode, hasBundle, readChain, writeChain } from './channel-edges.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 import { withEditIndexes } from './helper-indexes.js';
+import { isDeprecated, writeManifests } from './insert-bundle.js';
+import { type BundleEdges, readEdges } from './package-state.js';
 import { removeBundleRows } from './remove-bundle.js';
 
 /** Gets the manifests of a bundle from its image, and the name that it has there. */
@@ -64,12 +65,8 @@ export function emptyReport(): DeleteReport {
 }
 
 /** A bundle as the graph needs it. */
-interface BundleRow {
-  name: string;
+interface BundleRow extends Omit<BundleEdges, 'version'> {
   version: Version | undefined;
-  replaces: string;
-  skips: string[];
-  substitutesFor: string;
   isDeprecated: boolean;
 }
 
@@ -92,31 +89,13 @@ export function takeOut(database: Database, name: string, report: DeleteReport):
 }
 
 function readBundle(database: Database, name: string): BundleRow | undefined {
-  const row = database.get<
-    Record<'version' | 'replaces' | 'skips' | 'substitutesfor' | 'deprecated', ColumnValue>
-  >(
-    `SELECT version, replaces, skips, substitutesfor, EXISTS (SELECT 1 FROM deprecated
-      WHERE operatorbundle_name = name) AS deprecated FROM operatorbundle WHERE name = ?`,
-    name,
-  );
-  if (row === undefined) return undefined;
-  return {
-    name,
-    version: versionOf(textOf(row.version)),
-    replaces: textOf(row.replaces) ?? '',
-    skips: listOf(textOf(row.skips)),
-    substitutesFor: textOf(row.substitutesfor) ?? '',
-    isDeprecated: Number(row.deprecated) === 1,
-  };
+  const edges = readEdges(database, name);
+  return edges && { ...edges, version: versionOf(edges.version), isDeprecated: isDeprecated(database, name) };
 }
 
-function listOf(text: string | null): string[] {
-  return (text ?? '').split(',').filter((one) => one !== '');
-}
-
-function versionOf(text: string | null): Version | undefined {
+function versionOf(text: string): Version | undefined {
   try {
-    return text === null ? undefined : parseVersion(text);
+    return parseVersion(text);
   } catch {
     return undefined;
   }

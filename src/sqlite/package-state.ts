@@ -83,6 +83,31 @@ export function readBundle(database: Database, name: string): PackageBundle | un
   return row && { version: textOf(row.version) ?? '', image: textOf(row.bundlepath) ?? '' };
 }
 
+/** The columns of a bundle from which its place in the upgrade graph follows. */
+export interface BundleEdges {
+  name: string;
+  version: string;
+  replaces: string;
+  skips: string[];
+  substitutesFor: string;
+}
+
+/** Reads the edges of a bundle, empty where the columns are; undefined where there is none of that name. */
+export function readEdges(database: Database, name: string): BundleEdges | undefined {
+  const row = database.get<Record<'version' | 'replaces' | 'skips' | 'substitutesfor', ColumnValue>>(
+    'SELECT version, replaces, skips, substitutesfor FROM operatorbundle WHERE name = ?',
+    name,
+  );
+  if (row === undefined) return undefined;
+  return {
+    name,
+    version: textOf(row.version) ?? '',
+    replaces: textOf(row.replaces) ?? '',
+    skips: (textOf(row.skips) ?? '').split(',').filter((skip) => skip !== ''),
+    substitutesFor: textOf(row.substitutesfor) ?? '',
+  };
+}
+
 /** The names that each bundle replaces or skips in each channel: channel, bundle, names. */
 export function edgesOf({ entries }: PackageState): Map<string, Map<string, Set<string>>> {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));

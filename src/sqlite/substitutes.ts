@@ -4,6 +4,7 @@ import { sortedByBytes } from '../core/order.js';
 import { type Version, parseVersion } from '../core/semver.js';
 import { compareWithBuild } from './channel-heads.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
+import { type BundleEdges, readEdges } from './package-state.js';
 
 /**
  * Rewrites the edges of a bundle and of those around it for `olm.substitutesFor`, by which a rebuild takes
@@ -19,7 +20,7 @@ import { type ColumnValue, type Database, textOf } from './database.js';
  * a bundle that replaces what it substitutes for; then some of the edges are changed already.
  */
 export function applySubstitution(database: Database, bundle: string): void {
-  const added = readBundle(database, bundle);
+  const added = readEdges(database, bundle);
   if (added === undefined)
     throw new OpmateError('NOT_FOUND', `${database.name}: bundle ${quoteGo(bundle)} is not in the index`);
   if (added.substitutesFor !== '') joinChain(database, added);
@@ -44,38 +45,15 @@ export function applySubstitution(database: Database, bundle: string): void {
     database.run('UPDATE operatorbundle SET replaces = ? WHERE name = ?', newest, bundle);
 }
 
-interface Edges {
-  name: string;
-  version: string;
-  replaces: string;
-  skips: string[];
-  substitutesFor: string;
-}
-
-function readBundle(database: Database, name: string): Edges | undefined {
-  const row = database.get<Record<'version' | 'replaces' | 'skips' | 'substitutesfor', ColumnValue>>(
-    'SELECT version, replaces, skips, substitutesfor FROM operatorbundle WHERE name = ?',
-    name,
-  );
-  if (row === undefined) return undefined;
-  return {
-    name,
-    version: textOf(row.version) ?? '',
-    replaces: textOf(row.replaces) ?? '',
-    skips: (textOf(row.skips) ?? '').split(',').filter((skip) => skip !== ''),
-    substitutesFor: textOf(row.substitutesfor) ?? '',
-  };
-}
-
 /** Finds the place of a bundle among all that substitute for the same bundle, and puts it there. */
-function joinChain(database: Database, added: Edges): void {
+function joinChain(database: Database, added: BundleEdges): void {
   const seen = new Set([added.name]);
   let below = added.substitutesFor;
   for (;;) {
     markSeen(seen, below, added.name);
     const name = substituteOf(database, below, added.name);
     if (name === undefined) break;
-    const other = readBundle(database, name) as Edges;
+    const other = readEdges(database, name) as BundleEdges;
     const order = compareWithBuild(versionOf(other), versionOf(added));
     if (order === 0) {
       throw new OpmateError(
@@ -95,7 +73,7 @@ function joinChain(database: Database, added: Edges): void {
     database.run('UPDATE operatorbundle SET substitutesfor = ? WHERE name = ?', below, added.name);
 }
 
-function versionOf({ name, version }: Edges): Version {
+function versionOf({ name, version }: BundleEdges): Version {
   try {
     return parseVersion(version);
   } catch (error) {
@@ -112,7 +90,7 @@ function replaceNewest(database: Database, chain: readonly string[]): void {
   const newest = chain.at(-1) as string;
   if (chain.length === 1) return;
   for (const name of chain) {
-    const replaces = readBundle(database, name)?.replaces ?? '';
+    const replaces = readEdges(database, name)?.replaces ?? '';
     if (!chain.includes(replaces)) continue;
     throw new OpmateError(
       'INVALID',
@@ -128,9 +106,9 @@ function replaceNewest(database: Database, chain: readonly string[]): void {
 function chainBelow(database: Database, bundle: string): string[] {
   const seen = new Set([bundle]);
   for (
-    let name = readBundle(database, bundle)?.substitutesFor ?? '';
+    let name = readEdges(database, bundle)?.substitutesFor ?? '';
     name !== '';
-    name = readBundle(database, name)?.substitutesFor ?? ''
+    name = readEdges(database, name)?.substitutesFor ?? ''
   )
     markSeen(seen, name, bundle);
   return [...seen].slice(1);
@@ -172,7 +150,7 @@ function substituteOf(database: Database, name: string, besides?: string): strin
 
 /** Writes the skips of a bundle where there are more than before. */
 function addSkips(database: Database, bundle: string, more: Iterable<string>): void {
-  const skips = new Set(readBundle(database, bundle)?.skips);
+  const skips = new Set(readEdges(database, bundle)?.skips);
   const before = skips.size;
   for (const name of more) skips.add(name);
   if (skips.size === before) return;

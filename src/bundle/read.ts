@@ -39,7 +39,7 @@ const parts = ['manifests', 'metadata'] as const;
  * symbolic links to some. Throws OpmateError when it cannot be listed.
  */
 export async function isBundleDirectory(directory: string): Promise<boolean> {
-  const entries = await list(directory, directory);
+  const entries = await list(directory);
   return parts.every((part) => entries.some((entry) => entry.name === part && entry.isDirectory()));
 }
 
@@ -66,7 +66,7 @@ async function readPart(
   checkSize: SizeCheck,
   options: { limits?: BundleLimits | undefined } & CancelOptions,
 ): Promise<BundleFile[]> {
-  const entries = await list(join(directory, part), directory);
+  const entries = await list(directory, part);
   const names = entries.filter((entry) => !entry.isDirectory()).map((entry) => entry.name);
   const wanted = selectNames(names, part, directory, options.limits);
   const read = async (name: string): Promise<BundleFile | undefined> => {
@@ -122,14 +122,13 @@ function selectNames(
   return wanted.sort(compareBytes);
 }
 
-async function list(directory: string, subject: string) {
+async function list(directory: string, part?: (typeof parts)[number]) {
+  const path = part === undefined ? directory : join(directory, part);
   try {
-    return await readdir(directory, { withFileTypes: true });
+    return await readdir(path, { withFileTypes: true });
   } catch (error) {
-    if (systemCode(error) === 'ENOENT' && directory !== subject) {
-      throw missingPart(subject, directory.slice(subject.length).replace(/^[/\\]+/, ''), error);
-    }
-    throw fileError(directory, error);
+    if (part !== undefined && systemCode(error) === 'ENOENT') throw missingPart(directory, part, error);
+    throw fileError(path, error);
   }
 }
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bundleFilesOf, isBundleDirectory, readBundleDirectory } from '../../../src/bundle/read.js';
 import { CancelledError, LimitError } from '../../../src/core/errors.js';
@@ -73,6 +73,8 @@ describe('bundle/read', () => {
   it('says which directory is missing', async () => {
     await write({ 'manifests/a': '' });
     await expect(readBundleDirectory(root)).rejects.toThrow(`${root}: directory metadata not found`);
+    const dotted = `./${relative('.', root)}`;
+    await expect(readBundleDirectory(dotted)).rejects.toThrow(`${dotted}: directory metadata not found`);
     const tree = treeOf({ 'manifests/a': '' });
     await expect(bundleFilesOf(tree, { subject: 'img' })).rejects.toThrow(
       'img: directory metadata not found',

@@ -238,7 +238,7 @@ async function stageBundle(stage: Stage, located: Located, options: StageOptions
   const { files, digest } = await readBundle(located, options);
   const bundle = parseBundle(files, { subject: reference });
   for (const { file, reason } of bundle.skippedFiles) {
-    options.logger?.log('debug', `${reference}: ${file} was passed over: ${reason}`);
+    options.logger?.log('warn', `${reference}: ${file} was passed over: ${reason}`);
   }
   const { record, manifests } = recordOf(bundle, image, reference);
   throwIfCancelled(options.signal);

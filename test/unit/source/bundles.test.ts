@@ -94,6 +94,16 @@ describe('source/bundles stageBundles', () => {
     ]);
   });
 
+  it('warns of manifests that are left out because they do not parse', async () => {
+    const { session, logged } = await openWorld();
+    const files = { ...smallBundle(), 'manifests/role.yaml': 'rules: [' };
+    const root = await directoryWith(inDirectory('plain', files));
+    await stage([path.join(root, 'plain')], session);
+    expect(logged).toEqual([
+      expect.stringMatching(/^warn: .*plain: manifests\/role\.yaml was passed over: yaml: /),
+    ]);
+  });
+
   it('takes what is named twice once, and says so', async () => {
     const { session, serve, logged } = await openWorld();
     const { tagged } = await serve('ns/one', '1.0.0');

@@ -34,6 +34,17 @@ describe('the library', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
+  it('adds bundles to an index and tells what is in it as the example shows', async () => {
+    const { stdout, stderr } = await runProgram([path.join(projectRoot, 'docs/examples/edit-index.js')]);
+    expect(stderr).toBe('');
+    const [added, ...images] = stdout.trimEnd().split('\n');
+    const versions = ['1.8.2', '1.8.3', '1.8.4', '1.9.0'];
+    expect(added).toBe(`added ${versions.map((version) => `skupper-operator.v${version}`).join(', ')}`);
+    expect(images).toHaveLength(7);
+    expect(images).toEqual([...images].sort());
+    expect(await sandbox.leftovers()).toEqual([]);
+  });
+
   it('never prints, whatever it does', async () => {
     const registry = await startFaultRegistry();
     try {

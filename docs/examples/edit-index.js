@@ -1,0 +1,43 @@
+// Bundles into a sqlite index, and what is in it:
+//
+//     node docs/examples/edit-index.js fixtures/bundles/skupper-operator
+//
+// The directory holds one bundle a folder; images such as quay.io/example/bundle:v1 would do as well.
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import path from 'node:path';
+import { addBundles, editDatabase, openIndex, openSession, removePackages, stageBundles } from 'opmate';
+
+const bundles = path.resolve(process.argv[2] ?? 'fixtures/bundles/skupper-operator');
+const work = await mkdtemp(path.join(tmpdir(), 'opmate-example-'));
+const file = path.join(work, 'index.db');
+const session = await openSession({
+  environment: process.env,
+  homeDirectory: homedir(),
+  temporaryDirectory: work,
+  architecture: process.arch,
+});
+
+try {
+  // Bundles are read first; their manifests wait outside of memory.
+  const references = (await readdir(bundles)).map((version) => path.join(bundles, version));
+  const stage = await stageBundles(references, session);
+  try {
+    // One transaction: when it throws, the database is as it was.
+    const { added } = await editDatabase(file, { create: true }, (database) =>
+      addBundles(database, stage.bundles, { mode: 'semver' }),
+    );
+    console.log(`added ${added.join(', ')}`);
+  } finally {
+    await stage.close();
+  }
+
+  const index = await openIndex(file, session);
+  for (const image of index.getImagesForBundle('skupper-operator.v1.9.0')) console.log(image);
+  await index.close();
+
+  await editDatabase(file, { vacuum: true }, (database) => removePackages(database, ['skupper-operator']));
+} finally {
+  await session.close();
+  await rm(work, { recursive: true, force: true });
+}

@@ -84,18 +84,20 @@ describe('opmate registry rm', () => {
   });
 
   it.each([
-    [['rm', '-d', 'e.db'], 'required flag(s) "packages" not set'],
-    [['delete', 'widget', 'e.db', '-o', 'gadget'], 'widget: packages are named by --packages already'],
-    [['delete', 'widget', 'e.db', '-d', 'f.db'], 'e.db: --database says f.db'],
+    // `rm` is opm's, with its exit code for wrong use.
+    [['rm', '-d', 'e.db'], 1, 'required flag(s) "packages" not set'],
+    [['delete', 'widget', 'e.db', '-o', 'gadget'], 2, 'widget: packages are named by --packages already'],
+    [['delete', 'widget', 'e.db', '-d', 'f.db'], 2, 'e.db: --database says f.db'],
     [
       ['delete', '--bundle', 'x', '-o', 'gadget', '-d', 'e.db'],
+      2,
       '--bundle removes one bundle, and no package',
     ],
-    [['rm', '-d', 'none.db', '-o', 'gadget'], 'no such file or directory'],
-  ])('refuses %j', async (args, message) => {
+    [['rm', '-d', 'none.db', '-o', 'gadget'], 1, 'no such file or directory'],
+  ])('refuses %j with %i', async (args, expected, message) => {
     const { code, stderr } = await onCopy('e.db', args);
     expect(stderr).toContain(message);
-    expect(code).toBe(1);
+    expect(code).toBe(expected);
   });
 
   it('removes one bundle, pulls the manifests of the next, and the bundle can be added again', async () => {

@@ -29,7 +29,7 @@ interface IndexOrigin extends BlobOrigin {
 /** A package while its blobs are made. */
 interface OpenPackage {
   stored: StoredPackage;
-  channels: ChannelBlob[];
+  channels: Map<string, ChannelBlob>;
   bundles: Map<string, BundlePlace>;
   /** Names of its bundles, sorted. */
   names: string[];
@@ -125,7 +125,7 @@ export class SqliteCatalog implements Catalog {
   async *#metasOf(stored: StoredPackage, options: MetasOptions): AsyncGenerator<Meta, ErrorTree, undefined> {
     const open = this.#open(stored);
     yield this.#meta(schemas.package, stored.name, '', this.#packageRecord(open, options.withoutManifests));
-    for (const blob of open.channels) {
+    for (const blob of open.channels.values()) {
       yield this.#meta(schemas.channel, stored.name, blob.name, blobRecord({ kind: 'channel', blob }));
     }
     const checked = new Map<string, Pick<ConvertedBundle, 'version' | 'faults'>>();
@@ -143,7 +143,7 @@ export class SqliteCatalog implements Catalog {
         this.#tell(error, options.onFault);
       }
     }
-    return checkPackage(stored, open.channels, checked);
+    return checkPackage(stored, [...open.channels.values()], checked);
   }
 
   #meta(schema: string, packageName: string, name: string, value: EncodableJson): Meta {
@@ -174,9 +174,10 @@ export class SqliteCatalog implements Catalog {
     const names = sortedByBytes(ids.keys());
     const bundles = new Map(names.map((name, index) => [name, { id: ids.get(name) as number, index }]));
     const skipRangeOf = ({ id }: StoredMember): string => skipRanges.get(id) ?? '';
-    const channels = this.#named(`package ${quoteGo(stored.name)}`, () =>
+    const blobs = this.#named(`package ${quoteGo(stored.name)}`, () =>
       convertChannels(stored, members, skipRangeOf),
     );
+    const channels = new Map(blobs.map((blob) => [blob.name, blob]));
     this.#last = { stored, channels, bundles, names };
     this.#batch = new Map();
     return this.#last;
@@ -235,7 +236,7 @@ export class SqliteCatalog implements Catalog {
     if (open !== undefined && schema === schemas.package) {
       record = this.#packageRecord(open);
     } else if (schema === schemas.channel) {
-      const blob = open?.channels.find((channel) => channel.name === name);
+      const blob = open?.channels.get(name);
       record = blob && blobRecord({ kind: 'channel', blob });
     } else {
       const converted = open && this.#bundle(open, name, { isChecked: true });

@@ -16,8 +16,8 @@ import { type BundleEdges, readEdges } from './package-state.js';
  * substitutes. A list of skips that grows is sorted. Only the columns change, never the manifests.
  *
  * Each call looks up who substitutes for a bundle: who makes many does it within `withSubstitutionIndexes`.
- * Throws OpmateError INVALID for a cycle, equal versions, more than one substitute that are in no order, and
- * a bundle that replaces what it substitutes for; then some of the edges are changed already.
+ * Throws OpmateError INVALID for a cycle of substitutions, equal versions, and more than one substitute that
+ * are in no order; then some of the edges are changed already.
  */
 export function applySubstitution(database: Database, bundle: string): void {
   const added = readEdges(database, bundle);
@@ -85,19 +85,13 @@ function versionOf({ name, version }: BundleEdges): Version {
   }
 }
 
-/** Whoever replaces one of a chain, given from its lowest to its newest, replaces the newest from now on. */
+/**
+ * Whoever replaces one of a chain, given from its lowest to its newest, replaces the newest from now on. One of
+ * the chain itself then turns in a circle, which counts only where channels follow what bundles replace.
+ */
 function replaceNewest(database: Database, chain: readonly string[]): void {
   const newest = chain.at(-1) as string;
   if (chain.length === 1) return;
-  for (const name of chain) {
-    const replaces = readEdges(database, name)?.replaces ?? '';
-    if (!chain.includes(replaces)) continue;
-    throw new OpmateError(
-      'INVALID',
-      `bundle ${quoteGo(name)}: cyclic substitutesFor chain detected involving ${quoteGo(replaces)}, which it replaces as well`,
-      { hint: 'a rebuild replaces what the bundle replaces that it substitutes for' },
-    );
-  }
   for (const name of chain.slice(0, -1))
     database.run('UPDATE operatorbundle SET replaces = ? WHERE replaces = ?', newest, name);
 }

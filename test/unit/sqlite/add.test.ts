@@ -157,6 +157,18 @@ describe('sqlite/add', () => {
     );
   });
 
+  it('takes a bundle that replaces what it substitutes for where versions make the channels', async () => {
+    const records = [
+      bundle('1.0.0'),
+      bundle('1.0.0+1', { version: '1.0.1', substitutesFor: 'p.v1.0.0', replaces: 'p.v1.0.0' }),
+    ];
+    const database = await emptyIndex();
+    const error = await refusal(database, records, { enableAlpha: true });
+    expect(error.message).toContain('Cycle detected, p.v1.0.0+1 replaces p.v1.0.0+1');
+    await addRecords(database, records, { enableAlpha: true, mode: 'semver' });
+    expect(entriesOf(database, 'stable')).toEqual(['p.v1.0.0+1@0 > p.v1.0.0@1', 'p.v1.0.0@1']);
+  });
+
   it('takes substitutes only when it is told to', async () => {
     const records = [bundle('1.0.0'), bundle('1.0.0+1', { substitutesFor: 'p.v1.0.0' })];
     const error = await refusal(await emptyIndex(), records);

@@ -10,9 +10,9 @@ import { type AddMode, type AddReport, addBundles } from '../sqlite/add.js';
 import { openDatabase } from '../sqlite/database.js';
 import { type EditOptions, editDatabase } from '../sqlite/edit.js';
 import type { StagedBundle } from '../sqlite/stage.js';
-import type { GlobalOptions } from './context.js';
+import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
-import { readInputFile } from './input.js';
+import { readInput } from './input.js';
 import type { CommandSession } from './session.js';
 
 /** Options of the commands that add bundles. */
@@ -41,7 +41,11 @@ export interface AddPlan {
  * Checks the options and references of a command that adds bundles, and reads `--from-file`. Nothing is pulled.
  * Throws UsageError, and OpmateError with file and line for what is wrong in the file.
  */
-export async function planAdd(flags: AddFlags, references: readonly string[]): Promise<AddPlan> {
+export async function planAdd(
+  context: CommandContext,
+  flags: AddFlags,
+  references: readonly string[],
+): Promise<AddPlan> {
   const mode = modeOf(flags.mode ?? 'replaces');
   if (flags.minimal === true && flags.allInOne === true) {
     throw new UsageError('--minimal and --all-in-one cannot be used together', { hint: 'keep one of them' });
@@ -52,7 +56,7 @@ export async function planAdd(flags: AddFlags, references: readonly string[]): P
     });
   }
   const pullFrom = parsePullFrom(flags.pullFrom ?? []);
-  const listed = flags.fromFile === undefined ? [] : await readReferenceList(flags.fromFile, flags);
+  const listed = flags.fromFile === undefined ? [] : await readReferenceList(context, flags.fromFile, flags);
   return { references: [...references, ...listed], mode, pullFrom, flags };
 }
 
@@ -67,8 +71,9 @@ function modeOf(text: string): AddMode {
 }
 
 /** References from a file, one a line; empty lines and what follows a `#` do not count. */
-async function readReferenceList(file: string, flags: AddFlags): Promise<string[]> {
-  const text = (await readInputFile(file)).toString('utf8').replace(/^\uFEFF/, '');
+async function readReferenceList(context: CommandContext, name: string, flags: AddFlags): Promise<string[]> {
+  const text = (await readInput(name, context)).toString('utf8').replace(/^\uFEFF/, '');
+  const file = name === '-' ? 'standard input' : name;
   const references: string[] = [];
   for (const [index, content] of text.split(/\r\n|\n|\r/).entries()) {
     const reference = content.replace(/(^|\s)#.*$/, '').trim();

@@ -1,4 +1,4 @@
-import type { Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import type { LogLevel } from '../core/log.js';
 
 /** The outside world as a command sees it. Made once, by `main`; nothing below `cli` reads the process. */
@@ -7,6 +7,7 @@ export interface CommandContext {
   workingDirectory: string;
   homeDirectory: string;
   temporaryDirectory: string;
+  stdin: Readable;
   stdout: Writable;
   stderr: Writable & { isTTY?: boolean; columns?: number };
   /** Fires on SIGINT and SIGTERM. */

@@ -41,7 +41,10 @@ A base for several platforms makes an image for each of them; --platform takes o
     .command('add')
     .description('add bundles to an index image, or make one of them')
     .addOption(list('-b, --bundles <bundle,…>', "bundle images, directories or layouts; '' for none"))
-    .option('--from-file <file>', 'read the bundles from a file, one a line')
+    .option(
+      '--from-file <file>',
+      'read the bundles from a file, or - for standard input: one a line, # begins a comment',
+    )
     .addOption(fromIndex('index image to add to; an empty index unless told'))
     .addOption(
       withChoices(

@@ -1,5 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
+import { readLimited } from '../oci/read-limited.js';
+import type { CommandContext } from './context.js';
 
 const maxInputSize = 64 * 1024 * 1024;
 
@@ -16,4 +18,9 @@ export async function readInputFile(file: string): Promise<Buffer> {
   } catch (error) {
     throw fileError(`open ${file}`, error, { file });
   }
+}
+
+/** Reads a file that the user named, or standard input for `-`; at most 64 MiB. Throws OpmateError. */
+export function readInput(name: string, context: CommandContext): Promise<Buffer> {
+  return name === '-' ? readLimited(context.stdin, maxInputSize, 'standard input') : readInputFile(name);
 }

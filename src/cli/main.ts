@@ -28,6 +28,10 @@ export async function main(): Promise<void> {
     workingDirectory: process.cwd(),
     homeDirectory: homedir(),
     temporaryDirectory: tmpdir(),
+    // Opened when it is read.
+    get stdin() {
+      return process.stdin;
+    },
     stdout: process.stdout,
     stderr: process.stderr,
     signal: cancel.signal,

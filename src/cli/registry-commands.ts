@@ -28,7 +28,10 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
       ),
     )
     .addOption(new Option('--batch <bundle,…>', 'the same').argParser(separated))
-    .option('--from-file <file>', 'read the bundles from a file, one a line; # begins a comment')
+    .option(
+      '--from-file <file>',
+      'read the bundles from a file, or - for standard input: one a line, # begins a comment',
+    )
     .addOption(
       withChoices(new Option('--mode <mode>', 'how channels are updated'), [
         'replaces',

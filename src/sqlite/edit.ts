@@ -5,6 +5,7 @@ import path from 'node:path';
 import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { OpmateError, UsageError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { type Logger, silentLogger } from '../core/log.js';
 import { type Database, openDatabase, writesAhead } from './database.js';
 import { checkTables, latestVersion, migrateDatabase, readVersion } from './schema.js';
 
@@ -15,6 +16,8 @@ export interface EditOptions extends CancelOptions {
   create?: boolean | undefined;
   /** Give free pages back when the edit is done. */
   vacuum?: boolean | undefined;
+  /** Is told where that was not possible. */
+  logger?: Logger | undefined;
   /** Milliseconds to wait for another process that writes. */
   timeoutMs?: number | undefined;
   /** How messages name the database; its path where it is left out. */
@@ -92,7 +95,7 @@ async function changeDatabase<T>(
 async function changeInPlace<T>(
   file: string,
   name: string,
-  { create = false, vacuum = false, timeoutMs, signal }: EditOptions,
+  { create = false, vacuum = false, timeoutMs, signal, logger }: EditOptions,
   work: (database: Database) => T | Promise<T>,
 ): Promise<T> {
   const database = await openDatabase(file, { access: create ? 'create' : 'write', name, timeoutMs });
@@ -102,23 +105,20 @@ async function changeInPlace<T>(
       throwIfCancelled(signal);
       return worked;
     });
-    if (vacuum) giveBackPages(database);
+    if (vacuum) giveBackPages(database, logger);
     return result;
   } finally {
     database.close();
   }
 }
 
-/** What fails here does not undo what was done. */
-function giveBackPages(database: Database): void {
+/** What fails here, as on a full disk, does not undo what was done: no edit fails by it. */
+function giveBackPages(database: Database, logger: Logger = silentLogger): void {
   try {
     database.vacuum();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError(error.code, error.message, {
-      cause: error,
-      hint: 'the changes are made; only its free pages could not be given back',
-    });
+    logger.log('warn', `${error.message}: the changes are made, but free pages stay in the file`);
   }
 }
 

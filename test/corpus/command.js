@@ -1,5 +1,5 @@
 // Runs opmate in this process, as the command line does, with its output captured.
-import { Writable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { run } from '../../dist/cli/main.js';
 
 class Capture extends Writable {
@@ -25,6 +25,7 @@ export async function opmate(args, directory, environment = {}) {
       workingDirectory: directory,
       homeDirectory: environment.HOME ?? '/nonexistent',
       temporaryDirectory: environment.TMPDIR ?? '/tmp',
+      stdin: Readable.from([]),
       stdout,
       stderr,
       signal: new AbortController().signal,

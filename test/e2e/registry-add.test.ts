@@ -110,6 +110,12 @@ describe('opmate registry add', () => {
     await sandbox.write({ 'bundles.txt': `# what is in first.db\n${stdout}` });
     expect(await add('-d', 'second.db', '--from-file', 'bundles.txt')).toMatchObject({ code: 0 });
     expect(await readFile(at('second.db'))).toEqual(await readFile(at('first.db')));
+    const piped = ['registry', 'add', '--use-http', '-d', 'third.db', '--from-file', '-'];
+    expect(await sandbox.run(piped, { stdin: stdout })).toMatchObject({ code: 0 });
+    expect(await readFile(at('third.db'))).toEqual(await readFile(at('first.db')));
+    const wrong = await sandbox.run(piped, { stdin: 'a:v1 b:v1\n' });
+    expect(wrong.code).toBe(1);
+    expect(wrong.stderr).toContain('standard input:1: "a:v1 b:v1": not one reference');
   });
 
   it('makes or migrates the database where there is nothing to add', async () => {

@@ -13,7 +13,7 @@ interface IndexAddOptions extends AddFlags, IndexImageFlags {
  */
 export async function indexAdd(context: CommandContext, options: IndexAddOptions): Promise<number> {
   const bundles = options.fromFile === undefined ? requireFlag(options.bundles, 'bundles') : options.bundles;
-  const plan = await planAdd({ ...options, containerTool: 'none' }, bundles ?? []);
+  const plan = await planAdd(context, { ...options, containerTool: 'none' }, bundles ?? []);
   return editIndex(context, options, async (session, index) => {
     const outcome = await addToDatabase(session, plan, index.file, { create: true, name: index.name });
     return reportAdded(session.logger, outcome, index.name);

@@ -35,7 +35,7 @@ export async function registryAdd(
     ...(bundleImages ?? []),
     ...(batch ?? []),
   ];
-  const plan = await planAdd(options, references);
+  const plan = await planAdd(context, options, references);
   return useSession(context, options, async (session) => {
     const outcome = await addToDatabase(session, plan, database, { create: true, outputFile: outputDb });
     return reportAdded(session.logger, outcome, outputDb ?? database);

@@ -23,8 +23,10 @@ export async function registryDeleteLatest(
   const pullFrom = parsePullFrom(options.pullFrom ?? []);
   await useSession(context, options, async (session) => {
     const { signal, logger } = session;
-    const report = await editDatabase(database, { outputFile: outputDb, vacuum: true, signal }, (opened) =>
-      deleteLatest(opened, packageName, manifestFetcher(session, pullFrom)),
+    const report = await editDatabase(
+      database,
+      { outputFile: outputDb, vacuum: true, signal, logger },
+      (opened) => deleteLatest(opened, packageName, manifestFetcher(session, pullFrom)),
     );
     reportDeleted(logger, outputDb ?? database, report);
   });

@@ -18,9 +18,12 @@ export async function registryDeprecateTruncate(
 ): Promise<void> {
   const { bundleImages = [], permissive, allowPackageRemoval, outputDb } = options;
   const { signal } = context;
+  const logger = createLogger(context, options);
   const database = databaseOf(undefined, options.database, 'index.db');
-  const report = await editDatabase(database, { outputFile: outputDb, vacuum: true, signal }, (opened) =>
-    deprecateTruncate(opened, bundleImages, { permissive, allowPackageRemoval, signal }),
+  const report = await editDatabase(
+    database,
+    { outputFile: outputDb, vacuum: true, signal, logger },
+    (opened) => deprecateTruncate(opened, bundleImages, { permissive, allowPackageRemoval, signal }),
   );
-  reportDeprecated(createLogger(context, options), outputDb ?? database, report);
+  reportDeprecated(logger, outputDb ?? database, report);
 }

@@ -13,7 +13,12 @@ export async function registryPruneStranded(
 ): Promise<void> {
   const { outputDb } = options;
   const { signal } = context;
+  const logger = createLogger(context, options);
   const database = databaseOf(undefined, options.database);
-  const report = await editDatabase(database, { outputFile: outputDb, vacuum: true, signal }, pruneStranded);
-  reportStranded(createLogger(context, options), outputDb ?? database, report);
+  const report = await editDatabase(
+    database,
+    { outputFile: outputDb, vacuum: true, signal, logger },
+    pruneStranded,
+  );
+  reportStranded(logger, outputDb ?? database, report);
 }

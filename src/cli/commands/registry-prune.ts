@@ -15,9 +15,12 @@ export async function registryPrune(context: CommandContext, options: RegistryPr
   const names = requireFlag(options.packages, 'packages');
   const { outputDb } = options;
   const { signal } = context;
+  const logger = createLogger(context, options);
   const database = databaseOf(undefined, options.database);
-  const report = await editDatabase(database, { outputFile: outputDb, vacuum: true, signal }, (opened) =>
-    prunePackages(opened, names, { signal }),
+  const report = await editDatabase(
+    database,
+    { outputFile: outputDb, vacuum: true, signal, logger },
+    (opened) => prunePackages(opened, names, { signal }),
   );
-  reportPruned(createLogger(context, options), outputDb ?? database, report);
+  reportPruned(logger, outputDb ?? database, report);
 }

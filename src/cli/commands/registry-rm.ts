@@ -36,11 +36,14 @@ export async function registryRemove(
   const names = requireFlag(named, 'packages');
   const { permissive, outputDb } = options;
   const { signal } = context;
+  const logger = createLogger(context, options);
   const database = databaseOf(file, options.database);
-  const report = await editDatabase(database, { outputFile: outputDb, vacuum: true, signal }, (opened) =>
-    removePackages(opened, names, { permissive, signal }),
+  const report = await editDatabase(
+    database,
+    { outputFile: outputDb, vacuum: true, signal, logger },
+    (opened) => removePackages(opened, names, { permissive, signal }),
   );
-  reportRemoved(createLogger(context, options), outputDb ?? database, report);
+  reportRemoved(logger, outputDb ?? database, report);
 }
 
 async function removeBundle(
@@ -60,8 +63,10 @@ async function removeBundle(
   const pullFrom = parsePullFrom(options.pullFrom ?? []);
   await useSession(context, options, async (session) => {
     const { signal, logger } = session;
-    const report = await editDatabase(database, { outputFile: outputDb, vacuum: true, signal }, (opened) =>
-      deleteBundle(opened, name, { fetchManifests: manifestFetcher(session, pullFrom) }),
+    const report = await editDatabase(
+      database,
+      { outputFile: outputDb, vacuum: true, signal, logger },
+      (opened) => deleteBundle(opened, name, { fetchManifests: manifestFetcher(session, pullFrom) }),
     );
     reportDeleted(logger, outputDb ?? database, report);
   });

@@ -5,7 +5,11 @@ import { NameIndex } from '../model/suggest.js';
 import { type ReadOptions, openForReading } from './edit.js';
 import { IndexQueries } from './queries.js';
 
-/** An index that is open for questions; `close` it when done. Its file is never changed. */
+/**
+ * An index that is open for questions; `close` it when done. Its file is never changed. Who asks for images
+ * gets them as they are stored; OpmateError INVALID where one has control characters, as these are no
+ * references, and in a list with one a line would make lines of their own.
+ */
 export interface OpenedIndex {
   readonly name: string;
   /** Every image that some bundle needs, each once, sorted. */
@@ -26,11 +30,27 @@ export async function openIndexFile(
   const queries = new IndexQueries(database);
   return {
     name: database.name,
-    listImages: () => queries.allImages(),
-    getImagesForBundle: (name) => imagesForBundle(queries, name),
-    listBundleReferences: () => queries.bundleReferences(),
+    listImages: () => checkImages(queries, queries.allImages()),
+    getImagesForBundle: (name) => checkImages(queries, imagesForBundle(queries, name)),
+    listBundleReferences: () => {
+      const bundles = queries.bundleReferences();
+      checkImages(
+        queries,
+        bundles.map(({ image }) => image),
+      );
+      return bundles;
+    },
     close,
   };
+}
+
+function checkImages(queries: IndexQueries, images: string[]): string[] {
+  const bad = images.find((image) => /[\0-\x1f\x7f-\x9f\u2028\u2029]/.test(image));
+  if (bad === undefined) return images;
+  throw new OpmateError('INVALID', `${queries.name}: image ${quoteGo(bad)}: has control characters`, {
+    file: queries.name,
+    hint: 'no image has such a name: get the index from where it came from, or correct it',
+  });
 }
 
 /** How many names a hint shows. */

@@ -1,3 +1,4 @@
+import { quoteGo } from '../../core/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { openIndex } from '../../source/library.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
@@ -23,7 +24,8 @@ export async function registryBundles(
       const missing = bundles.filter(({ image }) => image === '');
       references.delete('');
       for (const { name } of missing) {
-        session.logger.log('warn', `${name}: left out, for the index has no image of it`);
+        const shown = /[\r\n]/.test(name) ? quoteGo(name) : name;
+        session.logger.log('warn', `${shown}: left out, for the index has no image of it`);
       }
       session.logger.close();
       const lines = sortedByBytes(references).map((reference) => `${reference}\n`);

@@ -38,6 +38,21 @@ describe('sqlite/images', () => {
     expect(await readFile(file)).toEqual(before);
   });
 
+  it.each(['a/b\nquay.io/forged/image:1', 'a/b\x1b[2K', 'a/b\r', 'a/b\u0085'])(
+    'refuses an index with an image that would make other lines: %j',
+    async (image) => {
+      const shown = { code: 'INVALID', message: expect.stringMatching(/^db: image "a\/b[^\n]*characters$/) };
+      const needed = await indexFile(`INSERT INTO related_image VALUES ('${image}', 'widget.v1.2.0')`);
+      await expect(withIndex(needed, (index) => index.listImages())).rejects.toMatchObject(shown);
+      const ofBundle = withIndex(needed, (index) => index.getImagesForBundle('widget.v1.2.0'));
+      await expect(ofBundle).rejects.toMatchObject(shown);
+      const own = await indexFile(
+        `UPDATE operatorbundle SET bundlepath = '${image}' WHERE name = 'widget.v1.2.0'`,
+      );
+      await expect(withIndex(own, (index) => index.listBundleReferences())).rejects.toMatchObject(shown);
+    },
+  );
+
   it('suggests a bundle for a name that is not there', async () => {
     const ask = async (name: string): Promise<unknown> =>
       withIndex(await indexFile(), (index) => index.getImagesForBundle(name));

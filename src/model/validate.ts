@@ -763,7 +763,7 @@ function faultOf(parse: (text: string) => unknown, text: string): string | undef
 const labelPattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
 /** What keeps a name from being an RFC 1123 label. (Source: IsDNS1123Label of k8s.io/apimachinery.) */
-function labelFaults(name: string): string[] {
+export function labelFaults(name: string): string[] {
   const faults: string[] = [];
   if (Buffer.byteLength(name) > maxNameLength)
     faults.push(`must be no more than ${maxNameLength} characters`);

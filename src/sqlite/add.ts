@@ -4,6 +4,7 @@ import type { Logger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
 import { SemverError, type Version } from '../core/semver.js';
 import { type CheckedBundles, type Refusal, checkBundles } from './add-checks.js';
+import { findAddWarnings } from './add-warnings.js';
 import { joinRefusals } from './already-added.js';
 import type { BundleRecord } from './bundle-record.js';
 import { type ChannelMember, chooseHeads, compareWithBuild, headVersion } from './channel-heads.js';
@@ -54,7 +55,7 @@ export interface AddReport {
 /**
  * Adds bundles to an index, all of them or, unless `permissive`, none. Their order does not matter: they are
  * taken by package, version, name and reference. Runs in the caller's transaction. Throws OpmateError INVALID
- * with every bundle that cannot be added and why.
+ * with every bundle that cannot be added and why. Warns of those that make an index that cannot be read.
  */
 export async function addBundles(
   database: Database,
@@ -90,6 +91,7 @@ export async function addBundles(
   });
   const added = sorted.filter((bundle) => !refusals.has(bundle));
   if (headsOnly) await keepManifestsOfHeads(database, added, options);
+  for (const warning of findAddWarnings(database, added)) options.logger?.log('warn', warning);
   return { added: added.map(({ record }) => record.name), failures: refusals.failures() };
 }
 

@@ -169,6 +169,50 @@ describe('sqlite/add', () => {
     expect(entriesOf(database, 'stable')).toEqual(['p.v1.0.0+1@0 > p.v1.0.0@1', 'p.v1.0.0@1']);
   });
 
+  it.each<[string, Partial<BundleRecord>, string]>([
+    [
+      'an empty channel name',
+      { channels: ['stable', ''] },
+      'render the index with it: channel name must not be',
+    ],
+    ['a skip range that is none', { skipRange: '>=x' }, 'invalid skipRange ">=x"'],
+    ['no version', { version: '', defaultChannel: 'stable' }, 'parse version ""'],
+    [
+      'several package properties',
+      { properties: [{ type: 'olm.package', value: '{"packageName":"q","version":"9.9.9"}' }] },
+      'must be exactly one property with type "olm.package"; correct the bundle',
+    ],
+    [
+      'a dependency on no range',
+      { dependencies: [{ type: 'olm.package', value: '{"packageName":"q","version":"x"}' }] },
+      'validate refuses a catalog with it: dependency of type olm.package: invalid version range "x"',
+    ],
+    ['a package name that is no label', { packageName: 'P_' }, 'invalid package name "P_"'],
+  ])('adds a bundle with %s, and warns that the index is of no use', async (_, change, warning) => {
+    const lines: string[] = [];
+    const logger = {
+      log: (level: string, message: string) => void lines.push(`${level}: ${message}`),
+      progress: () => undefined,
+    };
+    const database = await emptyIndex();
+    const record = bundle('1.0.0', { defaultChannel: 'stable', ...change });
+    await addRecords(database, [record], { logger });
+    expect(bundlesIn(database)).toEqual([record.name]);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(`warn: ${record.image}: bundle ${record.name} was added, but opmate `);
+    expect(lines[0]).toContain(warning);
+  });
+
+  it('warns of no bundle that tells its package itself', async () => {
+    const lines: string[] = [];
+    const logger = { log: (_: string, line: string) => void lines.push(line), progress: () => undefined };
+    const value = '{"packageName":"p","version":"1.0.0"}';
+    const properties = [{ type: 'olm.package', value }];
+    for (const mode of ['replaces', 'semver'] as const)
+      await addRecords(await emptyIndex(), [bundle('1.0.0', { properties })], { logger, mode });
+    expect(lines).toEqual([]);
+  });
+
   it('takes substitutes only when it is told to', async () => {
     const records = [bundle('1.0.0'), bundle('1.0.0+1', { substitutesFor: 'p.v1.0.0' })];
     const error = await refusal(await emptyIndex(), records);

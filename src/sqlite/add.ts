@@ -21,6 +21,7 @@ import { removeOverwritten } from './overwrite.js';
 import { writePackageChannels } from './package-channels.js';
 import { type PackageState, readPackage } from './package-state.js';
 import { findPruned } from './pruned.js';
+import { refuseBytesAsNames } from './schema.js';
 import { addToSemverChannels } from './semver-channels.js';
 import type { StagedBundle } from './stage.js';
 import { applySubstitution } from './substitutes.js';
@@ -66,6 +67,7 @@ export async function addBundles(
   const sorted = inOrder(bundles);
   const headsOnly = keepsHeadsOnly(options);
   const refusals = new Refusals(options.permissive ?? false);
+  refuseBytesAsNames(database);
   await withEntryIndexes(database, async () => {
     const checked = await withEntryNames(database, () =>
       checkBundles(database, sorted, { overwriteLatest, enableAlpha }),

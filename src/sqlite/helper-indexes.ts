@@ -1,5 +1,6 @@
 import { OpmateError } from '../core/errors.js';
 import type { Database } from './database.js';
+import { refuseBytesAsNames } from './schema.js';
 
 /** An index that the schema does not have; without it each look-up would read the whole table. */
 interface HelperIndex {
@@ -83,11 +84,13 @@ const edited = new WeakSet<Database>();
 
 /**
  * Runs an edit that looks rows up by bundle, package, channel and API, with indexes for that. It is one
- * transaction, or a part of the caller's. The schema is the same afterwards, also when `work` throws.
+ * transaction, or a part of the caller's. The schema is the same afterwards, also when `work` throws. Throws
+ * OpmateError INVALID for an index whose names are not found by that.
  */
 export async function withEditIndexes<T>(database: Database, work: () => T | Promise<T>): Promise<T> {
   if (edited.has(database)) return work();
   const edit = async (): Promise<T> => {
+    refuseBytesAsNames(database);
     edited.add(database);
     try {
       const triggers = quickenTriggers(database);

@@ -9,7 +9,7 @@ export const latestVersion = 13;
 /** What is written beside the version: a fixed time, so that equal inputs make equal files. */
 const timestamp = '1970-01-01 00:00:00';
 
-const notAnIndex = 'this is not an index of operators, or it is damaged';
+const notAnIndex = 'this is not an index of operators, or it is damaged: get it from where it came from';
 
 /**
  * The schema version of a database: what it names, or where it names none, what its tables are; -1 for an
@@ -34,7 +34,9 @@ export function readVersion(database: Database): number {
   }
   const others = [...tables.keys()].filter((name) => name !== 'schema_migrations');
   if (others.length > 0 && !tables.has('operatorbundle')) {
-    throw new OpmateError('INVALID', `${database.name}: a sqlite database, but not an index of operators`);
+    throw new OpmateError('INVALID', `${database.name}: a sqlite database, but not an index of operators`, {
+      hint: 'give the file of an index: it has a table operatorbundle',
+    });
   }
   return versionOfTables(database, tables);
 }
@@ -198,6 +200,33 @@ export function checkTables(database: Database): void {
       found === undefined ? `there is no table ${table}` : `table ${table} has no column ${missing}`;
     throw new OpmateError('INVALID', `${database.name}: ${what}`, {
       hint: notAnIndex,
+    });
+  }
+}
+
+/** The columns by whose names rows find each other. */
+const nameColumns: readonly (readonly [table: string, columns: readonly string[]])[] = [
+  ['package', ['name', 'default_channel']],
+  ['channel', ['package_name', 'name', 'head_operatorbundle_name']],
+  ['channel_entry', ['package_name', 'channel_name', 'operatorbundle_name']],
+  ['operatorbundle', ['name']],
+];
+
+/**
+ * Throws OpmateError INVALID where names are stored as bytes. No tool does that; they are equal to no text, so
+ * bundles would be taken for those of no channel, and go.
+ */
+export function refuseBytesAsNames(database: Database): void {
+  for (const [table, columns] of nameColumns) {
+    const found = database.get(
+      `SELECT 1 FROM ${table} WHERE ${columns.map((column) => `typeof(${column}) = 'blob'`).join(' OR ')} LIMIT 1`,
+    );
+    if (found === undefined) continue;
+    const column = columns.find(
+      (one) => database.get(`SELECT 1 FROM ${table} WHERE typeof(${one}) = 'blob' LIMIT 1`) !== undefined,
+    );
+    throw new OpmateError('INVALID', `${database.name}: table ${table} has a ${column} that is no text`, {
+      hint: `correct it with: UPDATE ${table} SET ${column} = CAST(${column} AS TEXT)`,
     });
   }
 }

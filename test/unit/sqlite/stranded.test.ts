@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { removePackages } from '../../../src/sqlite/remove.js';
 import { pruneStranded } from '../../../src/sqlite/stranded.js';
 import { bundleNames, leftovers, noLeftovers, smallIndex } from '../../support/small-index.js';
 
@@ -30,6 +31,26 @@ describe('sqlite/stranded', () => {
       nameless: 2,
     });
     expect(database.all('SELECT * FROM deprecated')).toEqual([]);
+  });
+
+  it.each([
+    ['channel_entry', 'operatorbundle_name'],
+    ['operatorbundle', 'name'],
+    ['package', 'name'],
+    ['channel', 'head_operatorbundle_name'],
+  ])('removes nothing of an index whose %s has its %s as bytes', async (table, column) => {
+    const database = await smallIndex(packages);
+    database.execute('PRAGMA foreign_keys = OFF');
+    database.run(`UPDATE ${table} SET ${column} = CAST(${column} AS BLOB)`);
+    for (const edit of [pruneStranded, () => removePackages(database, ['first'])]) {
+      await expect(edit(database)).rejects.toMatchObject({
+        code: 'INVALID',
+        message: `index.db: table ${table} has a ${column} that is no text`,
+      });
+    }
+    expect(bundleNames(database)).toHaveLength(5);
+    database.run(`UPDATE ${table} SET ${column} = CAST(${column} AS TEXT)`);
+    expect((await pruneStranded(database)).bundles).toEqual(['first.v1.1.0', 'second.v1.0.0']);
   });
 
   it('removes the bundles of packages that are not in the index, where they say so in a readable way', async () => {

@@ -69,8 +69,10 @@ export function reportPruned(logger: Logger, name: string, report: PruneReport):
 
 /** Tells what `pruneStranded` did. */
 export function reportStranded(logger: Logger, name: string, { bundles, nameless }: StrandedReport): void {
-  logRemoved(logger, name, [], bundles);
-  if (nameless > 0) logger.log('info', `${name}: removed ${nameless} rows of bundles without a name`);
+  if (bundles.length > 0 || nameless === 0) logRemoved(logger, name, [], bundles);
+  if (nameless === 0) return;
+  const rows = nameless === 1 ? '1 row of a bundle' : `${nameless} rows of bundles`;
+  logger.log('info', `${name}: removed ${rows} without a name`);
 }
 
 /** Tells what `deprecateTruncate` did. */

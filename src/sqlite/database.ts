@@ -268,6 +268,10 @@ export function textOf(value: ColumnValue): string | null {
   return Buffer.isBuffer(value) ? value.toString('utf8') : String(value);
 }
 
+/** The hint where tables and columns are not those of an index. */
+export const notAnIndex =
+  'this is not an index of operators, or it is damaged: get it from where it came from';
+
 /** What a failure of sqlite means. */
 function databaseError(name: string, error: unknown, timeoutMs: number): unknown {
   if (error instanceof OpmateError || !isSqliteError(error)) {
@@ -295,7 +299,9 @@ function databaseError(name: string, error: unknown, timeoutMs: number): unknown
   if (code === 'SQLITE_FULL') return fail('IO', 'no space left on device');
   if (code.startsWith('SQLITE_IOERR')) return fail('IO', `reading or writing failed: ${message}`);
   if (code === 'SQLITE_PERM' || code === 'SQLITE_AUTH') return fail('IO', 'permission denied');
-  return fail('INVALID', message);
+  // What statements about an index meet in another schema.
+  const isForeign = /^no such (?:table|column)|has no column named|already exists|is already a/.test(message);
+  return fail('INVALID', message, isForeign ? notAnIndex : undefined);
 }
 
 function isSqliteError(error: unknown): error is Error & { code: string } {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { extractLayers } from '../archive/layers.js';
 import type { ArchiveLimits } from '../archive/limits.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
-import { OpmateError, fileError, messageOf, throwIfCancelled } from '../core/errors.js';
+import { OpmateError, fileError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
 import { decodeUtf8, parseGoJson, quoteGo } from '../core/go-json.js';
 import { isJsonObject } from '../core/json.js';
 import type { Logger } from '../core/log.js';
@@ -54,7 +54,12 @@ export async function exportPackages(
   const bundles = packages.flatMap(({ name }) => planBundles(queries, name));
   const staging = path.join(directory, `.opmate-${randomBytes(6).toString('hex')}`);
   const isNew = await mkdir(directory, { recursive: true }).catch((error: unknown) => {
-    throw fileError(directory, error);
+    throw systemCode(error) === 'EEXIST'
+      ? new OpmateError('IO', `${directory}: is a file, not a directory`, {
+          cause: error,
+          hint: 'name another directory with --download-folder',
+        })
+      : fileError(directory, error);
   });
   const moved: string[] = [];
   try {
@@ -185,7 +190,9 @@ async function writeBundle(
   if (bundle.image === '') return writeStoredManifests(queries, bundle, target);
   const { limits, signal, logger } = options;
   const unpacked = path.join(staging, `image-${number}`);
-  const { image, close } = await options.openImage(bundle.image);
+  const { image, close } = await options.openImage(bundle.image).catch((error: unknown) => {
+    throw naming(bundle, error);
+  });
   try {
     const { files, directories, problems } = await extractLayers(layersOf(image, signal), unpacked, {
       roots: [manifestsDirectory],
@@ -209,6 +216,14 @@ async function writeBundle(
 }
 
 const manifestsDirectory = 'manifests';
+
+/** The same error with the bundle in front: of a host that cannot be reached it names the host only. */
+function naming({ name, image }: ExportedBundle, error: unknown): unknown {
+  if (!(error instanceof OpmateError) || error.code === 'CANCELLED') return error;
+  const { code, message, hint } = error;
+  const of = message.includes(image) ? '' : ` (${image})`;
+  return new OpmateError(code, `bundle ${quoteGo(name)}${of}: ${message}`, { hint, cause: error });
+}
 
 /** Writes what the index itself has of a bundle, an object a file. */
 async function writeStoredManifests(

@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import type { ColumnValue, Database } from './database.js';
+import { type ColumnValue, type Database, notAnIndex } from './database.js';
 import { latestColumns, triggers, versionTable } from './migration-tables.js';
 import { completeBundles, migrations } from './migrations.js';
 
@@ -8,8 +8,6 @@ export const latestVersion = 13;
 
 /** What is written beside the version: a fixed time, so that equal inputs make equal files. */
 const timestamp = '1970-01-01 00:00:00';
-
-const notAnIndex = 'this is not an index of operators, or it is damaged: get it from where it came from';
 
 /**
  * The schema version of a database: what it names, or where it names none, what its tables are; -1 for an

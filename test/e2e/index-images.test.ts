@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { lstat, mkdir, readFile, readdir, rm, stat } from 'node:fs/promises';
+import { copyFile, lstat, mkdir, open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -335,6 +335,57 @@ describe('opmate index: bad input', () => {
     } finally {
       await faulty.close();
     }
+  });
+
+  it('calls a database that it builds an image of by its file', async () => {
+    const file = await databaseIn('out', 'both');
+    await rename(file, at('damaged.db'));
+    const size = (await stat(at('damaged.db'))).size;
+    const handle = await open(at('damaged.db'), 'r+');
+    await handle.write(Buffer.alloc(size - 8192, 0xff), 0, size - 8192, 8192);
+    await handle.close();
+    const { code, stderr } = await index('build', 'damaged.db', '--save', 'damaged.tar', '-i', 'scratch');
+    expect(code).toBe(1);
+    expect(stderr).toContain('damaged.db: ');
+    expect(stderr).not.toContain('new index');
+  });
+
+  it('says what to do with a database file that is given as an index image', async () => {
+    await copyFile(await databaseIn('out', 'both'), at('plain.db'));
+    for (const name of ['plain.db', './plain.db', at('plain.db')]) {
+      expect(await index('rm', '-o', 'widget', '-f', name, '-t', 'oci:out:x')).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(
+          /is a file, .*\nhint: .*opmate registry add, rm, .* opmate index build/,
+        ),
+      });
+    }
+  });
+
+  it('changes nothing when the directory of its output is not there', async () => {
+    for (const output of [
+      ['--generate', '--out-dockerfile', 'nodir/D'],
+      ['--save', 'nodir/D'],
+    ]) {
+      const result = await index('rm', '-o', 'widget', '-f', 'oci:out:both', ...output);
+      expect(result).toMatchObject({ code: 1, stdout: '' });
+      expect(result.stderr).toContain('nodir/D: its directory nodir: no such file or directory');
+      expect(result.stderr).not.toContain('removed');
+    }
+  });
+
+  it('names what it cannot export, and where it cannot', async () => {
+    const file = await databaseIn('out', 'both');
+    await sandbox.write({ file: '' });
+    expect((await index('export', '-i', file, '-f', 'file')).stderr).toContain(
+      'file: is a file, not a directory',
+    );
+    const database = new Sqlite(file);
+    database.exec("UPDATE operatorbundle SET bundlepath = 'oci:gone:v1' WHERE name = 'gadget.v0.1.0'");
+    database.close();
+    const { code, stderr } = await index('export', '-i', file, '-f', 'elsewhere');
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^bundle "gadget\.v0\.1\.0" \(oci:gone:v1\): .*gone/m);
   });
 
   it('exports nothing outside its directory, and nothing in part', async () => {

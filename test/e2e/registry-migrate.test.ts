@@ -117,7 +117,9 @@ describe('registry migrate', () => {
     const before = await readFile(at('bookmarks.db'));
     expect(await opmate('registry', 'migrate', 'bookmarks.db')).toMatchObject({
       code: 1,
-      stderr: 'bookmarks.db: a sqlite database, but not an index of operators\n',
+      stderr:
+        'bookmarks.db: a sqlite database, but not an index of operators\n' +
+        'hint: give the file of an index: it has a table operatorbundle\n',
     });
     expect((await readFile(at('bookmarks.db'))).equals(before)).toBe(true);
   });

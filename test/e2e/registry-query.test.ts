@@ -46,6 +46,16 @@ describe('indexes as catalogs, and registry images and bundles', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
+  it('validates an index that cannot be read, naming it once a line', async () => {
+    await references(
+      "UPDATE operatorbundle SET version = 'x' WHERE name IN ('widget.v1.1.0', 'widget.v1.2.0')",
+    );
+    const { code, stderr } = await sandbox.run(['validate', 'index.db']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^index\.db: package "widget", bundle "widget\.v1\.2\.0": parse version "x"/m);
+    expect(stderr).not.toContain('index.db: index.db:');
+  });
+
   it('takes an index wherever it takes a catalog', async () => {
     const [file = '', image = ''] = await references();
     const before = await readFile(path.join(sandbox.work, file));

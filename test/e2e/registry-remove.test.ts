@@ -175,6 +175,16 @@ describe('opmate registry prune-stranded and deprecatetruncate', () => {
     expect(result).toEqual({ code: 0, stdout: '', stderr: 'info: a.db: removed 1 bundle: lost\n' });
   });
 
+  it('tells rows without a name from nothing to remove', async () => {
+    await copyFile(at('index.db'), at('h.db'));
+    const database = new Sqlite(at('h.db'));
+    database.exec("INSERT INTO operatorbundle (version) VALUES ('1.0.0')");
+    database.close();
+    const prune = async () => (await sandbox.run(['registry', 'prune-stranded', '-d', 'h.db'])).stderr;
+    expect(await prune()).toBe('info: h.db: removed 1 row of a bundle without a name\n');
+    expect(await prune()).toBe('info: h.db: nothing to remove\n');
+  });
+
   it('deprecates a bundle, and removes what is older', async () => {
     const result = await onCopy('a.db', ['deprecatetruncate', '-b', image('1.1.0'), '-d', 'a.db']);
     expect(result.code).toBe(0);

@@ -1,6 +1,7 @@
 import { editDatabase } from '../../sqlite/edit.js';
 import type { CommandContext } from '../context.js';
-import { type IndexImageFlags, editIndex } from './index-edit.js';
+import type { CommandSession } from '../session.js';
+import { type EditedIndex, type IndexImageFlags, editIndex } from './index-edit.js';
 
 /** `opmate index build`: makes the image of a database file, which stays as it is. */
 export async function indexBuild(
@@ -8,7 +9,7 @@ export async function indexBuild(
   file: string,
   options: IndexImageFlags,
 ): Promise<number> {
-  return editIndex(context, options, (session, index) =>
-    editDatabase(file, { outputFile: index.file, signal: session.signal }, () => undefined),
-  );
+  const build = (session: CommandSession, index: EditedIndex): Promise<void> =>
+    editDatabase(file, { outputFile: index.file, signal: session.signal }, () => undefined);
+  return editIndex(context, options, build, file);
 }

@@ -1,6 +1,6 @@
 /** What the commands that make index images have in common. */
 import { randomBytes } from 'node:crypto';
-import { chmod, copyFile, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TemporaryDirectory, makeTemporaryDirectory } from '../../archive/temporary-directory.js';
 import { OpmateError, UsageError, fileError, throwIfCancelled } from '../../core/errors.js';
@@ -55,18 +55,20 @@ export interface EditedIndex {
 /**
  * Takes the database out of `--from-index`, or begins with none; has `work` change it, or make it; and pushes,
  * saves or writes the result as the options say. Nothing is pushed or written when `work` fails. Prints what
- * was made. Returns the exit code of `work`.
+ * was made. Returns the exit code of `work`. Messages name an index that is begun with none as `newName`.
  */
 export async function editIndex(
   context: CommandContext,
   flags: IndexImageFlags,
   work: (session: CommandSession, index: EditedIndex) => Promise<number | void>,
+  newName = 'new index',
 ): Promise<number> {
   const output = planOutput(flags);
   return useSession(context, flags, async (session) => {
     noticeFlags(flags, output, session.logger);
+    await checkOutput(output);
     return withTemporaryDirectory(session, async ({ path: directory }) => {
-      const index = await takeDatabase(session, flags.fromIndex, directory);
+      const index = await takeDatabase(session, flags.fromIndex, directory, newName);
       const code = (await work(session, index)) ?? exitCodes.done;
       await settleDatabase(index.file, index.name);
       const made = await writeOutput(session, flags, output, index.file, directory);
@@ -134,6 +136,17 @@ function planOutput(flags: IndexImageFlags): Output {
   return { kind: 'push', target };
 }
 
+/** Finds out before anything is done whether the files that are to be written have a place. */
+async function checkOutput(output: Output): Promise<void> {
+  if (output.kind === 'push') return;
+  const directory = path.dirname(path.resolve(output.file));
+  await stat(directory + path.sep).catch((error: unknown) => {
+    throw fileError(`${output.file}: its directory ${path.dirname(output.file)}`, error, {
+      file: output.file,
+    });
+  });
+}
+
 /** Says which options do nothing here; people have them in their scripts. */
 function noticeFlags(flags: IndexImageFlags, output: Output, logger: Logger): void {
   const tools = [
@@ -155,8 +168,21 @@ async function takeDatabase(
   session: CommandSession,
   fromIndex: string | undefined,
   directory: string,
+  newName: string,
 ): Promise<EditedIndex> {
-  if (!fromIndex) return { file: path.join(directory, 'index.db'), name: 'new index' };
+  if (!fromIndex) return { file: path.join(directory, 'index.db'), name: newName };
+  if ((await stat(fromIndex).catch(() => undefined))?.isFile() === true) {
+    throw new OpmateError(
+      'INVALID',
+      `${fromIndex}: is a file, and --from-index takes the image of an index`,
+      {
+        file: fromIndex,
+        hint:
+          'change a database file with opmate registry add, rm, prune and so on, then make an image of it ' +
+          'with opmate index build; an image in an archive is oci-archive:FILE',
+      },
+    );
+  }
   const file = await pullDatabase(session, fromIndex, path.join(directory, 'from-index'));
   // Ends what a writer has left unfinished, and fails for what is no database before any bundle is pulled.
   (await openDatabase(file, { access: 'write', name: fromIndex })).close();

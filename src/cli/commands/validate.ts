@@ -133,7 +133,9 @@ function describeFinding(finding: Finding, prefix: string): string[] {
     finding.file === undefined
       ? ''
       : `${finding.file}:${finding.line === undefined ? '' : `${finding.line}:`} `;
-  const lines = [`${place}${prefix}${subjectOf(finding)}${finding.message}`];
+  // What cannot be read at all names its file itself.
+  const shown = finding.message.startsWith(place) ? '' : place;
+  const lines = [`${shown}${prefix}${subjectOf(finding)}${finding.message}`];
   if (finding.hint !== undefined) lines.push(`  hint: ${finding.hint}`);
   return lines;
 }

@@ -159,6 +159,21 @@ describe('sqlite/schema', () => {
     expect(readVersion(database)).toBe(13);
   });
 
+  it.each([
+    ['CREATE TABLE bookmarks (url TEXT); CREATE INDEX pk ON bookmarks (url)', 'index pk already exists'],
+    ['CREATE TABLE pk (url TEXT)', 'there is already a table named pk'],
+    ['ALTER TABLE operatorbundle RENAME COLUMN csv TO other', 'table operatorbundle has no column csv'],
+  ])('says that a database is no index where another has made this: %s', async (statements, problem) => {
+    const { file, database } = await empty();
+    migrateDatabase(database, 5);
+    database.execute(statements);
+    await expect(database.transaction(() => migrateDatabase(database))).rejects.toMatchObject({
+      code: 'INVALID',
+      message: expect.stringContaining(`${file}: ${problem}`) as string,
+      hint: expect.stringContaining('not an index of operators') as string,
+    });
+  });
+
   it('leaves a database of another kind alone', async () => {
     const { file, database } = await empty();
     database.execute('CREATE TABLE bookmarks (url TEXT)');

@@ -1,22 +1,30 @@
+import { printable } from './printable.js';
+
 /**
  * Writes rows under a header in columns two spaces apart; the last column is not padded. Every line ends
- * in a newline. (Source: text/tabwriter as `opm` calls it; widths count characters, as there.)
+ * in a newline; control characters in a cell, which could make lines of their own, become `\xNN`. (Source:
+ * text/tabwriter as `opm` calls it; widths count characters, as there.)
  */
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const shown = rows.map((row) => row.map(inOneLine));
   const widths = header.map((title) => countCharacters(title));
-  for (const row of rows) {
+  for (const row of shown) {
     row.forEach((cell, column) => {
       widths[column] = Math.max(widths[column] ?? 0, countCharacters(cell));
     });
   }
   let out = '';
-  for (const row of [header, ...rows]) {
+  for (const row of [header, ...shown]) {
     row.forEach((cell, column) => {
       const last = column === row.length - 1;
       out += last ? `${cell}\n` : cell + ' '.repeat((widths[column] as number) + 2 - countCharacters(cell));
     });
   }
   return out;
+}
+
+function inOneLine(cell: string): string {
+  return printable(cell).replace(/[\t\n]/g, (character) => (character === '\n' ? '\\x0a' : '\\x09'));
 }
 
 function countCharacters(text: string): number {

@@ -6,6 +6,7 @@ import { TOKEN, type Token, YamlScanner } from './yaml-scanner.js';
 interface ScalarNode {
   kind: 'scalar';
   line: number;
+  column: number;
   value: string;
   tag: string;
   /** Unquoted and untagged, so its text decides what it is. */
@@ -14,6 +15,7 @@ interface ScalarNode {
 interface AliasNode {
   kind: 'alias';
   line: number;
+  column: number;
   name: string;
   target: YamlNode;
   active: boolean;
@@ -21,11 +23,13 @@ interface AliasNode {
 interface SequenceNode {
   kind: 'sequence';
   line: number;
+  column: number;
   items: YamlNode[];
 }
 interface MappingNode {
   kind: 'mapping';
   line: number;
+  column: number;
   /** Keys and values, taking turns. */
   items: YamlNode[];
 }
@@ -51,13 +55,82 @@ const FORBIDDEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]|\p{S
 
 /** Reads the first document of a text, every construct of YAML 1.1 included. Throws YamlError. */
 export function parseFullYaml(text: string, limits: FullYamlLimits): JsonValue {
+  const body = textToParse(text);
+  const root = new DocumentParser(body, limits).parse();
+  return root === undefined ? null : new Decoder(body.length).decode(root, false);
+}
+
+/** A place in a text: line and column, from 1. */
+export interface YamlPlace {
+  line: number;
+  column: number;
+}
+
+/** Keys and indexes from the root. */
+export type YamlPath = readonly (string | number)[];
+
+/** A document together with where its parts are written. */
+export interface PlacedYaml {
+  value: JsonValue;
+  /** Where the key at the end of a path stands, or the item; what an alias brings stands at its anchor. */
+  placeOf(path: YamlPath): YamlPlace | undefined;
+  /** Keys that their mapping has already; those that a merge brings are not among them. */
+  duplicates: { path: YamlPath; place: YamlPlace; first: YamlPlace }[];
+  /** Where a second document begins. */
+  furtherDocument: YamlPlace | undefined;
+}
+
+/** Reads the first document of a text as `parseFullYaml` does, and keeps places. Throws YamlError. */
+export function parseFullYamlWithPlaces(text: string, limits: FullYamlLimits): PlacedYaml {
+  const body = textToParse(text);
+  const parser = new DocumentParser(body, limits);
+  const root = parser.parse();
+  const places = new PlaceRecorder();
+  const value = root === undefined ? null : new Decoder(body.length, places).decode(root, false);
+  return {
+    value,
+    placeOf: (path) => places.byPath.get(JSON.stringify(path)),
+    duplicates: places.duplicates,
+    furtherDocument: parser.furtherDocument(),
+  };
+}
+
+function textToParse(text: string): string {
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   const bad = FORBIDDEN.exec(body);
   if (bad !== null) {
     throw new YamlError('yaml: control characters are not allowed', lineAt(body, bad.index));
   }
-  const root = new DocumentParser(body, limits).parse();
-  return root === undefined ? null : new Decoder(body.length).decode(root, false);
+  return body;
+}
+
+class PlaceRecorder {
+  readonly byPath = new Map<string, YamlPlace>();
+  readonly duplicates: PlacedYaml['duplicates'] = [];
+  readonly #path: (string | number)[] = [];
+
+  /** Does `work` one level further down; the key or item `name` is written at `node`. */
+  within<T>(name: string | number, node: YamlNode, work: () => T): T {
+    this.#path.push(name);
+    const key = JSON.stringify(this.#path);
+    // An alias repeats what was recorded for its anchor's own path.
+    this.byPath.set(key, placeOf(node));
+    const result = work();
+    this.#path.pop();
+    return result;
+  }
+
+  addDuplicate(name: string, node: YamlNode, first: YamlNode): void {
+    const place = placeOf(node);
+    const isKnown = this.duplicates.some(
+      (one) => one.place.line === place.line && one.place.column === place.column,
+    );
+    if (!isKnown) this.duplicates.push({ path: [...this.#path, name], place, first: placeOf(first) });
+  }
+}
+
+function placeOf({ line, column }: YamlNode): YamlPlace {
+  return { line: line + 1, column: column + 1 };
 }
 
 function lineAt(text: string, offset: number): number {
@@ -94,12 +167,19 @@ class DocumentParser {
     if (token.type === TOKEN.documentStart) {
       this.#scanner.skip();
       token = this.#scanner.peek();
-      root = DOCUMENT_STOPS.has(token.type) ? emptyNode(token.line) : this.#node(true, false);
+      root = DOCUMENT_STOPS.has(token.type) ? emptyNode(token) : this.#node(true, false);
     } else {
       root = this.#node(true, false);
     }
     this.#scanner.peek();
     return root;
+  }
+
+  /** Where a document after the one that was parsed begins. */
+  furtherDocument(): YamlPlace | undefined {
+    while (this.#scanner.peek().type === TOKEN.documentEnd) this.#scanner.skip();
+    const { type, line, column } = this.#scanner.peek();
+    return type === TOKEN.streamEnd ? undefined : { line: line + 1, column: column + 1 };
   }
 
   #directives(): void {
@@ -130,7 +210,7 @@ class DocumentParser {
       this.#scanner.skip();
       return this.#alias(token);
     }
-    const line = token.line;
+    const { line, column } = token;
     let anchor: string | undefined;
     let tagToken: Token | undefined;
     for (let i = 0; i < 2; i++) {
@@ -141,9 +221,9 @@ class DocumentParser {
       token = this.#scanner.peek();
     }
     const tag = tagToken === undefined ? '' : this.#tag(tagToken);
-    const collection = this.#collection(token.type, block, indentless, line, anchor);
+    const collection = this.#collection(token.type, block, indentless, { line, column }, anchor);
     if (collection !== undefined) return collection;
-    const node: ScalarNode = { kind: 'scalar', line, value: '', tag, implicit: tag === '' };
+    const node: ScalarNode = { kind: 'scalar', line, column, value: '', tag, implicit: tag === '' };
     if (token.type === TOKEN.scalar) {
       node.value = token.value;
       node.implicit = (tag === '' && token.plain) || tag === '!';
@@ -163,7 +243,8 @@ class DocumentParser {
     if (++this.#aliases > this.#limits.maxAliases) {
       throw new YamlError(`yaml: more than ${this.#limits.maxAliases} aliases`, token.line + 1);
     }
-    return { kind: 'alias', line: token.line, name: token.value, target, active: false };
+    const { line, column } = token;
+    return { kind: 'alias', line, column, name: token.value, target, active: false };
   }
 
   #tag(token: Token): string {
@@ -177,7 +258,7 @@ class DocumentParser {
     type: number,
     block: boolean,
     indentless: boolean,
-    line: number,
+    place: { line: number; column: number },
     anchor: string | undefined,
   ): YamlNode | undefined {
     const isSequence =
@@ -187,10 +268,10 @@ class DocumentParser {
     const isMapping = type === TOKEN.flowMappingStart || (block && type === TOKEN.blockMappingStart);
     if (!isSequence && !isMapping) return undefined;
     if (++this.#depth > this.#limits.maxDepth) {
-      throw new YamlError(`yaml: exceeded max depth of ${this.#limits.maxDepth}`, line + 1);
+      throw new YamlError(`yaml: exceeded max depth of ${this.#limits.maxDepth}`, place.line + 1);
     }
     const items: YamlNode[] = [];
-    const node: YamlNode = { kind: isSequence ? 'sequence' : 'mapping', line, items };
+    const node: YamlNode = { kind: isSequence ? 'sequence' : 'mapping', ...place, items };
     // Known before its content is read, so that content which refers to it is told apart.
     if (anchor !== undefined) this.#anchors.set(anchor, node);
     if (type === TOKEN.blockMappingStart) this.#blockMapping(items);
@@ -204,9 +285,9 @@ class DocumentParser {
 
   /** Takes an entry's indicator, then its node, unless one of `stops` shows that it has none. */
   #entry(stops: ReadonlySet<number>, indentless: boolean): YamlNode {
-    const { line } = this.#scanner.peek();
+    const start = this.#scanner.peek();
     this.#scanner.skip();
-    if (stops.has(this.#scanner.peek().type)) return emptyNode(line);
+    if (stops.has(this.#scanner.peek().type)) return emptyNode(start);
     return this.#node(true, indentless);
   }
 
@@ -233,7 +314,7 @@ class DocumentParser {
       if (token.type !== TOKEN.key) fail(token.line, 'did not find expected key');
       items.push(this.#entry(KEY_STOPS, true));
       token = this.#scanner.peek();
-      items.push(token.type === TOKEN.value ? this.#entry(KEY_STOPS, true) : emptyNode(token.line));
+      items.push(token.type === TOKEN.value ? this.#entry(KEY_STOPS, true) : emptyNode(token));
     }
     this.#scanner.skip();
   }
@@ -251,7 +332,7 @@ class DocumentParser {
       const pair: YamlNode[] = [];
       pair.push(this.#flowPart([TOKEN.value, TOKEN.flowEntry, TOKEN.flowSequenceEnd]));
       pair.push(this.#flowValue(TOKEN.flowSequenceEnd));
-      items.push({ kind: 'mapping', line: token.line, items: pair });
+      items.push({ kind: 'mapping', line: token.line, column: token.column, items: pair });
     }
   }
 
@@ -261,7 +342,7 @@ class DocumentParser {
       if (this.#flowEnds(TOKEN.flowMappingEnd, first, "did not find expected ',' or '}'")) return;
       const token = this.#scanner.peek();
       if (token.type !== TOKEN.key) {
-        items.push(this.#node(false, false), emptyNode(token.line));
+        items.push(this.#node(false, false), emptyNode(token));
         continue;
       }
       this.#scanner.skip();
@@ -285,12 +366,12 @@ class DocumentParser {
 
   #flowPart(stops: readonly number[]): YamlNode {
     const token = this.#scanner.peek();
-    return stops.includes(token.type) ? emptyNode(token.line) : this.#node(false, false);
+    return stops.includes(token.type) ? emptyNode(token) : this.#node(false, false);
   }
 
   #flowValue(end: number): YamlNode {
     const token = this.#scanner.peek();
-    if (token.type !== TOKEN.value) return emptyNode(token.line);
+    if (token.type !== TOKEN.value) return emptyNode(token);
     this.#scanner.skip();
     return this.#flowPart([TOKEN.flowEntry, end]);
   }
@@ -301,8 +382,8 @@ function fail(line: number, problem: string): never {
   throw new YamlError(`yaml: ${line > 0 ? `line ${line}: ` : ''}${problem}`, line + 1);
 }
 
-function emptyNode(line: number): ScalarNode {
-  return { kind: 'scalar', line, value: '', tag: '', implicit: true };
+function emptyNode({ line, column }: Token): ScalarNode {
+  return { kind: 'scalar', line, column, value: '', tag: '', implicit: true };
 }
 
 /** Documents up to this many nodes may come from aliases for 99 %, … */
@@ -319,9 +400,11 @@ class Decoder {
   #aliased = 0;
   #aliasedText = 0;
   #aliasDepth = 0;
+  readonly #places: PlaceRecorder | undefined;
 
-  constructor(textLength: number) {
+  constructor(textLength: number, places?: PlaceRecorder) {
     this.#textLimit = ALIAS_TEXT + textLength;
+    this.#places = places;
   }
 
   decode(node: YamlNode, asKey: boolean): JsonValue {
@@ -335,7 +418,7 @@ class Decoder {
       }
       case 'sequence':
         if (asKey) throw new YamlError('yaml: invalid map key: a sequence', node.line + 1);
-        return node.items.map((item) => this.decode(item, false));
+        return node.items.map((item, index) => this.#decodeAt(index, item, item));
       case 'mapping': {
         if (asKey) throw new YamlError('yaml: invalid map key: a mapping', node.line + 1);
         const object: JsonObject = {};
@@ -368,7 +451,14 @@ class Decoder {
     }
   }
 
+  /** Decodes what stands under a key or index that is written at `at`. */
+  #decodeAt(name: string | number, at: YamlNode, node: YamlNode): JsonValue {
+    if (this.#places === undefined) return this.decode(node, false);
+    return this.#places.within(name, at, () => this.decode(node, false));
+  }
+
   #fill(object: JsonObject, node: MappingNode): void {
+    const seen = this.#places === undefined ? undefined : new Map<string, YamlNode>();
     for (let i = 0; i < node.items.length; i += 2) {
       const key = node.items[i] as YamlNode;
       const value = node.items[i + 1] as YamlNode;
@@ -376,7 +466,10 @@ class Decoder {
         this.#merge(object, value, true);
       } else {
         const name = this.decode(key, true) as string;
-        setJsonKey(object, name, this.decode(value, false));
+        const first = seen?.get(name);
+        if (first !== undefined) this.#places?.addDuplicate(name, key, first);
+        seen?.set(name, key);
+        setJsonKey(object, name, this.#decodeAt(name, key, value));
       }
     }
   }

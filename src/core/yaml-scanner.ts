@@ -29,6 +29,8 @@ export interface Token {
   type: number;
   /** Line in the text, from 0. */
   line: number;
+  /** UTF-16 units before it in that line. */
+  column: number;
   /** Text of a scalar, name of an anchor, handle of a tag, version of a directive. */
   value: string;
   /** Suffix of a tag, prefix of a tag directive. */
@@ -74,6 +76,8 @@ export class YamlScanner {
   #head = 0;
   #taken = 0;
   #ready = false;
+  /** Where the token that is being read begins in its line. */
+  #startColumn = 0;
 
   /** `text` must hold no NUL. */
   constructor(text: string) {
@@ -124,12 +128,12 @@ export class YamlScanner {
   }
 
   #put(type: number, value = '', suffix = '', plain = false, line = this.#line): void {
-    this.#tokens.push({ type, line, value, suffix, plain });
+    this.#tokens.push({ type, line, column: this.#startColumn, value, suffix, plain });
   }
 
   /** Inserts a token before the one with a number; where that one is gone already, at the end. */
-  #insert(number: number, type: number, line: number): void {
-    const token = { type, line, value: '', suffix: '', plain: false };
+  #insert(number: number, type: number, line: number, column: number): void {
+    const token = { type, line, column, value: '', suffix: '', plain: false };
     const index = number < 0 ? -1 : number - this.#taken;
     if (index < 0) this.#tokens.push(token);
     else this.#tokens.splice(this.#head + index, 0, token);
@@ -137,7 +141,8 @@ export class YamlScanner {
 
   #fetch(): void {
     this.#skipToToken();
-    this.#unroll(this.#column());
+    this.#startColumn = this.#column();
+    this.#unroll(this.#startColumn);
     if (this.#pos >= this.#end) return this.#fetchStreamEnd();
     const char = this.#at(0);
     if (this.#column() === 0) {
@@ -267,7 +272,7 @@ export class YamlScanner {
     this.#indents.push(this.#indent);
     this.#indent = column;
     if (this.#indents.length > MAX_LEVELS) this.#fail(`exceeded max depth of ${MAX_LEVELS}`);
-    this.#insert(number, type, line);
+    this.#insert(number, type, line, column);
   }
 
   #unroll(column: number): void {
@@ -337,7 +342,7 @@ export class YamlScanner {
   #fetchValue(): void {
     const key = this.#keys[this.#keys.length - 1] as SimpleKey;
     if (this.#isValid(key)) {
-      this.#insert(key.number, TOKEN.key, key.line);
+      this.#insert(key.number, TOKEN.key, key.line, key.column);
       this.#roll(key.column, key.number, TOKEN.blockMappingStart, key.line);
       key.possible = false;
       this.#keyOfToken.delete(key.number);

@@ -1,10 +1,11 @@
 import type { JsonValue } from './json.js';
 import { YamlError } from './yaml-error.js';
 import { parseFastYaml } from './yaml-fast.js';
-import { parseFullYaml } from './yaml-full.js';
+import { type PlacedYaml, parseFullYaml, parseFullYamlWithPlaces } from './yaml-full.js';
 
 export { encodeYaml } from './yaml-encode.js';
 export { YamlError };
+export type { PlacedYaml, YamlPath, YamlPlace } from './yaml-full.js';
 
 /** Caps on what one document may make of its reader. */
 export interface YamlLimits {
@@ -27,11 +28,25 @@ export interface YamlLimits {
  * reached. Taken although Go refuses it: `\/` and surrogate pairs in double quotes, as JSON has them.
  */
 export function parseYaml(text: string, options: YamlLimits = {}): JsonValue {
+  return withinStack(options, (limits) => {
+    const fast = parseFastYaml(text, limits.maxDepth);
+    return fast === undefined ? parseFullYaml(text, limits) : fast.value;
+  });
+}
+
+/**
+ * Reads one YAML document as `parseYaml` does, and keeps where its keys and items stand, which keys are
+ * there twice and whether another document follows: for files that people write by hand. Throws YamlError.
+ */
+export function parseYamlWithPlaces(text: string, options: YamlLimits = {}): PlacedYaml {
+  return withinStack(options, (limits) => parseFullYamlWithPlaces(text, limits));
+}
+
+function withinStack<T>(options: YamlLimits, read: (limits: Required<YamlLimits>) => T): T {
   const maxAliases = options.maxAliases ?? 10_000;
   const maxDepth = options.maxDepth ?? 1_000;
   try {
-    const fast = parseFastYaml(text, maxDepth);
-    return fast === undefined ? parseFullYaml(text, { maxAliases, maxDepth }) : fast.value;
+    return read({ maxAliases, maxDepth });
   } catch (error) {
     // A caller may have asked for more levels than the stack holds.
     if (error instanceof RangeError) throw new YamlError('yaml: nested too deeply');

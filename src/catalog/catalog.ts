@@ -25,7 +25,20 @@ export interface Catalog {
   readText(origin: BlobOrigin): Promise<Buffer>;
   /** Line, from 1, on which a blob begins, or on which the value at a path in it does. */
   lineOf(origin: BlobOrigin, path?: readonly (string | number)[]): Promise<number | undefined>;
+  /**
+   * The images that are stored for its bundles, where they are stored apart from what `metas` tells: the one that
+   * a bundle is, and those that it needs. None is empty; a bundle has each of them once.
+   */
+  storedImages?(): Iterable<StoredImage>;
   close(): Promise<void>;
+}
+
+/** An image that a catalog has stored for a bundle; the package is empty where the bundle is in none. */
+export interface StoredImage {
+  image: string;
+  kind: 'bundle' | 'related';
+  package: string;
+  bundle: string;
 }
 
 export interface MetasOptions extends CancelOptions {

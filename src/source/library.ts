@@ -103,6 +103,7 @@ export async function loadCatalog(reference: string, session: Session): Promise<
     read: (origin) => catalog.read(origin),
     readText: (origin) => catalog.readText(origin),
     lineOf: (origin, path) => catalog.lineOf(origin, path),
+    ...(catalog.storedImages && { storedImages: () => catalog.storedImages?.() ?? [] }),
     facts: () => collectFacts(catalog, session),
     close: () => source.close(),
   };

@@ -1,4 +1,4 @@
-import type { Catalog, MetasOptions } from '../catalog/catalog.js';
+import type { Catalog, MetasOptions, StoredImage } from '../catalog/catalog.js';
 import { isFault } from '../catalog/catalog.js';
 import type { Meta } from '../catalog/meta.js';
 import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js';
@@ -248,6 +248,11 @@ export class SqliteCatalog implements Catalog {
 
   async readText(origin: BlobOrigin): Promise<Buffer> {
     return Buffer.from(encodeGoJson(await this.read(origin), { indent: jsonIndent }));
+  }
+
+  storedImages(): Iterable<StoredImage> {
+    this.#checkState();
+    return this.#queries.bundleImages();
   }
 
   /** Rows have no lines. */

@@ -333,6 +333,34 @@ export class IndexQueries {
     return imagesOf(this.#database.all(`SELECT DISTINCT image FROM related_image WHERE image <> ''`));
   }
 
+  /**
+   * The images that are stored for bundles, by bundle: its own first, then the others that it needs, sorted. A
+   * bundle in several packages is told with the first of them; rows of a bundle that is not there count too.
+   */
+  *bundleImages(): Generator<{ image: string; kind: 'bundle' | 'related'; package: string; bundle: string }> {
+    this.#check('operatorbundle', 'channel_entry', 'related_image');
+    const packages = new Map<string, string>();
+    for (const row of this.#database.iterate(
+      `SELECT DISTINCT operatorbundle_name AS bundle, package_name AS package FROM channel_entry
+       ORDER BY package_name DESC`,
+    ))
+      packages.set(text(row['bundle']), text(row['package']));
+    const rows = this.#database.all(
+      `SELECT name AS bundle, bundlepath AS image, 0 AS rank FROM operatorbundle WHERE bundlepath <> ''
+       UNION SELECT operatorbundle_name, image, 1 FROM related_image WHERE image <> ''
+       ORDER BY bundle, rank, image`,
+    );
+    let last: { bundle: string; images: Set<string> } | undefined;
+    for (const row of rows) {
+      const [bundle, image] = [text(row['bundle']), text(row['image'])];
+      if (last?.bundle !== bundle) last = { bundle, images: new Set() };
+      if (image === '' || last.images.has(image)) continue;
+      last.images.add(image);
+      const kind = Number(row['rank']) === 0 ? 'bundle' : 'related';
+      yield { image, kind, package: packages.get(bundle) ?? '', bundle };
+    }
+  }
+
   /** Name and pull specification of every bundle, by name. */
   bundleReferences(): { name: string; image: string }[] {
     this.#check('operatorbundle');

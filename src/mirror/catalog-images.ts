@@ -1,0 +1,91 @@
+import type { Catalog, MetasOptions } from '../catalog/catalog.js';
+import { OpmateError } from '../core/errors.js';
+import { foldFieldName } from '../core/go-json-fold.js';
+import { quoteGo } from '../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import type { Meta } from '../catalog/meta.js';
+import { schemas } from '../model/declarative-config.js';
+
+/** An image that a catalog names. */
+export interface CatalogImage {
+  /** As the catalog writes it; never empty. */
+  image: string;
+  /** `bundle` for the image that a blob itself is made of, `related` for what stands in its `relatedImages`. */
+  kind: 'bundle' | 'related';
+  /** Empty where the blob belongs to no package. */
+  package: string;
+  /** Name of the blob: for an `olm.bundle` that of the bundle. */
+  bundle: string;
+}
+
+/**
+ * The images that a catalog names, blob by blob: of blobs of any schema the `image` and each of
+ * `relatedImages`, once a blob. Of a sqlite index it is what the index has stored for its bundles, those that
+ * are deprecated or in no channel included, which a conversion to blobs would lose. Throws what reading the
+ * catalog throws, and OpmateError INVALID for an `olm.bundle` whose images are not written as they must be;
+ * in other schemas such fields have a meaning of their own, and are passed over.
+ * (Source: `oc adm catalog mirror`, which looks at every blob.)
+ */
+export async function* readCatalogImages(
+  catalog: Catalog,
+  options: MetasOptions = {},
+): AsyncGenerator<CatalogImage, void, undefined> {
+  if (catalog.storedImages !== undefined) {
+    yield* catalog.storedImages();
+    return;
+  }
+  for await (const meta of catalog.metas({ withoutManifests: true, ...options })) {
+    let images: CatalogImage[];
+    try {
+      images = imagesOf(meta);
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      const line = await catalog.lineOf(meta.origin);
+      const located = new OpmateError(error.code, error.message, { file: meta.origin.file, line });
+      if (options.onFault === undefined) throw located;
+      options.onFault(located);
+      continue;
+    }
+    yield* images;
+  }
+}
+
+/** The images that one blob names, each once. Throws OpmateError INVALID, see `readCatalogImages`. */
+export function imagesOf(meta: Meta): CatalogImage[] {
+  const isPackage = meta.schema === schemas.package;
+  const names = { package: isPackage ? meta.name : meta.package, bundle: meta.name };
+  const own = textOf(fieldOf(meta.value, 'image'), meta, 'image');
+  const found = new Map<string, CatalogImage>();
+  if (own !== '') found.set(own, { image: own, kind: 'bundle', ...names });
+  for (const [i, item] of listOf(fieldOf(meta.value, 'relatedImages'), meta).entries()) {
+    const image = isJsonObject(item)
+      ? textOf(fieldOf(item, 'image'), meta, `relatedImages[${i}].image`)
+      : unexpected(item, meta, `relatedImages[${i}]`, 'an object', '');
+    if (image !== '' && !found.has(image)) found.set(image, { image, kind: 'related', ...names });
+  }
+  return [...found.values()];
+}
+
+/** A field by its name as Go's decoder finds it, in whatever case. */
+function fieldOf(object: JsonObject, name: string): JsonValue | undefined {
+  if (Object.hasOwn(object, name)) return object[name];
+  const folded = foldFieldName(name);
+  const key = Object.keys(object).find((other) => foldFieldName(other) === folded);
+  return key === undefined ? undefined : object[key];
+}
+
+function textOf(value: JsonValue | undefined, meta: Meta, path: string): string {
+  if (value === undefined || typeof value === 'string') return value ?? '';
+  return unexpected(value, meta, path, 'a string', '');
+}
+
+function listOf(value: JsonValue | undefined, meta: Meta): JsonValue[] {
+  if (value === undefined || Array.isArray(value)) return value ?? [];
+  return unexpected(value, meta, 'relatedImages', 'a list', []);
+}
+
+function unexpected<T>(value: JsonValue, meta: Meta, path: string, wanted: string, empty: T): T {
+  if (meta.schema !== schemas.bundle || value === null) return empty;
+  const subject = `package ${quoteGo(meta.package)}, bundle ${quoteGo(meta.name)}`;
+  throw new OpmateError('INVALID', `${subject}: ${path}: expected ${wanted}`);
+}

@@ -1,0 +1,346 @@
+import { type Catalog } from '../catalog/catalog.js';
+import { collectFacts } from '../catalog/facts.js';
+import { type CancelOptions } from '../core/concurrency.js';
+import { OpmateError, throwIfCancelled } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { type Logger } from '../core/log.js';
+import { compareBytes } from '../core/order.js';
+import { type Reference, formatReference, parseReference } from '../core/reference.js';
+import { openReference } from '../oci/open.js';
+import { type SourceOptions, openSource } from '../source/source.js';
+import { schemas } from '../model/declarative-config.js';
+import type { BundleFacts } from '../model/facts.js';
+import { type CatalogImage, imagesOf, readCatalogImages } from './catalog-images.js';
+import {
+  type AdditionalImageConfig,
+  type ImageSetConfiguration,
+  type OperatorConfig,
+  configError,
+  joinConfigErrors,
+  targetOfCatalog,
+} from './image-set-config.js';
+import {
+  type ImageName,
+  type MirrorTarget,
+  nameOfImage,
+  pathBelow,
+  sourceText,
+  tagOfDigest,
+} from './image-set-names.js';
+import { type CatalogSelection, selectOperators } from './select-operators.js';
+
+/** What a bundle image, an image that one needs, a catalog or an image of its own is mirrored as. */
+export interface PlannedImage {
+  kind: 'catalog' | 'bundle' | 'related' | 'additional';
+  /** What to pull. */
+  reference: Reference;
+  /** The same as text, with its transport and by digest where one is known. */
+  source: string;
+  /** Whole name with tag in the target registry. */
+  destination: string;
+  /** Path of the repository in the target registry. */
+  repository: string;
+  /** The bundles that need it; empty for catalogs and additional images. */
+  bundles: { package: string; bundle: string }[];
+}
+
+export interface PlannedCatalog {
+  operator: OperatorConfig;
+  /** Of the image that the catalog was read from. */
+  digest: string;
+  /** Whole name with tag in the target registry. */
+  destination: string;
+  name: ImageName;
+  selection: CatalogSelection;
+}
+
+/** Everything that mirroring an image set means. */
+export interface ImageSetPlan {
+  catalogs: PlannedCatalog[];
+  /** By source, then destination. */
+  images: PlannedImage[];
+  /** Images that `blockedImages` leaves out, by source, each with the pattern that does. */
+  blocked: { source: string; pattern: string }[];
+  warnings: string[];
+}
+
+/** A catalog that is open for planning. */
+export interface OpenedCatalog {
+  catalog: Catalog;
+  digest: string;
+  close(): Promise<void>;
+}
+
+export interface PlanOptions extends CancelOptions {
+  target: MirrorTarget;
+  /** Most parts of a path in the target registry. */
+  maxNestedPaths?: number | undefined;
+  logger?: Logger | undefined;
+  openCatalog: (reference: Reference) => Promise<OpenedCatalog>;
+}
+
+/**
+ * Plans an image set: reads each catalog, selects of it, and names every image on both sides. Of images nothing
+ * is read but catalogs. Throws OpmateError: what selection throws, image references that do not parse, and two
+ * different images that would get one name.
+ */
+export async function planImageSet(
+  config: ImageSetConfiguration,
+  options: PlanOptions,
+): Promise<ImageSetPlan> {
+  const images = new ImageCollection(config, options);
+  const catalogs: PlannedCatalog[] = [];
+  // Faults of several catalogs are told together.
+  const faults: OpmateError[] = [];
+  for (const operator of config.operators) {
+    throwIfCancelled(options.signal);
+    try {
+      catalogs.push(await planCatalog(operator, config, images, options));
+    } catch (error) {
+      if (!(error instanceof OpmateError) || !isAboutContent(error)) throw error;
+      faults.push(error);
+    }
+  }
+  if (faults.length > 0) throw joinConfigErrors(faults.flatMap(partsOf));
+  for (const image of config.additionalImages) images.addAdditional(image);
+  const warnings = catalogs.flatMap(({ selection }) => selection.warnings);
+  return { catalogs, ...images.finish(warnings) };
+}
+
+function isAboutContent({ code }: OpmateError): boolean {
+  return code === 'INVALID' || code === 'NOT_FOUND' || code === 'UNSUPPORTED';
+}
+
+function partsOf(error: OpmateError): OpmateError[] {
+  const { cause } = error;
+  const parts: unknown[] = cause instanceof AggregateError ? cause.errors : [];
+  const reported = parts.filter((part) => part instanceof OpmateError);
+  return reported.length === 0 ? [error] : reported;
+}
+
+async function planCatalog(
+  operator: OperatorConfig,
+  config: ImageSetConfiguration,
+  images: ImageCollection,
+  options: PlanOptions,
+): Promise<PlannedCatalog> {
+  const { catalog, digest, close } = await options.openCatalog(operator.reference);
+  try {
+    const facts = await collectFacts(catalog, options);
+    const selection = selectOperators(facts, operator, config.file);
+    const { repository, tag } = targetOfCatalog(operator);
+    if (tag === undefined && !selection.isWhole) {
+      const hint = 'give it a tag with targetTag';
+      const problem = `${operator.catalog}: a catalog of which a part is taken gets a digest of its own`;
+      throw configError(config.file, operator.place, problem, hint, 'UNSUPPORTED');
+    }
+    const name = { repository, tag: tag ?? tagOfDigest(digest) };
+    const before = images.size;
+    await images.addCatalogImages(operator.catalog, selection, catalog);
+    if (images.size === before) {
+      const hint = 'the catalog holds no bundle in an image, so there is nothing to mirror but itself';
+      throw new OpmateError('INVALID', `${operator.catalog}: names no image`, { hint });
+    }
+    const destination = images.addCatalog(operator.reference, digest, name);
+    return { operator, digest, destination, name, selection };
+  } finally {
+    await close();
+  }
+}
+
+/** The images of a plan, each once. */
+class ImageCollection {
+  readonly #config: ImageSetConfiguration;
+  readonly #options: PlanOptions;
+  readonly #images = new Map<string, PlannedImage>();
+  readonly #blocked = new Map<string, string>();
+
+  constructor(config: ImageSetConfiguration, options: PlanOptions) {
+    this.#config = config;
+    this.#options = options;
+  }
+
+  /** How many images are known, blocked ones included. */
+  get size(): number {
+    return this.#images.size + this.#blocked.size;
+  }
+
+  /** Adds what the selected bundles need. Throws OpmateError with every reference that does not parse. */
+  async addCatalogImages(label: string, selection: CatalogSelection, catalog: Catalog): Promise<void> {
+    const faults: OpmateError[] = [];
+    const add = (image: CatalogImage): void => {
+      try {
+        this.#addOfBundle(image);
+      } catch (error) {
+        if (!(error instanceof OpmateError)) throw error;
+        const subject = `${label}: package ${quoteGo(image.package)}, bundle ${quoteGo(image.bundle)}`;
+        faults.push(new OpmateError(error.code, `${subject}: ${error.message}`, { hint: error.hint }));
+      }
+    };
+    if (selection.isWhole) {
+      for await (const image of readCatalogImages(catalog, this.#options)) add(image);
+    } else {
+      for (const bundle of selection.facts.bundles) {
+        throwIfCancelled(this.#options.signal);
+        for (const image of await readBundleImages(catalog, bundle)) add(image);
+      }
+    }
+    if (faults.length > 0) throw joinConfigErrors(faults);
+  }
+
+  #addOfBundle({ image, kind, package: packageName, bundle }: CatalogImage): void {
+    const reference = parseReference(image);
+    if (reference.transport !== 'docker') {
+      const hint = 'a cluster can pull from registries only';
+      throw new OpmateError('INVALID', `image ${quoteGo(image)}: not in a registry`, { hint });
+    }
+    const planned = this.#add(kind, reference, nameOfImage(reference));
+    planned?.bundles.push({ package: packageName, bundle });
+  }
+
+  /** Returns where it goes. A catalog is asked for by name, so no pattern blocks it. */
+  addCatalog(reference: Reference, digest: string, name: ImageName): string {
+    const { tag: _tag, ...place } = reference;
+    return this.#put('catalog', { ...place, digest }, name).destination;
+  }
+
+  addAdditional({ reference, targetRepo, targetTag }: AdditionalImageConfig): void {
+    this.#add(
+      'additional',
+      reference,
+      nameOfImage(reference, given({ repository: targetRepo, tag: targetTag })),
+    );
+  }
+
+  /** Undefined for an image that is blocked. */
+  #add(kind: PlannedImage['kind'], reference: Reference, name: ImageName): PlannedImage | undefined {
+    const source = sourceText(reference);
+    const { destination } = this.#place(name);
+    const origin = formatReference(reference);
+    for (const { name: pattern, pattern: matches } of this.#config.blockedImages) {
+      if (!matches.test(origin) && !matches.test(destination)) continue;
+      this.#blocked.set(source, pattern);
+      return undefined;
+    }
+    return this.#put(kind, reference, name);
+  }
+
+  #place({ repository, tag }: ImageName): { repository: string; destination: string } {
+    const { target, maxNestedPaths } = this.#options;
+    const path = pathBelow(target, repository, maxNestedPaths);
+    return { repository: path, destination: `${target.registry}/${path}:${tag}` };
+  }
+
+  #put(kind: PlannedImage['kind'], reference: Reference, name: ImageName): PlannedImage {
+    const source = sourceText(reference);
+    const { repository, destination } = this.#place(name);
+    const key = `${source}=${destination}`;
+    const known = this.#images.get(key);
+    if (known !== undefined) {
+      // What a bundle is and another one needs is a bundle's image all the same.
+      if (kind === 'bundle' && known.kind === 'related') known.kind = kind;
+      return known;
+    }
+    const image: PlannedImage = { kind, reference, source, destination, repository, bundles: [] };
+    this.#images.set(key, image);
+    return image;
+  }
+
+  /** Throws OpmateError with every name that two different images would get. */
+  finish(warnings: string[]): Omit<ImageSetPlan, 'catalogs'> {
+    const images = [...this.#images.values()].sort(
+      (a, b) => compareBytes(a.source, b.source) || compareBytes(a.destination, b.destination),
+    );
+    const faults: OpmateError[] = [];
+    const byDestination = new Map<string, PlannedImage>();
+    const dropped = new Set<PlannedImage>();
+    for (const image of images) {
+      const other = byDestination.get(image.destination);
+      if (other === undefined) {
+        byDestination.set(image.destination, image);
+        continue;
+      }
+      const pinned = pinnedOf(image, other);
+      if (pinned === undefined) {
+        const problem = `${image.destination}: two images would land here, ${other.source} and ${image.source}`;
+        const hint =
+          'block one of them with blockedImages, or give it a place of its own (targetRepo, targetTag)';
+        faults.push(new OpmateError('INVALID', problem, { hint }));
+        continue;
+      }
+      const loose = pinned === image ? other : image;
+      pinned.bundles.push(...loose.bundles);
+      byDestination.set(image.destination, pinned);
+      dropped.add(loose);
+      const what = `${image.destination}: ${pinned.source} is taken`;
+      warnings.push(`${what}; the catalog names the same tag without digest too`);
+    }
+    if (faults.length > 0) throw joinConfigErrors(faults);
+    const blocked = [...this.#blocked].map(([source, pattern]) => ({ source, pattern }));
+    return {
+      images: images.filter((image) => !dropped.has(image)),
+      blocked: blocked.sort((a, b) => compareBytes(a.source, b.source)),
+      warnings,
+    };
+  }
+}
+
+/** Of two references to one tag the one that says by digest what that is; undefined where they may differ. */
+function pinnedOf(a: PlannedImage, b: PlannedImage): PlannedImage | undefined {
+  const isOperand = (image: PlannedImage): boolean => image.kind !== 'catalog';
+  const nameOf = ({ reference: { transport, ...rest } }: PlannedImage): string =>
+    'registry' in rest
+      ? `${rest.registry}/${rest.repository}:${rest.tag ?? ''}`
+      : `${transport}:${rest.path}`;
+  if (!isOperand(a) || !isOperand(b) || nameOf(a) !== nameOf(b)) return undefined;
+  if ((a.reference.digest === undefined) === (b.reference.digest === undefined)) return undefined;
+  return a.reference.digest === undefined ? b : a;
+}
+
+/** The fields that are there. */
+function given({
+  repository,
+  tag,
+}: {
+  repository: string | undefined;
+  tag: string | undefined;
+}): Partial<ImageName> {
+  return { ...(repository !== undefined && { repository }), ...(tag !== undefined && { tag }) };
+}
+
+async function readBundleImages(catalog: Catalog, bundle: BundleFacts): Promise<CatalogImage[]> {
+  if (bundle.origin === undefined) return [];
+  const { package: packageName, name, origin } = bundle;
+  const value = await catalog.read(origin);
+  return imagesOf({ schema: schemas.bundle, package: packageName, name, value, origin });
+}
+
+/** The lines of `mapping.txt`, sorted: `SOURCE=DESTINATION`, both with their transport. */
+export function mappingLines(plan: ImageSetPlan): string[] {
+  return plan.images.map(({ source, destination }) => `${source}=docker://${destination}`).sort(compareBytes);
+}
+
+/**
+ * Opens the catalog that a reference names, pinned: what a tag means is looked up once, and everything is read by
+ * that digest. Throws OpmateError, as opening a source does.
+ */
+export async function openPinnedCatalog(
+  reference: Reference,
+  options: SourceOptions,
+): Promise<OpenedCatalog> {
+  const { tag = 'latest', ...place } = reference;
+  const named =
+    reference.transport === 'docker' && reference.digest === undefined ? { ...place, tag } : reference;
+  const opened = await openReference(named, { ...options, connection: await options.connect() });
+  let digest: string;
+  try {
+    digest = (await opened.repository.getManifest(opened.reference, options)).descriptor.digest;
+  } finally {
+    await opened.close();
+  }
+  const text = sourceText({ ...place, digest } as Reference);
+  const source = await openSource(text, options, { catalogs: true, bundles: false });
+  if (source.kind === 'catalog') return { catalog: source.catalog, digest, close: () => source.close() };
+  await source.close();
+  throw new OpmateError('INVALID', `${reference.text}: not a catalog`);
+}

@@ -200,8 +200,7 @@ class ImageCollection {
 
   /** Returns where it goes. A catalog is asked for by name, so no pattern blocks it. */
   addCatalog(reference: Reference, digest: string, name: ImageName): string {
-    const { tag: _tag, ...place } = reference;
-    return this.#put('catalog', { ...place, digest }, name).destination;
+    return this.#put('catalog', { ...reference, digest }, name).destination;
   }
 
   addAdditional({ reference, targetRepo, targetTag }: AdditionalImageConfig): void {
@@ -328,9 +327,10 @@ export async function openPinnedCatalog(
   reference: Reference,
   options: SourceOptions,
 ): Promise<OpenedCatalog> {
-  const { tag = 'latest', ...place } = reference;
   const named =
-    reference.transport === 'docker' && reference.digest === undefined ? { ...place, tag } : reference;
+    reference.transport === 'docker' && reference.digest === undefined
+      ? { ...reference, tag: reference.tag ?? 'latest' }
+      : reference;
   const opened = await openReference(named, { ...options, connection: await options.connect() });
   let digest: string;
   try {
@@ -338,7 +338,7 @@ export async function openPinnedCatalog(
   } finally {
     await opened.close();
   }
-  const text = sourceText({ ...place, digest } as Reference);
+  const text = sourceText({ ...reference, digest });
   const source = await openSource(text, options, { catalogs: true, bundles: false });
   if (source.kind === 'catalog') return { catalog: source.catalog, digest, close: () => source.close() };
   await source.close();

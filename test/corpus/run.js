@@ -7,6 +7,7 @@ import { compareCatalogs } from './catalogs.js';
 import { compareCases } from './fbc-cases.js';
 import { compareInitializer } from './initializer.js';
 import { compareLists, compareRenderYaml } from './list.js';
+import { compareOcMirror } from './oc-mirror.js';
 import { compareRenderDirectories, compareRenderImages } from './render.js';
 import { compareSqliteCombined } from './sqlite-combined.js';
 import { compareSqliteMigrate } from './sqlite-migrate.js';
@@ -26,6 +27,7 @@ const comparers = {
   sqlite: compareSqlite,
   'sqlite-combined': compareSqliteCombined,
   'sqlite-migrate': compareSqliteMigrate,
+  'oc-mirror': compareOcMirror,
 };
 
 const corpus = process.env.OPMATE_CORPUS;

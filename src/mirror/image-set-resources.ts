@@ -1,0 +1,255 @@
+import { randomBytes } from 'node:crypto';
+import { open, readFile, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { OpmateError, fileError, systemCode } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { parseYamlWithPlaces } from '../core/yaml.js';
+import { makeDirectory } from '../oci/make-directory.js';
+import {
+  type MirrorEntry,
+  type MirrorSetKind,
+  encodeCatalogSource,
+  encodeClusterCatalog,
+  encodeMirrorSets,
+} from './cluster-manifests.js';
+import { type OperatorConfig, joinConfigErrors } from './image-set-config.js';
+import type { ImageSetPlan, PlannedCatalog, PlannedImage } from './image-set-plan.js';
+
+export interface ClusterResourceOptions {
+  /** Host of the registry that is mirrored to. */
+  registry: string;
+  /** Name each repository instead of the namespaces above them; needed where paths were shortened. */
+  byRepository?: boolean | undefined;
+  /** ImageContentSourcePolicy for clusters that know nothing newer, instead of IDMS and ITMS. */
+  icsp?: boolean | undefined;
+  /** CatalogSource templates by the file that the configuration names, see `readCatalogSourceTemplates`. */
+  templates?: ReadonlyMap<string, CatalogSourceTemplate> | undefined;
+}
+
+const annotations = { createdBy: 'opmate' };
+
+/**
+ * The files that make a cluster use what a plan mirrors, by name: mirror sets, and for each catalog a
+ * CatalogSource and a ClusterCatalog. Files without content are not there. Throws OpmateError for two catalogs
+ * whose objects would have one name. (Source: oc-mirror v2; names are its own.)
+ */
+export function clusterResources(plan: ImageSetPlan, options: ClusterResourceOptions): Map<string, string> {
+  const files = new Map<string, string>();
+  const digests = (image: PlannedImage): boolean => image.reference.digest !== undefined;
+  const tags = ({ reference: { tag, digest } }: PlannedImage): boolean =>
+    tag !== undefined || digest === undefined;
+  const add = (
+    file: string,
+    kind: MirrorSetKind,
+    prefix: string,
+    takes: (image: PlannedImage) => boolean,
+  ) => {
+    const text = encodeSets(plan, options, kind, prefix, takes);
+    if (text !== '') files.set(file, text);
+  };
+  if (options.icsp === true) add('icsp-oc-mirror.yaml', 'ImageContentSourcePolicy', 'icsp', digests);
+  else {
+    add('idms-oc-mirror.yaml', 'ImageDigestMirrorSet', 'idms', digests);
+    add('itms-oc-mirror.yaml', 'ImageTagMirrorSet', 'itms', tags);
+  }
+  const owners = new Map<string, PlannedCatalog>();
+  for (const catalog of plan.catalogs) {
+    const suffix = objectSuffixOf(catalog);
+    const other = owners.get(suffix);
+    if (other !== undefined) {
+      const problem = `cs-${suffix}: both ${other.operator.catalog} and ${catalog.operator.catalog} would have it`;
+      const hint = 'give one of them another targetCatalog or targetTag';
+      throw new OpmateError('INVALID', problem, { hint });
+    }
+    owners.set(suffix, catalog);
+    const image = catalog.destination;
+    const template = options.templates?.get(catalog.operator.targetCatalogSourceTemplate ?? '');
+    files.set(
+      `cs-${suffix}.yaml`,
+      encodeCatalogSource({
+        name: `cs-${suffix}`,
+        image,
+        labels: template?.labels,
+        annotations: { ...template?.annotations, ...annotations },
+        spec: { ...template?.spec, image, sourceType: 'grpc' },
+      }),
+    );
+    files.set(`cc-${suffix}.yaml`, encodeClusterCatalog({ name: `cc-${suffix}`, image, annotations }));
+  }
+  return files;
+}
+
+/** The documents of one kind: images of their own first, as `generic`, then those of operators. */
+function encodeSets(
+  plan: ImageSetPlan,
+  options: ClusterResourceOptions,
+  kind: MirrorSetKind,
+  prefix: string,
+  takes: (image: PlannedImage) => boolean,
+): string {
+  const chosen = plan.images.filter((image) => image.kind !== 'catalog' && takes(image));
+  const isGeneric = (image: PlannedImage): boolean => image.kind === 'additional';
+  return [
+    { name: `${prefix}-generic`, images: chosen.filter(isGeneric) },
+    { name: `${prefix}-operator`, images: chosen.filter((image) => !isGeneric(image)) },
+  ]
+    .map(({ name, images }) => {
+      const entries = images.flatMap((image) => mirrorEntryOf(image, options));
+      return encodeMirrorSets(kind, entries, { name, annotations });
+    })
+    .join('');
+}
+
+/** Where the path at the target ends with that at the source, one entry serves all of a namespace. */
+function mirrorEntryOf(image: PlannedImage, options: ClusterResourceOptions): MirrorEntry[] {
+  const { reference, repository } = image;
+  // What is in no registry is asked for by no other name than its new one.
+  if (reference.transport !== 'docker') return [];
+  const own = reference.repository;
+  const source = `${reference.registry}/${own}`;
+  const mirror = `${options.registry}/${repository}`;
+  const isBelow = repository === own || repository.endsWith(`/${own}`);
+  if (options.byRepository === true || !isBelow) return [{ source, mirrors: [mirror] }];
+  return [{ source: parentOf(source), mirrors: [parentOf(mirror)] }];
+}
+
+function parentOf(name: string): string {
+  return name.slice(0, name.lastIndexOf('/'));
+}
+
+/** Characters of a tag that go into the name of an object. */
+const maxTagLength = 12;
+
+/** The longest name of an object that becomes a label's value. */
+const maxObjectName = 63;
+
+/**
+ * What names the objects of a catalog behind `cs-` and `cc-`: the last part of its path and the beginning of its
+ * tag, as a DNS label.
+ */
+function objectSuffixOf({ name: { repository, tag } }: PlannedCatalog): string {
+  const last = repository.slice(repository.lastIndexOf('/') + 1);
+  const label = (text: string): string => text.toLowerCase().replace(/[^a-z0-9-]/g, '-');
+  const short = label(tag.slice(0, maxTagLength)) || '0';
+  const room = maxObjectName - 'cs-'.length - short.length - 1;
+  return `${label(last).slice(0, room)}-${short}`.replace(/-+$/, '');
+}
+
+/** What a CatalogSource template gives besides name, namespace, source type and image. */
+export interface CatalogSourceTemplate {
+  labels: Record<string, string> | undefined;
+  annotations: Record<string, string> | undefined;
+  spec: JsonObject;
+}
+
+/**
+ * Reads the templates that a configuration names, by file as it is written there; `resolve` makes a path of it.
+ * Throws OpmateError, of all templates at fault.
+ */
+export async function readCatalogSourceTemplates(
+  operators: readonly OperatorConfig[],
+  resolve: (file: string) => string,
+): Promise<Map<string, CatalogSourceTemplate>> {
+  const templates = new Map<string, CatalogSourceTemplate>();
+  const faults: OpmateError[] = [];
+  for (const { targetCatalogSourceTemplate: file } of operators) {
+    if (file === undefined || templates.has(file)) continue;
+    try {
+      const text = await readFile(resolve(file), 'utf8').catch((error: unknown) => {
+        throw fileError(file, error, { file });
+      });
+      templates.set(file, readTemplate(text, file));
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      faults.push(error);
+    }
+  }
+  if (faults.length > 0) throw joinConfigErrors(faults);
+  return templates;
+}
+
+function readTemplate(text: string, file: string): CatalogSourceTemplate {
+  const fail = (problem: string): OpmateError => {
+    const hint = 'a template is a CatalogSource without image, name and namespace';
+    return new OpmateError('INVALID', `${file}: ${problem}`, { file, hint });
+  };
+  let value: JsonValue;
+  try {
+    ({ value } = parseYamlWithPlaces(text));
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError('SYNTAX', `${file}: ${error.message}`, { file, line: error.line });
+  }
+  const object = isJsonObject(value) ? value : {};
+  const { apiVersion, kind, spec = {}, metadata } = object;
+  if (kind !== 'CatalogSource' || apiVersion !== 'operators.coreos.com/v1alpha1') {
+    throw fail('not a CatalogSource of operators.coreos.com/v1alpha1');
+  }
+  if (!isJsonObject(spec)) throw fail('spec: expected keys and values');
+  const { sourceType = '', configMap = '' } = spec;
+  if (sourceType !== '' && sourceType !== 'grpc') throw fail('spec.sourceType: not grpc');
+  if (configMap !== '') throw fail('spec.configMap: a mirrored catalog is an image');
+  const meta = isJsonObject(metadata) ? metadata : {};
+  return { labels: textsOf(meta['labels']), annotations: textsOf(meta['annotations']), spec };
+}
+
+function textsOf(value: JsonValue | undefined): Record<string, string> | undefined {
+  if (!isJsonObject(value)) return undefined;
+  return Object.fromEntries(Object.entries(value).map(([key, text]) => [key, String(text)]));
+}
+
+/**
+ * Replaces directories below `root` by ones that hold just these files; `root` is made where there is none. All of
+ * them are complete beside their places before the first is moved, and what was there is put back when moving one
+ * fails. Throws OpmateError.
+ */
+export async function replaceDirectories(
+  root: string,
+  directories: ReadonlyMap<string, ReadonlyMap<string, string>>,
+): Promise<void> {
+  const staging = path.join(root, `.opmate-${randomBytes(6).toString('hex')}`);
+  const moved: { name: string; had: boolean }[] = [];
+  try {
+    for (const [name, files] of directories) {
+      await makeDirectory(path.join(staging, 'new', name));
+      await makeDirectory(path.join(staging, 'old'));
+      for (const [file, text] of files) await writeWhole(path.join(staging, 'new', name, file), text);
+    }
+    for (const name of directories.keys()) {
+      const place = path.join(root, name);
+      const had = await moveIfThere(place, path.join(staging, 'old', name));
+      moved.push({ name, had });
+      await rename(path.join(staging, 'new', name), place);
+    }
+  } catch (error) {
+    for (const { name, had } of moved.reverse()) {
+      const place = path.join(root, name);
+      await rm(place, { recursive: true, force: true }).catch(() => undefined);
+      if (had) await rename(path.join(staging, 'old', name), place).catch(() => undefined);
+    }
+    throw fileError(`output dir ${quoteGo(root)}`, error);
+  } finally {
+    await rm(staging, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+async function writeWhole(file: string, text: string): Promise<void> {
+  const handle = await open(file, 'wx', 0o666);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function moveIfThere(from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false;
+    throw error;
+  }
+}

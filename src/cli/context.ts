@@ -7,7 +7,8 @@ export interface CommandContext {
   workingDirectory: string;
   homeDirectory: string;
   temporaryDirectory: string;
-  stdin: Readable;
+  /** Opened when it is first asked for. */
+  readonly stdin: Readable;
   stdout: Writable;
   stderr: Writable & { isTTY?: boolean; columns?: number };
   /** Fires on SIGINT and SIGTERM. */
@@ -28,6 +29,7 @@ export interface GlobalOptions {
   useHttp?: boolean;
   skipTlsVerify?: boolean;
   skipTls?: boolean;
+  insecure?: boolean;
   caFile?: string;
   certDir?: string;
   retryTimeout?: number;

@@ -28,7 +28,6 @@ export async function main(): Promise<void> {
     workingDirectory: process.cwd(),
     homeDirectory: homedir(),
     temporaryDirectory: tmpdir(),
-    // Opened when it is read.
     get stdin() {
       return process.stdin;
     },

@@ -112,3 +112,16 @@ export function requireFlag<T>(value: T | undefined, name: string): T {
   if (value !== undefined) return value;
   throw new UsageError(`required flag(s) "${name}" not set`);
 }
+
+/** An option without value that also takes `=true` and `=false`, as in Go programs; see `booleanOf`. */
+export function booleanFlag(command: Command, name: string, description: string): void {
+  command.option(`--${name}`, description);
+  for (const value of ['true', 'false']) command.addOption(new Option(`--${name}=${value}`).hideHelp());
+}
+
+/** Whether a `booleanFlag` is set; `otherwise` where it is not given. */
+export function booleanOf(options: object, name: string, otherwise = false): boolean {
+  const given = options as Readonly<Record<string, unknown>>;
+  if (given[`${name}=false`] === true) return false;
+  return given[name] === true || given[`${name}=true`] === true || otherwise;
+}

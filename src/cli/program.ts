@@ -5,6 +5,7 @@ import { exitCodes } from './exit-codes.js';
 import { addIndexCommands } from './index-commands.js';
 import { addGlobalOptions, collect, outputFormatOf, withChoices } from './options.js';
 import { writeAll } from './output.js';
+import { addMirrorCommands } from './mirror-commands.js';
 import { addRegistryCommands } from './registry-commands.js';
 import type { Runner } from './runner.js';
 
@@ -62,12 +63,15 @@ export async function runProgram(
   return exitCode;
 }
 
+/** Commands of `opm`, `oc` and `oc-mirror`, and groups of them. */
 const opmCommands: ReadonlySet<string> = new Set([
   'alpha',
+  'catalog',
   'generate',
   'index',
   'init',
   'migrate',
+  'mirror',
   'registry',
   'render',
   'validate',
@@ -230,6 +234,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
 
   addRegistryCommands(program, context, runner);
   addIndexCommands(program, context, runner);
+  addMirrorCommands(program, context, runner);
   addOciCommands(program, context, runner);
 
   program

@@ -31,6 +31,7 @@ export async function useSession<T>(
         authFile: options.authfile,
         useHttp: options.useHttp === true || options.skipTls === true,
         skipTlsVerify: options.skipTlsVerify === true,
+        insecure: options.insecure === true,
         caFile: options.caFile,
         certDir: options.certDir,
         retryTimeoutMs: options.retryTimeout,

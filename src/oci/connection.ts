@@ -44,6 +44,8 @@ export interface ConnectionOptions {
   useHttp?: boolean | undefined;
   /** HTTPS with any certificate; never plain HTTP. */
   skipTlsVerify?: boolean | undefined;
+  /** Every registry is treated as one that registries.conf calls insecure: HTTPS with any certificate, else HTTP. */
+  insecure?: boolean | undefined;
   caFile?: string | undefined;
   certDir?: string | undefined;
   registriesConfFile?: string | undefined;
@@ -182,7 +184,8 @@ export function createConnection(options: ConnectionOptions): Connection {
       rules ??= readRegistriesConf(files);
       const places = resolveLocations(await rules, registry, repository, choice);
       return Promise.all(
-        places.map(async (place) => {
+        places.map(async (found) => {
+          const place = options.insecure ? { ...found, insecure: true } : found;
           const host = place.registry === dockerHub.registry ? dockerHub.host : place.registry;
           const scheme = await schemeOf(place, host, signal);
           return {

@@ -26,6 +26,7 @@ export interface SessionOptions extends CancelOptions {
       | 'authFile'
       | 'useHttp'
       | 'skipTlsVerify'
+      | 'insecure'
       | 'caFile'
       | 'certDir'
       | 'retryTimeoutMs'

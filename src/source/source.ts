@@ -121,23 +121,24 @@ async function openDatabaseCatalog(file: string, label: string, options: SourceO
   return openSqliteCatalog(file, { ...options, name: label });
 }
 
-async function openImageSource(
-  reference: string,
+/** Opens what an image holds, as `openSource` does; never a path. Throws OpmateError. */
+export async function openImageSource(
+  reference: string | Reference,
   options: SourceOptions,
-  allowed: AllowedSources,
+  allowed: AllowedSources = { bundles: true, catalogs: true },
 ): Promise<Source> {
   return withImage(reference, options, (image, parsed) => openByLabel(parsed, image, options, allowed));
 }
 
 /** Opens the image that a reference names for as long as `work` takes. Throws OpmateError. */
 export async function withImage<T>(
-  reference: string,
+  reference: string | Reference,
   options: SourceOptions,
   work: (image: Image, parsed: Reference) => Promise<T>,
 ): Promise<T> {
-  const parsed = parseImageReference(reference);
+  const parsed = typeof reference === 'string' ? parseImageReference(reference) : reference;
   const { signal, logger = silentLogger } = options;
-  const task = `pull ${reference}`;
+  const task = `pull ${parsed.text}`;
   logger.progress({ task, state: 'start' });
   try {
     const opened = await openReference(parsed, { ...options, connection: await options.connect() });

@@ -1,0 +1,105 @@
+import { text as readText } from 'node:stream/consumers';
+import { LimitError, OpmateError, UsageError } from '../../core/errors.js';
+import { referenceOf, targetReferenceOf } from '../../mirror/image-location.js';
+import { formatPlace, repositoryOf, withDockerDefaults } from '../../mirror/image-names.js';
+import {
+  type MappingPair,
+  nameOfTarget,
+  parseMappings,
+  parseTokens,
+  resolvePairs,
+} from '../../mirror/mapping-file.js';
+import { transferImages } from '../../mirror/transfer.js';
+import { parseReference } from '../../core/reference.js';
+import { openReference } from '../../oci/open.js';
+import type { CommandContext } from '../context.js';
+import { readInputFile } from '../input.js';
+import {
+  type CopyFlags,
+  count,
+  finishTransfer,
+  globalOptionsOf,
+  integerOf,
+  rootsOf,
+  tellUnneeded,
+} from '../mirror-options.js';
+import { booleanOf } from '../options.js';
+import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+
+interface MirrorFileOptions extends CopyFlags {
+  filename?: string;
+}
+
+/** `opmate mirror -f FILE`: copies images as the lines of a mapping say; prints digest and target of each. */
+export async function mirrorFile(
+  context: CommandContext,
+  args: readonly string[],
+  given: MirrorFileOptions,
+): Promise<number> {
+  const options = globalOptionsOf(given);
+  const maxPerRegistry = integerOf(options.maxPerRegistry ?? '6', 'max-per-registry', 1, 100);
+  const { filename } = options;
+  if (filename === undefined && args.length === 0)
+    throw new UsageError('no images are given', {
+      hint: 'name a mapping with -f FILE, or write SOURCE=TARGET',
+    });
+  const pairs: MappingPair[] = parseTokens(args, { file: 'arguments', line: 1 });
+  if (filename !== undefined) pairs.push(...parseMappings(await readMapping(context, filename), filename));
+  const roots = rootsOf(context, options);
+  const flags = {
+    continueOnError: booleanOf(options, 'continueOnError'),
+    skipMissing: booleanOf(options, 'skipMissing'),
+    dryRun: booleanOf(options, 'dryRun'),
+  };
+  return useSession(context, options, async (session) => {
+    tellUnneeded(options, session.logger);
+    const images = await resolvePairs(
+      pairs,
+      async (place) => {
+        if (place.scheme === 'file')
+          throw new OpmateError('UNSUPPORTED', `${formatPlace(place)}: name a tag or digest in file://`);
+        return listTags(repositoryOf(withDockerDefaults(place.name)), session);
+      },
+      session,
+    );
+    session.logger.log('info', `${count(images.length, 'image')} to mirror`);
+    const report = await transferImages(
+      images.map(({ source, target }) => ({
+        source: referenceOf(source, roots.from),
+        target: targetReferenceOf(target, roots.to),
+        sourceName: formatPlace(source),
+        targetName: nameOfTarget(target),
+      })),
+      {
+        ...flags,
+        open: await openOptionsOf(session),
+        maxPerRegistry,
+        referrers: options.referrers,
+        logger: session.logger,
+        signal: session.signal,
+      },
+    );
+    return finishTransfer(context, session.logger, report, flags);
+  });
+}
+
+/** The most that is read of a mapping. */
+const maxMappingBytes = 64 * 1024 * 1024;
+
+async function readMapping(context: CommandContext, file: string): Promise<string> {
+  if (file !== '-') return (await readInputFile(file)).toString('utf8');
+  if (context.stdin === undefined) throw new UsageError('standard input cannot be read here');
+  const content = await readText(context.stdin);
+  if (content.length > maxMappingBytes) throw new LimitError(`-: more than ${maxMappingBytes} bytes`);
+  return content;
+}
+
+async function listTags(name: string, session: CommandSession): Promise<string[]> {
+  // Opening asks for some tag; which one is the same to a list.
+  const opened = await openReference(parseReference(`${name}:latest`), await openOptionsOf(session));
+  try {
+    return await opened.repository.listTags(session);
+  } finally {
+    await opened.close();
+  }
+}

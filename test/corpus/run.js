@@ -9,6 +9,7 @@ import { compareInitializer } from './initializer.js';
 import { compareLists, compareRenderYaml } from './list.js';
 import { compareOcMirror } from './oc-mirror.js';
 import { compareRenderDirectories, compareRenderImages } from './render.js';
+import { compareCatalogMirror } from './oc-adm-catalog-mirror.js';
 import { compareSqliteCombined } from './sqlite-combined.js';
 import { compareSqliteMigrate } from './sqlite-migrate.js';
 import { compareSqlite } from './sqlite.js';
@@ -24,6 +25,7 @@ const comparers = {
   list: compareLists,
   'render-yaml': compareRenderYaml,
   initializer: compareInitializer,
+  'oc-adm-catalog-mirror': compareCatalogMirror,
   sqlite: compareSqlite,
   'sqlite-combined': compareSqliteCombined,
   'sqlite-migrate': compareSqliteMigrate,

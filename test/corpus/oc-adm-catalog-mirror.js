@@ -1,0 +1,94 @@
+// Compares `catalog mirror` with what `oc adm catalog mirror --manifests-only` wrote.
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import {
+  buildImage,
+  layerOf,
+  openSession,
+  openTarget,
+  parseReference,
+  pushImage,
+  startRegistry,
+} from '../../dist/index.js';
+import { parseYaml } from '../../dist/core/yaml.js';
+import { opmate } from './command.js';
+import { differenceOf } from './report.js';
+
+const mirrorSets = ['imageContentSourcePolicy.yaml', 'imageDigestMirrorSet.yaml'];
+
+export async function compareCatalogMirror(corpus, report) {
+  const directory = mkdtempSync(path.join(tmpdir(), 'opmate-corpus-'));
+  const registry = await startRegistry({ directory: path.join(directory, 'registry') });
+  try {
+    const { host } = new URL(registry.url);
+    await pushCatalog(path.join(corpus, 'catalogs', 'dev'), `${host}/catalogs/dev:v1`, directory);
+    const conf = path.join(directory, 'registries.conf');
+    writeFileSync(
+      conf,
+      `[[registry]]\nprefix = "registry.test:5000"\nlocation = "${host}"\ninsecure = true\n`,
+    );
+    const folder = path.join(corpus, 'golden', 'oc-adm-catalog-mirror');
+    for (const name of readdirSync(folder).sort()) {
+      const answer = path.join(folder, name);
+      const [command, exit] = readFileSync(path.join(answer, 'command.txt'), 'utf8').trim().split(/\s*\n/);
+      const out = path.join(directory, name);
+      const args = command.split(/\s+/).slice(2);
+      const flags = args.map((arg) => (arg.startsWith('--to-manifests=') ? `--to-manifests=${out}` : arg));
+      const result = await opmate(flags, directory, { CONTAINERS_REGISTRIES_CONF: conf, TMPDIR: directory });
+      report.check(`oc-adm-catalog-mirror/${name}`, differenceFrom(answer, out, result, exit));
+    }
+  } finally {
+    await registry.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+function differenceFrom(answer, out, { exit, stderr }, wantedExit) {
+  if (`exit ${exit}` !== wantedExit) return `exit ${exit}, wanted ${wantedExit}: ${stderr}`;
+  const files = readdirSync(answer).filter((file) => file !== 'command.txt');
+  const got = existsSync(out) ? readdirSync(out).sort().join(' ') : 'nothing';
+  if (got !== files.sort().join(' ')) return `wrote ${got}, wanted ${files.join(' ')}`;
+  for (const file of files) {
+    const [actual, expected] = [out, answer].map((place) => readFileSync(path.join(place, file), 'utf8'));
+    const form = mirrorSets.includes(file) ? entriesOf : (text) => text;
+    const difference = differenceOf(form(actual), form(expected));
+    if (difference !== undefined) return `${file}: ${difference}`;
+  }
+  return undefined;
+}
+
+/** All documents of a mirror set as one sorted list of what they say, after what they have in common. */
+function entriesOf(text) {
+  const documents = text.split(/^---\n/m).filter((document) => document !== '');
+  const lines = documents.flatMap((document, i) => {
+    const { spec, metadata, ...kind } = parseYaml(document);
+    const heads = JSON.stringify({ ...kind, metadata, fields: Object.keys(spec) });
+    const entries = Object.values(spec).flat();
+    return [`${i} ${heads}`, ...entries.map(({ source, mirrors }) => `${source} ${mirrors.join(' ')}`)];
+  });
+  return lines.sort().join('\n');
+}
+
+async function pushCatalog(catalog, reference, home) {
+  const files = readdirSync(catalog, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name));
+  const layer = await layerOf(
+    files.map((file) => ({ path: `configs/${path.relative(catalog, file)}`, content: readFileSync(file) })),
+  );
+  const image = await buildImage({
+    layers: [layer],
+    labels: { 'operators.operatorframework.io.index.configs.v1': '/configs' },
+  });
+  const session = await openSession({
+    environment: {},
+    homeDirectory: home,
+    temporaryDirectory: home,
+    architecture: process.arch,
+    registry: { useHttp: true },
+  });
+  const target = await openTarget(parseReference(reference), { connection: await session.connect() });
+  await pushImage(target.repository, target.reference, image);
+  await session.close();
+}

@@ -67,7 +67,7 @@ export interface CatalogSelection {
  * - versions: in each channel the stretch of the upgrade chain that holds every version in range, and those
  *   that its entries skip; one version alone where the least is the most
  *
- * A prerelease is in range where a bound is one. A channel that has prereleases only writes its builds that way:
+ * A prerelease is in range where a bound is one. A package that has prereleases only writes its builds that way:
  * there bounds without prerelease look at the numbers alone.
  *
  * What is left is a valid catalog: where cutting a channel would leave an entry that nothing leads to, more of the
@@ -379,7 +379,7 @@ class PackageChoice {
       return undefined;
     }
     const { entries } = graph;
-    const versions = [...entries.keys()].map((name) => this.#versionOf(name));
+    const versions = [...this.#model.bundles.keys()].map((name) => this.#versionOf(name));
     const isWanted = rangeOf(request, versions);
     const inRange = (name: string): Version | undefined => {
       const version = entries.has(name) ? this.#versionOf(name) : undefined;
@@ -514,7 +514,7 @@ function chainOf(graph: ChannelGraph): string[] | undefined {
   return chain;
 }
 
-/** Whether a version is wanted, in a channel that has these `versions`. */
+/** Whether a version is wanted, in a package that has these `versions`. */
 function rangeOf(
   { minVersion, maxVersion }: VersionBounds,
   versions: readonly (Version | undefined)[],

@@ -72,6 +72,11 @@ export function repositoryOf({ registry, namespace, name }: ImageName): string {
   return [registry, namespace, name].filter((part) => part !== '').join('/');
 }
 
+/** Registry and path by which two names of one repository are equal: Docker Hub has more than one host name. */
+export function canonicalRepositoryOf(name: ImageName): string {
+  return repositoryOf(hubHosts.has(name.registry) ? { ...name, registry: 'docker.io' } : name);
+}
+
 /** The path within the registry. */
 export function pathOf({ namespace, name }: ImageName): string {
   return [namespace, name].filter((part) => part !== '').join('/');

@@ -3,6 +3,7 @@ import { compareBytes } from '../core/order.js';
 import {
   type ImageName,
   type Place,
+  canonicalRepositoryOf,
   destinationPathOf,
   destinationTagOf,
   formatImageName,
@@ -142,7 +143,7 @@ function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedIm
     const isTwin =
       known?.source.name.digest !== undefined &&
       image.source.name.digest === undefined &&
-      repositoryOf(known.source.name) === repositoryOf(image.source.name);
+      canonicalRepositoryOf(known.source.name) === canonicalRepositoryOf(image.source.name);
     if (isTwin) {
       const [by, pinned] = [formatImageName(image.source.name), known.source.name.digest];
       notes.push(`${by}: mirrored as ${pinned}, which the catalog names for this tag as well`);
@@ -158,33 +159,48 @@ const rankOf = ({ source }: MappedImage): number => (source.name.digest === unde
 
 function checkCollisions(images: readonly MappedImage[], mergeRepositories: boolean): void {
   const tags = new Map<string, MappedImage>();
-  const repositories = new Map<string, string>();
+  const repositories = new Map<string, MappedImage>();
   const faults = new Map<string, OpmateError>();
+  let isFolded = false;
+  const tell = (where: string, what: string, one: string, other: string): void => {
+    const message = `${where}: is ${what.replace('BOTH', `both ${one} and ${other}`)}`;
+    if (!faults.has(where)) faults.set(where, new OpmateError('INVALID', message));
+  };
   for (const image of [...images].sort((a, b) => compareBytes(formatLine(a), formatLine(b)))) {
     const target = formatTarget(image.target);
-    const other = tags.get(target);
-    const digest = image.target.name.digest;
-    if (other === undefined) tags.set(target, image);
-    else if (digest === undefined || other.target.name.digest !== digest) {
-      const both = `${formatPlace(other.source)} and ${formatPlace(image.source)}`;
-      faults.set(target, new OpmateError('INVALID', `${target}: is where both ${both} would be put`));
+    const onTag = tags.get(target) ?? image;
+    tags.set(target, onTag);
+    if (!isSameImage(onTag, image)) {
+      tell(target, 'where BOTH would be put', formatPlace(onTag.source), formatPlace(image.source));
+      isFolded ||= pathOf(namesOf(onTag)) !== pathOf(namesOf(image));
       continue;
     }
     const repository = repositoryOf(image.target.name);
-    const from = repositoryOf(image.origin ?? image.source.name);
-    const first = repositories.get(repository) ?? from;
+    const first = repositories.get(repository) ?? image;
     repositories.set(repository, first);
-    if (first === from || mergeRepositories || faults.has(repository)) continue;
-    const message = `${repository}: is what both ${first} and ${from} would be called`;
-    faults.set(repository, new OpmateError('INVALID', message));
+    const [one, other] = [namesOf(first), namesOf(image)];
+    if (mergeRepositories || canonicalRepositoryOf(one) === canonicalRepositoryOf(other)) continue;
+    tell(repository, 'what BOTH would be called', repositoryOf(one), repositoryOf(other));
+    isFolded ||= pathOf(one) !== pathOf(other);
   }
   const errors = [...faults.values()];
   const [only] = errors;
   if (only === undefined) return;
+  const advice = [
+    isFolded ? 'a larger --max-components keeps more names apart' : '',
+    mergeRepositories ? '' : '--merge-repositories lets repositories share a name, though not a tag',
+  ].filter((text) => text !== '');
   throw new OpmateError('INVALID', errors.length === 1 ? only.message : `${errors.length} names collide`, {
-    hint: mergeRepositories
-      ? 'a larger --max-components keeps more names apart'
-      : 'a larger --max-components keeps more names apart; --merge-repositories lets repositories share a name',
+    hint: advice.join('; ') || 'mirror the images by mappings of your own, with opmate mirror -f',
     cause: errors.length === 1 ? undefined : new AggregateError(errors),
   });
+}
+
+/** The name by which an image is told from others. */
+const namesOf = ({ origin, source }: MappedImage): ImageName => origin ?? source.name;
+
+function isSameImage(a: MappedImage, b: MappedImage): boolean {
+  const [one, other] = [namesOf(a), namesOf(b)];
+  if (one.digest !== undefined || other.digest !== undefined) return one.digest === other.digest;
+  return canonicalRepositoryOf(one) === canonicalRepositoryOf(other) && one.tag === other.tag;
 }

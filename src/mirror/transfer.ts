@@ -44,10 +44,14 @@ export interface TransferReport {
 
 type Outcome = { digest: string; blobs: number; bytes: number } | 'missing' | OpmateError;
 
+/** Images that may fail one after the other for want of an answer or permission before any is copied. */
+const maxFailuresAtFirst = 8;
+
 /**
  * Copies images with all their platforms, several at a time, each verified by digest and complete before it gets
  * its tag. What a target has already is not sent again, so that a run that was interrupted or has failed can be
- * repeated. Throws the first failure unless `continueOnError`; CancelledError always.
+ * repeated. Throws the first failure unless `continueOnError`; and with it one of the local disk, or when nothing
+ * works from the first. CancelledError always.
  */
 export async function transferImages(
   transfers: readonly Transfer[],
@@ -57,6 +61,13 @@ export async function transferImages(
   const task = options.dryRun ? 'look for images' : 'mirror';
   const targets = new Map<string, Promise<OpenedTarget>>();
   const outcomes = new Map<Transfer, Outcome>();
+  const giveUp = (error: OpmateError): boolean => {
+    if (!options.continueOnError || error.code === 'IO') return true;
+    const isDead = (outcome: unknown): boolean =>
+      outcome instanceof OpmateError && ['NETWORK', 'AUTH'].includes(outcome.code);
+    const others = [...outcomes.values()];
+    return isDead(error) && others.length + 1 >= maxFailuresAtFirst && others.every(isDead);
+  };
   let current = 0;
   logger.progress({ task, state: 'start' });
   try {
@@ -68,7 +79,7 @@ export async function transferImages(
         round,
         atOnce,
         async (transfer) => {
-          const outcome = await attempt(transfer, { ...options, concurrency, targets });
+          const outcome = await attempt(transfer, { ...options, concurrency, targets, giveUp });
           outcomes.set(transfer, outcome);
           logger.progress({
             task,
@@ -92,6 +103,8 @@ export async function transferImages(
 interface AttemptOptions extends TransferOptions {
   concurrency: number;
   targets: Map<string, Promise<OpenedTarget>>;
+  /** Whether there is no sense in going on after a failure. */
+  giveUp(error: OpmateError): boolean;
 }
 
 async function attempt(transfer: Transfer, options: AttemptOptions): Promise<Outcome> {
@@ -109,7 +122,7 @@ async function attempt(transfer: Transfer, options: AttemptOptions): Promise<Out
     throwIfCancelled(signal);
     const isFailure =
       error instanceof OpmateError && !(error instanceof CancelledError) && error.code !== 'INTERNAL';
-    if (!isFailure || !options.continueOnError) throw error;
+    if (!isFailure || options.giveUp(error)) throw error;
     logger.log('error', error.message);
     return error;
   }
@@ -119,15 +132,22 @@ async function copyOne(transfer: Transfer, options: AttemptOptions): Promise<Out
   const { signal } = options;
   const from = await openReference(transfer.source, { ...options.open, signal });
   try {
-    const found = await from.repository.headManifest(from.reference, options);
-    if (found === undefined) return 'missing';
-    if (options.dryRun) return { digest: found.digest, blobs: 0, bytes: 0 };
+    if (options.dryRun) {
+      const found = await from.repository.headManifest(from.reference, options);
+      return found === undefined ? 'missing' : { digest: found.digest, blobs: 0, bytes: 0 };
+    }
     const to = await targetOf(transfer.target, options);
-    // What was looked up is what is copied, even where the tag moves meanwhile.
-    const { target } = transfer;
-    const reference = target.tag ?? target.digest ?? found.digest;
-    const result = await copyImage(from.repository, found.digest, to.repository, reference, options);
-    return { digest: result.descriptor.digest, blobs: result.blobs.copied, bytes: result.bytes };
+    const reference = transfer.target.tag ?? transfer.target.digest ?? from.reference;
+    try {
+      const result = await copyImage(from.repository, from.reference, to.repository, reference, options);
+      return { digest: result.descriptor.digest, blobs: result.blobs.copied, bytes: result.bytes };
+    } catch (error) {
+      // A blob that is not there is a fault; an image that is not there may be passed over.
+      const mayBeMissing = error instanceof OpmateError && error.code === 'NOT_FOUND';
+      if (mayBeMissing && (await from.repository.headManifest(from.reference, options)) === undefined)
+        return 'missing';
+      throw error;
+    }
   } finally {
     await from.close();
   }

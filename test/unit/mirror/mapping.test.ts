@@ -118,4 +118,10 @@ describe('mirror/mapping', () => {
     ]);
     expect(collisionsOf(sameTag, { mergeRepositories: true })).toHaveLength(1);
   });
+
+  it('knows that Docker Hub has two names', () => {
+    expect(
+      collisionsOf(['docker.io/a/b:v1', 'index.docker.io/a/b:v1', 'index.docker.io/a/b:v2', 'a/b:v3']),
+    ).toEqual([]);
+  });
 });

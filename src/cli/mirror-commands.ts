@@ -22,6 +22,10 @@ export function addMirrorCommands(program: Command, context: CommandContext, run
   booleanFlag(mirror, 'continue-on-error', 'copy what can be copied, and report the rest');
   booleanFlag(mirror, 'skip-missing', 'pass over images that are not at the source');
   addCopyFlags(mirror);
+  mirror.addOption(new Option('--filter-by-os <pattern>', 'only .*: images keep all platforms').hideHelp());
+  mirror.addOption(new Option('--max-registry <count>', 'accepted and not needed').hideHelp());
+  for (const name of ['keep-manifest-list', 'skip-multiple-scopes', 'skip-mount', 'force'])
+    booleanFlag(mirror, name, 'accepted and not needed', { isHidden: true });
   mirror.action((lines: string[], _options, command: Command) =>
     runner.run(command, async (options) =>
       command.getOptionValue('config') !== undefined

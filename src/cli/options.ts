@@ -114,8 +114,13 @@ export function requireFlag<T>(value: T | undefined, name: string): T {
 }
 
 /** An option without value that also takes `=true` and `=false`, as in Go programs; see `booleanOf`. */
-export function booleanFlag(command: Command, name: string, description: string): void {
-  command.option(`--${name}`, description);
+export function booleanFlag(
+  command: Command,
+  name: string,
+  description: string,
+  { isHidden = false }: { isHidden?: boolean } = {},
+): void {
+  command.addOption(new Option(`--${name}`, description).hideHelp(isHidden));
   for (const value of ['true', 'false']) command.addOption(new Option(`--${name}=${value}`).hideHelp());
 }
 

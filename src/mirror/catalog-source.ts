@@ -110,19 +110,14 @@ async function openUnpacked(
       if (root !== '') await removeEmptyParents(path.dirname(path.join(staging, root)), path.dirname(target));
     });
     const database = await findDatabase(target);
-    const opened: OpenedCatalog =
+    const opened =
       database === undefined
-        ? {
-            catalog: new DirectoryCatalog(target, `${reference.text}/${root}`),
-            image: reference,
-            close: noop,
-          }
+        ? openTree(target, `${reference.text}/${root}`)
         : await openLocalCatalog(database, session);
     return {
       catalog: opened.catalog,
       image: reference,
       close: async () => {
-        await opened.catalog.close();
         await opened.close();
         await temporary?.remove();
       },
@@ -133,7 +128,10 @@ async function openUnpacked(
   }
 }
 
-const noop = (): Promise<void> => Promise.resolve();
+function openTree(directory: string, label: string): Pick<OpenedCatalog, 'catalog' | 'close'> {
+  const catalog = new DirectoryCatalog(directory, label);
+  return { catalog, close: () => catalog.close() };
+}
 
 /** Moves what was unpacked to its place; a single file gets a directory around it. */
 async function moveTo(from: string, target: string, subject: string): Promise<void> {

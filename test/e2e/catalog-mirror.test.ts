@@ -310,6 +310,44 @@ describe('opmate catalog mirror', () => {
     expect(existsSync(at('strict'))).toBe(false);
   });
 
+  it('leaves nothing behind when it is interrupted, and goes on from there', async () => {
+    const hanging = await startFaultRegistry();
+    try {
+      serveBuilt(hanging, 'acme/app', 'v1', operand);
+      serveBuilt(hanging, 'acme/bundle', 'v1', bundle);
+      const image = await makeCatalogImage({ 'c.json': catalogOf(hanging.host) });
+      serveBuilt(hanging, 'acme/catalog', 'v1', image);
+      let asked = (): void => undefined;
+      const reached = new Promise<void>((resolve) => (asked = resolve));
+      const [blob] = bundle.layers;
+      const rule = { method: 'GET', path: `/v2/acme/bundle/blobs/${blob?.descriptor.digest}` };
+      hanging.on({
+        ...rule,
+        times: 1,
+        respond: () => {
+          asked();
+          return { hang: true };
+        },
+      });
+      const args = [
+        `${hanging.host}/acme/catalog:v1`,
+        `${targetHost}/stopped`,
+        '--to-manifests=stopped',
+        '--insecure',
+      ];
+      const running = sandbox.start(['catalog', 'mirror', ...args]);
+      await reached;
+      expect(await running.stop('SIGINT')).toMatchObject({ code: 130, stdout: '' });
+      expect(existsSync(at('stopped'))).toBe(false);
+      expect(await sandbox.leftovers()).toEqual([]);
+      expect(await manifestAt(targetHost, 'stopped/acme-catalog', 'v1')).toBeUndefined();
+      expect(await sandbox.run(['catalog', 'mirror', ...args])).toMatchObject({ code: 0 });
+      expect(await manifestAt(targetHost, 'stopped/acme-catalog', 'v1')).toBe(image.manifest.toString());
+    } finally {
+      await hanging.close();
+    }
+  });
+
   it('refuses names that collide before anything is copied', async () => {
     const twin = `${JSON.stringify({ schema: 'x', image: 'quay.io/acme/app:v9' })}\n`;
     await sandbox.write({ 'twins/c.json': catalogText + twin });
@@ -397,6 +435,28 @@ describe('opmate mirror', () => {
     const went = await run('--continue-on-error');
     expect(went).toMatchObject({ code: 4, stdout: `${digestOfImage(operand)} ${targetHost}/k/app:v1\n` });
     expect(await run('--skip-missing')).toMatchObject({ code: 0 });
+  });
+
+  it('takes the flags of scripts for oc, and says what it does not do', async () => {
+    const line = `${source.host}/acme/app:v1=${targetHost}/flags/app:v1`;
+    const flags = [
+      '--filter-by-os=.*',
+      '--keep-manifest-list=true',
+      '--max-registry=2',
+      '--skip-verification',
+    ];
+    const result = await sandbox.run([
+      'mirror',
+      ...flags,
+      '--insecure=true',
+      '--continue-on-error=false',
+      line,
+    ]);
+    expect(result).toMatchObject({ code: 0 });
+    expect(result.stderr).toContain('digests are verified all the same');
+    const one = await sandbox.run(['mirror', '--filter-by-os=linux/amd64', line]);
+    expect(one).toMatchObject({ code: 1, stdout: '' });
+    expect(one.stderr).toContain('an image is copied with all its platforms');
   });
 
   it('names file and line of what is wrong', async () => {

@@ -28,6 +28,7 @@ import { type CommandSession, openOptionsOf, useSession } from '../session.js';
 
 interface MirrorFileOptions extends CopyFlags {
   filename?: string;
+  filterByOs?: string;
 }
 
 /** `opmate mirror -f FILE`: copies images as the lines of a mapping say; prints digest and target of each. */
@@ -38,7 +39,12 @@ export async function mirrorFile(
 ): Promise<number> {
   const options = globalOptionsOf(given);
   const maxPerRegistry = integerOf(options.maxPerRegistry ?? '6', 'max-per-registry', 1, 100);
-  const { filename } = options;
+  const { filename, filterByOs = '.*' } = options;
+  if (filterByOs !== '.*') {
+    throw new UsageError(`--filter-by-os ${filterByOs}: an image is copied with all its platforms`, {
+      hint: 'leave the flag out; opmate oci copy --platform copies the image of one platform',
+    });
+  }
   if (filename === undefined && args.length === 0)
     throw new UsageError('no images are given', {
       hint: 'name a mapping with -f FILE, or write SOURCE=TARGET',

@@ -23,6 +23,12 @@ export interface ClusterResourceOptions {
   byRepository?: boolean | undefined;
   /** ImageContentSourcePolicy for clusters that know nothing newer, instead of IDMS and ITMS. */
   icsp?: boolean | undefined;
+  /** Stands before the name of every object, as `team-` in `team-idms-operator-0`. */
+  prefix?: string | undefined;
+  /** Name of CatalogSource and ClusterCatalog, where there is one catalog only; the prefix does not count then. */
+  catalogName?: string | undefined;
+  /** How often a cluster looks for another image behind the catalog's tag, in minutes. */
+  pollIntervalMinutes?: number | undefined;
   /** CatalogSource templates by the file that the configuration names, see `readCatalogSourceTemplates`. */
   templates?: ReadonlyMap<string, CatalogSourceTemplate> | undefined;
 }
@@ -45,7 +51,7 @@ export function clusterResources(plan: ImageSetPlan, options: ClusterResourceOpt
     prefix: string,
     takes: (image: PlannedImage) => boolean,
   ) => {
-    const text = encodeSets(plan, options, kind, prefix, takes);
+    const text = encodeSets(plan, options, kind, (options.prefix ?? '') + prefix, takes);
     if (text !== '') files.set(file, text);
   };
   if (options.icsp === true) add('icsp-oc-mirror.yaml', 'ImageContentSourcePolicy', 'icsp', digests);
@@ -54,8 +60,15 @@ export function clusterResources(plan: ImageSetPlan, options: ClusterResourceOpt
     add('itms-oc-mirror.yaml', 'ImageTagMirrorSet', 'itms', tags);
   }
   const owners = new Map<string, PlannedCatalog>();
+  const { pollIntervalMinutes: minutes, catalogName, prefix = '' } = options;
+  if (catalogName !== undefined && plan.catalogs.length > 1) {
+    const problem = `${catalogName}: ${plan.catalogs.length} catalogs cannot have one name`;
+    throw new OpmateError('INVALID', problem, {
+      hint: 'leave the name out, or mirror one catalog at a time',
+    });
+  }
   for (const catalog of plan.catalogs) {
-    const suffix = objectSuffixOf(catalog);
+    const suffix = objectSuffixOf(catalog, prefix);
     const other = owners.get(suffix);
     if (other !== undefined) {
       const problem = `cs-${suffix}: both ${other.operator.catalog} and ${catalog.operator.catalog} would have it`;
@@ -68,14 +81,23 @@ export function clusterResources(plan: ImageSetPlan, options: ClusterResourceOpt
     files.set(
       `cs-${suffix}.yaml`,
       encodeCatalogSource({
-        name: `cs-${suffix}`,
+        name: catalogName ?? `${prefix}cs-${suffix}`,
         image,
         labels: template?.labels,
         annotations: { ...template?.annotations, ...annotations },
+        pollInterval: minutes === undefined ? undefined : `${minutes}m`,
         spec: { ...template?.spec, image, sourceType: 'grpc' },
       }),
     );
-    files.set(`cc-${suffix}.yaml`, encodeClusterCatalog({ name: `cc-${suffix}`, image, annotations }));
+    files.set(
+      `cc-${suffix}.yaml`,
+      encodeClusterCatalog({
+        name: catalogName ?? `${prefix}cc-${suffix}`,
+        image,
+        pollIntervalMinutes: minutes,
+        annotations,
+      }),
+    );
   }
   return files;
 }
@@ -124,15 +146,25 @@ const maxTagLength = 12;
 /** The longest name of an object that becomes a label's value. */
 const maxObjectName = 63;
 
+/** Whether objects may be called so: a DNS label. */
+export function isObjectName(text: string): boolean {
+  return text.length <= maxObjectName && /^[a-z]([a-z0-9-]*[a-z0-9])?$/.test(text);
+}
+
+/** Whether names of objects may begin so, with room for the rest. */
+export function isObjectPrefix(text: string): boolean {
+  return text.length <= maxObjectName / 2 && /^[a-z][a-z0-9-]*$/.test(text);
+}
+
 /**
  * What names the objects of a catalog behind `cs-` and `cc-`: the last part of its path and the beginning of its
  * tag, as a DNS label.
  */
-function objectSuffixOf({ name: { repository, tag } }: PlannedCatalog): string {
+function objectSuffixOf({ name: { repository, tag } }: PlannedCatalog, prefix: string): string {
   const last = repository.slice(repository.lastIndexOf('/') + 1);
   const label = (text: string): string => text.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const short = label(tag.slice(0, maxTagLength)) || '0';
-  const room = maxObjectName - 'cs-'.length - short.length - 1;
+  const room = maxObjectName - prefix.length - 'cs-'.length - short.length - 1;
   return `${label(last).slice(0, room)}-${short}`.replace(/-+$/, '');
 }
 

@@ -176,11 +176,25 @@ describe('mirror --config --dry-run', () => {
   it('writes an ImageContentSourcePolicy, and shorter paths, where that is asked for', async () => {
     const hex = 'b'.repeat(64);
     const image = `  additionalImages:\n  - name: quay.io/deep/er/tool@sha256:${hex}\n`;
-    const result = await plan('icsp', operators() + image, '--icsp', '--max-nested-paths', '2');
+    const result = await plan(
+      'icsp',
+      operators() + image,
+      '--icsp',
+      '--max-nested-paths',
+      '2',
+      '--name',
+      'ours',
+      '--poll-interval',
+      '6h',
+    );
     expect(result.stderr).toContain('named by tag: no ImageContentSourcePolicy redirects these');
     const resources = await resourcesOf('icsp');
     expect(Object.keys(resources)).toEqual(['cc-index-v1.yaml', 'cs-index-v1.yaml', 'icsp-oc-mirror.yaml']);
     expect(resources['icsp-oc-mirror.yaml']).toContain('    - registry.test/ocm/deep-er-tool\n');
+    expect(parseYaml(resources['cs-index-v1.yaml'] as string)).toMatchObject({
+      metadata: { name: 'ours' },
+      spec: { updateStrategy: { registryPoll: { interval: '360m' } } },
+    });
     expect(await mappingOf('icsp')).toContain(
       `docker://quay.io/deep/er/tool@sha256:${hex}=docker://registry.test/ocm/deep-er-tool:sha256-${hex}`,
     );
@@ -237,6 +251,12 @@ describe('mirror --config --dry-run', () => {
     [['file://disk', '--dry-run'], 'mirroring an image set to disk is not supported yet'],
     [['registry.test/ocm', '--dry-run'], '"registry.test/ocm": not a registry'],
     [['docker://registry.test/a', 'docker://registry.test/b', '--dry-run'], 'one destination is needed'],
+    [
+      ['docker://registry.test/a', '--dry-run', '--name', 'No_name'],
+      '--name "No_name": not a name for an object',
+    ],
+    [['docker://registry.test/a', '--dry-run', '--prefix', '-'], '--prefix "-": no name can begin so'],
+    [['docker://registry.test/a', '--dry-run', '--poll-interval', '30'], '--poll-interval "30": not a time'],
     [['docker://registry.test/a', '--dry-run', '--workspace', 'here'], '--workspace "here": not a directory'],
   ])('refuses %j', async (args, message) => {
     await sandbox.write({ 'any.yaml': 'kind: ImageSetConfiguration\n' });

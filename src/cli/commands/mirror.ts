@@ -13,6 +13,8 @@ import {
 } from '../../mirror/image-set-plan.js';
 import {
   clusterResources,
+  isObjectName,
+  isObjectPrefix,
   readCatalogSourceTemplates,
   replaceDirectories,
 } from '../../mirror/image-set-resources.js';
@@ -27,6 +29,9 @@ export interface MirrorCommandOptions extends GlobalOptions {
   workspace?: string;
   maxNestedPaths?: string;
   icsp?: boolean;
+  name?: string;
+  prefix?: string;
+  pollInterval?: string;
   filename?: string;
 }
 
@@ -55,6 +60,7 @@ export async function mirrorImageSet(
   const target = parseMirrorTarget(destination);
   const maxNestedPaths = maxNestedPathsOf(options.maxNestedPaths);
   const workspace = workspaceOf(options.workspace);
+  const naming = namingOf(options);
   if (!booleanOf(options, 'dryRun')) {
     const hint = 'add --dry-run for the mapping and the cluster resources';
     throw new UsageError('copying an image set is not supported yet', { hint });
@@ -77,6 +83,7 @@ export async function mirrorImageSet(
       registry: target.registry,
       byRepository: maxNestedPaths !== undefined,
       icsp: options.icsp,
+      ...naming,
       templates,
     });
     const root = path.join(workspace, 'working-dir');
@@ -100,6 +107,25 @@ function maxNestedPathsOf(text: string | undefined): number | undefined {
   if (/^\d{1,3}$/.test(text)) return Number(text);
   throw new UsageError(`--max-nested-paths ${text}: not a number of path components`);
 }
+
+/** What the objects are called, and how often catalogs are looked for. */
+function namingOf({ name, prefix, pollInterval }: MirrorCommandOptions) {
+  if (name !== undefined && !isObjectName(name)) {
+    throw new UsageError(`--name ${quoteGo(name)}: not a name for an object`, { hint: nameHint });
+  }
+  if (prefix !== undefined && !isObjectPrefix(prefix)) {
+    throw new UsageError(`--prefix ${quoteGo(prefix)}: no name can begin so`, { hint: nameHint });
+  }
+  const [, count, unit] = /^(\d{1,4})([mh])$/.exec(pollInterval ?? '') ?? [];
+  if (pollInterval !== undefined && (count === undefined || Number(count) === 0)) {
+    const problem = `--poll-interval ${quoteGo(pollInterval)}: not a time`;
+    throw new UsageError(problem, { hint: 'write it in minutes or hours, as 30m or 6h' });
+  }
+  const pollIntervalMinutes = count === undefined ? undefined : Number(count) * (unit === 'h' ? 60 : 1);
+  return { catalogName: name, prefix, pollIntervalMinutes };
+}
+
+const nameHint = 'use a-z, 0-9 and "-", beginning with a letter, up to 63 characters in all';
 
 function workspaceOf(text = 'file://.'): string {
   if (text.startsWith('file://') && text !== 'file://') return text.slice('file://'.length);

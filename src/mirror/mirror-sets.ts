@@ -1,5 +1,5 @@
 import { type MirrorEntry, mergeEntries } from './cluster-manifests.js';
-import { repositoryOf } from './image-names.js';
+import { pathOf, repositoryOf } from './image-names.js';
 import type { MappedImage } from './mapping.js';
 
 /** What the entries of a mirror set stand for: each repository, or each registry. */
@@ -17,5 +17,12 @@ export function mirrorEntriesOf(images: readonly MappedImage[], scope: MirrorSco
         ? { source: origin.registry, mirrors: [name.registry] }
         : { source: repositoryOf(origin), mirrors: [repositoryOf(name)] };
     }),
+  );
+}
+
+/** An image that entries of the scope `registry` do not lead to, since its path is another at the target. */
+export function findUnreachable(images: readonly MappedImage[]): MappedImage | undefined {
+  return images.find(
+    ({ origin, target }) => origin?.digest !== undefined && pathOf(origin) !== pathOf(target.name),
   );
 }

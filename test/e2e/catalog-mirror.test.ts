@@ -193,6 +193,16 @@ describe('opmate catalog mirror', () => {
     );
   });
 
+  it('warns of a mirror set by registry that leads nowhere', async () => {
+    const flags = ['--manifests-only', '--to-manifests=scoped', '--icsp-scope=registry'];
+    const moved = await mirror(catalogRef(), 'reg.example/olm', ...flags);
+    expect(moved.stderr).toContain('--icsp-scope registry: a cluster finds only what keeps its path');
+    expect(await readFile(at('scoped/imageContentSourcePolicy.yaml'), 'utf8')).toContain(
+      `  - mirrors:\n    - reg.example\n    source: ${source.host}\n`,
+    );
+    expect((await mirror(catalogRef(), 'reg.example', ...flags)).stderr).not.toContain('--icsp-scope');
+  });
+
   it('names a catalog that is told by digest by its digest', async () => {
     const digest = digestOfImage(catalogImage);
     const flags = ['--manifests-only', '--to-manifests=by-digest'];

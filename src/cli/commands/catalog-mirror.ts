@@ -18,7 +18,7 @@ import { maxMirrorSetBytes, objectNameOf } from '../../mirror/cluster-manifests.
 import { referenceOf, targetReferenceOf } from '../../mirror/image-location.js';
 import { type Place, formatPlace, parsePlace } from '../../mirror/image-names.js';
 import { formatTarget } from '../../mirror/mapping.js';
-import type { MirrorScope } from '../../mirror/mirror-sets.js';
+import { type MirrorScope, findUnreachable } from '../../mirror/mirror-sets.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import { type TransferReport, transferImages } from '../../mirror/transfer.js';
 import { OpmateError } from '../../core/errors.js';
@@ -100,6 +100,7 @@ export async function catalogMirror(
       await opened.close();
     }
     reportPlan(plan, continueOnError, session);
+    warnOfScope(plan, output, session);
     const files = encodeOutput(plan, output);
     let exitCode: number = plan.faults.length > 0 ? exitCodes.partly : exitCodes.done;
     if (manifestsOnly) {
@@ -175,6 +176,15 @@ function reportPlan(plan: CatalogMirrorPlan, continueOnError: boolean, { logger 
       'info',
       `${count(untold, 'image')} with a tag only: mirror sets by digest do not speak of them`,
     );
+}
+
+function warnOfScope(plan: CatalogMirrorPlan, output: OutputOptions, { logger }: CommandSession): void {
+  const lost = plan.catalog.target.scheme === 'registry' ? findUnreachable(plan.images) : undefined;
+  for (const kind of ['icsp', 'idms'] as const) {
+    if (lost === undefined || output[`${kind}Scope`] !== 'registry') continue;
+    const names = `${formatPlace(lost.source)} is ${formatTarget(lost.target)} there`;
+    logger.log('warn', `--${kind}-scope registry: a cluster finds only what keeps its path, but ${names}`);
+  }
 }
 
 async function openCatalog(from: string | Reference, options: OpenCatalogOptions): Promise<OpenedCatalog> {

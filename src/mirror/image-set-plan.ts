@@ -135,9 +135,7 @@ async function planCatalog(
       throw configError(config.file, operator.place, problem, hint, 'UNSUPPORTED');
     }
     const name = { repository, tag: tag ?? tagOfDigest(digest) };
-    const before = images.size;
-    await images.addCatalogImages(operator.catalog, selection, catalog);
-    if (images.size === before) {
+    if ((await images.addCatalogImages(operator.catalog, selection, catalog)) === 0) {
       const hint = 'the catalog holds no bundle in an image, so there is nothing to mirror but itself';
       throw new OpmateError('INVALID', `${operator.catalog}: names no image`, { hint });
     }
@@ -160,15 +158,15 @@ class ImageCollection {
     this.#options = options;
   }
 
-  /** How many images are known, blocked ones included. */
-  get size(): number {
-    return this.#images.size + this.#blocked.size;
-  }
-
-  /** Adds what the selected bundles need. Throws OpmateError with every reference that does not parse. */
-  async addCatalogImages(label: string, selection: CatalogSelection, catalog: Catalog): Promise<void> {
+  /**
+   * Adds what the selected bundles need, and returns how many images they name. Throws OpmateError with every
+   * reference that does not parse.
+   */
+  async addCatalogImages(label: string, selection: CatalogSelection, catalog: Catalog): Promise<number> {
     const faults: OpmateError[] = [];
+    let count = 0;
     const add = (image: CatalogImage): void => {
+      count++;
       try {
         this.#addOfBundle(image);
       } catch (error) {
@@ -186,6 +184,7 @@ class ImageCollection {
       }
     }
     if (faults.length > 0) throw joinConfigErrors(faults);
+    return count;
   }
 
   #addOfBundle({ image, kind, package: packageName, bundle }: CatalogImage): void {

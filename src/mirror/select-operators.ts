@@ -329,6 +329,10 @@ class PackageChoice {
 
   /** Names of the entries to keep, none where no version is in range; undefined after a fault. */
   #chooseOf(channel: ChannelFacts, request: ChannelConfig): ReadonlySet<string> | undefined {
+    if (channel.entries.length === 0) {
+      this.#failGraph(channel, 'has no entries');
+      return undefined;
+    }
     if (this.#operator.full) return new Set(channel.entries.map((entry) => entry.name));
     const graph = readGraph(channel.entries);
     const [head] = graph.heads;
@@ -410,18 +414,19 @@ class PackageChoice {
     };
     const asked = take(top);
     const { names, lead } = this.#sound(channel, graph, asked, top, take);
+    const places = new Map(chain.map((name, at) => [name, at]));
     const explain = (bundle: string, reason: string): void => {
       this.#kept.push({ package: channel.package, channel: channel.name, bundle, reason });
     };
     for (const { name } of channel.entries) {
       if (!names.has(name) || inRange(name) !== undefined) continue;
       if (!asked.has(name)) {
-        explain(name, `is needed for ${lead.map(quoteGo).join(', ')}, which nothing else leads to`);
+        explain(name, `${listed('is needed for', lead)}, which nothing else leads to`);
         continue;
       }
-      const at = chain.indexOf(name);
+      const at = places.get(name) ?? -1;
       const skips = (entries.get(name)?.skips ?? []).filter((skip) => inRange(skip) !== undefined);
-      if (at === top && skips.length > 0) explain(name, `skips ${skips.map(quoteGo).join(', ')}`);
+      if (at === top && skips.length > 0) explain(name, listed('skips', skips));
       else {
         const [newer, older] = [chain[at - 1] ?? '', chain[at + 1] ?? ''];
         explain(name, `stands in the upgrade chain between ${quoteGo(newer)} and ${quoteGo(older)}`);

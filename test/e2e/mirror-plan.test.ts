@@ -200,6 +200,20 @@ describe('mirror --config --dry-run', () => {
     );
   });
 
+  it('plans several catalogs, images that they share once', async () => {
+    const both = `${operators()}  - catalog: ${catalog()}\n    targetTag: v2\n`;
+    expect((await plan('several', both)).code).toBe(0);
+    expect(await mappingOf('several')).toEqual([
+      catalogLine(),
+      catalogLine('acme/index:v2'),
+      same('gadget:v1'),
+      same('widget-bundle:v1.3.0'),
+      same('widget:v1.3.0'),
+    ]);
+    const names = ['cc-index-v1', 'cc-index-v2', 'cs-index-v1', 'cs-index-v2', 'itms-oc-mirror'];
+    expect(Object.keys(await resourcesOf('several'))).toEqual(names.map((name) => `${name}.yaml`));
+  });
+
   it('refuses two images on one name, and writes nothing', async () => {
     const result = await plan(
       'clash',

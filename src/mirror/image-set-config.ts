@@ -290,11 +290,11 @@ function readRoot(reader: ConfigReader): Partial<ImageSetConfiguration> {
     reader.fail([], 'mirror is missing', 'list the catalogs below mirror.operators');
     return {};
   }
-  for (const section of ['platform', 'helm', 'samples']) {
+  const later = ['platform', 'helm', 'samples'].filter((section) => {
     const value = reader.field(mirror, section);
-    if (value === undefined || (typeof value === 'object' && Object.keys(value as object).length === 0)) {
-      continue;
-    }
+    return value !== undefined && (typeof value !== 'object' || Object.keys(value as object).length > 0);
+  });
+  for (const section of later) {
     const hint = 'mirror operators and additionalImages with opmate, and this section with oc-mirror';
     reader.fail(['mirror', section], 'not supported yet', hint, 'UNSUPPORTED');
   }
@@ -309,12 +309,9 @@ function readRoot(reader: ConfigReader): Partial<ImageSetConfiguration> {
   const blocked = (reader.list(mirror, ['mirror'], 'blockedImages') ?? []).map((item, index) =>
     readBlockedImage(reader, item, ['mirror', 'blockedImages', index]),
   );
-  if (
-    operators.length + additional.length === 0 &&
-    Object.keys(mirror).every((key) => sections.includes(key))
-  ) {
-    const isLater = ['platform', 'helm', 'samples'].some((key) => reader.field(mirror, key) !== undefined);
-    if (!isLater) reader.fail(['mirror'], 'nothing to mirror', 'list catalogs below mirror.operators');
+  const hasOwnKeys = Object.keys(mirror).every((key) => sections.includes(key));
+  if (operators.length + additional.length + later.length === 0 && hasOwnKeys) {
+    reader.fail(['mirror'], 'nothing to mirror', 'list catalogs below mirror.operators');
   }
   return {
     file: reader.file,

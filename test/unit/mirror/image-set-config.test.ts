@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../src/core/errors.js';
 import { parseYaml } from '../../../src/core/yaml.js';
@@ -206,5 +207,53 @@ describe('mirror/image-set-config', () => {
     });
     expect(config.blockedImages[0]?.pattern.test('QUAY.IO/acme/unwanted:v1')).toBe(true);
     expect(readImageSetConfiguration(operator, 'set.yaml').archiveBytes).toBe(500 * 1024 ** 3);
+  });
+
+  it('never fails otherwise, and takes nothing that the schema refuses', () => {
+    const odd = fc.constantFrom<unknown>(null, true, 0, 1, -1, 1.5, '', 'a', '1.2.3', 'A:b', '(', [], {}, [
+      null,
+    ]);
+    const mostly = (value: fc.Arbitrary<unknown>) =>
+      fc.oneof({ weight: 30, arbitrary: value }, { weight: 1, arbitrary: odd });
+    const fields = (model: Record<string, fc.Arbitrary<unknown>>, requiredKeys: string[] = []) => {
+      const values = Object.entries(model).map(([key, value]) => [key, mostly(value)]);
+      return fc.record(Object.fromEntries(values) as Record<string, fc.Arbitrary<unknown>>, { requiredKeys });
+    };
+    const list = (value: fc.Arbitrary<unknown>) => fc.array(mostly(value), { maxLength: 2 });
+    const text = fc.constantFrom('a', 'b/c', 'quay.io/a/b:v1', 'v2');
+    const version = fc.constantFrom('1.0.0', '1.0.0-rc.1', '2.0.0+b');
+    const bounds = { minVersion: version, maxVersion: version };
+    const platforms = list(fields({ os: text, architecture: text }, ['os', 'architecture']));
+    const channels = list(fields({ name: text, ...bounds }, ['name']));
+    const named = { name: text, defaultChannel: text, channels, ...bounds };
+    const target = { targetTag: fc.constantFrom('v1', 'v2'), platforms };
+    const operator = {
+      catalog: text,
+      full: fc.boolean(),
+      packages: list(fields(named, ['name'])),
+      ...target,
+    };
+    const more = { targetCatalog: text, skipDependencies: fc.boolean(), targetCatalogSourceTemplate: text };
+    const mirror = fields({
+      operators: list(fields({ ...operator, ...more }, ['catalog'])),
+      additionalImages: list(fields({ name: text, targetRepo: text, ...target }, ['name'])),
+      blockedImages: list(fields({ name: text }, ['name'])),
+      platform: fc.constant({}),
+      helm: fc.constant(null),
+      samples: fc.constant([]),
+    });
+    const kind = fc.constant('ImageSetConfiguration');
+    const root = fields({ kind, mirror, archiveSize: fc.nat(9), apiVersion: text }, ['kind', 'mirror']);
+    let accepted = 0;
+    fc.assert(
+      fc.property(root, (document) => {
+        const text = JSON.stringify(document);
+        if (faultsOf(text).length > 0) return;
+        accepted++;
+        expect(matchesSchema(document), JSON.stringify(matchesSchema.errors)).toBe(true);
+      }),
+      { numRuns: 3000, seed: 4 },
+    );
+    expect(accepted).toBeGreaterThan(200);
   });
 });

@@ -1,5 +1,4 @@
-import { text as readText } from 'node:stream/consumers';
-import { LimitError, OpmateError, UsageError } from '../../core/errors.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
 import { referenceOf, targetReferenceOf } from '../../mirror/image-location.js';
 import { formatPlace, repositoryOf, withDockerDefaults } from '../../mirror/image-names.js';
 import {
@@ -13,7 +12,7 @@ import { transferImages } from '../../mirror/transfer.js';
 import { parseReference } from '../../core/reference.js';
 import { openReference } from '../../oci/open.js';
 import type { CommandContext } from '../context.js';
-import { readInputFile } from '../input.js';
+import { readInput } from '../input.js';
 import {
   type CopyFlags,
   count,
@@ -50,7 +49,10 @@ export async function mirrorFile(
       hint: 'name a mapping with -f FILE, or write SOURCE=TARGET',
     });
   const pairs: MappingPair[] = parseTokens(args, { file: 'arguments', line: 1 });
-  if (filename !== undefined) pairs.push(...parseMappings(await readMapping(context, filename), filename));
+  if (filename !== undefined) {
+    const content = await readInput(filename, context);
+    pairs.push(...parseMappings(content.toString('utf8'), filename));
+  }
   const roots = rootsOf(context, options);
   const flags = {
     continueOnError: booleanOf(options, 'continueOnError'),
@@ -87,17 +89,6 @@ export async function mirrorFile(
     );
     return finishTransfer(context, session.logger, report, flags);
   });
-}
-
-/** The most that is read of a mapping. */
-const maxMappingBytes = 64 * 1024 * 1024;
-
-async function readMapping(context: CommandContext, file: string): Promise<string> {
-  if (file !== '-') return (await readInputFile(file)).toString('utf8');
-  if (context.stdin === undefined) throw new UsageError('standard input cannot be read here');
-  const content = await readText(context.stdin);
-  if (content.length > maxMappingBytes) throw new LimitError(`-: more than ${maxMappingBytes} bytes`);
-  return content;
 }
 
 async function listTags(name: string, session: CommandSession): Promise<string[]> {

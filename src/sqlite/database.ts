@@ -31,18 +31,18 @@ export async function openDatabase(file: string, options: OpenDatabaseOptions): 
   let connection: Connection | undefined;
   try {
     // An absolute path, because a name such as `:memory:` or `file:x` would mean something else.
-    connection = new Sqlite(path.resolve(file), {
-      readonly: access === 'read',
-      fileMustExist: access !== 'create',
-      timeout: timeoutMs,
-    });
+    connection = hold(
+      new Sqlite(path.resolve(file), {
+        readonly: access === 'read',
+        fileMustExist: access !== 'create',
+        timeout: timeoutMs,
+      }),
+    );
     // What is in an index came from somewhere else: its schema may not call anything with effects.
-    connection.pragma('trusted_schema = OFF');
-    connection.pragma('foreign_keys = ON');
-    connection.pragma('recursive_triggers = OFF');
-    connection.pragma('cell_size_check = ON');
+    connection.exec('PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON');
+    connection.exec('PRAGMA recursive_triggers = OFF; PRAGMA cell_size_check = ON');
     // Touches the file: only now is it known to be readable and a database.
-    connection.pragma('schema_version');
+    connection.exec('PRAGMA schema_version');
   } catch (error) {
     connection?.close();
     throw (await cutShortError(file, name, error)) ?? databaseError(name, error, timeoutMs);
@@ -50,12 +50,23 @@ export async function openDatabase(file: string, options: OpenDatabaseOptions): 
   return new Database(connection, name, timeoutMs);
 }
 
+/**
+ * What the native module has made, held to the end of the process: from Node.js 24.19 on, one that is collected
+ * at the wrong moment ends the process. Closing gives back nearly all that they take, and they are few.
+ */
+const held: object[] = [];
+
+function hold<T extends object>(made: T): T {
+  held.push(made);
+  return made;
+}
+
 /** Loaded late: it is native, most commands need no database, and it may not fit the Node.js that runs. */
 async function loadSqlite(): Promise<typeof import('better-sqlite3')> {
   try {
     const { default: Sqlite } = await import('better-sqlite3');
     // The native part is loaded with the first connection.
-    new Sqlite(':memory:').close();
+    if (held.length === 0) hold(new Sqlite(':memory:')).close();
     return Sqlite;
   } catch (error) {
     const why = messageOf(error).includes('NODE_MODULE_VERSION')
@@ -170,9 +181,10 @@ export class Database {
   /** The rows of a query one by one. Nothing can be written until the last one was taken. */
   *iterate<T = Row>(sql: string, ...parameters: ColumnValue[]): Generator<T, void, undefined> {
     // A statement of its own: the shared one may be asked for again in between.
-    const rows = this.#guarded(() =>
-      (this.#connection.prepare(sql) as Statement<unknown[]>).iterate(...parameters),
-    );
+    const rows = this.#guarded(() => {
+      const statement: Statement<unknown[]> = hold(this.#connection.prepare(sql));
+      return hold(statement.iterate(...parameters));
+    });
     try {
       for (;;) {
         const next = this.#guarded(() => rows.next() as IteratorResult<T>);
@@ -247,7 +259,7 @@ export class Database {
   #prepare(sql: string): Statement<unknown[]> {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
-      statement = this.#connection.prepare(sql);
+      statement = hold(this.#connection.prepare(sql));
       this.#statements.set(sql, statement);
     }
     return statement;

@@ -54,9 +54,12 @@ export async function readBundleDirectory(
   options: { limits?: BundleLimits | undefined } & CancelOptions = {},
 ): Promise<BundleFiles> {
   const checkSize = sizeCheck(options.limits);
-  const [manifests, metadata] = await Promise.all(
-    parts.map((part) => readPart(directory, part, checkSize, options)),
-  );
+  const read = await Promise.allSettled(parts.map((part) => readPart(directory, part, checkSize, options)));
+  // Where both fail, the first is told, whichever was faster.
+  const [manifests, metadata] = read.map((part) => {
+    if (part.status === 'rejected') throw part.reason;
+    return part.value;
+  });
   return { manifests: manifests as BundleFile[], metadata: metadata as BundleFile[] };
 }
 

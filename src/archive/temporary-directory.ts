@@ -31,6 +31,44 @@ export async function makeTemporaryDirectory(parent: string, now: Date): Promise
   return { path: directory, remove: () => rm(directory, { recursive: true, force: true }) };
 }
 
+/** Where temporary directories are made, and when that is. */
+export interface TemporaryPlace {
+  temporaryDirectory: string;
+  now: () => Date;
+}
+
+/** Runs `work` with the path of a private directory, which is gone afterwards. */
+export async function withTemporaryDirectory<T>(
+  place: TemporaryPlace,
+  work: (directory: string) => Promise<T>,
+): Promise<T> {
+  const temporary = await makeTemporaryDirectory(place.temporaryDirectory, place.now());
+  try {
+    return await work(temporary.path);
+  } finally {
+    await temporary.remove();
+  }
+}
+
+/** Opens what needs a private directory for as long as it is open: closing it, or failing, removes that too. */
+export async function openInTemporaryDirectory<T extends { close(): Promise<void> }>(
+  place: TemporaryPlace,
+  openIn: (directory: string) => Promise<T>,
+): Promise<T> {
+  const temporary = await makeTemporaryDirectory(place.temporaryDirectory, place.now());
+  try {
+    const opened = await openIn(temporary.path);
+    const close = async (): Promise<void> => {
+      await opened.close();
+      await temporary.remove();
+    };
+    return { ...opened, close };
+  } catch (error) {
+    await temporary.remove();
+    throw error;
+  }
+}
+
 async function sweepOrphans(parent: string, own: string, now: Date): Promise<void> {
   const mine = await lstat(own);
   for (const name of await readdir(parent).catch(() => [])) {

@@ -1,7 +1,7 @@
 import { mkdir, readdir, rename, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { extractLayers } from '../archive/layers.js';
-import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
+import { openInTemporaryDirectory } from '../archive/temporary-directory.js';
 import { type Catalog, DirectoryCatalog } from '../catalog/catalog.js';
 import { requireEmptyDirectory } from '../catalog/directory-writer.js';
 import { OpmateError, fileError } from '../core/errors.js';
@@ -95,14 +95,7 @@ async function openUnpacked(
   session: Session,
 ): Promise<OpenedCatalog> {
   const root = path.posix.normalize(`/${inside}`).replace(/^\/|\/$/g, '');
-  if (outside !== undefined) await requireEmptyDirectory(outside);
-  const temporary =
-    outside === undefined
-      ? await makeTemporaryDirectory(session.temporaryDirectory, session.now())
-      : undefined;
-  try {
-    const target =
-      temporary === undefined ? path.resolve(outside as string) : path.join(temporary.path, 'index');
+  const openAt = async (target: string): Promise<OpenedCatalog> => {
     await withImage(reference, session, async (image) => {
       const staging = `${target}.opmate`;
       await extractLayers(layersOf(image, session.signal), staging, { ...session, roots: [root] });
@@ -114,18 +107,13 @@ async function openUnpacked(
       database === undefined
         ? openTree(target, `${reference.text}/${root}`)
         : await openLocalCatalog(database, session);
-    return {
-      catalog: opened.catalog,
-      image: reference,
-      close: async () => {
-        await opened.close();
-        await temporary?.remove();
-      },
-    };
-  } catch (error) {
-    await temporary?.remove();
-    throw error;
+    return { catalog: opened.catalog, image: reference, close: () => opened.close() };
+  };
+  if (outside === undefined) {
+    return openInTemporaryDirectory(session, (directory) => openAt(path.join(directory, 'index')));
   }
+  await requireEmptyDirectory(outside);
+  return openAt(path.resolve(outside));
 }
 
 function openTree(directory: string, label: string): Pick<OpenedCatalog, 'catalog' | 'close'> {

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { type FileTree, readLayers } from '../archive/layers.js';
-import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
+import { openInTemporaryDirectory } from '../archive/temporary-directory.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { collectFacts } from '../catalog/facts.js';
 import type { CatalogFormat } from '../model/encode.js';
@@ -130,22 +130,11 @@ export async function validate(reference: string, session: Session): Promise<Val
 export async function openIndex(reference: string, session: Session): Promise<OpenedIndex> {
   const { openIndexFile } = await import('../sqlite/images.js');
   if ((await statIfThere(reference)) !== undefined) return openIndexFile(reference, session);
-  return withImage(reference, session, async (image) => {
-    const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
-    try {
+  return withImage(reference, session, (image) =>
+    openInTemporaryDirectory(session, async (directory) => {
       const { extractDatabase } = await import('../sqlite/index-image.js');
-      const file = await extractDatabase(image, path.join(temporary.path, 'image'), session);
-      const index = await openIndexFile(file, { ...session, name: reference });
-      return {
-        ...index,
-        close: async () => {
-          await index.close();
-          await temporary.remove();
-        },
-      };
-    } catch (error) {
-      await temporary.remove();
-      throw error;
-    }
-  });
+      const file = await extractDatabase(image, path.join(directory, 'image'), session);
+      return openIndexFile(file, { ...session, name: reference });
+    }),
+  );
 }

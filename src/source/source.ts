@@ -16,7 +16,7 @@ import { type Image, layersOf, openImage } from '../oci/image.js';
 import { openReference } from '../oci/open.js';
 import type { Platform } from '../oci/types.js';
 import { imageLabels, pathOfLabel } from '../model/image-labels.js';
-import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
+import { openInTemporaryDirectory } from '../archive/temporary-directory.js';
 import { isDatabaseFile } from '../sqlite/database.js';
 
 /** What opening a source needs from the outside. */
@@ -76,7 +76,7 @@ export async function openSource(
   if (found.isFile() && (await isDatabaseFile(reference))) {
     if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite file: not allowed');
     const catalog = await openDatabaseCatalog(reference, reference, options);
-    return { kind: 'catalog', catalog, close: () => catalog.close() };
+    return sourceOf(catalog);
   }
   throw new OpmateError('UNSUPPORTED', `ref ${quoteGo(reference)} is not a directory: not allowed`, {
     hint: 'give the directory of the catalog, the file of a sqlite index, or oci-archive:FILE for an image in a file',
@@ -111,8 +111,7 @@ async function openDirectory(
   if (!allowed.catalogs) {
     throw new OpmateError('UNSUPPORTED', 'cannot render declarative config directory: not allowed');
   }
-  const catalog = new DirectoryCatalog(directory);
-  return { kind: 'catalog', catalog, close: () => catalog.close() };
+  return sourceOf(new DirectoryCatalog(directory));
 }
 
 /** `label` is how messages name the index. */
@@ -224,9 +223,8 @@ async function openCatalogImage(
 ): Promise<CatalogSource> {
   const root = pathOfLabel(reference, imageLabels.configs, label);
   const { limits = defaultArchiveLimits, signal, logger } = options;
-  const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
-  try {
-    const destination = path.join(temporary.path, 'image');
+  return openInTemporaryDirectory(options, async (temporary) => {
+    const destination = path.join(temporary, 'image');
     const unpacked = await extractLayers(layersOf(image, signal), destination, {
       roots: [root],
       limits,
@@ -245,19 +243,8 @@ async function openCatalogImage(
         },
       );
     }
-    const catalog = new DirectoryCatalog(directory, `${reference}/${root}`);
-    return {
-      kind: 'catalog',
-      catalog,
-      close: async () => {
-        await catalog.close();
-        await temporary.remove();
-      },
-    };
-  } catch (error) {
-    await temporary.remove();
-    throw error;
-  }
+    return sourceOf(new DirectoryCatalog(directory, `${reference}/${root}`));
+  });
 }
 
 async function openDatabaseImage(
@@ -265,23 +252,16 @@ async function openDatabaseImage(
   image: Image,
   options: SourceOptions,
 ): Promise<CatalogSource> {
-  const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
-  try {
+  return openInTemporaryDirectory(options, async (temporary) => {
     const { extractDatabase } = await import('../sqlite/index-image.js');
-    const file = await extractDatabase(image, path.join(temporary.path, 'image'), options);
-    const catalog = await openDatabaseCatalog(file, reference, options);
-    return {
-      kind: 'catalog',
-      catalog,
-      close: async () => {
-        await catalog.close();
-        await temporary.remove();
-      },
-    };
-  } catch (error) {
-    await temporary.remove();
-    throw error;
-  }
+    const file = await extractDatabase(image, path.join(temporary, 'image'), options);
+    return sourceOf(await openDatabaseCatalog(file, reference, options));
+  });
+}
+
+/** A catalog as a source; closing the one closes the other. */
+function sourceOf(catalog: Catalog): CatalogSource {
+  return { kind: 'catalog', catalog, close: () => catalog.close() };
 }
 
 function readImage(image: Image, roots: string[], options: SourceOptions): Promise<FileTree> {

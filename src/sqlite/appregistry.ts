@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { extractLayers } from '../archive/layers.js';
 import type { ArchiveLimits } from '../archive/limits.js';
-import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../archive/temporary-directory.js';
 import { parseFirstDocument } from '../bundle/manifest.js';
 import { readFileWithin } from '../bundle/read.js';
 import { OpmateError, fileError, throwIfCancelled } from '../core/errors.js';
@@ -80,25 +80,24 @@ async function loadArchive(
   { path: file, label }: Place,
   options: LoadAppRegistryOptions,
 ): Promise<void> {
-  const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
-  try {
-    const unpacked = path.join(temporary.path, 'package');
-    await extractLayers([{ label, open: () => openArchive(file, label) }], unpacked, {
-      roots: [''],
-      limits: options.limits,
-      signal: options.signal,
-    });
-    await loadPackage(loader, { path: unpacked, label }, options);
-  } catch (error) {
-    if (!(error instanceof OpmateError) || !/^layer /.test(error.message)) throw error;
-    const { code, message, hint, cause = error } = error;
-    const own = new OpmateError(code, message.replace(/^layer /, ''), { hint, cause, file: label });
-    // An archive that cannot be read is one package that is missing; one that is hostile ends the load.
-    if (code === 'UNSAFE' || code === 'LIMIT') throw own;
-    loader.addProblem(own);
-  } finally {
-    await temporary.remove();
-  }
+  await withTemporaryDirectory(options, async (directory) => {
+    try {
+      const unpacked = path.join(directory, 'package');
+      await extractLayers([{ label, open: () => openArchive(file, label) }], unpacked, {
+        roots: [''],
+        limits: options.limits,
+        signal: options.signal,
+      });
+      await loadPackage(loader, { path: unpacked, label }, options);
+    } catch (error) {
+      if (!(error instanceof OpmateError) || !/^layer /.test(error.message)) throw error;
+      const { code, message, hint, cause = error } = error;
+      const own = new OpmateError(code, message.replace(/^layer /, ''), { hint, cause, file: label });
+      // An archive that cannot be read is one package that is missing; one that is hostile ends the load.
+      if (code === 'UNSAFE' || code === 'LIMIT') throw own;
+      loader.addProblem(own);
+    }
+  });
 }
 
 async function openArchive(file: string, label: string): Promise<Readable> {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { chmod, copyFile, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
+import { openInTemporaryDirectory } from '../archive/temporary-directory.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { OpmateError, UsageError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
@@ -282,27 +282,19 @@ export async function openForReading(file: string, options: ReadOptions): Promis
   throwIfCancelled(signal);
   const direct = await openAsItIs(file, name);
   if (direct !== undefined) return { database: direct, close: async () => direct.close() };
-  const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
-  try {
-    const copy = path.join(temporary.path, 'index.db');
+  return openInTemporaryDirectory(options, async (directory) => {
+    const copy = path.join(directory, 'index.db');
     await copyDatabase(file, name, copy);
     throwIfCancelled(signal);
     const database = await openDatabase(copy, { access: 'write', name });
-    const close = async (): Promise<void> => {
-      database.close();
-      await temporary.remove();
-    };
     try {
       await database.transaction(() => migrateDatabase(database));
-      return { database, close };
+      return { database, close: async () => database.close() };
     } catch (error) {
       database.close();
       throw error;
     }
-  } catch (error) {
-    await temporary.remove();
-    throw error;
-  }
+  });
 }
 
 /** The database itself where it can be read in place at the latest schema; undefined where a copy is needed. */

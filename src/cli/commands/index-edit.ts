@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, copyFile, mkdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { type TemporaryDirectory, makeTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
 import { OpmateError, UsageError, fileError, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { type Reference, parseReference } from '../../core/reference.js';
@@ -67,7 +67,7 @@ export async function editIndex(
   return useSession(context, flags, async (session) => {
     noticeFlags(flags, output, session.logger);
     await checkOutput(output);
-    return withTemporaryDirectory(session, async ({ path: directory }) => {
+    return withTemporaryDirectory(session, async (directory) => {
       const index = await takeDatabase(session, flags.fromIndex, directory, newName);
       const code = (await work(session, index)) ?? exitCodes.done;
       await settleDatabase(index.file, index.name);
@@ -93,19 +93,6 @@ export async function changeIndex<R>(
     );
     report(logger, name, result);
   });
-}
-
-/** Runs `work` with a directory that is gone afterwards. */
-export async function withTemporaryDirectory<T>(
-  session: CommandSession,
-  work: (directory: TemporaryDirectory) => Promise<T>,
-): Promise<T> {
-  const directory = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
-  try {
-    return await work(directory);
-  } finally {
-    await directory.remove();
-  }
 }
 
 function planOutput(flags: IndexImageFlags): Output {

@@ -1,3 +1,4 @@
+import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
@@ -9,7 +10,7 @@ import { exportPackages } from '../../sqlite/export.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { requireFlag } from '../options.js';
 import { openOptionsOf, useSession } from '../session.js';
-import { pullDatabase, withTemporaryDirectory } from './index-edit.js';
+import { pullDatabase } from './index-edit.js';
 
 interface IndexExportOptions extends GlobalOptions {
   index?: string;
@@ -26,7 +27,7 @@ export async function indexExport(context: CommandContext, options: IndexExportO
     throw new UsageError("cannot simultaneously set '-p' and '-o' flags, remove '-o'");
   const { downloadFolder = 'downloaded' } = options;
   await useSession(context, options, (session) =>
-    withTemporaryDirectory(session, async ({ path: directory }) => {
+    withTemporaryDirectory(session, async (directory) => {
       const { logger } = session;
       const isFile = (await stat(index).catch(() => undefined))?.isFile() === true;
       const file = isFile ? index : await pullDatabase(session, index, path.join(directory, 'from-index'));

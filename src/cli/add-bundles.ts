@@ -13,6 +13,7 @@ import type { StagedBundle } from '../sqlite/stage.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { readInput } from './input.js';
+import { count } from './printable.js';
 import type { CommandSession } from './session.js';
 
 /** Options of the commands that add bundles. */
@@ -214,8 +215,10 @@ export function reportAdded(logger: Logger, { added, failures }: AddOutcome, nam
   const names = [...added.values()].flat();
   const list = sortedByBytes(added.keys()).map((one) => `${one} (${added.get(one)?.length})`);
   const shown = list.slice(0, 10).join(', ') + (list.length > 10 ? ` and ${list.length - 10} more` : '');
-  const bundles = names.length === 1 ? '1 bundle' : `${names.length} bundles`;
-  logger.log('info', `${name}: ${names.length === 0 ? 'no bundle added' : `added ${bundles}: ${shown}`}`);
+  logger.log(
+    'info',
+    `${name}: ${names.length === 0 ? 'no bundle added' : `added ${count(names.length, 'bundle')}: ${shown}`}`,
+  );
   if (failures.length === 0) return exitCodes.done;
   const left = failures.length === 1 ? '1 bundle was' : `${failures.length} bundles were`;
   logger.log('error', `${name}: ${left} left out:`);

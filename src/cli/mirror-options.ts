@@ -6,6 +6,7 @@ import { exitCodes } from './exit-codes.js';
 import type { ClosableLogger } from './logger.js';
 import { booleanOf } from './options.js';
 import { writeAll } from './output.js';
+import { count } from './printable.js';
 
 /** Flags of whatever copies images. */
 export interface CopyFlags extends GlobalOptions {
@@ -76,8 +77,4 @@ export async function finishTransfer(
     done.map(({ transfer, digest }) => `${digest} ${transfer.targetName}\n`).join(''),
   );
   return lost > 0 ? exitCodes.partly : exitCodes.done;
-}
-
-export function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

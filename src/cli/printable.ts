@@ -7,3 +7,8 @@ export function printable(text: string): string {
     return `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`;
   });
 }
+
+/** A number of things in words: `1 image`, `2 images`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}

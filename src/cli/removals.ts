@@ -8,6 +8,7 @@ import type { PruneReport } from '../sqlite/prune.js';
 import type { RemoveReport } from '../sqlite/remove.js';
 import type { StrandedReport } from '../sqlite/stranded.js';
 import type { GlobalOptions } from './context.js';
+import { count } from './printable.js';
 import type { CommandSession } from './session.js';
 
 /** Options that these commands share. */
@@ -15,10 +16,6 @@ export interface RegistryCommandOptions extends GlobalOptions {
   database?: string;
   outputDb?: string;
   permissive?: boolean;
-}
-
-function count(names: readonly unknown[], noun: string): string {
-  return names.length === 1 ? `1 ${noun}` : `${names.length} ${noun}s`;
 }
 
 function list(names: readonly string[]): string {
@@ -32,11 +29,13 @@ function logRemoved(
   bundles: readonly string[],
 ): void {
   if (packages.length > 0) {
-    const text = `removed ${count(packages, 'package')} with ${count(bundles, 'bundle')}: ${list(packages)}`;
+    const text = `removed ${count(packages.length, 'package')} with ${count(bundles.length, 'bundle')}: ${list(packages)}`;
     logger.log('info', `${name}: ${text}`);
   } else {
     const text =
-      bundles.length === 0 ? 'nothing to remove' : `removed ${count(bundles, 'bundle')}: ${list(bundles)}`;
+      bundles.length === 0
+        ? 'nothing to remove'
+        : `removed ${count(bundles.length, 'bundle')}: ${list(bundles)}`;
     logger.log('info', `${name}: ${text}`);
   }
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileError, systemCode } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
 import { makeDirectory } from '../oci/make-directory.js';
 
 /**
@@ -19,13 +20,7 @@ export async function writeOutputFiles(
     await makeDirectory(staging);
     for (const [name, text] of files) {
       if (text === undefined) continue;
-      const handle = await open(path.join(staging, name), 'wx', 0o666);
-      try {
-        await handle.writeFile(text);
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
+      await writeWhole(path.join(staging, name), text);
     }
     for (const [name, text] of files) {
       if (text === undefined) await removeFile(path.join(target, name));
@@ -43,5 +38,60 @@ async function removeFile(file: string): Promise<void> {
     await rm(file);
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error;
+  }
+}
+
+/**
+ * Replaces directories below `root` by ones that hold just these files; `root` is made where there is none. All of
+ * them are complete beside their places before the first is moved, and what was there is put back when moving one
+ * fails. Throws OpmateError.
+ */
+export async function replaceDirectories(
+  root: string,
+  directories: ReadonlyMap<string, ReadonlyMap<string, string>>,
+): Promise<void> {
+  const staging = path.join(root, `.opmate-${randomBytes(6).toString('hex')}`);
+  const moved: { name: string; had: boolean }[] = [];
+  try {
+    for (const [name, files] of directories) {
+      await makeDirectory(path.join(staging, 'new', name));
+      await makeDirectory(path.join(staging, 'old'));
+      for (const [file, text] of files) await writeWhole(path.join(staging, 'new', name, file), text);
+    }
+    for (const name of directories.keys()) {
+      const place = path.join(root, name);
+      const had = await moveIfThere(place, path.join(staging, 'old', name));
+      moved.push({ name, had });
+      await rename(path.join(staging, 'new', name), place);
+    }
+  } catch (error) {
+    for (const { name, had } of moved.reverse()) {
+      const place = path.join(root, name);
+      await rm(place, { recursive: true, force: true }).catch(() => undefined);
+      if (had) await rename(path.join(staging, 'old', name), place).catch(() => undefined);
+    }
+    throw fileError(`output dir ${quoteGo(root)}`, error);
+  } finally {
+    await rm(staging, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+async function writeWhole(file: string, text: string): Promise<void> {
+  const handle = await open(file, 'wx', 0o666);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function moveIfThere(from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false;
+    throw error;
   }
 }

@@ -26,7 +26,6 @@ import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import {
   type CopyFlags,
-  count,
   finishTransfer,
   globalOptionsOf,
   integerOf,
@@ -34,6 +33,7 @@ import {
   tellUnneeded,
 } from '../mirror-options.js';
 import { booleanOf } from '../options.js';
+import { count } from '../printable.js';
 import { type CommandSession, openOptionsOf, useSession } from '../session.js';
 
 interface CatalogMirrorOptions extends CopyFlags {

@@ -15,7 +15,6 @@ import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import {
   type CopyFlags,
-  count,
   finishTransfer,
   globalOptionsOf,
   integerOf,
@@ -23,6 +22,7 @@ import {
   tellUnneeded,
 } from '../mirror-options.js';
 import { booleanOf } from '../options.js';
+import { count } from '../printable.js';
 import { type CommandSession, openOptionsOf, useSession } from '../session.js';
 
 interface MirrorFileOptions extends CopyFlags {

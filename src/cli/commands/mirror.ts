@@ -16,11 +16,12 @@ import {
   isObjectName,
   isObjectPrefix,
   readCatalogSourceTemplates,
-  replaceDirectories,
 } from '../../mirror/image-set-resources.js';
+import { replaceDirectories } from '../../mirror/output-files.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { readInputFile } from '../input.js';
 import { booleanOf } from '../options.js';
+import { count } from '../printable.js';
 import { useSession } from '../session.js';
 
 /** Options of `opmate mirror --config`. */
@@ -96,7 +97,7 @@ export async function mirrorImageSet(
     );
     logger.close();
     describePlan(plan, logger, options.icsp === true);
-    logger.log('info', `${path.join(root, 'dry-run', 'mapping.txt')}: ${counted(lines.length, 'image')}`);
+    logger.log('info', `${path.join(root, 'dry-run', 'mapping.txt')}: ${count(lines.length, 'image')}`);
     const names = [...resources.keys()].sort().join(', ');
     logger.log('info', `${path.join(root, 'cluster-resources')}: ${names}`);
   });
@@ -132,10 +133,6 @@ function workspaceOf(text = 'file://.'): string {
   throw new UsageError(`--workspace ${quoteGo(text)}: not a directory`, { hint: 'write file://DIRECTORY' });
 }
 
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
 function describePlan(plan: ImageSetPlan, logger: Logger, icsp: boolean): void {
   for (const catalog of plan.catalogs) describeCatalog(catalog, plan, logger);
   const additional = plan.images.filter(({ kind }) => kind === 'additional').length;
@@ -148,7 +145,7 @@ function describePlan(plan: ImageSetPlan, logger: Logger, icsp: boolean): void {
   );
   if (icsp && byTag.length > 0) {
     const hint = 'no ImageContentSourcePolicy redirects these';
-    logger.log('warn', `${counted(byTag.length, 'image')} named by tag: ${hint}`);
+    logger.log('warn', `${count(byTag.length, 'image')} named by tag: ${hint}`);
   }
 }
 
@@ -160,7 +157,7 @@ function describeCatalog(
   const how = selection.isWhole ? 'as it is' : 'rebuilt';
   logger.log(
     'info',
-    `${operator.catalog}: ${digest}, ${counted(selection.packages.length, 'package')}, ${how}`,
+    `${operator.catalog}: ${digest}, ${count(selection.packages.length, 'package')}, ${how}`,
   );
   const images = new Map<string, number>();
   for (const image of plan.images) {
@@ -170,7 +167,7 @@ function describeCatalog(
   }
   for (const { name, channels, bundles } of selection.packages) {
     const heads = channels.map((channel) => `${channel.name} to ${channel.head}`).join(', ');
-    const amount = `${counted(bundles, 'bundle')}, ${counted(images.get(name) ?? 0, 'image')}`;
+    const amount = `${count(bundles, 'bundle')}, ${count(images.get(name) ?? 0, 'image')}`;
     logger.log('info', `  ${name}: ${amount} (${heads})`);
     for (const { package: of, channel, bundle, reason } of selection.kept) {
       if (of === name) logger.log('info', `    ${bundle} in ${channel} is kept too: it ${reason}`);

@@ -7,6 +7,7 @@ import { type LoadReport, ManifestsError } from '../../sqlite/manifest-loader.js
 import { loadPackageManifests } from '../../sqlite/package-manifests.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
+import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
 interface InitCommandOptions extends GlobalOptions {
@@ -51,7 +52,6 @@ export async function registryInit(context: CommandContext, options: InitCommand
 function tell({ logger }: CommandSession, report: LoadReport, output: string): number {
   const { bundles, packages, problems } = report;
   tellProblems({ logger }, problems);
-  const count = (amount: number, what: string): string => `${amount} ${what}${amount === 1 ? '' : 's'}`;
   if (bundles.length === 0 && packages.length === 0 && problems.length === 0)
     logger.log('warn', 'there are no bundles and no packages in what was given');
   const left = problems.length === 0 ? '' : `, ${count(problems.length, 'problem')}`;

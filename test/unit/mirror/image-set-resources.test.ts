@@ -1,4 +1,3 @@
-import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../src/core/errors.js';
@@ -12,7 +11,6 @@ import {
   isObjectName,
   isObjectPrefix,
   readCatalogSourceTemplates,
-  replaceDirectories,
 } from '../../../src/mirror/image-set-resources.js';
 import { directoryWith } from '../../support/temporary.js';
 
@@ -166,21 +164,5 @@ describe('mirror/image-set-resources', () => {
     const reading = readCatalogSourceTemplates([operator], (file) => path.join(directory, file));
     await expect(reading).rejects.toThrow(OpmateError);
     await expect(reading).rejects.toThrow(fault);
-  });
-
-  it('puts everything back where a directory cannot be replaced', async () => {
-    const root = await directoryWith({ 'first/old.txt': 'old' });
-    // A directory that is moved into itself cannot be.
-    await mkdir(path.join(root, 'second'));
-    const bad = new Map([
-      ['first', new Map([['new.txt', 'new']])],
-      ['second/missing/deeper', new Map([['new.txt', 'new']])],
-    ]);
-    await expect(replaceDirectories(root, bad)).rejects.toThrow(OpmateError);
-    expect((await readdir(root)).sort()).toEqual(['first', 'second']);
-    expect(await readFile(path.join(root, 'first', 'old.txt'), 'utf8')).toBe('old');
-    expect(await readdir(path.join(root, 'first'))).toEqual(['old.txt']);
-    await writeFile(path.join(root, 'file'), '');
-    await expect(replaceDirectories(path.join(root, 'file'), bad)).rejects.toThrow('output dir');
   });
 });

@@ -1,7 +1,8 @@
-import { mkdir, readFile, readdir } from 'node:fs/promises';
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { writeOutputFiles } from '../../../src/mirror/output-files.js';
+import { replaceDirectories, writeOutputFiles } from '../../../src/mirror/output-files.js';
+import { OpmateError } from '../../../src/core/errors.js';
 import { failureOf } from '../../support/connect.js';
 import { directoryWith } from '../../support/temporary.js';
 
@@ -33,5 +34,21 @@ describe('mirror/output-files', () => {
     const error = await failureOf(writeOutputFiles(directory, new Map([['a', 'x']])));
     expect(error.message).toContain(`output dir ${directory}: `);
     expect((await readdir(directory)).sort()).toEqual(['a', 'mine.txt']);
+  });
+
+  it('puts everything back where a directory cannot be replaced', async () => {
+    const root = await directoryWith({ 'first/old.txt': 'old' });
+    // A directory that is moved into itself cannot be.
+    await mkdir(path.join(root, 'second'));
+    const bad = new Map([
+      ['first', new Map([['new.txt', 'new']])],
+      ['second/missing/deeper', new Map([['new.txt', 'new']])],
+    ]);
+    await expect(replaceDirectories(root, bad)).rejects.toThrow(OpmateError);
+    expect((await readdir(root)).sort()).toEqual(['first', 'second']);
+    expect(await readFile(path.join(root, 'first', 'old.txt'), 'utf8')).toBe('old');
+    expect(await readdir(path.join(root, 'first'))).toEqual(['old.txt']);
+    await writeFile(path.join(root, 'file'), '');
+    await expect(replaceDirectories(path.join(root, 'file'), bad)).rejects.toThrow('output dir');
   });
 });

@@ -1,33 +1,15 @@
 // Compares `catalog mirror` with what `oc adm catalog mirror --manifests-only` wrote.
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import {
-  buildImage,
-  layerOf,
-  openSession,
-  openTarget,
-  parseReference,
-  pushImage,
-  startRegistry,
-} from '../../dist/index.js';
 import { parseYaml } from '../../dist/core/yaml.js';
 import { opmate } from './command.js';
+import { withCatalogImage } from './images.js';
 import { differenceOf } from './report.js';
 
 const mirrorSets = ['imageContentSourcePolicy.yaml', 'imageDigestMirrorSet.yaml'];
 
 export async function compareCatalogMirror(corpus, report) {
-  const directory = mkdtempSync(path.join(tmpdir(), 'opmate-corpus-'));
-  const registry = await startRegistry({ directory: path.join(directory, 'registry') });
-  try {
-    const { host } = new URL(registry.url);
-    await pushCatalog(path.join(corpus, 'catalogs', 'dev'), `${host}/catalogs/dev:v1`, directory);
-    const conf = path.join(directory, 'registries.conf');
-    writeFileSync(
-      conf,
-      `[[registry]]\nprefix = "registry.test:5000"\nlocation = "${host}"\ninsecure = true\n`,
-    );
+  await withCatalogImage(corpus, async ({ environment, directory }) => {
     const folder = path.join(corpus, 'golden', 'oc-adm-catalog-mirror');
     for (const name of readdirSync(folder).sort()) {
       const answer = path.join(folder, name);
@@ -35,13 +17,10 @@ export async function compareCatalogMirror(corpus, report) {
       const out = path.join(directory, name);
       const args = command.split(/\s+/).slice(2);
       const flags = args.map((arg) => (arg.startsWith('--to-manifests=') ? `--to-manifests=${out}` : arg));
-      const result = await opmate(flags, directory, { CONTAINERS_REGISTRIES_CONF: conf, TMPDIR: directory });
+      const result = await opmate(flags, directory, environment);
       report.check(`oc-adm-catalog-mirror/${name}`, differenceFrom(answer, out, result, exit));
     }
-  } finally {
-    await registry.close();
-    rmSync(directory, { recursive: true, force: true });
-  }
+  });
 }
 
 function differenceFrom(answer, out, { exit, stderr }, wantedExit) {
@@ -68,27 +47,4 @@ function entriesOf(text) {
     return [`${i} ${heads}`, ...entries.map(({ source, mirrors }) => `${source} ${mirrors.join(' ')}`)];
   });
   return lines.sort().join('\n');
-}
-
-async function pushCatalog(catalog, reference, home) {
-  const files = readdirSync(catalog, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.join(entry.parentPath, entry.name));
-  const layer = await layerOf(
-    files.map((file) => ({ path: `configs/${path.relative(catalog, file)}`, content: readFileSync(file) })),
-  );
-  const image = await buildImage({
-    layers: [layer],
-    labels: { 'operators.operatorframework.io.index.configs.v1': '/configs' },
-  });
-  const session = await openSession({
-    environment: {},
-    homeDirectory: home,
-    temporaryDirectory: home,
-    architecture: process.arch,
-    registry: { useHttp: true },
-  });
-  const target = await openTarget(parseReference(reference), { connection: await session.connect() });
-  await pushImage(target.repository, target.reference, image);
-  await session.close();
 }

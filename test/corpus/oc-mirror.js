@@ -1,18 +1,9 @@
 // `mirror --config … --dry-run` against oc-mirror v2, on the catalog of `catalogs/dev` as an image.
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { parseYaml } from '../../dist/core/yaml.js';
-import {
-  buildImage,
-  layerOf,
-  openSession,
-  openTarget,
-  parseReference,
-  pushImage,
-  startRegistry,
-} from '../../dist/index.js';
 import { opmate } from './command.js';
+import { withCatalogImage } from './images.js';
 import { differenceOf } from './report.js';
 
 const read = (file) => readFileSync(file, 'utf8');
@@ -20,50 +11,12 @@ const read = (file) => readFileSync(file, 'utf8');
 /** The registry of oc-mirror's own cache: ours has none. */
 const cache = 'docker://localhost:55017/';
 
-/** Pushes the catalog to a registry; returns its digest there. */
-async function pushCatalog(corpus, registry, directory) {
-  const root = path.join(corpus, 'catalogs', 'dev');
-  const files = readdirSync(root).map((name) => ({
-    path: `configs/${name}/catalog.json`,
-    content: readFileSync(path.join(root, name, 'catalog.json')),
-  }));
-  const labels = { 'operators.operatorframework.io.index.configs.v1': '/configs' };
-  const image = await buildImage({ layers: [await layerOf(files)], labels });
-  const session = await openSession({
-    environment: {},
-    homeDirectory: directory,
-    temporaryDirectory: directory,
-    architecture: process.arch,
-    registry: { useHttp: true },
-  });
-  const reference = parseReference(`${new URL(registry.url).host}/catalogs/dev:v1`);
-  const target = await openTarget(reference, { connection: await session.connect() });
-  await pushImage(target.repository, target.reference, image);
-  const { descriptor } = await target.repository.getManifest('v1');
-  await session.close();
-  return descriptor.digest;
-}
-
 export async function compareOcMirror(corpus, report) {
-  const directory = mkdtempSync(path.join(tmpdir(), 'opmate-corpus-'));
-  const registry = await startRegistry({ directory: path.join(directory, 'registry') });
-  try {
-    const digest = await pushCatalog(corpus, registry, directory);
-    const conf = path.join(directory, 'registries.conf');
-    const { host } = new URL(registry.url);
-    const rule = `[[registry]]\nprefix = "registry.test:5000"\nlocation = "${host}"\ninsecure = true\n`;
-    writeFileSync(conf, rule);
-    const environment = { CONTAINERS_REGISTRIES_CONF: conf, TMPDIR: directory };
-    for (const name of readdirSync(path.join(corpus, 'golden', 'oc-mirror'))) {
-      await compareCase(name, path.join(corpus, 'golden', 'oc-mirror', name), digest, report, {
-        directory,
-        environment,
-      });
-    }
-  } finally {
-    await registry.close();
-    rmSync(directory, { recursive: true, force: true });
-  }
+  const folder = path.join(corpus, 'golden', 'oc-mirror');
+  await withCatalogImage(corpus, async ({ digest, ...world }) => {
+    for (const name of readdirSync(folder))
+      await compareCase(name, path.join(folder, name), digest, report, world);
+  });
 }
 
 async function compareCase(name, folder, digest, report, { directory, environment }) {

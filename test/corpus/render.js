@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { opmate } from './command.js';
-import { pushBundleImages } from './images.js';
+import { withBundleImages } from './images.js';
 import { differenceOf } from './report.js';
 
 /** Version directories of an operator, ascending as the answers were made. */
@@ -39,23 +38,11 @@ export async function compareRenderDirectories(corpus, report) {
 }
 
 export async function compareRenderImages(corpus, report) {
-  const directory = mkdtempSync(path.join(tmpdir(), 'opmate-corpus-'));
-  const registry = await pushBundleImages(corpus, path.join(directory, 'registry'));
-  try {
-    const conf = path.join(directory, 'registries.conf');
-    const { host } = new URL(registry.url);
-    writeFileSync(
-      conf,
-      `[[registry]]\nprefix = "registry.test:5000"\nlocation = "${host}"\ninsecure = true\n`,
-    );
-    const environment = { CONTAINERS_REGISTRIES_CONF: conf, TMPDIR: directory };
+  await withBundleImages(corpus, async ({ environment }) => {
     const reference = (operator, version) =>
       `registry.test:5000/bundles/${operator}:${version.replaceAll('+', '_')}`;
     await compareMigrated(corpus, report, 'render-image', reference, ['--use-http'], environment);
-  } finally {
-    await registry.close();
-    rmSync(directory, { recursive: true, force: true });
-  }
+  });
 }
 
 async function compareMigrated(corpus, report, folder, referenceOf, flags, environment) {

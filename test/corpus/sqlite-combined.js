@@ -2,7 +2,7 @@
 import { copyFileSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { opmate } from './command.js';
-import { withBundleImages } from './sqlite.js';
+import { withBundleImages } from './images.js';
 import { readTables, tablesDifference } from './tables.js';
 
 const suffix = '.command.txt';
@@ -10,7 +10,7 @@ const suffix = '.command.txt';
 export async function compareSqliteCombined(corpus, report) {
   const folder = path.join(corpus, 'golden', 'sqlite-combined');
   const tablesOf = (name) => JSON.parse(readFileSync(path.join(folder, `${name}.tables.json`), 'utf8'));
-  await withBundleImages(corpus, async (environment, directory) => {
+  await withBundleImages(corpus, async ({ environment, directory }) => {
     const file = path.join(directory, 'index.db');
     report.check('sqlite-combined/base.tables.json', await rebuild(folder, file, environment));
     for (const entry of readdirSync(folder).sort()) {

@@ -1,36 +1,16 @@
 // `registry add` into a new database, an operator at a time, and `render` of it, against opm v1.73.
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { opmate } from './command.js';
-import { pushBundleImages } from './images.js';
+import { withBundleImages } from './images.js';
 import { compareRenderedDatabase } from './sqlite-render.js';
 import { readTables, tablesDifference } from './tables.js';
 
 const read = (file) => readFileSync(file, 'utf8');
 
-/**
- * Runs `work` with the environment of a registry that holds the bundles of the corpus under the name
- * `registry.test:5000`, and with a directory for its files.
- */
-export async function withBundleImages(corpus, work) {
-  const directory = mkdtempSync(path.join(tmpdir(), 'opmate-corpus-'));
-  const registry = await pushBundleImages(corpus, path.join(directory, 'registry'));
-  try {
-    const conf = path.join(directory, 'registries.conf');
-    const { host } = new URL(registry.url);
-    const content = `[[registry]]\nprefix = "registry.test:5000"\nlocation = "${host}"\ninsecure = true\n`;
-    writeFileSync(conf, content);
-    await work({ CONTAINERS_REGISTRIES_CONF: conf, TMPDIR: directory }, directory);
-  } finally {
-    await registry.close();
-    rmSync(directory, { recursive: true, force: true });
-  }
-}
-
 export async function compareSqlite(corpus, report) {
   const folder = path.join(corpus, 'golden', 'sqlite');
-  await withBundleImages(corpus, async (environment, directory) => {
+  await withBundleImages(corpus, async ({ environment, directory }) => {
     for (const { op, mode, refs, exit } of JSON.parse(read(path.join(folder, 'summary.json')))) {
       const file = path.join(directory, `${op}.db`);
       const args = ['registry', 'add', '--mode', mode, '-b', refs.join(), '-d', file];

@@ -13,6 +13,7 @@ import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { type SmallBundle, inDirectory, smallBundle } from '../support/small-bundle.js';
 import { makeBundleImage, makeCatalogImage, makeImage, serveBuilt, storeImage } from './images.js';
+import { readRows } from '../support/rows.js';
 
 const sandbox = useSandbox();
 const at = (...names: string[]): string => path.join(sandbox.work, ...names);
@@ -21,17 +22,8 @@ const hostPlatform = { os: 'linux', architecture: 'amd64' };
 /** Runs `opmate index … --use-http`. */
 const index = (...args: string[]) => sandbox.run(['index', ...args, '--use-http']);
 
-function rows(file: string, sql: string): unknown[] {
-  const database = new Sqlite(file, { readonly: true });
-  try {
-    return database.prepare(sql).raw().all();
-  } finally {
-    database.close();
-  }
-}
-
 const bundlesOf = (file: string): unknown[] =>
-  rows(file, 'SELECT name FROM operatorbundle ORDER BY name').flat();
+  readRows(file, 'SELECT name FROM operatorbundle ORDER BY name').flat();
 
 let unpacked = 0;
 /** The database of an image in a layout of the working directory. */
@@ -87,7 +79,7 @@ describe('opmate index', () => {
     const { code, stdout } = await index('add', '--bundles=', '-i', 'scratch', '-t', 'oci:out:empty');
     expect({ code, lines: stdout.split('\n').length }).toEqual({ code: 0, lines: 2 });
     const file = await databaseIn('out', 'empty');
-    expect(rows(file, 'SELECT version, timestamp FROM schema_migrations')).toEqual([
+    expect(readRows(file, 'SELECT version, timestamp FROM schema_migrations')).toEqual([
       [13, '1970-01-01 00:00:00'],
     ]);
   });
@@ -477,8 +469,8 @@ describe.skipIf(!hasDockerRegistry || spawnSync('skopeo', ['--version']).status 
       });
       await sandbox.run(['oci', 'copy', `${registry.host}/ns/index:v1`, 'oci:pulled:v1', '--use-http']);
       const file = await databaseIn('pulled', 'v1');
-      expect(rows(file, 'PRAGMA integrity_check')).toEqual([['ok']]);
-      expect(rows(file, 'SELECT bundlepath FROM operatorbundle ORDER BY bundlepath').flat()).toEqual(
+      expect(readRows(file, 'PRAGMA integrity_check')).toEqual([['ok']]);
+      expect(readRows(file, 'SELECT bundlepath FROM operatorbundle ORDER BY bundlepath').flat()).toEqual(
         list.split(',').sort(),
       );
       const rendered = await sandbox.run(['render', `${registry.host}/ns/index:v1`, '--use-http']);
@@ -520,7 +512,7 @@ describe.skipIf(!hasDockerRegistry || spawnSync('skopeo', ['--version']).status 
       expect(deprecated).toMatchObject({ code: 0 });
       const file = await databaseIn('out', 'deprecated');
       expect(bundlesOf(file)).toEqual(['gadget.v0.1.0', 'widget.v2.0.0', 'widget.v3.0.0']);
-      expect(rows(file, 'SELECT * FROM deprecated').flat()).toEqual(['widget.v2.0.0']);
+      expect(readRows(file, 'SELECT * FROM deprecated').flat()).toEqual(['widget.v2.0.0']);
     });
 
     it('exports the manifests of bundle images as they are', async () => {

@@ -1,11 +1,11 @@
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { type SmallBundle, inDirectory, smallBundle } from '../support/small-bundle.js';
 import { makeImage, serveBuilt } from './images.js';
+import { readRows } from '../support/rows.js';
 
 const sandbox = useSandbox();
 const at = (name: string): string => path.join(sandbox.work, name);
@@ -24,14 +24,7 @@ async function serve(key: string, bundle: SmallBundle): Promise<void> {
 const tagged = (key: string): string => images[key]?.tagged ?? '';
 const pinned = (key: string): string => images[key]?.pinned ?? '';
 
-function rows(file: string, sql: string): unknown[] {
-  const database = new Sqlite(at(file), { readonly: true });
-  try {
-    return database.prepare(sql).raw().all();
-  } finally {
-    database.close();
-  }
-}
+const rows = (file: string, sql: string): unknown[] => readRows(at(file), sql);
 
 const bundlesOf = (file: string): unknown[] =>
   rows(file, 'SELECT name, bundlepath FROM operatorbundle ORDER BY name');

@@ -5,18 +5,13 @@ import Sqlite from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { useSandbox } from '../support/command-line.js';
 import { asText, smallCrd, smallCsv, smallPackage, widgetTree } from '../support/manifest-trees.js';
+import { readRows } from '../support/rows.js';
 
 const sandbox = useSandbox();
 const at = (name: string): string => path.join(sandbox.work, name);
 
-function names(file: string): unknown[] {
-  const database = new Sqlite(at(file), { readonly: true });
-  try {
-    return database.prepare('SELECT name FROM operatorbundle ORDER BY name').pluck().all();
-  } finally {
-    database.close();
-  }
-}
+const names = (file: string): unknown[] =>
+  readRows(at(file), 'SELECT name FROM operatorbundle ORDER BY name').flat();
 
 const below = (directory: string, files: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(files).map(([name, content]) => [`${directory}/${name}`, content]));

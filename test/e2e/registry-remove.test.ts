@@ -6,20 +6,14 @@ import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { smallBundle } from '../support/small-bundle.js';
 import { makeImage, serveBuilt } from './images.js';
+import { readRows } from '../support/rows.js';
 
 const sandbox = useSandbox();
 const at = (name: string): string => path.join(sandbox.work, name);
 let registry: FaultRegistry;
 const image = (version: string): string => `${registry.host}/ns/widget:${version}`;
 
-function rows(file: string, sql: string): unknown[] {
-  const database = new Sqlite(at(file), { readonly: true });
-  try {
-    return database.prepare(sql).raw().all().flat();
-  } finally {
-    database.close();
-  }
-}
+const rows = (file: string, sql: string): unknown[] => readRows(at(file), sql).flat();
 
 const bundlesOf = (file: string): unknown[] => rows(file, 'SELECT name FROM operatorbundle ORDER BY name');
 

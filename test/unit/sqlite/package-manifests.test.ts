@@ -1,11 +1,11 @@
 import path from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { editDatabase } from '../../../src/sqlite/edit.js';
 import type { LoadOptions, LoadReport } from '../../../src/sqlite/manifest-loader.js';
 import { loadPackageManifests } from '../../../src/sqlite/package-manifests.js';
 import { asText, smallCsv, smallPackage, widgetTree } from '../../support/manifest-trees.js';
 import { directoryWith } from '../../support/temporary.js';
+import { readRows } from '../../support/rows.js';
 
 /** Loads a tree into `index.db` beside it. */
 async function load(
@@ -21,28 +21,24 @@ async function load(
   return { report, database: file };
 }
 
-function rows(file: string, sql: string): unknown[] {
-  const database = new Sqlite(file, { readonly: true });
-  try {
-    return database.prepare(sql).raw().all();
-  } finally {
-    database.close();
-  }
-}
-
 const messages = ({ problems }: LoadReport): string[] => problems.map(({ message }) => message);
 
 describe('sqlite/package-manifests', () => {
   it('writes bundles without image, and packages with the graph from their heads', async () => {
     const { report, database } = await load(widgetTree());
     expect(report).toEqual({ bundles: ['widget.v1', 'widget.v2'], packages: ['widget'], problems: [] });
-    expect(rows(database, 'SELECT name, bundlepath, version, replaces, skips FROM operatorbundle')).toEqual([
+    expect(
+      readRows(database, 'SELECT name, bundlepath, version, replaces, skips FROM operatorbundle'),
+    ).toEqual([
       ['widget.v1', '', '1.0.0', '', ''],
       ['widget.v2', '', '2.0.0', 'widget.v1', 'widget.v1.5'],
     ]);
-    expect(rows(database, 'SELECT * FROM package')).toEqual([['widget', 'stable']]);
+    expect(readRows(database, 'SELECT * FROM package')).toEqual([['widget', 'stable']]);
     expect(
-      rows(database, "SELECT operatorbundle_name, depth FROM channel_entry WHERE channel_name = 'stable'"),
+      readRows(
+        database,
+        "SELECT operatorbundle_name, depth FROM channel_entry WHERE channel_name = 'stable'",
+      ),
     ).toEqual([
       ['widget.v2', 0],
       ['widget.v1.5', 1],
@@ -51,7 +47,7 @@ describe('sqlite/package-manifests', () => {
     ]);
     // Once for each channel that leads through the bundle; no path, as there is no image.
     expect(
-      rows(
+      readRows(
         database,
         `SELECT operatorbundle_name, type, count(*), operatorbundle_path FROM properties
            GROUP BY 1, 2 ORDER BY 1, 2`,
@@ -62,7 +58,7 @@ describe('sqlite/package-manifests', () => {
       ['widget.v2', 'olm.gvk', 1, null],
       ['widget.v2', 'olm.package', 1, null],
     ]);
-    expect(rows(database, 'SELECT typeof(csv), typeof(bundle) FROM operatorbundle LIMIT 1')).toEqual([
+    expect(readRows(database, 'SELECT typeof(csv), typeof(bundle) FROM operatorbundle LIMIT 1')).toEqual([
       ['blob', 'blob'],
     ]);
   });
@@ -101,8 +97,8 @@ describe('sqlite/package-manifests', () => {
       expect.stringMatching(/^tree\/none\/none\.package\.yaml: .*no default channel specified for none/),
       expect.stringMatching(/^tree\/other\/other\.package\.yaml: .*replaces nonexistent bundle other\.v0/),
     ]);
-    expect(rows(database, 'SELECT name FROM package')).toEqual([['widget']]);
-    expect(rows(database, 'SELECT DISTINCT package_name FROM channel')).toEqual([['widget']]);
+    expect(readRows(database, 'SELECT name FROM package')).toEqual([['widget']]);
+    expect(readRows(database, 'SELECT DISTINCT package_name FROM channel')).toEqual([['widget']]);
   });
 
   it('writes nothing when anything is wrong, and tells all of it', async () => {
@@ -113,7 +109,7 @@ describe('sqlite/package-manifests', () => {
       message: 'error loading manifests from tree: 7 problems',
       problems: expect.objectContaining({ length: 7 }) as unknown,
     });
-    expect(rows(database, 'SELECT name FROM operatorbundle')).toEqual([['a']]);
+    expect(readRows(database, 'SELECT name FROM operatorbundle')).toEqual([['a']]);
   });
 
   it('tells a single problem itself', async () => {
@@ -138,7 +134,7 @@ describe('sqlite/package-manifests', () => {
       'package.yaml': smallPackage('widget', { stable: 'widget.v3' }),
     };
     await load(newer, {}, database);
-    expect(rows(database, 'SELECT name, head_operatorbundle_name FROM channel')).toEqual([
+    expect(readRows(database, 'SELECT name, head_operatorbundle_name FROM channel')).toEqual([
       ['stable', 'widget.v3'],
     ]);
   });
@@ -155,7 +151,7 @@ describe('sqlite/package-manifests', () => {
     expect(messages(report)).toEqual([
       'tree/p/2.yaml: package "p" is also in tree/p/1.yaml, with other content',
     ]);
-    expect(rows(database, 'SELECT package_name, name FROM channel ORDER BY 1')).toEqual([
+    expect(readRows(database, 'SELECT package_name, name FROM channel ORDER BY 1')).toEqual([
       ['p', 'two'],
       ['q', 'one'],
     ]);

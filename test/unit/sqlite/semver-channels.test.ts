@@ -1,38 +1,11 @@
-import path from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { BundleRecord } from '../../../src/sqlite/bundle-record.js';
-import { type Database, openDatabase } from '../../../src/sqlite/database.js';
-import { migrateDatabase } from '../../../src/sqlite/schema.js';
+import type { Database } from '../../../src/sqlite/database.js';
 import { addToSemverChannels } from '../../../src/sqlite/semver-channels.js';
-import { directoryWith } from '../../support/temporary.js';
+import { bundleRecord, emptyIndex } from '../../support/staged-bundles.js';
 
-async function emptyDatabase(): Promise<Database> {
-  const database = await openDatabase(path.join(await directoryWith(), 'index.db'), { access: 'create' });
-  onTestFinished(() => database.close());
-  await database.transaction(() => migrateDatabase(database));
-  return database;
-}
-
-function record(version: string, channels: string[], change: Partial<BundleRecord> = {}): BundleRecord {
-  return {
-    name: `p.v${version}`,
-    packageName: 'p',
-    channels,
-    defaultChannel: '',
-    version,
-    skipRange: '',
-    replaces: '',
-    skips: [],
-    substitutesFor: '',
-    image: `quay.io/p:v${version}`,
-    relatedImages: [],
-    dependencies: [],
-    properties: [],
-    providedApis: [],
-    requiredApis: [],
-    ...change,
-  };
-}
+const record = (version: string, channels: string[], change: Partial<BundleRecord> = {}): BundleRecord =>
+  bundleRecord(version, { channels, ...change });
 
 function insertRow(database: Database, { name, version, image }: BundleRecord): void {
   database.run(
@@ -98,7 +71,7 @@ function writeEntries(
 
 describe('sqlite/semver-channels', () => {
   it('puts bundles in the order of their versions, each replacing the one below', async () => {
-    const database = await emptyDatabase();
+    const database = await emptyIndex();
     await add(database, [record('1.0.0', ['alpha']), record('1.10.0', ['alpha', 'beta'])]);
     await add(database, [record('1.2.0', ['beta', 'alpha']), record('2.0.0-rc.1', ['alpha'])]);
     expect(entries(database, 'alpha')).toEqual([
@@ -115,7 +88,7 @@ describe('sqlite/semver-channels', () => {
   });
 
   it('takes the default channel that was named last, and keeps it otherwise', async () => {
-    const database = await emptyDatabase();
+    const database = await emptyIndex();
     await add(database, [record('1.0.0', ['b', 'a'])]);
     expect(heads(database)).toContainEqual({ name: 'b', head: 'p.v1.0.0', standard: 'a' });
     await add(database, [
@@ -127,13 +100,13 @@ describe('sqlite/semver-channels', () => {
   });
 
   it('takes a channel once that is named twice', async () => {
-    const database = await emptyDatabase();
+    const database = await emptyIndex();
     await add(database, [record('1.0.0', ['a', 'a'])]);
     expect(entries(database, 'a')).toEqual(['p.v1.0.0@0']);
   });
 
   it('keeps only the highest patch of a minor in the line, and skips the others', async () => {
-    const database = await emptyDatabase();
+    const database = await emptyIndex();
     const versions = ['0.9.0', '1.0.0-rc.1', '1.0.0', '1.0.1', '1.1.0', '1.1.1', '2.0.0'];
     await add(
       database,
@@ -158,7 +131,7 @@ describe('sqlite/semver-channels', () => {
     ['downwards', ['2.0.0', '1.1.1', '1.1.0', '1.0.1', '1.0.0', '0.9.0']],
     ['criss-cross', ['1.0.0', '1.1.1', '0.9.0', '2.0.0', '1.0.1', '1.1.0']],
   ])('comes to the same graph when patches come one by one, %s', async (_, versions) => {
-    const [together, single] = [await emptyDatabase(), await emptyDatabase()];
+    const [together, single] = [await emptyIndex(), await emptyIndex()];
     await add(
       together,
       ['0.9.0', '1.0.0', '1.0.1', '1.1.0', '1.1.1', '2.0.0'].map((version) => record(version, ['a'])),
@@ -170,7 +143,7 @@ describe('sqlite/semver-channels', () => {
   });
 
   it('leaves what was skipped skipped when the graph is read again, in other channels too', async () => {
-    const database = await emptyDatabase();
+    const database = await emptyIndex();
     await add(database, [record('1.0.0', ['a', 'b']), record('1.0.1', ['a', 'b'])], true);
     await add(database, [record('1.1.0', ['a'])]);
     const skipping = (depth: number): string[] => [
@@ -186,7 +159,7 @@ describe('sqlite/semver-channels', () => {
   });
 
   it('goes on from a graph of the replaces mode, with what that skips', async () => {
-    const database = await emptyDatabase();
+    const database = await emptyIndex();
     await database.transaction(() =>
       writeEntries(
         database,
@@ -213,7 +186,7 @@ describe('sqlite/semver-channels', () => {
   });
 
   it('names every bundle whose version cannot be taken', async () => {
-    const database = await emptyDatabase();
+    const database = await emptyIndex();
     await add(database, [record('1.0.0', ['a'])]);
     const before = everything(database);
     const records = [
@@ -233,7 +206,7 @@ describe('sqlite/semver-channels', () => {
   });
 
   it('refuses a default channel that there is not, and changes nothing', async () => {
-    const database = await emptyDatabase();
+    const database = await emptyIndex();
     await add(database, [record('1.0.0', ['a'])]);
     const before = everything(database);
     await expect(add(database, [record('1.1.0', ['a'], { defaultChannel: 'no' })])).rejects.toThrow(
@@ -294,7 +267,7 @@ describe('sqlite/semver-channels', () => {
       'channel "a": Invalid graph: bundle "p.v1.1.0" belongs below "p.v1.2.0" and above "p.v1.0.0"',
     ],
   ])('refuses a graph with %s, and changes nothing', async (_, rows, message) => {
-    const database = await emptyDatabase();
+    const database = await emptyIndex();
     await database.transaction(() =>
       writeEntries(database, [record('1.2.0', []), record('1.0.0', [])], rows),
     );
@@ -304,7 +277,7 @@ describe('sqlite/semver-channels', () => {
   });
 
   it('leaves other packages alone', async () => {
-    const database = await emptyDatabase();
+    const database = await emptyIndex();
     await add(database, [record('1.0.0', ['a'])]);
     const other = record('1.0.0', ['a'], { name: 'q.v1', packageName: 'q' });
     insertRow(database, other);

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
-import { booleanFlag } from './options.js';
+import { booleanFlag, collect, outputFormatOf } from './options.js';
 import type { Runner } from './runner.js';
 
 /** Adds `opmate catalog mirror` and `opmate mirror`. */
@@ -10,18 +10,39 @@ export function addMirrorCommands(program: Command, context: CommandContext, run
     .description('copy images to another registry, each as a line of a mapping says')
     .argument('[source=target...]', 'images, as in a line of a mapping')
     .option('-f, --filename <file>', 'read the mapping from a file; - for standard input')
-    .option('-c, --config <file>', 'mirror what an ImageSetConfiguration says to docker://REGISTRY[/PATH]')
-    .option('--workspace <file://directory>', 'with --config: where to write working-dir (default: file://.)')
-    .option('--max-nested-paths <count>', 'with --config: most components of a path at the target')
-    .option('--icsp', 'with --config: write an ImageContentSourcePolicy instead of IDMS and ITMS')
-    .option('--name <name>', 'with --config: what to call CatalogSource and ClusterCatalog')
-    .option('--prefix <text>', 'with --config: what the names of all objects begin with')
-    .option('--poll-interval <time>', 'with --config: how often clusters look for a newer catalog, e.g. 30m')
-    .addOption(new Option('--v2', 'accepted, as by oc-mirror').hideHelp())
+    .option(
+      '-c, --config <file>',
+      'mirror what an ImageSetConfiguration says: to docker://REGISTRY[/PATH] or file://DIR',
+    )
+    .option(
+      '--from <file://directory>',
+      'with --config: copy from an archive on disk, repeatable for its bases',
+      collect,
+    )
     .option('--max-per-registry <count>', 'most requests to a registry at a time', '6')
     .option('--dir <directory>', 'root of file:// (default: the working directory)')
     .option('--from-dir <directory>', 'root of file:// sources, where it is another')
     .option('--referrers', 'copy what refers to the images too, such as signatures');
+  addImageSetFlags(mirror);
+  mirror
+    .option(
+      '--on-error <way>',
+      'with --config, for images that cannot be copied: stop, skip-image or skip-bundle (default: stop)',
+    )
+    .option('--shard <i/n>', 'with --config and --locked: copy the part of machine I, from 0, of N')
+    .option('--base <archive>', 'with --config and file://: leave out what this earlier archive holds')
+    .option('--strict-archive', 'with --config and file://: refuse a blob that is larger than archiveSize')
+    .option('--remove-signatures', 'with --config: leave out signatures and what else refers to images');
+  for (const flag of [
+    'parallel-images',
+    'parallel-layers',
+    'retry-times',
+    'retry-delay',
+    'image-timeout',
+    'port',
+    'cache-dir',
+  ])
+    mirror.addOption(new Option(`--${flag} <value>`, 'accepted, as by oc-mirror, and not needed').hideHelp());
   booleanFlag(mirror, 'continue-on-error', 'copy what can be copied, and report the rest');
   booleanFlag(mirror, 'skip-missing', 'pass over images that are not at the source');
   addCopyFlags(mirror);
@@ -36,6 +57,8 @@ export function addMirrorCommands(program: Command, context: CommandContext, run
         : (await import('./commands/mirror-file.js')).mirrorFile(context, lines, options),
     ),
   );
+
+  addImageSetCommands(mirror, context, runner);
 
   const catalog = program.command('catalog').description('work with whole catalogs');
   const catalogMirror = catalog
@@ -81,4 +104,121 @@ function addCopyFlags(command: Command): void {
   command
     .option('-a, --registry-config <file>', 'credentials file; the same as --authfile')
     .addOption(new Option('--certificate-authority <file>', 'the same as --ca-file').hideHelp());
+}
+
+/** Flags of whatever works on an image set. */
+function addImageSetFlags(command: Command): void {
+  command
+    .option('--workspace <file://directory>', 'where to write working-dir (default: file://.)')
+    .option('--lock <file>', 'lock file (default: working-dir/opmate.lock.json below the workspace)')
+    .option('--locked', 'take what the lock says, and fail where that cannot be had any more')
+    .option('--dependencies <mode>', 'packages that bundles need: none, report or add (default: report)')
+    .option('--max-nested-paths <count>', 'most components of a path at the target')
+    .option('--icsp', 'write an ImageContentSourcePolicy instead of IDMS and ITMS')
+    .option('--name <name>', 'what to call CatalogSource and ClusterCatalog')
+    .option('--prefix <text>', 'what the names of all objects begin with')
+    .option('--poll-interval <time>', 'how often clusters look for a newer catalog, e.g. 30m')
+    .addOption(new Option('--v2', 'accepted, as by oc-mirror').hideHelp());
+}
+
+/** Adds what else is done with image sets, below `opmate mirror`. */
+function addImageSetCommands(mirror: Command, context: CommandContext, runner: Runner): void {
+  const plan = mirror
+    .command('plan')
+    .description('say to the byte what mirroring an image set would copy, and copy nothing')
+    .argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')
+    .requiredOption('-c, --config <file>', 'ImageSetConfiguration')
+    .option('--base <archive>', 'with file://: leave out what this earlier archive holds')
+    .addOption(outputFormatOf('text', 'json'));
+  addImageSetFlags(plan);
+  plan.action((destination: string, _options, command: Command) =>
+    runner.run(command, async (options) =>
+      (await import('./commands/mirror-plan.js')).mirrorPlan(context, destination, options),
+    ),
+  );
+
+  mirror
+    .command('status')
+    .description('say what of a lock is at a registry, or in an archive, and what is left to copy')
+    .argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')
+    .option('--workspace <file://directory>', 'where working-dir is (default: file://.)')
+    .option('--lock <file>', 'lock file (default: working-dir/opmate.lock.json below the workspace)')
+    .option('--max-nested-paths <count>', 'most components of a path at the target')
+    .addOption(outputFormatOf('text', 'json'))
+    .action((destination: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/mirror-status.js')).mirrorStatus(context, destination, options),
+      ),
+    );
+
+  mirror
+    .command('diff')
+    .description('say what differs between two locks or archives: packages, channels, bundles, images, bytes')
+    .argument('<from>', 'lock file, or directory of an archive')
+    .argument('<to>', 'lock file, or directory of an archive')
+    .addOption(outputFormatOf('text', 'json'))
+    .action((from: string, to: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/mirror-diff.js')).mirrorDiff(context, from, to, options),
+      ),
+    );
+
+  mirror
+    .command('delete')
+    .description(
+      'list with --generate what of an image set to delete, or delete what --delete-yaml-file lists',
+    )
+    .argument('<destination>', 'docker://REGISTRY[/PATH]')
+    .option('-c, --config <file>', 'with --generate: DeleteImageSetConfiguration')
+    .option('--generate', 'write working-dir/delete/delete-images.yaml, and delete nothing')
+    .option(
+      '--workspace <file://directory>',
+      'with --generate: where to write working-dir (default: file://.)',
+    )
+    .option('--delete-id <text>', 'with --generate: part of the names of the files')
+    .option('--delete-yaml-file <file>', 'delete what this file lists')
+    .option('--delete-signatures', 'the signatures of the images too')
+    .option('--delete-v1-images', 'with --generate: by the tags that oc-mirror v1 gave')
+    .option('--max-nested-paths <count>', 'most components of a path at the target')
+    .option('--keep <lock>', 'keep what this lock needs, repeatable', collect)
+    .addOption(new Option('--force-cache-delete', 'accepted; there is no cache').hideHelp())
+    .addOption(new Option('--v2', 'accepted, as by oc-mirror').hideHelp())
+    .action((destination: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/mirror-delete.js')).mirrorDelete(context, destination, options),
+      ),
+    );
+
+  mirror
+    .command('list')
+    .description('list what can be mirrored')
+    .command('operators')
+    .description('list the packages, channels or versions of a catalog as tables')
+    .option('--catalog <reference>', 'catalog image, layout or directory')
+    .option('--package <name>', 'with --catalog: its channels and their heads')
+    .option('--channel <name>', 'with --package: the versions in this channel')
+    .option('--catalogs', 'with --version: which of the well-known catalogs there are')
+    .option('--version <version>', 'with --catalogs: version of the cluster, e.g. 4.18')
+    .addOption(new Option('--v2', 'accepted, as by oc-mirror').hideHelp())
+    .action((_options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/mirror-list-operators.js')).mirrorListOperators(context, options),
+      ),
+    );
+}
+
+/** Adds `opmate archive`. */
+export function addArchiveCommands(program: Command, context: CommandContext, runner: Runner): void {
+  program
+    .command('archive')
+    .description('work with archives that mirror has written to disk')
+    .command('verify')
+    .description('read all of an archive and report what is damaged or missing')
+    .argument('<directory>', 'directory of the archive')
+    .addOption(outputFormatOf('text', 'json'))
+    .action((directory: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/archive-verify.js')).archiveVerify(context, directory, options),
+      ),
+    );
 }

@@ -5,7 +5,7 @@ import { exitCodes } from './exit-codes.js';
 import { addIndexCommands } from './index-commands.js';
 import { addGlobalOptions, collect, outputFormatOf, withChoices } from './options.js';
 import { writeAll } from './output.js';
-import { addMirrorCommands } from './mirror-commands.js';
+import { addArchiveCommands, addMirrorCommands } from './mirror-commands.js';
 import { addRegistryCommands } from './registry-commands.js';
 import type { Runner } from './runner.js';
 
@@ -83,6 +83,9 @@ const ownCommands: ReadonlySet<string> = new Set([
   'index build',
   'index delete',
   'index delete-latest',
+  'mirror diff',
+  'mirror plan',
+  'mirror status',
   'registry bundles',
   'registry create',
   'registry delete',
@@ -235,6 +238,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   addRegistryCommands(program, context, runner);
   addIndexCommands(program, context, runner);
   addMirrorCommands(program, context, runner);
+  addArchiveCommands(program, context, runner);
   addOciCommands(program, context, runner);
 
   program

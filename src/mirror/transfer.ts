@@ -3,11 +3,20 @@ import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js
 import { type Logger, silentLogger } from '../core/log.js';
 import { type Reference, formatReference } from '../core/reference.js';
 import { copyImage } from '../oci/copy.js';
-import { type OpenReferenceOptions, type OpenedTarget, openReference, openTarget } from '../oci/open.js';
+import type { ContentManifest, ImageContents } from '../oci/contents.js';
+import {
+  type OpenReferenceOptions,
+  type OpenedReference,
+  type OpenedTarget,
+  openReference,
+  openTarget,
+} from '../oci/open.js';
+import type { Descriptor, Platform } from '../oci/types.js';
 
 /** An image to be copied. */
 export interface Transfer {
-  source: Reference;
+  /** Where it is, or how to open a place that no reference names, such as an image that was just built. */
+  source: Reference | (() => Promise<OpenedReference>);
   /** With a tag, or the digest of the source. */
   target: Reference;
   /** How messages name both. */
@@ -15,6 +24,78 @@ export interface Transfer {
   targetName: string;
   /** Copied when everything else has been: a catalog, which should name only what is there. */
   isLast?: boolean | undefined;
+  /** Of an index only these platforms' images. */
+  platforms?: readonly Platform[] | undefined;
+  /** What it consists of, where that is known already: then its source is asked only for what must be copied. */
+  contents?: ImageContents | undefined;
+}
+
+/** An image of which is known what it consists of. */
+export interface PinnedTransfer extends Transfer {
+  contents: ImageContents;
+}
+
+/** An image of which is known what the target lacks. */
+export interface SurveyedTransfer {
+  transfer: PinnedTransfer;
+  /** Manifests that the target repository lacks, in the order of the contents. */
+  manifests: readonly ContentManifest[];
+  /** Blobs that these need and the target repository lacks. */
+  blobs: readonly Descriptor[];
+  /** Whether the target's tag, where it has one, names the root already. */
+  isTagged: boolean;
+}
+
+/** What became of the images in a step that goes on after failures. */
+export interface StepFaults {
+  /** Images that are not at the source. */
+  missing: Transfer[];
+  failed: { transfer: Transfer; error: OpmateError }[];
+}
+
+/**
+ * Reads what each image consists of: one request a manifest, none a blob. Transfers that have their contents are
+ * passed on. Stops or goes on as `transferImages` does.
+ */
+export function pinTransfers(
+  transfers: readonly Transfer[],
+  options: TransferOptions,
+): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
+  throw new OpmateError('INTERNAL', 'not built yet', { cause: [transfers, options] });
+}
+
+/**
+ * Asks the target what it has: one request a manifest, and one a blob of those manifests that are not there, each
+ * blob once a repository. Nothing is written, and no layout directory made.
+ */
+export function surveyTransfers(
+  pinned: readonly PinnedTransfer[],
+  options: TransferOptions,
+): Promise<StepFaults & { surveyed: SurveyedTransfer[] }> {
+  throw new OpmateError('INTERNAL', 'not built yet', { cause: [pinned, options] });
+}
+
+/**
+ * Copies what a survey found to be lacking. A blob that several repositories of the target need is sent once and
+ * mounted in the others, where the registry can.
+ */
+export function copyTransfers(
+  surveyed: readonly SurveyedTransfer[],
+  options: TransferOptions,
+): Promise<TransferReport> {
+  throw new OpmateError('INTERNAL', 'not built yet', { cause: [surveyed, options] });
+}
+
+/**
+ * The signatures and what else is attached to images by tag (`sha256-HEX.sig`, `.att`, `.sbom`), as transfers of
+ * their own into the same target repository, pinned; for the root and every manifest below it. Referrers are added
+ * to the contents of their image. What is not there, or cannot be asked for, is none.
+ */
+export function findSignatures(
+  pinned: readonly PinnedTransfer[],
+  options: TransferOptions,
+): Promise<{ pinned: PinnedTransfer[]; signatures: PinnedTransfer[] }> {
+  throw new OpmateError('INTERNAL', 'not built yet', { cause: [pinned, options] });
 }
 
 export interface TransferOptions extends CancelOptions {
@@ -130,7 +211,10 @@ async function attempt(transfer: Transfer, options: AttemptOptions): Promise<Out
 
 async function copyOne(transfer: Transfer, options: AttemptOptions): Promise<Outcome> {
   const { signal } = options;
-  const from = await openReference(transfer.source, { ...options.open, signal });
+  const { source } = transfer;
+  const from = await (typeof source === 'function'
+    ? source()
+    : openReference(source, { ...options.open, signal }));
   try {
     if (options.dryRun) {
       const found = await from.repository.headManifest(from.reference, options);

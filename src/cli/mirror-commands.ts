@@ -127,7 +127,7 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
     .command('plan')
     .description('say to the byte what mirroring an image set would copy, and copy nothing')
     .argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')
-    .requiredOption('-c, --config <file>', 'ImageSetConfiguration')
+    .option('-c, --config <file>', 'ImageSetConfiguration')
     .option('--base <archive>', 'with file://: leave out what this earlier archive holds')
     .addOption(outputFormatOf('text', 'json'));
   addImageSetFlags(plan);

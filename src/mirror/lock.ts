@@ -47,6 +47,8 @@ export interface LockedPackage {
 /** An image of the set, to the byte. */
 export interface LockedImage {
   kind: PlannedImage['kind'] | 'signature';
+  /** As the catalog or configuration writes it; of a signature that of the image that it signs. */
+  reference: string;
   /** What it was found by, as in the left side of a mapping line. */
   source: string;
   /** Path below the target, and the tag there; no tag where a digest is all that names it. */

@@ -4,7 +4,7 @@ import { type Reference, parseReference, withoutCredentials } from '../core/refe
 
 /** A registry to mirror to, and a path in it below which everything goes; the path may be empty. */
 export interface MirrorTarget {
-  /** `host[:port]` */
+  /** `host[:port]`; empty for an archive on disk. */
   registry: string;
   path: string;
 }
@@ -68,6 +68,11 @@ export function pathBelow(
     .split('/');
   if (parts.length <= maxParts) return parts.join('/');
   return [...parts.slice(0, maxParts - 1), parts.slice(maxParts - 1).join('-')].join('/');
+}
+
+/** The whole name of an image at a target. */
+export function destinationOf({ registry }: MirrorTarget, path: string, tag: string): string {
+  return registry === '' ? `${path}:${tag}` : `${registry}/${path}:${tag}`;
 }
 
 /** An image with its transport, as the left side of a mapping line: by digest where one is known. */

@@ -7,14 +7,18 @@ import { type Logger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
 import { type Reference, formatReference, parseReference } from '../core/reference.js';
 import { openReference } from '../oci/open.js';
+import { formatPlatform } from '../oci/platform.js';
+import type { Platform } from '../oci/types.js';
 import { type SourceOptions, openSource } from '../source/source.js';
 import { schemas } from '../model/declarative-config.js';
 import type { BundleFacts } from '../model/facts.js';
 import { type CatalogImage, imagesOf, readCatalogImages } from './catalog-images.js';
+import { type DependencyCatalog, type DependencyMode, closeDependencies } from './dependencies.js';
 import {
   type AdditionalImageConfig,
   type ImageSetConfiguration,
   type OperatorConfig,
+  type PlatformConfig,
   configError,
   joinConfigErrors,
   targetOfCatalog,
@@ -22,6 +26,7 @@ import {
 import {
   type ImageName,
   type MirrorTarget,
+  destinationOf,
   nameOfImage,
   pathBelow,
   sourceText,
@@ -36,22 +41,31 @@ export interface PlannedImage {
   reference: Reference;
   /** The same as text, with its transport and by digest where one is known. */
   source: string;
-  /** Whole name with tag in the target registry. */
+  /** Its name below whatever it is mirrored to. */
+  name: ImageName;
+  /** Whole name with tag at the target. */
   destination: string;
-  /** Path of the repository in the target registry. */
+  /** Path of the repository at the target. */
   repository: string;
   /** The bundles that need it; empty for catalogs and additional images. */
   bundles: { package: string; bundle: string }[];
+  /** Of an index only these platforms' images; all where it is left out. */
+  platforms: readonly Platform[] | undefined;
+  /** How it is written wherever it is named. */
+  texts: Set<string>;
 }
 
 export interface PlannedCatalog {
   operator: OperatorConfig;
-  /** Of the image that the catalog was read from. */
+  /** The image that the catalog was read from, by digest. */
+  reference: Reference;
   digest: string;
-  /** Whole name with tag in the target registry. */
+  /** Whole name with tag at the target. */
   destination: string;
   name: ImageName;
   selection: CatalogSelection;
+  /** Open until the plan is closed. */
+  catalog: Catalog;
 }
 
 /** Everything that mirroring an image set means. */
@@ -62,6 +76,10 @@ export interface ImageSetPlan {
   /** Images that `blockedImages` leaves out, by source, each with the pattern that does. */
   blocked: { source: string; pattern: string }[];
   warnings: string[];
+  /** One sentence for each thing that was added because a bundle needs it. */
+  added: string[];
+  /** Closes the catalogs. */
+  close(): Promise<void>;
 }
 
 /** A catalog that is open for planning. */
@@ -73,6 +91,10 @@ export interface OpenedCatalog {
 
 export interface PlanOptions extends CancelOptions {
   target: MirrorTarget;
+  /** What to do about packages that bundles need; `none` unless told. */
+  dependencies?: DependencyMode | undefined;
+  /** Platforms of images for which the configuration names none. */
+  platforms?: readonly Platform[] | undefined;
   /** Most parts of a path in the target registry. */
   maxNestedPaths?: number | undefined;
   logger?: Logger | undefined;
@@ -88,23 +110,48 @@ export async function planImageSet(
   config: ImageSetConfiguration,
   options: PlanOptions,
 ): Promise<ImageSetPlan> {
-  const images = new ImageCollection(config, options);
-  const catalogs: PlannedCatalog[] = [];
-  // Faults of several catalogs are told together.
-  const faults: OpmateError[] = [];
-  for (const operator of config.operators) {
-    throwIfCancelled(options.signal);
-    try {
-      catalogs.push(await planCatalog(operator, config, images, options));
-    } catch (error) {
-      if (!(error instanceof OpmateError) || !isAboutContent(error)) throw error;
-      faults.push(error);
+  const opened: SelectedCatalog[] = [];
+  const close = async (): Promise<void> => {
+    for (const { close: closeOne } of opened.splice(0)) await closeOne();
+  };
+  try {
+    // Faults of several catalogs are told together.
+    const faults: OpmateError[] = [];
+    for (const operator of config.operators) {
+      throwIfCancelled(options.signal);
+      try {
+        opened.push(await selectCatalog(operator, config, options));
+      } catch (error) {
+        if (!(error instanceof OpmateError) || !isAboutContent(error)) throw error;
+        faults.push(error);
+      }
     }
+    if (faults.length > 0) throw joinConfigErrors(faults.flatMap(partsOf));
+    const { selections, added, unmet } = await closeDependencies(
+      config,
+      opened,
+      options.dependencies ?? 'none',
+      options,
+    );
+    for (const one of opened) one.selection = selections.get(one) ?? one.selection;
+    const images = new ImageCollection(config, options);
+    const catalogs: PlannedCatalog[] = [];
+    for (const one of opened) {
+      try {
+        catalogs.push(await planCatalog(one, config, images));
+      } catch (error) {
+        if (!(error instanceof OpmateError) || !isAboutContent(error)) throw error;
+        faults.push(error);
+      }
+    }
+    if (faults.length > 0) throw joinConfigErrors(faults.flatMap(partsOf));
+    for (const image of config.additionalImages) images.addAdditional(image);
+    const warnings = [...catalogs.flatMap(({ selection }) => selection.warnings), ...unmet];
+    return { catalogs, ...images.finish(warnings), added, close };
+  } catch (error) {
+    await close();
+    throw error;
   }
-  if (faults.length > 0) throw joinConfigErrors(faults.flatMap(partsOf));
-  for (const image of config.additionalImages) images.addAdditional(image);
-  const warnings = catalogs.flatMap(({ selection }) => selection.warnings);
-  return { catalogs, ...images.finish(warnings) };
 }
 
 function isAboutContent({ code }: OpmateError): boolean {
@@ -118,32 +165,43 @@ function partsOf(error: OpmateError): OpmateError[] {
   return reported.length === 0 ? [error] : reported;
 }
 
-async function planCatalog(
+interface SelectedCatalog extends DependencyCatalog, OpenedCatalog {}
+
+async function selectCatalog(
   operator: OperatorConfig,
   config: ImageSetConfiguration,
-  images: ImageCollection,
   options: PlanOptions,
-): Promise<PlannedCatalog> {
-  const { catalog, digest, close } = await options.openCatalog(operator.reference);
+): Promise<SelectedCatalog> {
+  const opened = await options.openCatalog(operator.reference);
   try {
-    const facts = await collectFacts(catalog, options);
-    const selection = selectOperators(facts, operator, config.file);
-    const { repository, tag } = targetOfCatalog(operator);
-    if (tag === undefined && !selection.isWhole) {
-      const hint = 'give it a tag with targetTag';
-      const problem = `${operator.catalog}: a catalog of which a part is taken gets a digest of its own`;
-      throw configError(config.file, operator.place, problem, hint, 'UNSUPPORTED');
-    }
-    const name = { repository, tag: tag ?? tagOfDigest(digest) };
-    if ((await images.addCatalogImages(operator.catalog, selection, catalog)) === 0) {
-      const hint = 'the catalog holds no bundle in an image, so there is nothing to mirror but itself';
-      throw new OpmateError('INVALID', `${operator.catalog}: names no image`, { hint });
-    }
-    const destination = images.addCatalog(operator.reference, digest, name);
-    return { operator, digest, destination, name, selection };
-  } finally {
-    await close();
+    const facts = await collectFacts(opened.catalog, options);
+    return { ...opened, operator, facts, selection: selectOperators(facts, operator, config.file) };
+  } catch (error) {
+    await opened.close();
+    throw error;
   }
+}
+
+async function planCatalog(
+  { operator, catalog, digest, selection }: SelectedCatalog,
+  config: ImageSetConfiguration,
+  images: ImageCollection,
+): Promise<PlannedCatalog> {
+  const { repository, tag } = targetOfCatalog(operator);
+  if (tag === undefined && !selection.isWhole) {
+    const hint = 'give it a tag with targetTag';
+    const problem = `${operator.catalog}: a catalog of which a part is taken gets a digest of its own`;
+    throw configError(config.file, operator.place, problem, hint, 'UNSUPPORTED');
+  }
+  const name = { repository, tag: tag ?? tagOfDigest(digest) };
+  const { platforms } = operator;
+  if ((await images.addCatalogImages(operator.catalog, selection, catalog, platforms)) === 0) {
+    const hint = 'the catalog holds no bundle in an image, so there is nothing to mirror but itself';
+    throw new OpmateError('INVALID', `${operator.catalog}: names no image`, { hint });
+  }
+  const reference = { ...operator.reference, digest };
+  const { destination } = images.addCatalog(reference, name, platforms);
+  return { operator, reference, digest, destination, name, selection, catalog };
 }
 
 /** The images of a plan, each once. */
@@ -162,13 +220,18 @@ class ImageCollection {
    * Adds what the selected bundles need, and returns how many images they name. Throws OpmateError with every
    * reference that does not parse.
    */
-  async addCatalogImages(label: string, selection: CatalogSelection, catalog: Catalog): Promise<number> {
+  async addCatalogImages(
+    label: string,
+    selection: CatalogSelection,
+    catalog: Catalog,
+    platforms: readonly PlatformConfig[],
+  ): Promise<number> {
     const faults: OpmateError[] = [];
     let count = 0;
     const add = (image: CatalogImage): void => {
       count++;
       try {
-        this.#addOfBundle(image);
+        this.#addOfBundle(image, platforms);
       } catch (error) {
         if (!(error instanceof OpmateError)) throw error;
         const subject = `${label}: package ${quoteGo(image.package)}, bundle ${quoteGo(image.bundle)}`;
@@ -187,31 +250,36 @@ class ImageCollection {
     return count;
   }
 
-  #addOfBundle({ image, kind, package: packageName, bundle }: CatalogImage): void {
+  #addOfBundle(
+    { image, kind, package: packageName, bundle }: CatalogImage,
+    platforms: readonly PlatformConfig[],
+  ): void {
     const reference = parseReference(image);
     if (reference.transport !== 'docker') {
       const hint = 'a cluster can pull from registries only';
       throw new OpmateError('INVALID', `image ${quoteGo(image)}: not in a registry`, { hint });
     }
-    const planned = this.#add(kind, reference, nameOfImage(reference));
+    const planned = this.#add(kind, reference, nameOfImage(reference), platforms);
     planned?.bundles.push({ package: packageName, bundle });
   }
 
-  /** Returns where it goes. A catalog is asked for by name, so no pattern blocks it. */
-  addCatalog(reference: Reference, digest: string, name: ImageName): string {
-    return this.#put('catalog', { ...reference, digest }, name).destination;
+  /** A catalog is asked for by name, so no pattern blocks it. */
+  addCatalog(reference: Reference, name: ImageName, platforms: readonly PlatformConfig[]): PlannedImage {
+    return this.#put('catalog', reference, name, platforms);
   }
 
-  addAdditional({ reference, targetRepo, targetTag }: AdditionalImageConfig): void {
-    this.#add(
-      'additional',
-      reference,
-      nameOfImage(reference, given({ repository: targetRepo, tag: targetTag })),
-    );
+  addAdditional({ reference, targetRepo, targetTag, platforms }: AdditionalImageConfig): void {
+    const name = nameOfImage(reference, given({ repository: targetRepo, tag: targetTag }));
+    this.#add('additional', reference, name, platforms);
   }
 
   /** Undefined for an image that is blocked. */
-  #add(kind: PlannedImage['kind'], reference: Reference, name: ImageName): PlannedImage | undefined {
+  #add(
+    kind: PlannedImage['kind'],
+    reference: Reference,
+    name: ImageName,
+    platforms: readonly PlatformConfig[],
+  ): PlannedImage | undefined {
     const source = sourceText(reference);
     const { destination } = this.#place(name);
     const origin = formatReference(reference);
@@ -220,16 +288,22 @@ class ImageCollection {
       this.#blocked.set(source, pattern);
       return undefined;
     }
-    return this.#put(kind, reference, name);
+    return this.#put(kind, reference, name, platforms);
   }
 
   #place({ repository, tag }: ImageName): { repository: string; destination: string } {
     const { target, maxNestedPaths } = this.#options;
     const path = pathBelow(target, repository, maxNestedPaths);
-    return { repository: path, destination: `${target.registry}/${path}:${tag}` };
+    return { repository: path, destination: destinationOf(target, path, tag) };
   }
 
-  #put(kind: PlannedImage['kind'], reference: Reference, name: ImageName): PlannedImage {
+  #put(
+    kind: PlannedImage['kind'],
+    reference: Reference,
+    name: ImageName,
+    asked: readonly PlatformConfig[],
+  ): PlannedImage {
+    const platforms = asked.length > 0 ? asked : this.#options.platforms;
     const source = sourceText(reference);
     const { repository, destination } = this.#place(name);
     const key = `${source}=${destination}`;
@@ -237,15 +311,21 @@ class ImageCollection {
     if (known !== undefined) {
       // What a bundle is and another one needs is a bundle's image all the same.
       if (kind === 'bundle' && known.kind === 'related') known.kind = kind;
+      known.platforms = joinPlatforms(known.platforms, platforms);
+      known.texts.add(reference.text);
       return known;
     }
-    const image: PlannedImage = { kind, reference, source, destination, repository, bundles: [] };
+    const image: PlannedImage = {
+      ...{ kind, reference, source, name, destination, repository, platforms },
+      bundles: [],
+      texts: new Set([reference.text]),
+    };
     this.#images.set(key, image);
     return image;
   }
 
   /** Throws OpmateError with every name that two different images would get. */
-  finish(warnings: string[]): Omit<ImageSetPlan, 'catalogs'> {
+  finish(warnings: string[]): Pick<ImageSetPlan, 'images' | 'blocked' | 'warnings'> {
     const images = [...this.#images.values()].sort(
       (a, b) => compareBytes(a.source, b.source) || compareBytes(a.destination, b.destination),
     );
@@ -268,6 +348,8 @@ class ImageCollection {
       }
       const loose = pinned === image ? other : image;
       pinned.bundles.push(...loose.bundles);
+      pinned.platforms = joinPlatforms(pinned.platforms, loose.platforms);
+      for (const text of loose.texts) pinned.texts.add(text);
       byDestination.set(image.destination, pinned);
       dropped.add(loose);
       const what = `${image.destination}: ${pinned.source} is taken`;
@@ -281,6 +363,15 @@ class ImageCollection {
       warnings,
     };
   }
+}
+
+/** What two users of an image want of it; undefined for all. */
+function joinPlatforms(
+  a: readonly Platform[] | undefined,
+  b: readonly Platform[] | undefined,
+): readonly Platform[] | undefined {
+  if (a === undefined || b === undefined) return undefined;
+  return [...new Map([...a, ...b].map((platform) => [formatPlatform(platform), platform])).values()];
 }
 
 /** Of two references to one tag the one that says by digest what that is; undefined where they may differ. */
@@ -314,8 +405,9 @@ async function readBundleImages(catalog: Catalog, bundle: BundleFacts): Promise<
 }
 
 /** The lines of `mapping.txt`, sorted: `SOURCE=DESTINATION`, both with their transport. */
-export function mappingLines(plan: ImageSetPlan): string[] {
-  return plan.images.map(({ source, destination }) => `${source}=docker://${destination}`).sort(compareBytes);
+export function mappingLines(images: readonly PlannedImage[], target: MirrorTarget): string[] {
+  const scheme = target.registry === '' ? 'file://' : 'docker://';
+  return images.map(({ source, destination }) => `${source}=${scheme}${destination}`).sort(compareBytes);
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   encodeMirrorSets,
 } from './cluster-manifests.js';
 import { type OperatorConfig, joinConfigErrors } from './image-set-config.js';
-import type { ImageSetPlan, PlannedCatalog, PlannedImage } from './image-set-plan.js';
+import type { PlannedCatalog, PlannedImage } from './image-set-plan.js';
 
 export interface ClusterResourceOptions {
   /** Host of the registry that is mirrored to. */
@@ -29,6 +29,18 @@ export interface ClusterResourceOptions {
   templates?: ReadonlyMap<string, CatalogSourceTemplate> | undefined;
 }
 
+/** What was mirrored, as far as a cluster must know. */
+export interface MirroredSet {
+  images: readonly MirroredImage[];
+  catalogs: readonly MirroredCatalog[];
+}
+
+export type MirroredImage = Pick<PlannedImage, 'kind' | 'reference' | 'repository'>;
+
+export interface MirroredCatalog extends Pick<PlannedCatalog, 'destination' | 'name'> {
+  operator: Pick<OperatorConfig, 'catalog' | 'targetCatalogSourceTemplate'>;
+}
+
 const annotations = { createdBy: 'opmate' };
 
 /**
@@ -36,16 +48,16 @@ const annotations = { createdBy: 'opmate' };
  * CatalogSource and a ClusterCatalog. Files without content are not there. Throws OpmateError for two catalogs
  * whose objects would have one name. (Source: oc-mirror v2; names are its own.)
  */
-export function clusterResources(plan: ImageSetPlan, options: ClusterResourceOptions): Map<string, string> {
+export function clusterResources(plan: MirroredSet, options: ClusterResourceOptions): Map<string, string> {
   const files = new Map<string, string>();
-  const digests = (image: PlannedImage): boolean => image.reference.digest !== undefined;
-  const tags = ({ reference: { tag, digest } }: PlannedImage): boolean =>
+  const digests = (image: MirroredImage): boolean => image.reference.digest !== undefined;
+  const tags = ({ reference: { tag, digest } }: MirroredImage): boolean =>
     tag !== undefined || digest === undefined;
   const add = (
     file: string,
     kind: MirrorSetKind,
     prefix: string,
-    takes: (image: PlannedImage) => boolean,
+    takes: (image: MirroredImage) => boolean,
   ) => {
     const text = encodeSets(plan, options, kind, (options.prefix ?? '') + prefix, takes);
     if (text !== '') files.set(file, text);
@@ -55,7 +67,7 @@ export function clusterResources(plan: ImageSetPlan, options: ClusterResourceOpt
     add('idms-oc-mirror.yaml', 'ImageDigestMirrorSet', 'idms', digests);
     add('itms-oc-mirror.yaml', 'ImageTagMirrorSet', 'itms', tags);
   }
-  const owners = new Map<string, PlannedCatalog>();
+  const owners = new Map<string, MirroredCatalog>();
   const { pollIntervalMinutes: minutes, catalogName, prefix = '' } = options;
   if (catalogName !== undefined && plan.catalogs.length > 1) {
     const problem = `${catalogName}: ${plan.catalogs.length} catalogs cannot have one name`;
@@ -100,14 +112,14 @@ export function clusterResources(plan: ImageSetPlan, options: ClusterResourceOpt
 
 /** The documents of one kind: images of their own first, as `generic`, then those of operators. */
 function encodeSets(
-  plan: ImageSetPlan,
+  plan: MirroredSet,
   options: ClusterResourceOptions,
   kind: MirrorSetKind,
   prefix: string,
-  takes: (image: PlannedImage) => boolean,
+  takes: (image: MirroredImage) => boolean,
 ): string {
   const chosen = plan.images.filter((image) => image.kind !== 'catalog' && takes(image));
-  const isGeneric = (image: PlannedImage): boolean => image.kind === 'additional';
+  const isGeneric = (image: MirroredImage): boolean => image.kind === 'additional';
   return [
     { name: `${prefix}-generic`, images: chosen.filter(isGeneric) },
     { name: `${prefix}-operator`, images: chosen.filter((image) => !isGeneric(image)) },
@@ -120,7 +132,7 @@ function encodeSets(
 }
 
 /** Where the path at the target ends with that at the source, one entry serves all of a namespace. */
-function mirrorEntryOf(image: PlannedImage, options: ClusterResourceOptions): MirrorEntry[] {
+function mirrorEntryOf(image: MirroredImage, options: ClusterResourceOptions): MirrorEntry[] {
   const { reference, repository } = image;
   // What is in no registry is asked for by no other name than its new one.
   if (reference.transport !== 'docker') return [];
@@ -156,7 +168,7 @@ export function isObjectPrefix(text: string): boolean {
  * What names the objects of a catalog behind `cs-` and `cc-`: the last part of its path and the beginning of its
  * tag, as a DNS label.
  */
-function objectSuffixOf({ name: { repository, tag } }: PlannedCatalog, prefix: string): string {
+function objectSuffixOf({ name: { repository, tag } }: MirroredCatalog, prefix: string): string {
   const last = repository.slice(repository.lastIndexOf('/') + 1);
   const label = (text: string): string => text.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const short = label(tag.slice(0, maxTagLength)) || '0';
@@ -176,7 +188,7 @@ export interface CatalogSourceTemplate {
  * Throws OpmateError, of all templates at fault.
  */
 export async function readCatalogSourceTemplates(
-  operators: readonly OperatorConfig[],
+  operators: readonly Pick<OperatorConfig, 'targetCatalogSourceTemplate'>[],
   resolve: (file: string) => string,
 ): Promise<Map<string, CatalogSourceTemplate>> {
   const templates = new Map<string, CatalogSourceTemplate>();

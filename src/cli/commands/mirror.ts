@@ -79,7 +79,7 @@ export async function mirrorImageSet(
       signal,
       openCatalog: (reference) => openPinnedCatalog(reference, session),
     });
-    const lines = mappingLines(plan);
+    const lines = mappingLines(plan.images, target);
     const resources = clusterResources(plan, {
       registry: target.registry,
       byRepository: maxNestedPaths !== undefined,

@@ -4,9 +4,11 @@ import { OpmateError } from '../../../src/core/errors.js';
 import { parseReference } from '../../../src/core/reference.js';
 import { parseYaml } from '../../../src/core/yaml.js';
 import type { OperatorConfig } from '../../../src/mirror/image-set-config.js';
-import type { ImageSetPlan, PlannedCatalog, PlannedImage } from '../../../src/mirror/image-set-plan.js';
 import {
   type ClusterResourceOptions,
+  type MirroredCatalog,
+  type MirroredImage,
+  type MirroredSet,
   clusterResources,
   isObjectName,
   isObjectPrefix,
@@ -16,36 +18,22 @@ import { directoryWith } from '../../support/temporary.js';
 
 const registry = 'registry.test';
 
-function imageOf(text: string, kind: PlannedImage['kind'] = 'related', repository?: string): PlannedImage {
+function imageOf(text: string, kind: MirroredImage['kind'] = 'related', repository?: string): MirroredImage {
   const reference = parseReference(text);
   const own = reference.transport === 'docker' ? `base/${reference.repository}` : 'base/other';
-  const path = repository ?? own;
+  return { kind, reference, repository: repository ?? own };
+}
+
+function catalogOf(repository: string, tag: string): MirroredCatalog {
   return {
-    kind,
-    reference,
-    source: `docker://${text}`,
-    destination: `${registry}/${path}:x`,
-    repository: path,
-    bundles: [],
-  };
-}
-
-function catalogOf(repository: string, tag: string): PlannedCatalog {
-  const name = { repository, tag };
-  const selection = { isWhole: true, facts: {}, packages: [], kept: [], warnings: [] };
-  const operator = { catalog: `quay.io/${repository}:${tag}` };
-  const planned = {
-    operator,
-    digest: '',
+    operator: { catalog: `quay.io/${repository}:${tag}`, targetCatalogSourceTemplate: undefined },
     destination: `${registry}/base/${repository}:${tag}`,
-    name,
-    selection,
+    name: { repository, tag },
   };
-  return planned as unknown as PlannedCatalog;
 }
 
-const planOf = (images: PlannedImage[], catalogs: PlannedCatalog[] = []): ImageSetPlan => {
-  return { images, catalogs, blocked: [], warnings: [] };
+const planOf = (images: MirroredImage[], catalogs: MirroredCatalog[] = []): MirroredSet => {
+  return { images, catalogs };
 };
 
 /** Names of the mirror sets of a file, and their entries as `source -> mirrors`. */
@@ -64,7 +52,7 @@ function entriesOf(files: Map<string, string>, file: string): Record<string, str
 }
 
 const digest = `sha256:${'a'.repeat(64)}`;
-const resources = (plan: ImageSetPlan, options: Partial<ClusterResourceOptions> = {}) =>
+const resources = (plan: MirroredSet, options: Partial<ClusterResourceOptions> = {}) =>
   clusterResources(plan, { registry, ...options });
 
 describe('mirror/image-set-resources', () => {

@@ -59,6 +59,9 @@ export interface CatalogSelection {
   warnings: string[];
 }
 
+/** Names of bundles by package, then channel. */
+export type ChannelBundles = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
+
 /**
  * Chooses packages, channels and bundles of a catalog:
  *
@@ -70,6 +73,10 @@ export interface CatalogSelection {
  * A prerelease is in range where a bound is one. A package that has prereleases only writes its builds that way:
  * there bounds without prerelease look at the numbers alone.
  *
+ * `also` are bundles that are wanted whatever the configuration says: their channels are taken along the upgrade chain
+ * as far as they reach. A package that has only such bundles gets the first of their channels as its default where
+ * its own is not among them.
+ *
  * What is left is a valid catalog: where cutting a channel would leave an entry that nothing leads to, more of the
  * channel is kept. Throws OpmateError: what is asked for and not there, all of it in one error with the nearest
  * names, and a catalog of which nothing valid can be made. (Source: oc-mirror v2 and its catalog filter.)
@@ -78,6 +85,7 @@ export function selectOperators(
   facts: CatalogFacts,
   operator: OperatorConfig,
   file: string,
+  also: ChannelBundles = new Map(),
 ): CatalogSelection {
   const models = modelsOf(facts);
   if (operator.full && operator.packages === undefined) {
@@ -97,7 +105,14 @@ export function selectOperators(
       faults.push(configError(file, request.place, problem, hint, 'NOT_FOUND'));
       continue;
     }
-    chosen.push(new PackageChoice(model, request, operator, file, faults).choose());
+    chosen.push(new PackageChoice(model, request, operator, file, faults, also.get(request.name)).choose());
+  }
+  const asked = new Set(wanted.map(({ name }) => name));
+  for (const [name, channels] of also) {
+    const model = models.get(name);
+    if (asked.has(name) || model === undefined) continue;
+    const request = { ...everyChannel(name, operator), channels: [] };
+    chosen.push(new PackageChoice(model, request, operator, file, faults, channels).choose());
   }
   if (faults.length > 0) throw joinConfigErrors(faults);
   const result: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
@@ -203,6 +218,7 @@ class PackageChoice {
   readonly #operator: OperatorConfig;
   readonly #file: string;
   readonly #faults: OpmateError[];
+  readonly #also: ReadonlyMap<string, ReadonlySet<string>>;
   readonly #kept: KeptBundle[] = [];
   readonly #warnings: string[] = [];
   readonly #versions = new Map<string, Version | undefined>();
@@ -213,23 +229,26 @@ class PackageChoice {
     operator: OperatorConfig,
     file: string,
     faults: OpmateError[],
+    also: ReadonlyMap<string, ReadonlySet<string>> = new Map(),
   ) {
     this.#model = model;
     this.#request = request;
     this.#operator = operator;
     this.#file = file;
     this.#faults = faults;
+    this.#also = also;
   }
 
   choose(): ChosenPackage {
     const { name } = this.#request;
-    const requests = this.#channelRequests();
+    const asked = this.#channelRequests();
+    const requests = [...asked, ...this.#furtherChannels(asked)];
     const defaultChannel = this.#defaultChannel(requests);
     const channels: ChannelFacts[] = [];
     const empty: ChannelConfig[] = [];
     for (const request of requests) {
       const channel = this.#model.channels.get(request.name) as ChannelFacts;
-      const names = this.#chooseOf(channel, request);
+      const names = this.#chooseAllOf(channel, asked.includes(request) ? request : undefined);
       if (names === undefined) continue;
       if (names.size === 0) empty.push(request);
       else {
@@ -294,12 +313,21 @@ class PackageChoice {
     });
   }
 
+  /** Channels that only hold bundles which are wanted whatever is asked for. */
+  #furtherChannels(asked: readonly ChannelConfig[]): ChannelConfig[] {
+    const { place } = this.#request;
+    return [...this.#also.keys()]
+      .filter((name) => this.#model.channels.has(name) && asked.every((one) => one.name !== name))
+      .map((name) => ({ name, minVersion: undefined, maxVersion: undefined, place }));
+  }
+
   #defaultChannel(requests: readonly ChannelConfig[]): string {
     const { defaultChannel: asked, channels, place } = this.#request;
     const own = this.#model.facts.defaultChannel;
     const name = asked ?? own;
     const names = requests.map((request) => request.name);
     if (names.includes(name)) return name;
+    if (channels?.length === 0) return names[0] ?? own;
     if (asked !== undefined) {
       const near = new NameIndex(names).nearest(asked);
       const hint = near === undefined ? listed('there is', names) : `did you mean ${quoteGo(near)}`;
@@ -327,6 +355,25 @@ class PackageChoice {
     return version;
   }
 
+  /** Names of the entries to keep, with those that are wanted anyway; undefined after a fault. */
+  #chooseAllOf(channel: ChannelFacts, request: ChannelConfig | undefined): ReadonlySet<string> | undefined {
+    const asked = request === undefined ? new Set<string>() : this.#chooseOf(channel, request);
+    const also = this.#also.get(channel.name);
+    if (asked === undefined || also === undefined) return asked;
+    const graph = readGraph(channel.entries);
+    const wanted = new Set([...asked, ...[...also].filter((name) => graph.entries.has(name))]);
+    // One bundle alone is a valid channel.
+    if (wanted.size === asked.size || wanted.size === 1) return wanted;
+    if (graph.heads.length !== 1) {
+      this.#failGraph(channel, describeHeadFault(graph) ?? '');
+      return undefined;
+    }
+    const names = this.#stretch(channel, graph, (name) => (wanted.has(name) ? name : undefined));
+    // What only skipped entries skip is not found along the chain.
+    const isWhole = names !== undefined && [...wanted].some((name) => !names.has(name));
+    return isWhole ? new Set(graph.entries.keys()) : names;
+  }
+
   /** Names of the entries to keep, none where no version is in range; undefined after a fault. */
   #chooseOf(channel: ChannelFacts, request: ChannelConfig): ReadonlySet<string> | undefined {
     if (channel.entries.length === 0) {
@@ -345,7 +392,13 @@ class PackageChoice {
     if (minVersion !== undefined && minVersion === maxVersion) {
       return this.#exactVersion(channel, graph, minVersion);
     }
-    return this.#stretch(channel, graph, request);
+    const versions = [...this.#model.bundles.keys()].map((name) => this.#versionOf(name));
+    const isWanted = rangeOf(request, versions);
+    return this.#stretch(channel, graph, (name) => {
+      const version = graph.entries.has(name) ? this.#versionOf(name) : undefined;
+      if (version === undefined || !isWanted(version)) return undefined;
+      return formatVersion({ ...version, build: [] });
+    });
   }
 
   #failGraph(channel: ChannelFacts, fault: string): void {
@@ -371,11 +424,14 @@ class PackageChoice {
     return new Set(first === undefined ? [] : [first]);
   }
 
-  /** The stretch of the upgrade chain that holds all versions in range, with what its entries skip of these. */
+  /**
+   * The stretch of the upgrade chain that holds all that is in range, with what its entries skip of these. Entries in
+   * range of which `keyOf` says the same count as one.
+   */
   #stretch(
     channel: ChannelFacts,
     graph: ChannelGraph,
-    request: ChannelConfig,
+    keyOf: (name: string) => string | undefined,
   ): ReadonlySet<string> | undefined {
     const chain = chainOf(graph);
     if (chain === undefined) {
@@ -383,20 +439,15 @@ class PackageChoice {
       return undefined;
     }
     const { entries } = graph;
-    const versions = [...this.#model.bundles.keys()].map((name) => this.#versionOf(name));
-    const isWanted = rangeOf(request, versions);
-    const inRange = (name: string): Version | undefined => {
-      const version = entries.has(name) ? this.#versionOf(name) : undefined;
-      return version !== undefined && isWanted(version) ? version : undefined;
-    };
-    // How many versions in range each entry of the chain leads to, from the oldest upwards.
+    const inRange = (name: string): boolean => keyOf(name) !== undefined;
+    // How many of those in range each entry of the chain leads to, from the oldest upwards.
     const counts = new Array<number>(chain.length);
     const found = new Set<string>();
     for (let at = chain.length - 1; at >= 0; at--) {
       const name = chain[at] as string;
       for (const one of [name, ...(entries.get(name)?.skips ?? [])]) {
-        const version = inRange(one);
-        if (version !== undefined) found.add(formatVersion({ ...version, build: [] }));
+        const key = keyOf(one);
+        if (key !== undefined) found.add(key);
       }
       counts[at] = found.size;
     }
@@ -408,7 +459,7 @@ class PackageChoice {
       const names = new Set<string>();
       for (const name of chain.slice(from, end)) {
         if (entries.has(name)) names.add(name);
-        for (const skip of entries.get(name)?.skips ?? []) if (inRange(skip) !== undefined) names.add(skip);
+        for (const skip of entries.get(name)?.skips ?? []) if (inRange(skip)) names.add(skip);
       }
       return names;
     };
@@ -419,13 +470,13 @@ class PackageChoice {
       this.#kept.push({ package: channel.package, channel: channel.name, bundle, reason });
     };
     for (const { name } of channel.entries) {
-      if (!names.has(name) || inRange(name) !== undefined) continue;
+      if (!names.has(name) || inRange(name)) continue;
       if (!asked.has(name)) {
         explain(name, `${listed('is needed for', lead)}, which nothing else leads to`);
         continue;
       }
       const at = places.get(name) ?? -1;
-      const skips = (entries.get(name)?.skips ?? []).filter((skip) => inRange(skip) !== undefined);
+      const skips = (entries.get(name)?.skips ?? []).filter(inRange);
       if (at === top && skips.length > 0) explain(name, listed('skips', skips));
       else {
         const [newer, older] = [chain[at - 1] ?? '', chain[at + 1] ?? ''];

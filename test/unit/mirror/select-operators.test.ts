@@ -2,7 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../src/core/errors.js';
 import { readImageSetConfiguration } from '../../../src/mirror/image-set-config.js';
-import { type CatalogSelection, selectOperators } from '../../../src/mirror/select-operators.js';
+import {
+  type CatalogSelection,
+  type ChannelBundles,
+  selectOperators,
+} from '../../../src/mirror/select-operators.js';
 import type { ChannelEntry } from '../../../src/model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../../src/model/facts.js';
 import { validateCatalog } from '../../../src/model/validate.js';
@@ -48,12 +52,12 @@ function bundleOf(packageName: string, name: string): BundleFacts {
   };
 }
 
-function select(facts: CatalogFacts, below = ''): CatalogSelection {
+function select(facts: CatalogFacts, below = '', also?: ChannelBundles): CatalogSelection {
   const head = 'kind: ImageSetConfiguration\nmirror:\n  operators:\n  - catalog: quay.io/acme/index:v1\n';
   const config = readImageSetConfiguration(`${head}${below}`, 'set.yaml');
   const [operator] = config.operators;
   if (operator === undefined) throw new Error('no operator');
-  return selectOperators(facts, operator, 'set.yaml');
+  return selectOperators(facts, operator, 'set.yaml', also);
 }
 
 /** What is left, as `channel: versions` a channel. */
@@ -275,6 +279,34 @@ describe('mirror/select-operators', () => {
     ]);
   });
 
+  const alsoOf = (name: string, channels: Record<string, string[]>): ChannelBundles =>
+    new Map([[name, new Map(Object.entries(channels).map(([channel, names]) => [channel, new Set(names)]))]]);
+
+  it('takes bundles besides what is asked for, as far along the chain as they reach', () => {
+    const stable = widget('channels: [{name: stable}]');
+    const older = select(two, stable, alsoOf('widget', { stable: ['widget.v1.0.0'] }));
+    expect(leftOf(older)).toEqual(['widget/stable: 1.0.0 1.1.0 2.0.0']);
+    expect(older.kept.map(({ bundle }) => bundle)).toEqual(['widget.v1.1.0']);
+    // What is there already changes nothing.
+    expect(select(two, stable, alsoOf('widget', { stable: ['widget.v2.0.0'] }))).toEqual(select(two, stable));
+    const skipped = alsoOf('widget', { beta: ['widget.v0.1.1', 'widget.v9.9.9'] });
+    expect(leftOf(select(two, stable, skipped))).toEqual([
+      'widget/stable: 2.0.0',
+      'widget/beta: 0.1.1 0.2.0',
+    ]);
+  });
+
+  it('takes packages that are not asked for with these bundles alone', () => {
+    const stable = widget('channels: [{name: stable}]');
+    const more = select(two, stable, alsoOf('gadget', { alpha: ['gadget.v1.0.0'] }));
+    expect(leftOf(more)).toEqual(['widget/stable: 2.0.0', 'gadget/alpha: 1.0.0']);
+    const gadgets = '    full: true\n    packages: [{name: gadget}]\n';
+    const other = select(two, gadgets, alsoOf('widget', { beta: ['widget.v0.3.0'] }));
+    expect(leftOf(other)).toEqual(['gadget/alpha: 1.0.0 1.0.1', 'widget/beta: 0.3.0']);
+    expect(other.packages.find(({ name }) => name === 'widget')?.defaultChannel).toBe('beta');
+    expect(validateCatalog(other.facts).problems).toEqual([]);
+  });
+
   it('always leaves a valid catalog of a valid one', () => {
     const version = fc
       .tuple(fc.nat(2), fc.nat(3), fc.constantFrom('', '', '-rc.1', '-2023'))
@@ -320,6 +352,17 @@ describe('mirror/select-operators', () => {
         expect(validateCatalog(selection.facts).problems).toEqual([]);
         const explained = new Set(selection.kept.map(({ bundle }) => bundle));
         expect(selection.facts.bundles.length).toBeGreaterThan(explained.size - 1);
+        const before = selection.facts.bundles.map(({ name }) => name);
+        for (const { name } of facts.bundles) {
+          const more = select(
+            facts,
+            widget(versions(min, max) || 'channels: []'),
+            alsoOf('widget', { stable: [name] }),
+          );
+          expect(validateCatalog(more.facts).problems).toEqual([]);
+          const names = more.facts.bundles.map((bundle) => bundle.name);
+          expect(names).toEqual(expect.arrayContaining([...before, name]));
+        }
       }),
       { numRuns: 2000, seed: 5 },
     );

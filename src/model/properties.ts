@@ -138,6 +138,29 @@ export function parsePackageProperty(value: EncodableJson): PackageProperty {
   return readStrings(value, packageType) as unknown as PackageProperty;
 }
 
+/** The value of `olm.package.required`. */
+export interface PackageRequiredProperty {
+  packageName: string;
+  versionRange: string;
+}
+
+/** Reads the value of an `olm.package.required` property. Throws OpmateError INVALID in the words of Go's decoder. */
+export function parsePackageRequiredProperty(value: EncodableJson): PackageRequiredProperty {
+  return readStrings(value, packageRequiredType) as unknown as PackageRequiredProperty;
+}
+
+/** The value of `olm.gvk` and `olm.gvk.required`: a kind of object of a Kubernetes API. */
+export interface GvkProperty {
+  group: string;
+  kind: string;
+  version: string;
+}
+
+/** Reads the value of an `olm.gvk` or `olm.gvk.required` property. Throws OpmateError INVALID in the words of Go's decoder. */
+export function parseGvkProperty(value: EncodableJson): GvkProperty {
+  return readStrings(value, gvkType) as unknown as GvkProperty;
+}
+
 /**
  * The fault of the property at `index` of its list, if it has one. The base64 of bundle objects is not
  * looked at: whoever loads the blob has decoded it.

@@ -290,10 +290,7 @@ describe('mirror/select-operators', () => {
     // What is there already changes nothing.
     expect(select(two, stable, alsoOf('widget', { stable: ['widget.v2.0.0'] }))).toEqual(select(two, stable));
     const skipped = alsoOf('widget', { beta: ['widget.v0.1.1', 'widget.v9.9.9'] });
-    expect(leftOf(select(two, stable, skipped))).toEqual([
-      'widget/stable: 2.0.0',
-      'widget/beta: 0.1.1 0.2.0',
-    ]);
+    expect(leftOf(select(two, stable, skipped))).toEqual(['widget/stable: 2.0.0', 'widget/beta: 0.1.1']);
   });
 
   it('takes packages that are not asked for with these bundles alone', () => {

@@ -17,6 +17,8 @@ const cancelTimeoutMs = 5_000;
 export interface UploadOptions extends CancelOptions {
   /** Larger blobs are sent in requests of this many bytes, each held in memory; one request when left out. */
   chunkBytes?: number | undefined;
+  /** Called with the bytes that have been read for sending so far; they begin anew with every attempt. */
+  onSent?: ((bytes: number) => void) | undefined;
 }
 
 /** Opens the content of a blob from its beginning. */
@@ -35,7 +37,7 @@ export async function uploadBlob(
 ): Promise<void> {
   const subject = `${requester.name}: blob ${descriptor.digest}`;
   for (let session = 1; ; session++) {
-    const content = new UploadContent(descriptor, open, subject, options.signal);
+    const content = new UploadContent(descriptor, open, subject, options);
     let location: string | undefined;
     try {
       const begun = await requester.send('POST', 'blobs/uploads/', 'push', {
@@ -83,15 +85,22 @@ class UploadContent {
   readonly #descriptor: Descriptor;
   readonly #open: OpenContent;
   readonly #subject: string;
+  readonly #onSent: ((bytes: number) => void) | undefined;
   readonly #controller = new AbortController();
   /** Stops requests when the caller cancels and when the content fails. */
   readonly signal: AbortSignal;
   failure: unknown;
 
-  constructor(descriptor: Descriptor, open: OpenContent, subject: string, signal: AbortSignal | undefined) {
+  constructor(
+    descriptor: Descriptor,
+    open: OpenContent,
+    subject: string,
+    { signal, onSent }: Pick<UploadOptions, 'signal' | 'onSent'>,
+  ) {
     this.#descriptor = descriptor;
     this.#open = open;
     this.#subject = subject;
+    this.#onSent = onSent;
     this.signal = signal ? AbortSignal.any([signal, this.#controller.signal]) : this.#controller.signal;
   }
 
@@ -104,7 +113,10 @@ class UploadContent {
     try {
       for (;;) {
         const step = await this.#watch(() => chunks.next());
-        if (!step.done) sent += step.value.length;
+        if (!step.done) {
+          sent += step.value.length;
+          this.#onSent?.(sent);
+        }
         if (sent > size || (step.done && sent < size)) {
           await this.#watch(() => {
             const amount = sent > size ? 'more than' : `${sent} instead of`;

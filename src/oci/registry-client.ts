@@ -12,7 +12,7 @@ import type { Connection } from './connection.js';
 import { type ParsedManifest, parseManifest } from './manifest.js';
 import { subjectOf } from './platform.js';
 import { type Access, mayBeElsewhere, RegistryRequester } from './registry-request.js';
-import type { ManifestContent, WritableRepository } from './repository.js';
+import type { ManifestContent, PutBlobOptions, WritableRepository } from './repository.js';
 import { discard, type TransportResponse } from './transport.js';
 import { readLimited } from './read-limited.js';
 import { NetworkError } from './transport-faults.js';
@@ -149,11 +149,11 @@ class RegistryApiRepository implements RegistryRepository {
     return artifactType === undefined ? all : all.filter((entry) => entry.artifactType === artifactType);
   }
 
-  async putBlob(descriptor: Descriptor, open: OpenContent, options: CancelOptions = {}): Promise<void> {
+  async putBlob(descriptor: Descriptor, open: OpenContent, options: PutBlobOptions = {}): Promise<void> {
     parseDigest(descriptor.digest);
     throwIfCancelled(options.signal);
     const at = await this.#target(options);
-    if (await isBlobAt(at, descriptor, 'push', options)) return;
+    if (!options.isAbsent && (await isBlobAt(at, descriptor, 'push', options))) return;
     await uploadBlob(at, descriptor, open, { ...options, chunkBytes: this.#chunkBytes });
   }
 

@@ -32,13 +32,20 @@ export interface Repository {
   listReferrers(digest: string, options?: CancelOptions & { artifactType?: string }): Promise<Descriptor[]>;
 }
 
+export interface PutBlobOptions extends CancelOptions {
+  /** The blob is known not to be there, so that it need not be asked for. */
+  isAbsent?: boolean | undefined;
+  /** Called with the bytes that have been sent so far; they begin anew with every attempt. */
+  onSent?: ((bytes: number) => void) | undefined;
+}
+
 /** A repository that can be written to. */
 export interface WritableRepository extends Repository {
   /** Stores a blob; does nothing when it is there. `open` may be called again after a failed attempt. */
   putBlob(
     descriptor: Descriptor,
     open: () => Promise<Readable> | Readable,
-    options?: CancelOptions,
+    options?: PutBlobOptions,
   ): Promise<void>;
   /**
    * Takes a blob over from another repository of the same place, named as that place names it

@@ -1,0 +1,150 @@
+import { throwIfCancelled } from '../core/errors.js';
+import { OpmateError } from '../core/errors.js';
+import { type Logger, silentLogger } from '../core/log.js';
+import { isNonDistributable } from './layout-manifest.js';
+import type { PutBlobOptions, Repository, WritableRepository } from './repository.js';
+import type { Descriptor } from './types.js';
+
+/** What became of a blob: sent, mounted from a neighbour, there already, or not to be had and not needed. */
+export type BlobOutcome = 'copied' | 'mounted' | 'present' | 'skipped';
+
+export interface CopyBlobOptions extends PutBlobOptions {
+  logger?: Logger | undefined;
+}
+
+/** What is known of one registry. */
+interface Place {
+  /** Repositories that have a blob, by its digest. */
+  holders: Map<string, Set<string>>;
+  /** Blobs that are being sent. */
+  underWay: Map<string, Promise<void>>;
+  /** Whether it has refused to mount what was there. */
+  refusesMounts: boolean;
+  /** Repositories that nothing may be mounted from. */
+  closed: Set<string>;
+}
+
+/**
+ * Blobs on their way into the repositories of registries: each is sent to a registry once and mounted where else it
+ * is needed, as long as the registry does that.
+ */
+export class SharedBlobs {
+  readonly #places = new Map<string, Place>();
+
+  /** Notes that a repository has a blob. */
+  note(target: Repository, { digest }: Pick<Descriptor, 'digest'>): void {
+    const { registry, repository } = placeOf(target);
+    const { holders } = this.#placeAt(registry);
+    const known = holders.get(digest);
+    if (known === undefined) holders.set(digest, new Set([repository]));
+    else known.add(repository);
+  }
+
+  /**
+   * Brings a blob into a repository that is said to lack it. While the same registry is being sent the blob from
+   * elsewhere, waits for that. Throws what the repositories throw.
+   */
+  async copy(
+    source: Repository,
+    target: WritableRepository,
+    blob: Descriptor,
+    options: CopyBlobOptions = {},
+  ): Promise<BlobOutcome> {
+    const { registry, repository } = placeOf(target);
+    const place = this.#placeAt(registry);
+    for (;;) {
+      throwIfCancelled(options.signal);
+      if (place.holders.get(blob.digest)?.has(repository)) return 'present';
+      if (await this.#mount(source, target, blob, options)) {
+        this.note(target, blob);
+        return 'mounted';
+      }
+      const key = place.refusesMounts ? `${blob.digest} ${repository}` : blob.digest;
+      const other = place.underWay.get(key);
+      if (other !== undefined) {
+        // Should that one fail, its own image tells; this one then tries from its own source.
+        await other.catch(() => undefined);
+        continue;
+      }
+      const sending = send(source, target, blob, options);
+      const ended = sending.then(() => undefined);
+      place.underWay.set(key, ended);
+      try {
+        const outcome = await sending;
+        if (outcome !== 'skipped') this.note(target, blob);
+        return outcome;
+      } finally {
+        place.underWay.delete(key);
+        await ended.catch(() => undefined);
+      }
+    }
+  }
+
+  /** Tries to have a blob mounted from wherever the registry is known to have it. */
+  async #mount(
+    source: Repository,
+    target: WritableRepository,
+    blob: Descriptor,
+    options: CopyBlobOptions,
+  ): Promise<boolean> {
+    const { registry, repository } = placeOf(target);
+    const place = this.#placeAt(registry);
+    const holders = [...(place.holders.get(blob.digest) ?? [])];
+    const own = placeOf(source);
+    if (own.registry === registry && own.repository !== repository) holders.push(own.repository);
+    for (const from of holders) {
+      if (place.refusesMounts) return false;
+      if (place.closed.has(from)) continue;
+      try {
+        if (await target.mountBlob(blob, from, options)) return true;
+        place.refusesMounts = true;
+      } catch (error) {
+        // Whoever may push here need not be allowed to mount from there.
+        const isRefusal =
+          error instanceof OpmateError && ['AUTH', 'NOT_FOUND', 'UNSUPPORTED'].includes(error.code);
+        if (!isRefusal) throw error;
+        place.closed.add(from);
+      }
+    }
+    return false;
+  }
+
+  #placeAt(registry: string): Place {
+    let place = this.#places.get(registry);
+    if (place === undefined) {
+      place = { holders: new Map(), underWay: new Map(), refusesMounts: false, closed: new Set() };
+      this.#places.set(registry, place);
+    }
+    return place;
+  }
+}
+
+async function send(
+  source: Repository,
+  target: WritableRepository,
+  blob: Descriptor,
+  options: CopyBlobOptions,
+): Promise<BlobOutcome> {
+  let opened = false;
+  const open = () => {
+    opened = true;
+    return source.openBlob(blob, options);
+  };
+  try {
+    await target.putBlob(blob, open, options);
+  } catch (error) {
+    const isGone = error instanceof OpmateError && error.code === 'NOT_FOUND' && opened;
+    if (!isGone || !isNonDistributable(blob)) throw error;
+    const { logger = silentLogger } = options;
+    logger.log('warn', `${source.name}: ${blob.digest}: non-distributable layer left out`);
+    return 'skipped';
+  }
+  return opened ? 'copied' : 'present';
+}
+
+/** Registry and repository; what is in no registry is a place of its own. */
+function placeOf(repository: Repository): { registry: string; repository: string } {
+  return 'registry' in repository && 'repository' in repository
+    ? { registry: String(repository.registry), repository: String(repository.repository) }
+    : { registry: repository.name, repository: '' };
+}

@@ -4,14 +4,12 @@ import { digestOf, parseDigest } from '../core/digest.js';
 import { systemCode } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { sortedByBytes } from '../core/order.js';
+import { repositoryAnnotation } from '../oci/archive-layout.js';
 import { type ManifestFacts, readManifestFacts } from '../oci/layout-manifest.js';
 import { type LayoutStore, refNameAnnotation } from '../oci/layout-store.js';
 import { type Descriptor, maxManifestBytes } from '../oci/types.js';
 import { KeyedLock } from './registry-lock.js';
-import { isRepositoryName, isTag } from './registry-names.js';
-
-/** Annotation of an index entry that has no tag: the repository that it belongs to. */
-export const repositoryAnnotation = 'io.opmate.repository';
+import { isRepositoryName, isTag } from '../oci/registry-names.js';
 
 /** A manifest of one repository. */
 export interface StoredManifest {

@@ -21,7 +21,7 @@ import { LayoutStore } from '../oci/layout-store.js';
 import { readLimited } from '../oci/read-limited.js';
 import { type Descriptor, mediaTypes, maxManifestBytes } from '../oci/types.js';
 import { RegistryContents } from './registry-contents.js';
-import { isRepositoryName, isTag, toRepositoryName } from './registry-names.js';
+import { isRepositoryName, isTag, toRepositoryName } from '../oci/registry-names.js';
 import { type Upload, Uploads } from './registry-uploads.js';
 
 /** Blobs up to this size are read whole instead of streamed. */

@@ -1,0 +1,74 @@
+/** Length of the units that a tar archive consists of. */
+export const tarBlockSize = 512;
+
+/** Two empty blocks end an archive. */
+export const tarEnd: Buffer = Buffer.alloc(2 * tarBlockSize);
+
+/** The largest size that eleven octal digits can say: 8 GiB - 1. */
+const maxPlainSize = 0o77777777777;
+const maxPlainName = 100;
+
+/** Bytes of content in an archive: whole blocks. */
+export function paddedSize(size: number): number {
+  return Math.ceil(size / tarBlockSize) * tarBlockSize;
+}
+
+/** Length of what `tarFileHeader` makes. */
+export function tarHeaderSize(path: string, size: number): number {
+  return isPlain(path, size) ? tarBlockSize : 3 * tarBlockSize;
+}
+
+/**
+ * What stands before the content of a file in an archive: a ustar header (POSIX.1-1988), with PAX records before
+ * it (POSIX.1-2001) for a long name or a large file. Mode 0644, owner and group 0, modified in 1970. `path` is
+ * ASCII of at most 256 characters.
+ */
+export function tarFileHeader(path: string, size: number): Buffer {
+  if (isPlain(path, size)) return header(path, size, '0');
+  const records = Buffer.alloc(tarBlockSize);
+  const text = `${path.length > maxPlainName ? record('path', path) : ''}${record('size', String(size))}`;
+  const length = records.write(text, 'latin1');
+  const name = path.slice(0, maxPlainName);
+  return Buffer.concat([
+    header(`PaxHeader/${name.slice(0, 80)}`, length, 'x'),
+    records,
+    header(name, size <= maxPlainSize ? size : 0, '0'),
+  ]);
+}
+
+function isPlain(path: string, size: number): boolean {
+  return path.length <= maxPlainName && size <= maxPlainSize;
+}
+
+/** `LENGTH KEY=VALUE\n`, the length being that of the whole record. */
+function record(key: string, value: string): string {
+  const rest = ` ${key}=${value}\n`;
+  let length = rest.length + 1;
+  while (`${length}${rest}`.length !== length) length++;
+  return `${length}${rest}`;
+}
+
+function header(name: string, size: number, type: '0' | 'x'): Buffer {
+  const block = Buffer.alloc(tarBlockSize);
+  const octal = (value: number, digits: number, at: number) =>
+    void block.write(value.toString(8).padStart(digits, '0'), at, 'latin1');
+  block.write(name, 0, 'latin1');
+  octal(0o644, 7, 100);
+  octal(0, 7, 108);
+  octal(0, 7, 116);
+  octal(size, 11, 124);
+  octal(0, 11, 136);
+  block.write(type, 156, 'latin1');
+  block.write('ustar\u000000', 257, 'latin1');
+  octal(0, 7, 329);
+  octal(0, 7, 337);
+  // The sum counts its own field as spaces.
+  block.fill(0x20, 148, 156);
+  octal(
+    block.reduce((sum, byte) => sum + byte, 0),
+    6,
+    148,
+  );
+  block[154] = 0;
+  return block;
+}

@@ -52,7 +52,7 @@ export function addMirrorCommands(program: Command, context: CommandContext, run
     booleanFlag(mirror, name, 'accepted and not needed', { isHidden: true });
   mirror.action((lines: string[], _options, command: Command) =>
     runner.run(command, async (options) =>
-      command.getOptionValue('config') !== undefined
+      ['config', 'from'].some((name) => command.getOptionValue(name) !== undefined)
         ? (await import('./commands/mirror.js')).mirrorImageSet(context, lines, options)
         : (await import('./commands/mirror-file.js')).mirrorFile(context, lines, options),
     ),

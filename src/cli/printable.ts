@@ -12,3 +12,14 @@ export function printable(text: string): string {
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
+
+const byteUnits = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Bytes in words, in powers of 1024: `700 bytes`, `1.5 KiB`, `12 GiB`. */
+export function amountOfBytes(bytes: number): string {
+  if (bytes < 1024) return count(bytes, 'byte');
+  let amount = bytes / 1024;
+  let unit = 0;
+  for (; amount >= 999.5 && unit < byteUnits.length - 1; unit++) amount /= 1024;
+  return `${amount < 9.95 ? amount.toFixed(1) : amount.toFixed(0)} ${byteUnits[unit]}`;
+}

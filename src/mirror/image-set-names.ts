@@ -1,6 +1,11 @@
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
-import { type Reference, parseReference, withoutCredentials } from '../core/reference.js';
+import {
+  type Reference,
+  type RegistryReference,
+  parseReference,
+  withoutCredentials,
+} from '../core/reference.js';
 
 /** A registry to mirror to, and a path in it below which everything goes; the path may be empty. */
 export interface MirrorTarget {
@@ -73,6 +78,12 @@ export function pathBelow(
 /** The whole name of an image at a target. */
 export function destinationOf({ registry }: MirrorTarget, path: string, tag: string): string {
   return registry === '' ? `${path}:${tag}` : `${registry}/${path}:${tag}`;
+}
+
+/** An image at a target as a reference; of one on disk it names nothing but the image itself. */
+export function targetReference(target: MirrorTarget, repository: string, tag: string): RegistryReference {
+  const registry = target.registry === '' ? 'localhost' : target.registry;
+  return { transport: 'docker', text: destinationOf(target, repository, tag), registry, repository, tag };
 }
 
 /** An image with its transport, as the left side of a mapping line: by digest where one is known. */

@@ -9,7 +9,7 @@ import {
   encodeClusterCatalog,
   encodeMirrorSets,
 } from './cluster-manifests.js';
-import { type OperatorConfig, joinConfigErrors } from './image-set-config.js';
+import { joinConfigErrors } from './image-set-config.js';
 import type { PlannedCatalog, PlannedImage } from './image-set-plan.js';
 
 export interface ClusterResourceOptions {
@@ -38,7 +38,7 @@ export interface MirroredSet {
 export type MirroredImage = Pick<PlannedImage, 'kind' | 'reference' | 'repository'>;
 
 export interface MirroredCatalog extends Pick<PlannedCatalog, 'destination' | 'name'> {
-  operator: Pick<OperatorConfig, 'catalog' | 'targetCatalogSourceTemplate'>;
+  operator: { catalog: string; targetCatalogSourceTemplate?: string | undefined };
 }
 
 const annotations = { createdBy: 'opmate' };
@@ -188,7 +188,7 @@ export interface CatalogSourceTemplate {
  * Throws OpmateError, of all templates at fault.
  */
 export async function readCatalogSourceTemplates(
-  operators: readonly Pick<OperatorConfig, 'targetCatalogSourceTemplate'>[],
+  operators: readonly { targetCatalogSourceTemplate?: string | undefined }[],
   resolve: (file: string) => string,
 ): Promise<Map<string, CatalogSourceTemplate>> {
   const templates = new Map<string, CatalogSourceTemplate>();

@@ -1,176 +1,488 @@
 import path from 'node:path';
-import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import type { Logger } from '../../core/log.js';
-import { readImageSetConfiguration } from '../../mirror/image-set-config.js';
-import { parseMirrorTarget } from '../../mirror/image-set-names.js';
+import { digestOf } from '../../core/digest.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { type BytePlan, planBytes } from '../../mirror/byte-plan.js';
+import { LockMirror } from '../../mirror/lock-mirror.js';
+import { type ImageSetConfiguration, readImageSetConfiguration } from '../../mirror/image-set-config.js';
+import { ImageSetMirror } from '../../mirror/image-set-mirror.js';
+import type { MirrorTarget } from '../../mirror/image-set-names.js';
 import {
   type ImageSetPlan,
-  type PlannedCatalog,
   mappingLines,
   openPinnedCatalog,
   planImageSet,
 } from '../../mirror/image-set-plan.js';
 import {
+  type MirroredSet,
   clusterResources,
-  isObjectName,
-  isObjectPrefix,
   readCatalogSourceTemplates,
 } from '../../mirror/image-set-resources.js';
-import { replaceDirectories } from '../../mirror/output-files.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { type ImageSetLock, encodeLock, lockName, parseLock } from '../../mirror/lock.js';
+import { replaceDirectories, writeOutputFiles } from '../../mirror/output-files.js';
+import { rebuiltOnDemand } from '../../mirror/locked-catalogs.js';
+import { archiveImageSet } from '../../mirror/set-archive.js';
+import { type Shard, parseShard } from '../../mirror/shard.js';
+import { type ArchiveIndex, openArchiveSets, readArchiveIndex } from '../../oci/archive-set.js';
+import { formatPlatform } from '../../oci/platform.js';
+import type { CommandContext } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { describeBytes, describePlan } from '../image-set-messages.js';
+import {
+  type Destination,
+  type ImageSetFlags,
+  dependenciesOf,
+  directoryOf,
+  maxNestedPathsOf,
+  maxPerRegistryOf,
+  namingOf,
+  onErrorOf,
+  parseDestination,
+  workspaceOf,
+} from '../image-set-options.js';
 import { readInputFile } from '../input.js';
+import { finishTransfer, globalOptionsOf } from '../mirror-options.js';
 import { booleanOf } from '../options.js';
-import { count } from '../printable.js';
-import { useSession } from '../session.js';
+import { amountOfBytes, count } from '../printable.js';
+import { type CommandSession, openOptionsOf, useSession } from '../session.js';
 
 /** Options of `opmate mirror --config`. */
-export interface MirrorCommandOptions extends GlobalOptions {
-  config?: string;
-  workspace?: string;
-  maxNestedPaths?: string;
-  icsp?: boolean;
-  name?: string;
-  prefix?: string;
-  pollInterval?: string;
+export interface MirrorCommandOptions extends ImageSetFlags {
   filename?: string;
+  from?: string[];
+  shard?: string;
 }
 
 /**
- * `opmate mirror --config FILE docker://REGISTRY[/PATH] --dry-run`: what `oc-mirror` v2 would mirror, as
- * `working-dir/dry-run/mapping.txt`, with the cluster resources, below the workspace. Says on stderr what is taken
- * of each package and why.
+ * `opmate mirror --config FILE DEST` and `opmate mirror --from file://DIR DEST`: what `oc-mirror` v2 does. Plans,
+ * says what will be copied, copies, and writes the cluster resources and the lock below the workspace; with
+ * `--dry-run` only names, as `working-dir/dry-run/mapping.txt`. Returns 4 where not all could be mirrored.
  */
 export async function mirrorImageSet(
   context: CommandContext,
   destinations: readonly string[],
-  options: MirrorCommandOptions,
-): Promise<void> {
-  const [destination, ...more] = destinations;
-  if (destination === undefined || more.length > 0) {
-    const hint = 'write mirror --config FILE docker://REGISTRY[/PATH] --dry-run';
+  given: MirrorCommandOptions,
+): Promise<number> {
+  const options = globalOptionsOf(given);
+  const [text, ...more] = destinations;
+  if (text === undefined || more.length > 0) {
+    const hint = 'write mirror --config FILE docker://REGISTRY[/PATH], or file://DIRECTORY';
     throw new UsageError('one destination is needed', { hint });
   }
   if (options.filename !== undefined) {
     throw new UsageError('--config and --filename cannot be used together', { hint: 'keep one of them' });
   }
-  if (/^(file|oci):/.test(destination)) {
-    const hint = 'plan for a registry: docker://REGISTRY[/PATH] --dry-run';
-    throw new UsageError('mirroring an image set to disk is not supported yet', { hint });
+  const destination = parseDestination(text, context);
+  const work = new ImageSetWork(context, options, destination);
+  return useSession(context, options, (session) => {
+    if (options.from !== undefined) return work.fromDisk(session, options.from);
+    if (booleanOf(options, 'dryRun')) return work.dryRun(session);
+    if (options.locked === true) return work.locked(session);
+    return destination.kind === 'disk'
+      ? work.toDisk(session, destination.directory)
+      : work.toRegistry(session);
+  });
+}
+
+/** What the ways of mirroring an image set have in common: the flags, read once, and the files that are written. */
+export class ImageSetWork {
+  readonly #context: CommandContext;
+  readonly #options: MirrorCommandOptions;
+  readonly #destination: Destination;
+  readonly #maxNestedPaths: number | undefined;
+  readonly #naming: ReturnType<typeof namingOf>;
+  readonly #shard: Shard | undefined;
+
+  /** Throws UsageError for flags that mean nothing, or exclude each other. */
+  constructor(context: CommandContext, options: MirrorCommandOptions, destination: Destination) {
+    this.#context = context;
+    this.#options = options;
+    this.#destination = destination;
+    this.#maxNestedPaths = maxNestedPathsOf(options);
+    this.#naming = namingOf(options);
+    this.#shard = parseShard(options.shard, options.locked === true ? context.environment : {});
+    dependenciesOf(options);
+    const onError = onErrorOf(options);
+    const isLocked = options.locked === true || options.from !== undefined;
+    if (isLocked && onError !== 'stop') {
+      const hint = 'an image set by its lock is mirrored whole or not; leave --on-error out';
+      throw new UsageError(`--on-error ${onError}: not with --locked or --from`, { hint });
+    }
+    if (this.#shard !== undefined && (options.locked !== true || destination.kind === 'disk')) {
+      const hint = 'every machine must have the same plan: add --locked, and a registry to mirror to';
+      throw new UsageError('--shard: only with --locked', { hint });
+    }
+    if (destination.kind === 'registry' && (options.base !== undefined || options.strictArchive === true)) {
+      const hint = 'mirror to file://DIRECTORY';
+      throw new UsageError('--base and --strict-archive are for archives', { hint });
+    }
   }
-  const target = parseMirrorTarget(destination);
-  const maxNestedPaths = maxNestedPathsOf(options.maxNestedPaths);
-  const workspace = workspaceOf(options.workspace);
-  const naming = namingOf(options);
-  if (!booleanOf(options, 'dryRun')) {
-    const hint = 'add --dry-run for the mapping and the cluster resources';
-    throw new UsageError('copying an image set is not supported yet', { hint });
+
+  /** Names only: nothing is read but catalogs. */
+  async dryRun(session: CommandSession): Promise<number> {
+    const { config } = await this.readConfig();
+    const templates = await this.#readTemplates(config.operators);
+    return this.withPlan(config, session, async (plan) => {
+      const lines = mappingLines(plan.images, this.#destination.target);
+      const text = (all: readonly string[]): string => all.map((line) => `${line}\n`).join('');
+      const files = new Map([['mapping.txt', text(lines)]]);
+      const missing = await this.#missingLines(plan);
+      if (missing.length > 0) files.set('missing.txt', text(missing));
+      const directories = new Map<string, ReadonlyMap<string, string>>([['dry-run', files]]);
+      const isRegistry = this.#destination.kind === 'registry';
+      if (isRegistry) directories.set('cluster-resources', this.#resources(plan, templates));
+      await replaceDirectories(this.#workingDirectory(), directories);
+      session.logger.close();
+      describePlan(plan, session.logger, this.#options.icsp === true);
+      session.logger.log('info', `${this.#shown('dry-run', 'mapping.txt')}: ${count(lines.length, 'image')}`);
+      if (missing.length > 0)
+        session.logger.log(
+          'info',
+          `${this.#shown('dry-run', 'missing.txt')}: ${count(missing.length, 'image')}`,
+        );
+      if (isRegistry) this.#tellResources(directories.get('cluster-resources'), session);
+      return exitCodes.done;
+    });
   }
-  const inWorkingDirectory = (file: string): string => path.resolve(context.workingDirectory, file);
-  const file = options.config as string;
-  const config = readImageSetConfiguration((await readInputFile(inWorkingDirectory(file))).toString(), file);
-  const templates = await readCatalogSourceTemplates(config.operators, inWorkingDirectory);
-  await useSession(context, options, async (session) => {
-    const { logger, signal } = session;
-    const plan = await planImageSet(config, {
-      target,
-      maxNestedPaths,
+
+  async toRegistry(session: CommandSession): Promise<number> {
+    const { config, digest } = await this.readConfig();
+    const templates = await this.#readTemplates(config.operators);
+    return this.withMirror(config, session, async (mirror) => {
+      await mirror.prepare();
+      const bytes = await mirror.survey();
+      await mirror.surveySignatures();
+      describeBytes(bytes, session.logger);
+      const report = await mirror.copy();
+      for (const change of report.changes) session.logger.log('warn', change);
+      const lock = mirror.lock(digest, this.lockOptions('yes'));
+      await this.#writeResult(mirror.mirrored(), templates, session, lock);
+      return finishTransfer(this.#context, session.logger, report, { dryRun: false });
+    });
+  }
+
+  async toDisk(session: CommandSession, directory: string): Promise<number> {
+    const { config, digest } = await this.readConfig();
+    const base = await this.#base();
+    return this.withMirror(config, session, async (mirror) => {
+      await mirror.prepare();
+      await mirror.addSignatures();
+      const { written, lock } = await archiveImageSet(mirror, directory, {
+        open: await openOptionsOf(session),
+        partBytes: config.archiveBytes,
+        strict: this.#options.strictArchive === true,
+        base,
+        concurrency: maxPerRegistryOf(this.#options),
+        lock: () => mirror.lock(digest, this.lockOptions('yes')),
+        logger: session.logger,
+        signal: session.signal,
+      });
+      const report = mirror.report();
+      for (const change of report.changes) session.logger.log('warn', change);
+      await this.writeLock(lock);
+      const { id, parts, blobs } = written.index;
+      const size = amountOfBytes(parts.reduce((sum, part) => sum + part.size, 0));
+      const kept = written.keptBytes > 0 ? `, ${amountOfBytes(written.keptBytes)} from an earlier run` : '';
+      session.logger.log(
+        'info',
+        `archive ${id}: ${count(parts.length, 'part')}, ${count(blobs.size, 'blob')}, ${size}${kept}`,
+      );
+      return finishTransfer(this.#context, session.logger, report, { dryRun: false });
+    });
+  }
+
+  async fromDisk(session: CommandSession, from: readonly string[]): Promise<number> {
+    if (this.#destination.kind === 'disk') {
+      throw new UsageError('--from: an archive is copied to a registry', {
+        hint: 'write docker://REGISTRY[/PATH]',
+      });
+    }
+    const archive = await openArchiveSets(from.map((text) => directoryOf(text, this.#context)));
+    try {
+      const lock = parseLock(archive.index.lock, 'the lock of the archive');
+      if (this.#options.config !== undefined) await this.#requireSame(lock, 'archive');
+      const mirror = new LockMirror(lock, {
+        target: this.#destination.target,
+        maxNestedPaths: this.#maxNestedPaths,
+        transfer: await this.#transferOptions(session),
+        archive,
+        open:
+          ({ repository, contents }) =>
+          () =>
+            Promise.resolve({
+              repository: archive.repository(repository),
+              reference: contents.root.digest,
+              close: () => Promise.resolve(),
+            }),
+        logger: session.logger,
+      });
+      return await this.#mirrorLock(mirror, lock, session);
+    } finally {
+      await archive.close();
+    }
+  }
+
+  async locked(session: CommandSession): Promise<number> {
+    const file = this.lockFile();
+    const lock = parseLock((await readInputFile(file)).toString(), file);
+    const { config } = await this.#requireSame(lock, 'lock');
+    if (this.#destination.kind === 'disk') {
+      throw new UsageError('--locked: only to a registry', { hint: 'write docker://REGISTRY[/PATH]' });
+    }
+    const rebuilt = rebuiltOnDemand(lock, {
+      plan: () => this.plan(config, session),
+      open: await openOptionsOf(session),
+      temporaryDirectory: session.temporaryDirectory,
+      logger: session.logger,
+    });
+    try {
+      const mirror = new LockMirror(lock, {
+        target: this.#destination.target,
+        maxNestedPaths: this.#maxNestedPaths,
+        transfer: await this.#transferOptions(session),
+        shard: this.#shard,
+        open: (image) => rebuilt.openerOf(image),
+        logger: session.logger,
+      });
+      return await this.#mirrorLock(mirror, lock, session);
+    } finally {
+      await rebuilt.close();
+    }
+  }
+
+  async #mirrorLock(mirror: LockMirror, lock: ImageSetLock, session: CommandSession): Promise<number> {
+    const templates = await this.#readTemplates(lock.catalogs);
+    describeBytes(await mirror.survey(), session.logger);
+    const report = await mirror.copy();
+    await this.#writeResult(mirror.mirrored(), templates, session, undefined);
+    if (report.waiting > 0) {
+      const what = `${count(report.waiting, 'image')} of other machines not there yet`;
+      session.logger.log('info', `${what}: the catalogs are copied by the one that ends last`);
+    }
+    return finishTransfer(this.#context, session.logger, report, { dryRun: false });
+  }
+
+  async readConfig(): Promise<{ config: ImageSetConfiguration; digest: string }> {
+    const file = this.#options.config;
+    if (file === undefined) {
+      throw new UsageError('no configuration is given', {
+        hint: 'name an ImageSetConfiguration with --config',
+      });
+    }
+    const bytes = await readInputFile(this.#resolve(file));
+    return { config: readImageSetConfiguration(bytes.toString(), file), digest: digestOf(bytes) };
+  }
+
+  /** Plans with what the flags say; the caller closes the plan. */
+  async plan(config: ImageSetConfiguration, session: CommandSession): Promise<ImageSetPlan> {
+    const { logger, signal, platform } = session;
+    if (platform !== undefined) {
+      const what = `of images for several platforms only that for ${formatPlatform(platform)} is copied`;
+      logger.log(
+        'warn',
+        `${what}: their index keeps its digest, and the registry must take it without the others`,
+      );
+    }
+    return planImageSet(config, {
+      target: this.#destination.target,
+      maxNestedPaths: this.#maxNestedPaths,
+      dependencies: dependenciesOf(this.#options),
+      platforms: platform === undefined ? undefined : [platform],
       logger,
       signal,
       openCatalog: (reference) => openPinnedCatalog(reference, session),
     });
-    const lines = mappingLines(plan.images, target);
-    const resources = clusterResources(plan, {
+  }
+
+  async withPlan<T>(
+    config: ImageSetConfiguration,
+    session: CommandSession,
+    work: (plan: ImageSetPlan) => Promise<T>,
+  ): Promise<T> {
+    const plan = await this.plan(config, session);
+    try {
+      return await work(plan);
+    } finally {
+      await plan.close();
+    }
+  }
+
+  /** Plans, says what, and hands out what mirrors it. */
+  async withMirror<T>(
+    config: ImageSetConfiguration,
+    session: CommandSession,
+    work: (mirror: ImageSetMirror, plan: ImageSetPlan) => Promise<T>,
+  ): Promise<T> {
+    return this.withPlan(config, session, async (plan) => {
+      describePlan(plan, session.logger, this.#options.icsp === true);
+      const mirror = new ImageSetMirror(plan, {
+        config,
+        target: this.#destination.target,
+        transfer: await this.#transferOptions(session),
+        onError: onErrorOf(this.#options),
+        signatures: this.#options.removeSignatures !== true,
+        temporaryDirectory: session.temporaryDirectory,
+        logger: session.logger,
+      });
+      try {
+        return await work(mirror, plan);
+      } finally {
+        await mirror.close();
+      }
+    });
+  }
+
+  /** What of the flags shapes what is selected; a lock made with others is not for this run. */
+  lockOptions(signatures: 'yes' | 'unknown'): Record<string, string> {
+    const { platform, removeSignatures } = this.#options;
+    return {
+      dependencies: dependenciesOf(this.#options),
+      ...(platform !== undefined && { platform }),
+      signatures: removeSignatures === true ? 'none' : signatures,
+    };
+  }
+
+  lockFile(): string {
+    const { lock } = this.#options;
+    return lock === undefined ? path.join(this.#workingDirectory(), lockName) : this.#resolve(lock);
+  }
+
+  /** The lock file as messages name it. */
+  shownLock(): string {
+    return path.relative(this.#context.workingDirectory, this.lockFile());
+  }
+
+  /** What is to be copied: of an archive all but what the base holds. */
+  async survey(mirror: ImageSetMirror): Promise<BytePlan> {
+    if (this.#destination.kind === 'registry') return mirror.survey();
+    const base = await this.#base();
+    return planBytes(mirror.lockedImages(), (digest) => base !== undefined && holds(base, digest));
+  }
+
+  async writeLock(lock: ImageSetLock): Promise<void> {
+    const file = this.lockFile();
+    await writeOutputFiles(path.dirname(file), new Map([[path.basename(file), encodeLock(lock)]]));
+  }
+
+  async #transferOptions(session: CommandSession) {
+    return {
+      open: await openOptionsOf(session),
+      maxPerRegistry: maxPerRegistryOf(this.#options),
+      continueOnError: onErrorOf(this.#options) !== 'stop',
+      skipMissing: false,
+      logger: session.logger,
+      signal: session.signal,
+    };
+  }
+
+  /** Throws unless a lock was made of the configuration and the flags of this run. */
+  async #requireSame(lock: ImageSetLock, what: 'lock' | 'archive') {
+    const read = await this.readConfig();
+    if (read.digest !== lock.configuration) {
+      throw new OpmateError(
+        'INVALID',
+        `${read.config.file}: is not the configuration that the ${what} was made of`,
+        {
+          hint:
+            what === 'lock'
+              ? 'mirror without --locked to make a new lock'
+              : 'leave --config out, or mirror to disk again',
+        },
+      );
+    }
+    const wanted = this.lockOptions('yes');
+    for (const key of ['dependencies', 'platform']) {
+      if (what === 'archive' || wanted[key] === lock.options[key]) continue;
+      const had = lock.options[key] ?? 'not given';
+      throw new OpmateError(
+        'INVALID',
+        `--${key} ${wanted[key] ?? 'not given'}: the lock was made with ${had}`,
+        {
+          hint: 'give the same, or mirror without --locked to make a new lock',
+        },
+      );
+    }
+    return read;
+  }
+
+  async #base(): Promise<ArchiveIndex | undefined> {
+    const { base } = this.#options;
+    return base === undefined ? undefined : readArchiveIndex(this.#resolve(base));
+  }
+
+  #resolve(file: string): string {
+    return path.resolve(this.#context.workingDirectory, file);
+  }
+
+  /** Archives have their `working-dir` beside them. */
+  #workingDirectory(): string {
+    const { from: [from] = [] } = this.#options;
+    const { kind } = this.#destination;
+    const otherwise =
+      kind === 'disk'
+        ? this.#destination.directory
+        : from === undefined
+          ? undefined
+          : directoryOf(from, this.#context);
+    return path.join(workspaceOf(this.#options, this.#context, otherwise), 'working-dir');
+  }
+
+  #shown(...names: string[]): string {
+    return path.join(path.relative(this.#context.workingDirectory, this.#workingDirectory()), ...names);
+  }
+
+  #readTemplates(catalogs: Parameters<typeof readCatalogSourceTemplates>[0]) {
+    return readCatalogSourceTemplates(catalogs, (file) => this.#resolve(file));
+  }
+
+  #resources(
+    set: MirroredSet,
+    templates: Awaited<ReturnType<typeof readCatalogSourceTemplates>>,
+  ): Map<string, string> {
+    const target: MirrorTarget = this.#destination.target;
+    return clusterResources(set, {
       registry: target.registry,
-      byRepository: maxNestedPaths !== undefined,
-      icsp: options.icsp,
-      ...naming,
+      byRepository: this.#maxNestedPaths !== undefined,
+      icsp: this.#options.icsp,
+      ...this.#naming,
       templates,
     });
-    const root = path.join(workspace, 'working-dir');
-    await replaceDirectories(
-      inWorkingDirectory(root),
-      new Map([
-        ['dry-run', new Map([['mapping.txt', lines.map((line) => `${line}\n`).join('')]])],
-        ['cluster-resources', resources],
-      ]),
-    );
-    logger.close();
-    describePlan(plan, logger, options.icsp === true);
-    logger.log('info', `${path.join(root, 'dry-run', 'mapping.txt')}: ${count(lines.length, 'image')}`);
-    const names = [...resources.keys()].sort().join(', ');
-    logger.log('info', `${path.join(root, 'cluster-resources')}: ${names}`);
-  });
-}
-
-function maxNestedPathsOf(text: string | undefined): number | undefined {
-  if (text === undefined || text === '0') return undefined;
-  if (/^\d{1,3}$/.test(text)) return Number(text);
-  throw new UsageError(`--max-nested-paths ${text}: not a number of path components`);
-}
-
-/** What the objects are called, and how often catalogs are looked for. */
-function namingOf({ name, prefix, pollInterval }: MirrorCommandOptions) {
-  if (name !== undefined && !isObjectName(name)) {
-    throw new UsageError(`--name ${quoteGo(name)}: not a name for an object`, { hint: nameHint });
   }
-  if (prefix !== undefined && !isObjectPrefix(prefix)) {
-    throw new UsageError(`--prefix ${quoteGo(prefix)}: no name can begin so`, { hint: nameHint });
+
+  async #writeResult(
+    set: MirroredSet,
+    templates: Awaited<ReturnType<typeof readCatalogSourceTemplates>>,
+    session: CommandSession,
+    lock: ImageSetLock | undefined,
+  ): Promise<void> {
+    const resources = this.#resources(set, templates);
+    await replaceDirectories(this.#workingDirectory(), new Map([['cluster-resources', resources]]));
+    if (lock !== undefined) await this.writeLock(lock);
+    this.#tellResources(resources, session);
   }
-  const [, count, unit] = /^(\d{1,4})([mh])$/.exec(pollInterval ?? '') ?? [];
-  if (pollInterval !== undefined && (count === undefined || Number(count) === 0)) {
-    const problem = `--poll-interval ${quoteGo(pollInterval)}: not a time`;
-    throw new UsageError(problem, { hint: 'write it in minutes or hours, as 30m or 6h' });
+
+  #tellResources(resources: ReadonlyMap<string, string> | undefined, { logger }: CommandSession): void {
+    const names = [...(resources?.keys() ?? [])].sort().join(', ');
+    logger.log('info', `${this.#shown('cluster-resources')}: ${names}`);
   }
-  const pollIntervalMinutes = count === undefined ? undefined : Number(count) * (unit === 'h' ? 60 : 1);
-  return { catalogName: name, prefix, pollIntervalMinutes };
-}
 
-const nameHint = 'use a-z, 0-9 and "-", beginning with a letter, up to 63 characters in all';
-
-function workspaceOf(text = 'file://.'): string {
-  if (text.startsWith('file://') && text !== 'file://') return text.slice('file://'.length);
-  throw new UsageError(`--workspace ${quoteGo(text)}: not a directory`, { hint: 'write file://DIRECTORY' });
-}
-
-function describePlan(plan: ImageSetPlan, logger: Logger, icsp: boolean): void {
-  for (const catalog of plan.catalogs) describeCatalog(catalog, plan, logger);
-  const additional = plan.images.filter(({ kind }) => kind === 'additional').length;
-  if (additional > 0) logger.log('info', `additional images: ${additional}`);
-  for (const { source, pattern } of plan.blocked)
-    logger.log('info', `${source}: blocked by ${quoteGo(pattern)}`);
-  for (const warning of plan.warnings) logger.log('warn', warning);
-  const byTag = plan.images.filter(
-    ({ kind, reference }) => kind !== 'catalog' && reference.digest === undefined,
-  );
-  if (icsp && byTag.length > 0) {
-    const hint = 'no ImageContentSourcePolicy redirects these';
-    logger.log('warn', `${count(byTag.length, 'image')} named by tag: ${hint}`);
-  }
-}
-
-function describeCatalog(
-  { operator, digest, selection }: PlannedCatalog,
-  plan: ImageSetPlan,
-  logger: Logger,
-): void {
-  const how = selection.isWhole ? 'as it is' : 'rebuilt';
-  logger.log(
-    'info',
-    `${operator.catalog}: ${digest}, ${count(selection.packages.length, 'package')}, ${how}`,
-  );
-  const images = new Map<string, number>();
-  for (const image of plan.images) {
-    for (const name of new Set(image.bundles.map((bundle) => bundle.package))) {
-      images.set(name, (images.get(name) ?? 0) + 1);
+  /** Lines of the mapping whose images are in no archive yet. */
+  async #missingLines(plan: ImageSetPlan): Promise<string[]> {
+    if (this.#destination.kind === 'registry') return [];
+    const known = new Set<string>();
+    const { base } = this.#options;
+    const places = [this.#destination.directory, ...(base === undefined ? [] : [this.#resolve(base)])];
+    for (const place of places) {
+      const index = await readArchiveIndex(place).catch((error: unknown) => {
+        if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
+        throw error;
+      });
+      for (const { repository, tag } of index?.images ?? []) known.add(`${repository}:${tag ?? ''}`);
     }
+    const missing = plan.images.filter(({ destination }) => !known.has(destination));
+    return mappingLines(missing, this.#destination.target);
   }
-  for (const { name, channels, bundles } of selection.packages) {
-    const heads = channels.map((channel) => `${channel.name} to ${channel.head}`).join(', ');
-    const amount = `${count(bundles, 'bundle')}, ${count(images.get(name) ?? 0, 'image')}`;
-    logger.log('info', `  ${name}: ${amount} (${heads})`);
-    for (const { package: of, channel, bundle, reason } of selection.kept) {
-      if (of === name) logger.log('info', `    ${bundle} in ${channel} is kept too: it ${reason}`);
-    }
-  }
+}
+
+function holds({ blobs, inBase }: ArchiveIndex, digest: string): boolean {
+  return blobs.has(digest) || inBase.has(digest);
 }

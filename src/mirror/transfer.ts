@@ -1,17 +1,24 @@
-import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
-import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js';
-import { type Logger, silentLogger } from '../core/log.js';
-import { type Reference, formatReference } from '../core/reference.js';
-import { copyImage } from '../oci/copy.js';
-import type { ContentManifest, ImageContents } from '../oci/contents.js';
-import {
-  type OpenReferenceOptions,
-  type OpenedReference,
-  type OpenedTarget,
-  openReference,
-  openTarget,
-} from '../oci/open.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError } from '../core/errors.js';
+import type { Logger } from '../core/log.js';
+import type { Reference } from '../core/reference.js';
+import { type ContentManifest, type ImageContents, readContentsOf } from '../oci/contents.js';
+import { type AskedTarget, surveyContents } from '../oci/copy.js';
+import { type OpenReferenceOptions, type OpenedReference, openTarget } from '../oci/open.js';
+import type { Repository } from '../oci/repository.js';
 import type { Descriptor, Platform } from '../oci/types.js';
+import { copyTransfers } from './copy-transfers.js';
+import {
+  OpenPlaces,
+  placeKey,
+  referenceAt,
+  runStep,
+  smallRequestsAtOnce,
+  sortOutcomes,
+} from './transfer-step.js';
+
+export { copyTransfers } from './copy-transfers.js';
+export { findSignatures } from './find-signatures.js';
 
 /** An image to be copied. */
 export interface Transfer {
@@ -42,7 +49,7 @@ export interface SurveyedTransfer {
   manifests: readonly ContentManifest[];
   /** Blobs that these need and the target repository lacks. */
   blobs: readonly Descriptor[];
-  /** Whether the target's tag, where it has one, names the root already. */
+  /** Whether the target's tag names the root already; true where it has none. */
   isTagged: boolean;
 }
 
@@ -53,54 +60,9 @@ export interface StepFaults {
   failed: { transfer: Transfer; error: OpmateError }[];
 }
 
-/**
- * Reads what each image consists of: one request a manifest, none a blob. Transfers that have their contents are
- * passed on. Stops or goes on as `transferImages` does.
- */
-export function pinTransfers(
-  transfers: readonly Transfer[],
-  options: TransferOptions,
-): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
-  throw new OpmateError('INTERNAL', 'not built yet', { cause: [transfers, options] });
-}
-
-/**
- * Asks the target what it has: one request a manifest, and one a blob of those manifests that are not there, each
- * blob once a repository. Nothing is written, and no layout directory made.
- */
-export function surveyTransfers(
-  pinned: readonly PinnedTransfer[],
-  options: TransferOptions,
-): Promise<StepFaults & { surveyed: SurveyedTransfer[] }> {
-  throw new OpmateError('INTERNAL', 'not built yet', { cause: [pinned, options] });
-}
-
-/**
- * Copies what a survey found to be lacking. A blob that several repositories of the target need is sent once and
- * mounted in the others, where the registry can.
- */
-export function copyTransfers(
-  surveyed: readonly SurveyedTransfer[],
-  options: TransferOptions,
-): Promise<TransferReport> {
-  throw new OpmateError('INTERNAL', 'not built yet', { cause: [surveyed, options] });
-}
-
-/**
- * The signatures and what else is attached to images by tag (`sha256-HEX.sig`, `.att`, `.sbom`), as transfers of
- * their own into the same target repository, pinned; for the root and every manifest below it. Referrers are added
- * to the contents of their image. What is not there, or cannot be asked for, is none.
- */
-export function findSignatures(
-  pinned: readonly PinnedTransfer[],
-  options: TransferOptions,
-): Promise<{ pinned: PinnedTransfer[]; signatures: PinnedTransfer[] }> {
-  throw new OpmateError('INTERNAL', 'not built yet', { cause: [pinned, options] });
-}
-
 export interface TransferOptions extends CancelOptions {
   open: OpenReferenceOptions;
-  /** Requests to a registry at a time, about. */
+  /** Large blobs under way to or from a registry at a time; of small requests there may be four times as many. */
   maxPerRegistry: number;
   /** Goes on after a failure. Images that are not at the source are passed over either way with `skipMissing`. */
   continueOnError: boolean;
@@ -123,10 +85,136 @@ export interface TransferReport {
   bytes: number;
 }
 
-type Outcome = { digest: string; blobs: number; bytes: number } | 'missing' | OpmateError;
+/** Bytes of manifests that are kept from reading to writing; those beyond are read again. */
+const maxKeptBytes = 64 * 1024 * 1024;
 
-/** Images that may fail one after the other for want of an answer or permission before any is copied. */
-const maxFailuresAtFirst = 8;
+/**
+ * Reads what each image consists of: one request a manifest, none a blob. Transfers that have their contents are
+ * passed on. Stops or goes on as `transferImages` does.
+ */
+export async function pinTransfers(
+  transfers: readonly Transfer[],
+  options: TransferOptions,
+): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
+  const places = new OpenPlaces(options);
+  const { atOnce, concurrency } = shareOut(transfers.length, options);
+  let kept = 0;
+  try {
+    const outcomes = await runStep(
+      transfers,
+      (transfer) => transfer,
+      async (transfer): Promise<PinnedTransfer | 'missing'> => {
+        if (transfer.contents !== undefined) return { ...transfer, contents: transfer.contents };
+        const from = await places.source(transfer);
+        try {
+          const { platforms } = transfer;
+          const contents = await readImage(from, { ...options, platforms, concurrency });
+          if (contents === undefined) return 'missing';
+          const manifests = contents.manifests.map((manifest) => {
+            kept += manifest.bytes?.length ?? 0;
+            return kept > maxKeptBytes ? { ...manifest, bytes: undefined } : manifest;
+          });
+          return { ...transfer, contents: { ...contents, manifests } };
+        } finally {
+          await from.close();
+        }
+      },
+      { ...options, atOnce, task: 'read manifests' },
+    );
+    const { results, ...faults } = sortOutcomes(transfers, (transfer) => transfer, outcomes);
+    return { ...faults, pinned: results };
+  } finally {
+    await places.close();
+  }
+}
+
+/** What an image consists of; undefined where it is not there. */
+async function readImage(
+  { repository, reference }: OpenedReference,
+  options: Parameters<typeof readContentsOf>[3],
+): Promise<ImageContents | undefined> {
+  const root = await repository.getManifest(reference, options).catch((error: unknown) => {
+    // Of an image that is there nothing may be missing.
+    if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
+    throw error;
+  });
+  return root && readContentsOf(repository, reference, root, options);
+}
+
+/**
+ * Asks the target what it has: one request a manifest, and one a blob of those manifests that are not there, each
+ * blob once a repository. Nothing is written, and no layout directory made.
+ */
+export async function surveyTransfers(
+  pinned: readonly PinnedTransfer[],
+  options: TransferOptions,
+): Promise<StepFaults & { surveyed: SurveyedTransfer[] }> {
+  const targets = new Map<string, Promise<AskedTarget>>();
+  const { atOnce, concurrency } = shareOut(pinned.length, options);
+  const outcomes = await runStep(
+    pinned,
+    (transfer) => transfer,
+    async (transfer): Promise<SurveyedTransfer> => {
+      const reference = referenceAt(transfer);
+      const key = placeKey(transfer.target);
+      let target = targets.get(key);
+      if (target === undefined) targets.set(key, (target = openToAsk(transfer.target, options)));
+      const { contents } = transfer;
+      return {
+        transfer,
+        ...(await surveyContents(await target, contents, reference, { ...options, concurrency })),
+      };
+    },
+    { ...options, atOnce, task: 'look at the target' },
+  );
+  const { results, ...faults } = sortOutcomes(pinned, (transfer) => transfer, outcomes);
+  return { ...faults, surveyed: results };
+}
+
+/** A target that is asked by digest once for each; one that is not there has nothing. */
+async function openToAsk(target: Reference, options: TransferOptions): Promise<AskedTarget> {
+  const repository = await openToRead(target, options);
+  if (repository === undefined)
+    return { headManifest: () => Promise.resolve(undefined), hasBlob: () => Promise.resolve(false) };
+  const manifests = new Map<string, Promise<Descriptor | undefined>>();
+  const blobs = new Map<string, Promise<boolean>>();
+  return {
+    headManifest(reference, how) {
+      let answer = manifests.get(reference);
+      if (answer === undefined) manifests.set(reference, (answer = repository.headManifest(reference, how)));
+      return answer;
+    },
+    hasBlob(blob, how) {
+      let answer = blobs.get(blob.digest);
+      if (answer === undefined) blobs.set(blob.digest, (answer = repository.hasBlob(blob, how)));
+      return answer;
+    },
+  };
+}
+
+async function openToRead(
+  target: Reference,
+  { open, signal }: TransferOptions,
+): Promise<Repository | undefined> {
+  if (target.transport !== 'oci') {
+    return (await openTarget(target, { ...open, signal })).repository;
+  }
+  const { openLayout } = await import('../oci/layout.js');
+  return openLayout(target.path).catch((error: unknown) => {
+    if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
+    throw error;
+  });
+}
+
+/** How many images are worked on at a time, and how many requests each may have under way. */
+function shareOut(
+  count: number,
+  { maxPerRegistry }: TransferOptions,
+): { atOnce: number; concurrency: number } {
+  const requests = smallRequestsAtOnce(maxPerRegistry);
+  const atOnce = Math.max(1, Math.min(requests, count));
+  return { atOnce, concurrency: Math.max(1, Math.floor(requests / atOnce)) };
+}
 
 /**
  * Copies images with all their platforms, several at a time, each verified by digest and complete before it gets
@@ -138,125 +226,49 @@ export async function transferImages(
   transfers: readonly Transfer[],
   options: TransferOptions,
 ): Promise<TransferReport> {
-  const { logger = silentLogger, maxPerRegistry } = options;
-  const task = options.dryRun ? 'look for images' : 'mirror';
-  const targets = new Map<string, Promise<OpenedTarget>>();
-  const outcomes = new Map<Transfer, Outcome>();
-  const giveUp = (error: OpmateError): boolean => {
-    if (!options.continueOnError || error.code === 'IO') return true;
-    const isDead = (outcome: unknown): boolean =>
-      outcome instanceof OpmateError && ['NETWORK', 'AUTH'].includes(outcome.code);
-    const others = [...outcomes.values()];
-    return isDead(error) && others.length + 1 >= maxFailuresAtFirst && others.every(isDead);
+  if (options.dryRun) return lookForImages(transfers, options);
+  // Each step makes images anew; a report is about those that were given.
+  const given = new Map(transfers.map((transfer, i) => [i, transfer]));
+  const numbered = transfers.map((transfer, i) => ({ ...transfer, position: i }));
+  const positionOf = (transfer: Transfer): number => (transfer as (typeof numbered)[number]).position;
+  const pin = await pinTransfers(numbered, options);
+  const survey = await surveyTransfers(pin.pinned, options);
+  const report = await copyTransfers(survey.surveyed, options);
+  const inOrder = <T>(items: readonly T[], transferOf: (item: T) => Transfer): [T, Transfer][] =>
+    items
+      .map((item) => [item, positionOf(transferOf(item))] as const)
+      .sort(([, a], [, b]) => a - b)
+      .map(([item, i]) => [item, given.get(i) as Transfer]);
+  return {
+    ...report,
+    done: inOrder(report.done, ({ transfer }) => transfer).map(([one, transfer]) => ({ ...one, transfer })),
+    missing: inOrder([...pin.missing, ...report.missing], (one) => one).map(([, transfer]) => transfer),
+    failed: inOrder([...pin.failed, ...survey.failed, ...report.failed], ({ transfer }) => transfer).map(
+      ([one, transfer]) => ({ ...one, transfer }),
+    ),
   };
-  let current = 0;
-  logger.progress({ task, state: 'start' });
-  try {
-    for (const isLast of [false, true]) {
-      const round = transfers.filter((transfer) => (transfer.isLast ?? false) === isLast);
-      const atOnce = Math.max(1, Math.min(maxPerRegistry, round.length));
-      const concurrency = Math.max(1, Math.floor(maxPerRegistry / atOnce));
-      await mapConcurrent(
-        round,
-        atOnce,
-        async (transfer) => {
-          const outcome = await attempt(transfer, { ...options, concurrency, targets, giveUp });
-          outcomes.set(transfer, outcome);
-          logger.progress({
-            task,
-            state: 'update',
-            current: ++current,
-            total: transfers.length,
-            unit: 'items',
-          });
-        },
-        options,
-      );
-    }
-    return reportOf(transfers, outcomes);
-  } finally {
-    logger.progress({ task, state: 'done' });
-    for (const target of targets.values())
-      await target.then((opened) => opened.close()).catch(() => undefined);
-  }
 }
 
-interface AttemptOptions extends TransferOptions {
-  concurrency: number;
-  targets: Map<string, Promise<OpenedTarget>>;
-  /** Whether there is no sense in going on after a failure. */
-  giveUp(error: OpmateError): boolean;
-}
-
-async function attempt(transfer: Transfer, options: AttemptOptions): Promise<Outcome> {
-  const { signal, logger = silentLogger } = options;
-  try {
-    const outcome = await copyOne(transfer, options);
-    if (outcome !== 'missing' || options.skipMissing) {
-      if (outcome === 'missing') logger.log('warn', `${transfer.sourceName}: not there, passed over`);
-      return outcome;
-    }
-    throw new OpmateError('NOT_FOUND', `${transfer.sourceName}: not found`, {
-      hint: '--skip-missing passes over images that are not at the source',
-    });
-  } catch (error) {
-    throwIfCancelled(signal);
-    const isFailure =
-      error instanceof OpmateError && !(error instanceof CancelledError) && error.code !== 'INTERNAL';
-    if (!isFailure || options.giveUp(error)) throw error;
-    logger.log('error', error.message);
-    return error;
-  }
-}
-
-async function copyOne(transfer: Transfer, options: AttemptOptions): Promise<Outcome> {
-  const { signal } = options;
-  const { source } = transfer;
-  const from = await (typeof source === 'function'
-    ? source()
-    : openReference(source, { ...options.open, signal }));
-  try {
-    if (options.dryRun) {
-      const found = await from.repository.headManifest(from.reference, options);
-      return found === undefined ? 'missing' : { digest: found.digest, blobs: 0, bytes: 0 };
-    }
-    const to = await targetOf(transfer.target, options);
-    const reference = transfer.target.tag ?? transfer.target.digest ?? from.reference;
-    try {
-      const result = await copyImage(from.repository, from.reference, to.repository, reference, options);
-      return { digest: result.descriptor.digest, blobs: result.blobs.copied, bytes: result.bytes };
-    } catch (error) {
-      // A blob that is not there is a fault; an image that is not there may be passed over.
-      const mayBeMissing = error instanceof OpmateError && error.code === 'NOT_FOUND';
-      if (mayBeMissing && (await from.repository.headManifest(from.reference, options)) === undefined)
-        return 'missing';
-      throw error;
-    }
-  } finally {
-    await from.close();
-  }
-}
-
-/** The place of a target, opened once, whatever number of images go there. */
-function targetOf(target: Reference, { open, targets }: AttemptOptions): Promise<OpenedTarget> {
-  const key = formatReference({ ...target, tag: undefined, digest: undefined } as unknown as Reference);
-  let opened = targets.get(key);
-  if (opened === undefined) targets.set(key, (opened = openTarget(target, open)));
-  return opened;
-}
-
-function reportOf(transfers: readonly Transfer[], outcomes: ReadonlyMap<Transfer, Outcome>): TransferReport {
-  const report: TransferReport = { done: [], missing: [], failed: [], blobs: 0, bytes: 0 };
-  for (const transfer of transfers) {
-    const outcome = outcomes.get(transfer);
-    if (outcome === undefined) continue;
-    if (outcome === 'missing') report.missing.push(transfer);
-    else if (outcome instanceof OpmateError) report.failed.push({ transfer, error: outcome });
-    else {
-      report.done.push({ transfer, digest: outcome.digest });
-      report.blobs += outcome.blobs;
-      report.bytes += outcome.bytes;
-    }
-  }
-  return report;
+/** Looks for each image at its source. */
+async function lookForImages(
+  transfers: readonly Transfer[],
+  options: TransferOptions,
+): Promise<TransferReport> {
+  const places = new OpenPlaces(options);
+  const outcomes = await runStep(
+    transfers,
+    (transfer) => transfer,
+    async (transfer) => {
+      const from = await places.source(transfer);
+      try {
+        const found = await from.repository.headManifest(from.reference, options);
+        return found === undefined ? 'missing' : { transfer, digest: found.digest };
+      } finally {
+        await from.close();
+      }
+    },
+    { ...options, atOnce: options.maxPerRegistry, task: 'look for images' },
+  ).finally(() => places.close());
+  const { results, ...faults } = sortOutcomes(transfers, (transfer) => transfer, outcomes);
+  return { ...faults, done: results, blobs: 0, bytes: 0 };
 }

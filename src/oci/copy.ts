@@ -84,9 +84,9 @@ export async function copyImage(
 /** What a target lacks of an image. */
 export interface MissingContents {
   /** In the order of the contents. */
-  manifests: ContentManifest[];
+  manifests: readonly ContentManifest[];
   /** Blobs that these need, each once. */
-  blobs: Descriptor[];
+  blobs: readonly Descriptor[];
   /** Whether the reference, where it is a tag, names the root already. */
   isTagged: boolean;
 }

@@ -1,5 +1,4 @@
-import { throwIfCancelled } from '../core/errors.js';
-import { OpmateError } from '../core/errors.js';
+import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { isNonDistributable } from './layout-manifest.js';
 import type { PutBlobOptions, Repository, WritableRepository } from './repository.js';
@@ -10,6 +9,14 @@ export type BlobOutcome = 'copied' | 'mounted' | 'present' | 'skipped';
 
 export interface CopyBlobOptions extends PutBlobOptions {
   logger?: Logger | undefined;
+  /** Runs a request, or the sending of so many bytes, when there is room for it. */
+  whenFree?: (<T>(bytes: number, work: () => Promise<T>) => Promise<T>) | undefined;
+}
+
+/** A repository within its registry; what is in no registry is a place of its own. */
+export interface BlobPlace {
+  registry: string;
+  repository: string;
 }
 
 /** What is known of one registry. */
@@ -32,8 +39,7 @@ export class SharedBlobs {
   readonly #places = new Map<string, Place>();
 
   /** Notes that a repository has a blob. */
-  note(target: Repository, { digest }: Pick<Descriptor, 'digest'>): void {
-    const { registry, repository } = placeOf(target);
+  note({ registry, repository }: BlobPlace, digest: string): void {
     const { holders } = this.#placeAt(registry);
     const known = holders.get(digest);
     if (known === undefined) holders.set(digest, new Set([repository]));
@@ -50,13 +56,15 @@ export class SharedBlobs {
     blob: Descriptor,
     options: CopyBlobOptions = {},
   ): Promise<BlobOutcome> {
-    const { registry, repository } = placeOf(target);
+    const at = placeOf(target);
+    const { registry, repository } = at;
     const place = this.#placeAt(registry);
+    const { whenFree = runNow } = options;
     for (;;) {
       throwIfCancelled(options.signal);
       if (place.holders.get(blob.digest)?.has(repository)) return 'present';
       if (await this.#mount(source, target, blob, options)) {
-        this.note(target, blob);
+        this.note(at, blob.digest);
         return 'mounted';
       }
       const key = place.refusesMounts ? `${blob.digest} ${repository}` : blob.digest;
@@ -66,12 +74,12 @@ export class SharedBlobs {
         await other.catch(() => undefined);
         continue;
       }
-      const sending = send(source, target, blob, options);
+      const sending = whenFree(blob.size, () => send(source, target, blob, options));
       const ended = sending.then(() => undefined);
       place.underWay.set(key, ended);
       try {
         const outcome = await sending;
-        if (outcome !== 'skipped') this.note(target, blob);
+        if (outcome !== 'skipped') this.note(at, blob.digest);
         return outcome;
       } finally {
         place.underWay.delete(key);
@@ -89,6 +97,7 @@ export class SharedBlobs {
   ): Promise<boolean> {
     const { registry, repository } = placeOf(target);
     const place = this.#placeAt(registry);
+    const { whenFree = runNow } = options;
     const holders = [...(place.holders.get(blob.digest) ?? [])];
     const own = placeOf(source);
     if (own.registry === registry && own.repository !== repository) holders.push(own.repository);
@@ -96,7 +105,7 @@ export class SharedBlobs {
       if (place.refusesMounts) return false;
       if (place.closed.has(from)) continue;
       try {
-        if (await target.mountBlob(blob, from, options)) return true;
+        if (await whenFree(0, () => target.mountBlob(blob, from, options))) return true;
         place.refusesMounts = true;
       } catch (error) {
         // Whoever may push here need not be allowed to mount from there.
@@ -118,6 +127,8 @@ export class SharedBlobs {
     return place;
   }
 }
+
+const runNow = <T>(_bytes: number, work: () => Promise<T>): Promise<T> => work();
 
 async function send(
   source: Repository,
@@ -142,8 +153,7 @@ async function send(
   return opened ? 'copied' : 'present';
 }
 
-/** Registry and repository; what is in no registry is a place of its own. */
-function placeOf(repository: Repository): { registry: string; repository: string } {
+function placeOf(repository: Repository): BlobPlace {
   return 'registry' in repository && 'repository' in repository
     ? { registry: String(repository.registry), repository: String(repository.repository) }
     : { registry: repository.name, repository: '' };

@@ -76,9 +76,15 @@ export class LockField {
 
   /** Text, not empty. */
   text(): string {
+    const text = this.name();
+    if (text === '') throw this.fault('is empty');
+    return text;
+  }
+
+  /** Text that is what a catalog says, and so may be empty. */
+  name(): string {
     this.#require();
     if (typeof this.value !== 'string') throw this.fault('expected text');
-    if (this.value === '') throw this.fault('is empty');
     if (this.value.length > maxTextLength)
       throw this.fault(`longer than ${maxTextLength} characters`, 'LIMIT');
     return this.value;

@@ -108,17 +108,11 @@ export function compareLocked(a: LockedImage, b: LockedImage): number {
 
 /**
  * A lock as the text of its file: equal locks have equal bytes. Manifests and blobs stand in tables, each once;
- * of their descriptors media type, digest and size are kept. Throws OpmateError INVALID where two images have
- * one name, and LIMIT for a lock that would not be read again.
+ * of their descriptors media type, digest and size are kept. What is written can be read: throws OpmateError, as
+ * `parseLock` would, where two images have one name, or a limit is reached.
  */
 export function encodeLock(lock: ImageSetLock): string {
   const images = [...lock.images].sort(compareLocked);
-  const names = new Set<string>();
-  for (const image of images) {
-    const name = nameOfLocked(image);
-    if (names.has(name)) throw new OpmateError('INVALID', `lock: two images are ${name}`);
-    names.add(name);
-  }
   const tables = new Tables(images);
   const text = `${layOut(
     {
@@ -132,7 +126,7 @@ export function encodeLock(lock: ImageSetLock): string {
     },
     '',
   )}\n`;
-  if (text.length > maxLockBytes) throw new LimitError(`lock: more than ${maxLockBytes} bytes`);
+  parseLock(text, 'lock');
   return text;
 }
 
@@ -378,18 +372,18 @@ function readPackages(field: LockField): LockedPackage[] {
   const names = new Names();
   const packages = field.list(maxNames).map((item) => {
     const fields = item.object(['name', 'defaultChannel', 'channels', 'bundles']);
-    const name = names.add(fields.name.text(), fields.name);
+    const name = names.add(fields.name.name(), fields.name);
     const channelNames = new Names();
     const channels = fields.channels.list(maxNames).map((one) => {
       const channel = one.object(['name', 'head']);
-      return { name: channelNames.add(channel.name.text(), channel.name), head: channel.head.text() };
+      return { name: channelNames.add(channel.name.name(), channel.name), head: channel.head.name() };
     });
-    const bundleNames = new Names();
+    // A catalog that is taken as it is may have a bundle twice.
     const bundles = fields.bundles.list(maxNames).map((one) => {
       const bundle = one.object(['name', 'version']);
-      return { name: bundleNames.add(bundle.name.text(), bundle.name), version: bundle.version.text() };
+      return { name: bundle.name.name(), version: bundle.version.name() };
     });
-    return { name, defaultChannel: fields.defaultChannel.text(), channels, bundles };
+    return { name, defaultChannel: fields.defaultChannel.name(), channels, bundles };
   });
   return packages.sort((a, b) => compareBytes(a.name, b.name));
 }
@@ -470,7 +464,7 @@ class LockReader {
       tag: fields.tag.isGiven ? fields.tag.tag() : undefined,
       bundles: fields.bundles.list(maxNames).map((one) => {
         const bundle = one.object(['package', 'bundle']);
-        return { package: bundle.package.text(), bundle: bundle.bundle.text() };
+        return { package: bundle.package.name(), bundle: bundle.bundle.name() };
       }),
       contents: { root: root.descriptor, manifests },
     };

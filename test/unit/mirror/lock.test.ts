@@ -114,7 +114,7 @@ describe('mirror/lock', () => {
 
   it('is refused when written with two images of one name', () => {
     const lock = lockOf([lockedImage('a', contentsOf([amd64])), lockedImage('a', contentsOf([arm64]))]);
-    expect(() => encodeLock(lock)).toThrow('two images are ns/a:v1');
+    expect(() => encodeLock(lock)).toThrow('lock: images[1]: "ns/a:v1" is given twice');
   });
 
   const digest = digestFor('nothing');
@@ -225,7 +225,7 @@ describe('mirror/lock', () => {
       (lock) => (lock.images[2].kind = 'operator'),
       (lock) => (lock.options['x'] = 1),
       (lock) => (lock.catalogs[0].isWhole = 'yes'),
-      (lock) => (lock.catalogs[0].packages[0].channels[0].head = ''),
+      (lock) => (lock.catalogs[0].packages[0].channels[0].head = 1),
       (lock) => (lock.version = 2),
     ];
     for (const change of broken) {

@@ -1,4 +1,4 @@
-import { OpmateError } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
 import type { LockedImage } from './lock.js';
 
 /** What copying images means in bytes, before any blob is read. */
@@ -20,11 +20,58 @@ export interface PackageBytes {
   images: number;
   /** All that its images need, each blob once. */
   bytes: number;
-  /** What would not be copied without it. */
+  /** Of these, what no other package needs, and no image that belongs to none: what leaving it out would save. */
   ownBytes: number;
+}
+
+/** A blob of a plan, and which packages need it. */
+interface PlannedBlob {
+  size: number;
+  packages: Set<string>;
+  /** Whether an image needs it that belongs to no package. */
+  isShared: boolean;
 }
 
 /** Sums up images; `isPresent` says of a blob in a repository whether it need not be sent there. */
 export function planBytes(images: readonly LockedImage[], isPresent: (digest: string) => boolean): BytePlan {
-  throw new OpmateError('INTERNAL', 'not built yet', { cause: [images, isPresent] });
+  const blobs = new Map<string, PlannedBlob>();
+  const manifests = new Set<string>();
+  const packages = new Map<string, PackageBytes>();
+  for (const { bundles, contents } of images) {
+    const names = new Set(bundles.map((bundle) => bundle.package));
+    for (const name of names) {
+      const known = packages.get(name) ?? { name, images: 0, bytes: 0, ownBytes: 0 };
+      known.images++;
+      packages.set(name, known);
+    }
+    for (const manifest of contents.manifests) {
+      manifests.add(manifest.descriptor.digest);
+      for (const { digest, size } of manifest.blobs) {
+        const blob = blobs.get(digest) ?? { size, packages: new Set(), isShared: false };
+        blobs.set(digest, blob);
+        blob.isShared ||= names.size === 0;
+        for (const name of names) blob.packages.add(name);
+      }
+    }
+  }
+  const plan = { bytes: 0, presentBlobs: 0, presentBytes: 0 };
+  for (const [digest, { size, packages: names, isShared }] of blobs) {
+    plan.bytes += size;
+    if (isPresent(digest)) {
+      plan.presentBlobs++;
+      plan.presentBytes += size;
+    }
+    for (const name of names) {
+      const needing = packages.get(name) as PackageBytes;
+      needing.bytes += size;
+      if (names.size === 1 && !isShared) needing.ownBytes += size;
+    }
+  }
+  return {
+    images: images.length,
+    manifests: manifests.size,
+    blobs: blobs.size,
+    ...plan,
+    packages: [...packages.values()].sort((a, b) => compareBytes(a.name, b.name)),
+  };
 }

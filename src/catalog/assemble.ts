@@ -4,7 +4,14 @@ import { throwIfCancelled } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
-import { type CatalogFormat, blobRecord, encodeBlob, jsonIndent } from '../model/encode.js';
+import {
+  type CatalogFormat,
+  blobRecord,
+  encodeBlob,
+  encodeRecord,
+  jsonIndent,
+  recordWithUnknownFields,
+} from '../model/encode.js';
 import { migrateBundle } from '../model/migrations.js';
 import { type CatalogBlob, decodeMeta } from './blob.js';
 import type { Catalog } from './catalog.js';
@@ -19,6 +26,11 @@ export interface AssemblyOptions {
   migrationLevel: string;
   /** Directory for text that does not fit in memory. */
   temporaryDirectory: string;
+  /**
+   * Blobs keep the fields that the format does not know, which `opm` drops. Such a blob's properties and related
+   * images keep their order too.
+   */
+  keepUnknownFields?: boolean | undefined;
 }
 
 /** Order of the kinds of blobs within a package. */
@@ -79,7 +91,7 @@ export class Assembly {
     // A migration can fail, and nothing may fail once writing has begun.
     const isMigrated = decoded.kind === 'bundle' && this.#options.migrationLevel !== 'none';
     if (isMigrated || isQuickerKept(meta)) {
-      slot.text = await this.#spool.append(this.#encode(decoded));
+      slot.text = await this.#spool.append(this.#encode(decoded, meta.value));
     } else {
       const { schema, package: packageName, name, origin } = meta;
       slot.source = {
@@ -95,12 +107,13 @@ export class Assembly {
    * Whether a blob is written already as it will be: then its bytes are copied, and it is not parsed again.
    * The first blob of a file that is not ends the search in that file, for tools write all or none so.
    */
-  #isCanonical(decoded: CatalogBlob, { text, origin }: Meta): boolean {
+  #isCanonical(decoded: CatalogBlob, { text, value, origin }: Meta): boolean {
     const { format } = this.#options;
     if (text === undefined || origin.syntax !== format || format !== 'json') return false;
     if (this.#otherwiseWritten === origin.file) return false;
     const ordered = decoded.kind === 'bundle' ? { ...decoded, blob: withOutputOrder(decoded.blob) } : decoded;
-    if (isEncodedAs(text, blobRecord(ordered), jsonIndent)) return true;
+    const record = this.#unknownFieldsOf(decoded, value) ?? blobRecord(ordered);
+    if (isEncodedAs(text, record, jsonIndent)) return true;
     this.#otherwiseWritten = origin.file;
     return false;
   }
@@ -175,10 +188,18 @@ export class Assembly {
 
   #textOf(slot: Slot, value: JsonObject): string {
     const { meta } = slot.source as NonNullable<Slot['source']>;
-    return this.#encode(decodeMeta({ ...meta, value }));
+    return this.#encode(decodeMeta({ ...meta, value }), value);
   }
 
-  #encode(item: CatalogBlob): string {
+  #unknownFieldsOf({ kind }: CatalogBlob, value: JsonObject | undefined): JsonObject | undefined {
+    if (!this.#options.keepUnknownFields || value === undefined) return undefined;
+    return recordWithUnknownFields(kind, value);
+  }
+
+  /** `value` is what the item was decoded from, if it was. */
+  #encode(item: CatalogBlob, value?: JsonObject): string {
+    const record = this.#unknownFieldsOf(item, value);
+    if (record !== undefined) return encodeRecord(record, this.#options.format);
     if (item.kind !== 'bundle') return encodeBlob(item, this.#options.format);
     const blob = migrateBundle(withOutputOrder(item.blob), this.#options.migrationLevel);
     return encodeBlob({ kind: 'bundle', blob }, this.#options.format);

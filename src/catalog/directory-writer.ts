@@ -61,8 +61,8 @@ export async function writeCatalogDirectory(
   }
 }
 
-/** A package's name becomes a directory of its own, so it must be one path component. */
-function checkPackagePath(name: string): void {
+/** A package's name becomes a directory of its own, so it must be one path component. Throws OpmateError UNSAFE. */
+export function checkPackagePath(name: string): void {
   if (name === '' || (!/[/\\\0]/.test(name) && name !== '.' && name !== '..')) return;
   throw new OpmateError(
     'UNSAFE',

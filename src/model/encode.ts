@@ -1,5 +1,12 @@
 import { encodeGoJson, sortKeysDeep } from '../core/go-json.js';
-import type { EncodableJson, JsonObject } from '../core/json.js';
+import {
+  type EncodableJson,
+  type JsonObject,
+  type JsonValue,
+  isJsonObject,
+  setJsonKey,
+} from '../core/json.js';
+import { sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../core/yaml.js';
 import type {
   BundleBlob,
@@ -28,8 +35,13 @@ export type CatalogFormat = 'json' | 'yaml';
  * a YAML document with its `---` line.
  */
 export function encodeBlob(blob: EncodableBlob, format: CatalogFormat): string {
-  const value = blobRecord(blob);
-  return format === 'json' ? `${encodeGoJson(value, { indent: jsonIndent })}\n` : `---\n${encodeYaml(value)}`;
+  return encodeRecord(blobRecord(blob), format);
+}
+
+/** The text of a blob whose fields stand in output order already. */
+export function encodeRecord(record: EncodableJson, format: CatalogFormat): string {
+  if (format === 'yaml') return `---\n${encodeYaml(record)}`;
+  return `${encodeGoJson(record, { indent: jsonIndent })}\n`;
 }
 
 /** A blob's fields in output order, without those that are left out when empty. */
@@ -97,4 +109,78 @@ function bundleRecord(blob: BundleBlob): EncodableJson {
 function withProperties(properties: Property[]): { properties?: EncodableJson[] } {
   if (properties.length === 0) return {};
   return { properties: properties.map(({ type, value }) => ({ type, value })) };
+}
+
+/** The fields of an object in output order, each with the fields of the objects in it where these are known. */
+interface FieldOrder {
+  [field: string]: FieldOrder | undefined;
+}
+
+const propertyFields: FieldOrder = { type: undefined, value: undefined };
+
+const fieldOrders: Readonly<Record<Exclude<EncodableBlob['kind'], 'other'>, FieldOrder>> = {
+  package: {
+    schema: undefined,
+    name: undefined,
+    defaultChannel: undefined,
+    icon: { base64data: undefined, mediatype: undefined },
+    description: undefined,
+    properties: propertyFields,
+  },
+  channel: {
+    schema: undefined,
+    name: undefined,
+    package: undefined,
+    entries: { name: undefined, replaces: undefined, skips: undefined, skipRange: undefined },
+    properties: propertyFields,
+  },
+  bundle: {
+    schema: undefined,
+    name: undefined,
+    package: undefined,
+    image: undefined,
+    properties: propertyFields,
+    relatedImages: { name: undefined, image: undefined },
+  },
+  deprecations: {
+    schema: undefined,
+    package: undefined,
+    entries: { reference: { schema: undefined, name: undefined }, message: undefined },
+  },
+};
+
+/**
+ * A blob with all that it has, where that is more than `blobRecord` gives: fields that the format does not know, or
+ * known ones in another case, which come after those that it knows, in byte order. Undefined where it has none.
+ */
+export function recordWithUnknownFields(
+  kind: EncodableBlob['kind'],
+  value: JsonObject,
+): JsonObject | undefined {
+  if (kind === 'other' || !hasUnknownFields(value, fieldOrders[kind])) return undefined;
+  return inOrder(value, fieldOrders[kind]) as JsonObject;
+}
+
+function hasUnknownFields(value: JsonValue | undefined, order: FieldOrder): boolean {
+  if (Array.isArray(value)) return value.some((item) => hasUnknownFields(item, order));
+  if (!isJsonObject(value)) return false;
+  return Object.keys(value).some((key) => {
+    if (!Object.hasOwn(order, key)) return true;
+    const inner = order[key];
+    return inner !== undefined && hasUnknownFields(value[key], inner);
+  });
+}
+
+function inOrder(value: JsonValue, order: FieldOrder): JsonValue {
+  if (Array.isArray(value)) return value.map((item) => inOrder(item, order));
+  if (!isJsonObject(value)) return value;
+  const result: JsonObject = {};
+  const known = Object.keys(order).filter((key) => Object.hasOwn(value, key));
+  const unknown = Object.keys(value).filter((key) => !Object.hasOwn(order, key));
+  for (const key of [...known, ...sortedByBytes(unknown)]) {
+    const item = value[key] as JsonValue;
+    const inner = Object.hasOwn(order, key) ? order[key] : undefined;
+    setJsonKey(result, key, inner === undefined ? sortKeysDeep(item) : inOrder(item, inner));
+  }
+  return result;
 }

@@ -13,7 +13,7 @@ import { defaultCopyConcurrency } from './copy.js';
 import { type Image, openImage } from './image.js';
 import { isIndexType, parseManifest } from './manifest.js';
 import { type PlatformChoice, isAttestation, subjectOf } from './platform.js';
-import type { Repository, WritableRepository } from './repository.js';
+import type { ManifestContent, Repository, WritableRepository } from './repository.js';
 import {
   type Descriptor,
   type ImageConfig,
@@ -179,13 +179,16 @@ export async function pushImageIndex(
   images: readonly BuiltImage[],
   options: CancelOptions = {},
 ): Promise<Descriptor> {
-  const manifests: Descriptor[] = [];
-  for (const image of images) {
-    const descriptor = await pushImage(target, image.descriptor.digest, image, options);
-    manifests.push({ ...descriptor, platform: image.platform });
-  }
+  for (const image of images) await pushImage(target, image.descriptor.digest, image, options);
+  return target.putManifest(reference, indexOf(images).bytes, mediaTypes.ociIndex, options);
+}
+
+/** The index of images that differ in their platform. Its bytes depend on the images alone. */
+export function indexOf(images: readonly BuiltImage[]): ManifestContent {
+  const manifests = images.map(({ descriptor, platform }) => ({ ...descriptor, platform }));
   const index: ImageIndex = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests };
-  return target.putManifest(reference, Buffer.from(JSON.stringify(index)), mediaTypes.ociIndex, options);
+  const bytes = Buffer.from(JSON.stringify(index));
+  return { descriptor: describe(mediaTypes.ociIndex, bytes), bytes };
 }
 
 function runConfig(options: BuildImageOptions): NonNullable<ImageConfig['config']> {

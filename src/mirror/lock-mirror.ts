@@ -5,8 +5,8 @@ import type { OpenedArchive } from '../oci/archive-set.js';
 import type { BytePlan } from './byte-plan.js';
 import { type MirrorTarget, destinationOf, pathBelow } from './image-set-names.js';
 import type { MirroredSet } from './image-set-resources.js';
-import type { ImageSetLock, LockedImage } from './lock.js';
-import { type LockedTransfersOptions, transfersOfLock } from './locked-transfers.js';
+import type { ImageSetLock } from './lock.js';
+import { type LockedTransfersOptions, targetNameOf, transfersOfLock } from './locked-transfers.js';
 import { type Shard, shardOf } from './shard.js';
 import { isComplete, planSurveyed } from './surveyed-set.js';
 import {
@@ -67,7 +67,7 @@ export class LockMirror {
     this.#surveyed = surveyed;
     this.#requireBase();
     const names = new Set(transfers.map(({ targetName }) => targetName));
-    const images = this.#lock.images.filter((image) => names.has(this.#nameOf(image)));
+    const images = this.#lock.images.filter((image) => names.has(targetNameOf(image, this.#options)));
     return planSurveyed(images, surveyed);
   }
 
@@ -97,14 +97,6 @@ export class LockMirror {
   /** What is, or is to be, at the target. */
   mirrored(): MirroredSet {
     return mirroredOfLock(this.#lock, this.#options.target, this.#options.maxNestedPaths);
-  }
-
-  #nameOf({ repository, tag, contents }: LockedImage): string {
-    const { target, maxNestedPaths } = this.#options;
-    const path = pathBelow(target, repository, maxNestedPaths);
-    return tag === undefined
-      ? `${target.registry}/${path}@${contents.root.digest}`
-      : destinationOf(target, path, tag);
   }
 
   #requireBase(): void {

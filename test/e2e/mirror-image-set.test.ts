@@ -1,0 +1,277 @@
+import { readFile, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Registry, startRegistry } from '../../src/serve/registry.js';
+import { useSandbox } from '../support/command-line.js';
+import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
+import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+
+const sandbox = useSandbox();
+const at = (...names: string[]): string => path.join(sandbox.work, ...names);
+let source: FaultRegistry;
+let operators: OperatorSet;
+let target: Registry;
+let host = '';
+let run = 0;
+/** What the source does not have for now: part of a path. */
+let missing: string | undefined;
+
+beforeAll(async () => {
+  source = await startFaultRegistry();
+  operators = await serveOperatorSet(source);
+  source.gate(({ path: url }) =>
+    missing !== undefined && url.includes(missing) ? { status: 404 } : undefined,
+  );
+});
+afterAll(() => source.close());
+beforeEach(async () => {
+  source.requests.length = 0;
+  missing = undefined;
+  target = await startRegistry({ directory: at(`target-${++run}`) });
+  host = new URL(target.url).host;
+  return () => target.close();
+});
+
+const configOf = (below = ''): string =>
+  `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  operators:\n  - catalog: ${operators.catalog}\n${below}`;
+const lastTwo = '    packages:\n    - name: widget\n      minVersion: 1.1.0\n';
+
+async function mirror(name: string, ...args: string[]) {
+  return sandbox.run(['mirror', '--config', `${name}.yaml`, '--use-http', ...args]);
+}
+
+const workspace = (name: string): string => `--workspace=file://${name}`;
+const registry = (): string => `docker://${host}/ocm`;
+const lockOf = (name: string): Promise<string> =>
+  readFile(at(name, 'working-dir', 'opmate.lock.json'), 'utf8');
+const tagsAt = async (repository: string): Promise<string[]> => {
+  const answer = await fetch(`http://${host}/v2/${repository}/tags/list`);
+  return answer.ok ? ((await answer.json()) as { tags: string[] }).tags : [];
+};
+/** Everything at the target, by tag, with its digest. */
+async function contentsAt(): Promise<Record<string, string>> {
+  const { repositories } = (await (await fetch(`http://${host}/v2/_catalog`)).json()) as {
+    repositories: string[];
+  };
+  const found: Record<string, string> = {};
+  for (const repository of repositories) {
+    for (const tag of await tagsAt(repository)) {
+      const answer = await fetch(`http://${host}/v2/${repository}/manifests/${tag}`, {
+        headers: { accept: 'application/vnd.oci.image.manifest.v1+json' },
+      });
+      found[`${repository}:${tag}`] = answer.headers.get('docker-content-digest') ?? '';
+    }
+  }
+  return found;
+}
+const requested = (part: string): number =>
+  source.requests.filter(({ path: url }) => url.includes(part)).length;
+/** Names and entries of the channel of a catalog at the target. */
+async function channelAt(reference: string): Promise<string[]> {
+  const result = await sandbox.run(['render', reference, '--use-http']);
+  return [...result.stdout.matchAll(/"name": "(widget\.v[\d.]+)"/g)].map(([, name]) => name as string);
+}
+
+describe('opmate mirror --config', () => {
+  it('copies what is selected and a catalog that names just that, and writes what a cluster needs', async () => {
+    await sandbox.write({ 'range.yaml': configOf(lastTwo) });
+    const result = await mirror('range', registry(), workspace('range'));
+    expect(result).toMatchObject({ code: 0 });
+    const contents = await contentsAt();
+    const tagOf = (name: string): string => (operators.digests.get(name) as string).replace(':', '-');
+    expect(Object.keys(contents).sort()).toEqual(
+      [
+        `ocm/acme/app:${tagOf('acme/app:1.1.0')}`,
+        `ocm/acme/app:${tagOf('acme/app:1.2.0')}`,
+        'ocm/acme/bundle:v1.1.0',
+        'ocm/acme/bundle:v1.2.0',
+        'ocm/acme/index:v1',
+        `ocm/acme/proxy:${tagOf('acme/proxy:1')}`,
+      ].sort(),
+    );
+    expect(contents['ocm/acme/bundle:v1.2.0']).toBe(operators.digests.get('acme/bundle:1.2.0'));
+    expect(result.stdout.trimEnd().split('\n')).toHaveLength(6);
+    expect(new Set(await channelAt(`${host}/ocm/acme/index:v1`))).toEqual(
+      new Set(['widget.v1.1.0', 'widget.v1.2.0']),
+    );
+    expect((await readdir(at('range', 'working-dir', 'cluster-resources'))).sort()).toEqual([
+      'cc-index-v1.yaml',
+      'cs-index-v1.yaml',
+      'idms-oc-mirror.yaml',
+      'itms-oc-mirror.yaml',
+    ]);
+    expect(await sandbox.leftovers()).toEqual([]);
+    // What all images share is fetched once, the layers of the catalog aside, which are read first.
+    const fetched = source.requests
+      .filter(({ path: url, method }) => method === 'GET' && /(?<!index)\/blobs\//.test(url))
+      .map(({ path: url }) => url.split('/').at(-1));
+    expect(new Set(fetched).size).toBe(fetched.length);
+  });
+
+  it('copies nothing the second time, and comes out the same by its lock', async () => {
+    await sandbox.write({ 'lock.yaml': configOf(lastTwo) });
+    await mirror('lock', registry(), workspace('lock'));
+    const contents = await contentsAt();
+    const lock = await lockOf('lock');
+    source.requests.length = 0;
+    const again = await mirror('lock', registry(), workspace('lock'));
+    expect(again).toMatchObject({ code: 0 });
+    expect(again.stderr).toContain('to copy: 0 blobs, 0 bytes');
+    expect(await lockOf('lock')).toBe(lock);
+    source.requests.length = 0;
+    const locked = await mirror('lock', registry(), workspace('lock'), '--locked');
+    expect(locked).toMatchObject({ code: 0 });
+    expect(source.requests.filter(({ path: url }) => url !== '/v2/')).toEqual([]);
+    expect(await contentsAt()).toEqual(contents);
+  });
+
+  it('makes by the lock what another registry lacks, rebuilt catalogs included', async () => {
+    await sandbox.write({ 'two.yaml': configOf(lastTwo) });
+    await mirror('two', registry(), workspace('two'));
+    const contents = await contentsAt();
+    const other = await startRegistry({ directory: at('other') });
+    await target.close();
+    target = other;
+    host = new URL(other.url).host;
+    const result = await mirror('two', registry(), workspace('two'), '--locked');
+    expect(result).toMatchObject({ code: 0 });
+    expect(await contentsAt()).toEqual(contents);
+  });
+
+  it('refuses a lock of another configuration', async () => {
+    await sandbox.write({ 'drift.yaml': configOf(lastTwo) });
+    await mirror('drift', registry(), workspace('drift'));
+    await sandbox.write({ 'drift.yaml': configOf() });
+    const result = await mirror('drift', registry(), workspace('drift'), '--locked');
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toContain('is not the configuration that the lock was made of');
+  });
+
+  it('says to the byte what it would copy, and copies nothing', async () => {
+    await sandbox.write({ 'plan.yaml': configOf(lastTwo) });
+    const result = await sandbox.run([
+      ...[
+        'mirror',
+        'plan',
+        registry(),
+        '--config',
+        'plan.yaml',
+        '--use-http',
+        workspace('plan'),
+        '-o',
+        'json',
+      ],
+    ]);
+    expect(result).toMatchObject({ code: 0 });
+    const plan = JSON.parse(result.stdout) as { images: number; blobs: number; presentBlobs: number };
+    expect(plan).toMatchObject({ images: 6, presentBlobs: 0 });
+    expect(await contentsAt()).toEqual({});
+    expect(requested('/acme/app/blobs/') + requested('/acme/bundle/blobs/')).toBe(0);
+    await mirror('plan', registry(), workspace('plan'), '--locked');
+    expect(Object.keys(await contentsAt())).toHaveLength(6);
+  });
+
+  it.each(['skip-bundle', 'skip-image'])('goes on with --on-error %s, and tells', async (way) => {
+    await sandbox.write({ 'skip.yaml': configOf() + '    full: true\n' });
+    const gone = operators.digests.get('acme/app:1.1.0') as string;
+    missing = gone;
+    const result = await mirror('skip', registry(), workspace(way), `--on-error=${way}`);
+    expect(result).toMatchObject({ code: 4 });
+    expect(result.stderr).toContain(gone);
+    const channel = new Set(await channelAt(`${host}/ocm/acme/index:v1`));
+    expect(channel.has('widget.v1.1.0')).toBe(way === 'skip-image');
+    const rendered = await sandbox.run(['render', `${host}/ocm/acme/index:v1`, '--use-http']);
+    expect(rendered.stdout).not.toContain(gone);
+    const valid = await sandbox.run(['validate', `${host}/ocm/acme/index:v1`, '--use-http']);
+    expect(valid).toMatchObject({ code: 0 });
+  });
+
+  it('stops at the first image that cannot be had, and tags no catalog', async () => {
+    await sandbox.write({ 'stop.yaml': configOf() + '    full: true\n' });
+    const gone = operators.digests.get('acme/app:1.1.0') as string;
+    missing = gone;
+    const result = await mirror('stop', registry(), workspace('stop'));
+    expect(result).toMatchObject({ code: 1 });
+    expect(result.stderr).toContain(gone);
+    expect(await tagsAt('ocm/acme/index')).toEqual([]);
+  });
+
+  it('carries an image set over on disk, with no way to the source', async () => {
+    await sandbox.write({ 'disk.yaml': configOf(lastTwo) });
+    const direct = await mirror('disk', registry(), workspace('direct'));
+    expect(direct).toMatchObject({ code: 0 });
+    const contents = await contentsAt();
+    const toDisk = await mirror('disk', 'file://carry');
+    expect(toDisk).toMatchObject({ code: 0 });
+    expect((await readdir(at('carry'))).sort()).toEqual([
+      'mirror_000001.tar',
+      'mirror_archive.json',
+      'working-dir',
+    ]);
+    expect(await sandbox.run(['archive', 'verify', 'carry'])).toMatchObject({ code: 0 });
+    const other = await startRegistry({ directory: at('gapped') });
+    await target.close();
+    target = other;
+    host = new URL(other.url).host;
+    source.requests.length = 0;
+    const fromDisk = await sandbox.run(['mirror', '--from', 'file://carry', registry(), '--use-http']);
+    expect(fromDisk).toMatchObject({ code: 0 });
+    expect(source.requests).toEqual([]);
+    expect(await contentsAt()).toEqual(contents);
+    expect((await readdir(at('carry', 'working-dir', 'cluster-resources'))).length).toBe(4);
+  });
+
+  it('applies an archive with a base only where the base is', async () => {
+    await sandbox.write({
+      'first.yaml': configOf('    packages:\n    - name: widget\n'),
+      'second.yaml': configOf(lastTwo),
+    });
+    await mirror('first', 'file://first');
+    const second = await mirror('second', 'file://second', '--base', 'first');
+    expect(second).toMatchObject({ code: 0 });
+    const from = (...names: string[]) =>
+      sandbox.run([
+        'mirror',
+        ...names.flatMap((name) => ['--from', `file://${name}`]),
+        registry(),
+        '--use-http',
+      ]);
+    const alone = await from('second');
+    expect(alone).toMatchObject({ code: 1 });
+    const { id } = JSON.parse(await readFile(at('first', 'mirror_archive.json'), 'utf8')) as { id: string };
+    expect(alone.stderr).toContain(id);
+    expect(await contentsAt()).toEqual({});
+    expect(await from('second', 'first')).toMatchObject({ code: 0 });
+    const whole = await contentsAt();
+    await target.close();
+    target = await startRegistry({ directory: at('chain') });
+    host = new URL(target.url).host;
+    expect(await from('first')).toMatchObject({ code: 0 });
+    expect(await from('second')).toMatchObject({ code: 0 });
+    expect(await contentsAt()).toMatchObject(whole);
+  });
+
+  it('shares a locked plan among machines, the last of which copies the catalog', async () => {
+    await sandbox.write({ 'shard.yaml': configOf(lastTwo) });
+    await mirror('shard', registry(), workspace('shard'));
+    const contents = await contentsAt();
+    await target.close();
+    await rm(at(`target-${run}`), { recursive: true });
+    target = await startRegistry({ directory: at('sharded') });
+    host = new URL(target.url).host;
+    const seen: string[] = [];
+    for (const index of [2, 0, 1]) {
+      expect(await tagsAt('ocm/acme/index')).toEqual([]);
+      const result = await mirror('shard', registry(), workspace('shard'), '--locked', `--shard=${index}/3`);
+      expect(result).toMatchObject({ code: 0 });
+      seen.push(
+        ...result.stdout
+          .trimEnd()
+          .split('\n')
+          .filter((line) => line !== ''),
+      );
+    }
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(await contentsAt()).toEqual(contents);
+  });
+});

@@ -86,6 +86,7 @@ const ownCommands: ReadonlySet<string> = new Set([
   'mirror diff',
   'mirror plan',
   'mirror status',
+  'registry build',
   'registry bundles',
   'registry create',
   'registry delete',
@@ -300,12 +301,13 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
   const oci = program.command('oci').description('work with images, layouts and registries');
   oci
     .command('serve')
-    .description('serve a layout directory as a registry')
-    .argument('<directory>', 'created when it does not exist')
+    .description('serve a layout directory, or an archive of mirror for reading, as a registry')
+    .argument('<directory>', 'created as a layout when it does not exist')
     .option('-p, --port <port>', 'port to listen on; 0 takes a free one', '5000')
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--tls-cert <file>', 'serve HTTPS with this certificate')
     .option('--tls-key <file>', 'key of the certificate')
+    .option('--archive-base <directory>', 'archive that the archive needs blobs of, repeatable', collect)
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./commands/oci-serve.js')).ociServe(context, directory, options),

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { OpmateError, fileError } from '../core/errors.js';
+import { type ErrorCode, OpmateError, fileError } from '../core/errors.js';
 import { type ArchiveIndex, readArchiveIndex } from './archive-index.js';
 import { entriesOf } from './archive-layout.js';
 import { ContentRepository, type LocalRepository } from './layout-content.js';
@@ -43,7 +43,12 @@ export async function openArchiveSets(directories: readonly string[]): Promise<O
   const sets: { directory: string; index: ArchiveIndex }[] = [];
   for (const directory of directories) {
     const index = await readArchiveIndex(directory);
-    for (const part of index.parts) await checkPart(directory, part);
+    for (const part of index.parts) {
+      const problem = await findPartProblem(directory, part);
+      if (problem === undefined) continue;
+      const file = path.join(directory, part.file);
+      throw new OpmateError(problem.code, `${file}: ${problem.message}`, { file, hint: problem.hint });
+    }
     sets.push({ directory, index });
   }
   const [first] = sets;
@@ -51,26 +56,29 @@ export async function openArchiveSets(directories: readonly string[]): Promise<O
   return new ArchiveSets(first, sets);
 }
 
-/** Looks whether a part is a file of the right size. Throws OpmateError NOT_FOUND, INVALID, DIGEST or IO. */
-export async function checkPart(directory: string, part: { file: string; size: number }): Promise<void> {
+/** What is wrong with the file of a part, unless it is there, a file and of the right size. Throws OpmateError IO. */
+export async function findPartProblem(
+  directory: string,
+  part: { file: string; size: number },
+): Promise<{ code: ErrorCode; message: string; hint: string } | undefined> {
   const file = path.join(directory, part.file);
   const found = await lstat(file).catch((error: unknown) => {
-    const problem = fileError(file, error, { file });
-    if (problem.code !== 'NOT_FOUND') throw problem;
-    const hint = 'copy it from where the archive was made: all parts belong beside the index';
-    throw new OpmateError('NOT_FOUND', `${file}: this part of the archive is missing`, { file, hint });
+    if (fileError(file, error).code === 'NOT_FOUND') return undefined;
+    throw fileError(file, error, { file });
   });
+  if (found === undefined) {
+    const hint = 'copy it from where the archive was made: all parts belong beside the index';
+    return { code: 'NOT_FOUND', message: 'this part of the archive is missing', hint };
+  }
   if (!found.isFile()) {
     const hint = 'an archive is read from the files themselves';
-    throw new OpmateError('INVALID', `${file}: not a file, or a link to one`, { file, hint });
+    return { code: 'INVALID', message: 'not a file, or a link to one', hint };
   }
   if (found.size !== part.size) {
     const hint = 'copy it again from where the archive was made';
-    throw new OpmateError('DIGEST', `${file}: has ${found.size} bytes, the index says ${part.size}`, {
-      file,
-      hint,
-    });
+    return { code: 'DIGEST', message: `has ${found.size} bytes, the index says ${part.size}`, hint };
   }
+  return undefined;
 }
 
 class ArchiveSets implements OpenedArchive {

@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { mapConcurrent } from '../core/concurrency.js';
 import { digestOf, parseDigest } from '../core/digest.js';
-import { systemCode } from '../core/errors.js';
+import { OpmateError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { sortedByBytes } from '../core/order.js';
 import { repositoryAnnotation } from '../oci/archive-layout.js';
@@ -10,6 +9,7 @@ import { type LayoutStore, refNameAnnotation } from '../oci/layout-store.js';
 import { type Descriptor, maxManifestBytes } from '../oci/types.js';
 import { KeyedLock } from './registry-lock.js';
 import { isRepositoryName, isTag } from '../oci/registry-names.js';
+import { type RegistryStore, readPiece } from './registry-store.js';
 
 /** A manifest of one repository. */
 export interface StoredManifest {
@@ -32,13 +32,13 @@ interface Place {
 }
 
 /**
- * The repositories of one layout directory. The blobs are shared; which repository an index entry belongs
+ * The repositories of one layout directory or archive. The blobs are shared; which repository an index entry belongs
  * to is told by its tag annotation: `ns/name:v1` is `v1` of `ns/name`, and a bare `v1` is of the default
  * repository. An entry without a tag has the repository in an annotation of its own, or is of the default.
  * Manifests that an index lists need no entry. What a repository holds is read when it is first asked for.
  */
 export class RegistryContents {
-  readonly store: LayoutStore;
+  readonly store: RegistryStore;
   readonly #defaultRepository: string;
   readonly #logger: Logger;
   readonly #locks = new KeyedLock();
@@ -49,10 +49,17 @@ export class RegistryContents {
   #loaded = new Map<string, Promise<RepositoryContents>>();
   #grouped: { from: readonly Descriptor[]; groups: Map<string, Descriptor[]> } | undefined;
 
-  constructor(store: LayoutStore, defaultRepository: string, logger: Logger) {
+  constructor(store: RegistryStore, defaultRepository: string, logger: Logger) {
     this.store = store;
     this.#defaultRepository = defaultRepository;
     this.#logger = logger;
+  }
+
+  /** Where changes go; whoever serves an archive refuses them before. */
+  get #layout(): LayoutStore {
+    const { layout, directory } = this.store;
+    if (layout === undefined) throw new OpmateError('UNSUPPORTED', `${directory}: for reading only`);
+    return layout;
   }
 
   /** Names of the repositories that hold anything, in byte order. */
@@ -80,10 +87,8 @@ export class RegistryContents {
   async readManifest(digest: string): Promise<Buffer | undefined> {
     const size = await this.store.blobSize(digest);
     if (size === undefined || size > maxManifestBytes) return undefined;
-    const bytes = await readFile(this.store.blobPath(digest)).catch((error: unknown) => {
-      if (systemCode(error) === 'ENOENT') return undefined;
-      throw error;
-    });
+    const { file, offset } = this.store.locate(digest);
+    const bytes = await readPiece(file, offset, size);
     if (bytes === undefined || digestOf(bytes, parseDigest(digest).algorithm) === digest) return bytes;
     this.#logger.log('error', `${this.store.directory}: ${digest}: content does not match its digest`);
     return undefined;
@@ -99,8 +104,8 @@ export class RegistryContents {
   ): Promise<void> {
     const { digest } = descriptor;
     await this.#locks.run(digest, async () => {
-      await this.store.writeBlob(digest, bytes);
-      await this.store.update((entries) => this.#withManifest(entries, repository, tags, descriptor));
+      await this.#layout.writeBlob(digest, bytes);
+      await this.#layout.update((entries) => this.#withManifest(entries, repository, tags, descriptor));
       this.#remember(digest, facts);
       await this.#apply(repository, (contents) => {
         contents.manifests.set(digest, { descriptor, facts });
@@ -116,7 +121,7 @@ export class RegistryContents {
   async deleteTag(repository: string, tag: string): Promise<boolean> {
     const contents = await this.find(repository);
     if (contents === undefined || !contents.tags.has(tag)) return false;
-    await this.store.update((entries) => this.#withoutTag(entries, repository, tag));
+    await this.#layout.update((entries) => this.#withoutTag(entries, repository, tag));
     await this.#apply(repository, ({ tags }) => tags.delete(tag));
     return true;
   }
@@ -125,7 +130,7 @@ export class RegistryContents {
   async deleteManifest(repository: string, digest: string): Promise<boolean> {
     return await this.#locks.run(digest, async () => {
       if (!(await this.find(repository))?.manifests.has(digest)) return false;
-      await this.store.update((entries) => {
+      await this.#layout.update((entries) => {
         const kept = entries.filter(
           (entry) => entry.digest !== digest || this.#placeOf(entry).repository !== repository,
         );
@@ -149,7 +154,7 @@ export class RegistryContents {
   /** Puts an uploaded file, already checked and synced, in its place. */
   async adoptBlob(repository: string, digest: string, temporaryPath: string): Promise<void> {
     await this.#locks.run(digest, async () => {
-      await this.store.adoptBlob(temporaryPath, digest);
+      await this.#layout.adoptBlob(temporaryPath, digest);
       await this.#addBlob(repository, digest);
     });
   }
@@ -187,7 +192,7 @@ export class RegistryContents {
       const contents = await this.find(name);
       if (contents?.blobs.has(digest) || contents?.manifests.has(digest)) return;
     }
-    await this.store.removeBlob(digest);
+    await this.#layout.removeBlob(digest);
     this.#facts.delete(digest);
   }
 

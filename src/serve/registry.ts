@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { readFile, realpath } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import {
   type IncomingMessage,
   type RequestListener,
@@ -17,11 +17,11 @@ import { type Logger, silentLogger } from '../core/log.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { referrerOf } from '../oci/layout-content.js';
 import { type ManifestFacts, isNonDistributable, readManifestFacts } from '../oci/layout-manifest.js';
-import { LayoutStore } from '../oci/layout-store.js';
 import { readLimited } from '../oci/read-limited.js';
 import { type Descriptor, mediaTypes, maxManifestBytes } from '../oci/types.js';
 import { RegistryContents } from './registry-contents.js';
 import { isRepositoryName, isTag, toRepositoryName } from '../oci/registry-names.js';
+import { openRegistryStore, readPiece } from './registry-store.js';
 import { type Upload, Uploads } from './registry-uploads.js';
 
 /** Blobs up to this size are read whole instead of streamed. */
@@ -39,8 +39,10 @@ const maxDrainedBytes = 64 * 1024 * 1024;
 const maxTagsPerPush = 100;
 
 export interface RegistryOptions extends CancelOptions {
-  /** An OCI image layout, or a new or empty directory that is made one. */
+  /** An OCI image layout, or a new or empty directory that is made one; or an archive set, for reading only. */
   directory: string;
+  /** Directories of the archive sets that this one is based on. */
+  archiveBases?: readonly string[];
   /** Address to listen on; loopback when left out, since there is no access control. */
   host?: string;
   /** Port to listen on; any free one when left out or 0. */
@@ -60,7 +62,7 @@ export interface Registry {
 
 /**
  * Serves an OCI image layout directory over the distribution API (distribution-spec 1.1), for reading and
- * writing. Which index entry belongs to which repository is said at RegistryContents; the default repository
+ * writing, or the images of an archive set, for reading. Which index entry belongs to which repository is said at RegistryContents; the default repository
  * is named after the directory. An image needs its blobs to be there; an index is taken without some of its
  * images. When `signal` fires the registry closes.
  * Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED or IO, and CANCELLED.
@@ -68,9 +70,9 @@ export interface Registry {
 export async function startRegistry(options: RegistryOptions): Promise<Registry> {
   const { directory, host = '127.0.0.1', port = 0, tls, logger = silentLogger, signal } = options;
   throwIfCancelled(signal);
-  const store = await LayoutStore.open(directory, { create: true });
+  const store = await openRegistryStore(directory, options.archiveBases ?? [], logger);
   const contents = new RegistryContents(store, toRepositoryName(basename(await realpath(directory))), logger);
-  const uploads = new Uploads(store);
+  const uploads = store.layout && new Uploads(store.layout);
   const handler = new RequestHandler(contents, uploads, logger);
   const running = new Set<Promise<void>>();
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
@@ -104,7 +106,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
     server.closeIdleConnections();
     await closed;
     clearTimeout(timer);
-    await uploads.dropAll();
+    await uploads?.dropAll();
   };
   unwatch = onAbort(signal, () => {
     void close().catch((error: unknown) => logger.log('error', messageOf(error)));
@@ -168,10 +170,11 @@ interface Call {
 
 class RequestHandler {
   readonly #contents: RegistryContents;
-  readonly #uploads: Uploads;
+  /** None where the content is for reading only. */
+  readonly #uploads: Uploads | undefined;
   readonly #logger: Logger;
 
-  constructor(contents: RegistryContents, uploads: Uploads, logger: Logger) {
+  constructor(contents: RegistryContents, uploads: Uploads | undefined, logger: Logger) {
     this.#contents = contents;
     this.#uploads = uploads;
     this.#logger = logger;
@@ -205,8 +208,17 @@ class RequestHandler {
     if (!isRepositoryName(name)) {
       throw new Refusal(400, 'NAME_INVALID', `${JSON.stringify(name.slice(0, 300))}: not a repository name`);
     }
-    if (uploads !== undefined) {
-      return await (uploadId ? this.#upload(call, name, uploadId) : this.#startUpload(call, name));
+    const target = this.#uploads;
+    const isReading = uploads === undefined && (call.method === 'GET' || call.method === 'HEAD');
+    if (target === undefined && !isReading) {
+      throw new Refusal(405, 'UNSUPPORTED', `${name}: an archive is served for reading only`, {
+        Allow: 'GET, HEAD',
+      });
+    }
+    if (uploads !== undefined && target !== undefined) {
+      return await (uploadId
+        ? this.#upload(target, call, name, uploadId)
+        : this.#startUpload(target, call, name));
     }
     if (tags !== undefined) return await this.#listTags(call, name, path);
     if (kind === 'manifests') return await this.#manifest(call, name, reference);
@@ -326,21 +338,23 @@ class RequestHandler {
     if (range !== undefined) headers['Content-Range'] = `bytes ${start}-${end}/${size}`;
     const status = range === undefined ? 200 : 206;
     const length = end - start + 1;
-    const path = this.#contents.store.blobPath(digest);
+    const { file, offset } = this.#contents.store.locate(digest);
     if (call.method === 'HEAD') {
       call.response.writeHead(status, { ...headers, 'Content-Length': length }).end();
     } else if (size <= smallBlobBytes) {
-      send(call, status, headers, (await readFile(path)).subarray(start, end + 1));
+      const bytes = await readPiece(file, offset + start, length);
+      if (bytes === undefined) throw unknown();
+      send(call, status, headers, bytes);
     } else {
       call.response.writeHead(status, { ...headers, 'Content-Length': length });
       // A client that goes away in the middle is its own affair.
-      await pipeline(createReadStream(path, { start, end, highWaterMark: 256 * 1024 }), call.response).catch(
-        () => undefined,
-      );
+      const place = { start: offset + start, end: offset + end };
+      const content = createReadStream(file, { ...place, highWaterMark: 256 * 1024 });
+      await pipeline(content, call.response).catch(() => undefined);
     }
   }
 
-  async #startUpload(call: Call, name: string): Promise<void> {
+  async #startUpload(uploads: Uploads, call: Call, name: string): Promise<void> {
     allow(call, 'POST');
     const { query } = call;
     const mount = query.get('mount');
@@ -353,21 +367,21 @@ class RequestHandler {
     const algorithm = requireAlgorithm(query.get('digest-algorithm') ?? 'sha256');
     const digest = query.get('digest');
     if (digest === null) {
-      const upload = this.#uploads.start(name, algorithm);
+      const upload = uploads.start(name, algorithm);
       if (upload === undefined) throw new Refusal(429, 'TOOMANYREQUESTS', 'too many uploads are under way');
       return send(call, 202, { ...locationOf(upload), 'Docker-Upload-UUID': upload.id });
     }
     requireDigest(digest);
-    await this.#uploads.once(name, algorithmOf(digest), async (upload) => {
+    await uploads.once(name, algorithmOf(digest), async (upload) => {
       await upload.append(bodyOf(call));
       await this.#finish(upload, digest);
     });
     return sendCreated(call, name, digest);
   }
 
-  async #upload(call: Call, name: string, id: string): Promise<void> {
+  async #upload(uploads: Uploads, call: Call, name: string, id: string): Promise<void> {
     allow(call, 'GET', 'PATCH', 'PUT', 'DELETE');
-    await this.#uploads.use(name, id, async (upload) => {
+    await uploads.use(name, id, async (upload) => {
       if (upload === undefined)
         throw new Refusal(404, 'BLOB_UPLOAD_UNKNOWN', `${name}: ${id.slice(0, 80)}: upload unknown`);
       const digest = call.query.get('digest');
@@ -375,7 +389,7 @@ class RequestHandler {
         case 'GET':
           return send(call, 204, { ...locationOf(upload), ...receivedOf(upload) });
         case 'DELETE':
-          await this.#uploads.drop(id);
+          await uploads.drop(id);
           return send(call, 204);
         case 'PATCH':
           await receive(call, upload);
@@ -387,7 +401,7 @@ class RequestHandler {
           try {
             await this.#finish(upload, digest);
           } finally {
-            await this.#uploads.drop(id);
+            await uploads.drop(id);
           }
           return sendCreated(call, name, digest);
       }

@@ -11,9 +11,10 @@ interface OciServeOptions extends GlobalOptions {
   host?: string;
   tlsCert?: string;
   tlsKey?: string;
+  archiveBase?: string[];
 }
 
-/** `opmate oci serve`: a layout directory as a registry, until it is interrupted. Prints its address. */
+/** `opmate oci serve`: a layout directory or an archive of `opmate mirror` as a registry, until it is interrupted. Prints its address. */
 export async function ociServe(
   context: CommandContext,
   directory: string,
@@ -34,6 +35,7 @@ export async function ociServe(
       : { cert: await readInputFile(tlsCert), key: await readInputFile(tlsKey) };
   const registry = await startRegistry({
     directory,
+    archiveBases: options.archiveBase ?? [],
     host: options.host ?? '127.0.0.1',
     port,
     logger,

@@ -1,0 +1,103 @@
+import { open, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { systemCode } from '../core/errors.js';
+import type { Logger } from '../core/log.js';
+import { archiveIndexName, openArchiveSets } from '../oci/archive-set.js';
+import { LayoutStore } from '../oci/layout-store.js';
+import type { Descriptor } from '../oci/types.js';
+
+/** Content by digest, and a list of what it is for: what a registry serves. */
+export interface RegistryStore {
+  /** How messages name it. */
+  readonly directory: string;
+  /** Counts how often somebody else has changed the list. */
+  readonly generation: number;
+  /** Images as an `index.json` lists them, as they are now. */
+  entries(): Promise<readonly Descriptor[]>;
+  /** The same, without looking at the disk. */
+  readonly knownEntries: readonly Descriptor[];
+  /** Bytes of a blob, or undefined when there is none. */
+  blobSize(digest: string): Promise<number | undefined>;
+  /** Where the content of a blob that is there lies. */
+  locate(digest: string): { file: string; offset: number };
+  /** What can be written to; undefined where the content is for reading only. */
+  readonly layout: LayoutStore | undefined;
+}
+
+/**
+ * Opens what is to be served: archive sets where the directory holds one, `bases` being directories of those that
+ * it is based on; else a layout directory, which is made where there is none. Throws OpmateError.
+ */
+export async function openRegistryStore(
+  directory: string,
+  bases: readonly string[],
+  logger: Logger,
+): Promise<RegistryStore> {
+  const isArchive = await stat(path.join(directory, archiveIndexName)).then(
+    () => true,
+    () => false,
+  );
+  return isArchive || bases.length > 0
+    ? await openArchive(directory, bases, logger)
+    : serveLayout(await LayoutStore.open(directory, { create: true }));
+}
+
+function serveLayout(layout: LayoutStore): RegistryStore {
+  return {
+    layout,
+    directory: layout.directory,
+    get generation() {
+      return layout.generation;
+    },
+    entries: () => layout.entries(),
+    get knownEntries() {
+      return layout.knownEntries;
+    },
+    blobSize: (digest) => layout.blobSize(digest),
+    locate: (digest) => ({ file: layout.blobPath(digest), offset: 0 }),
+  };
+}
+
+async function openArchive(
+  directory: string,
+  bases: readonly string[],
+  logger: Logger,
+): Promise<RegistryStore> {
+  const archive = await openArchiveSets([directory, ...bases]);
+  const { entries, index } = archive;
+  const missing = archive.missing().size;
+  if (missing > 0) {
+    const where = `in its base ${index.base}, which is not at hand`;
+    logger.log('warn', `${directory}: ${missing} of its blobs are ${where}: they cannot be pulled`);
+  }
+  return {
+    layout: undefined,
+    directory,
+    generation: 0,
+    entries: async () => entries,
+    knownEntries: entries,
+    blobSize: async (digest) => archive.locate(digest)?.size,
+    locate: (digest) => archive.locate(digest) as { file: string; offset: number },
+  };
+}
+
+/** Reads a piece of a file, which may be shorter than wanted at its end; undefined where there is no file. */
+export async function readPiece(file: string, start: number, length: number): Promise<Buffer | undefined> {
+  const handle = await open(file, 'r').catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (handle === undefined) return undefined;
+  try {
+    const bytes = Buffer.alloc(length);
+    let done = 0;
+    while (done < length) {
+      const { bytesRead } = await handle.read(bytes, done, length - done, start + done);
+      if (bytesRead === 0) break;
+      done += bytesRead;
+    }
+    return bytes.subarray(0, done);
+  } finally {
+    await handle.close();
+  }
+}

@@ -93,20 +93,35 @@ const gibibyte = 1024 ** 3;
  * cause is an AggregateError of all faults. (Source: ImageSetConfiguration of oc-mirror v2.)
  */
 export function readImageSetConfiguration(text: string, file: string): ImageSetConfiguration {
-  if (text.length > maxConfigLength) {
-    throw new OpmateError('LIMIT', `${file}: more than ${maxConfigLength} characters`, { file });
+  return readConfiguration(text, file, mirrorForm);
+}
+
+/**
+ * Reads a `DeleteImageSetConfiguration`: what was to be mirrored, under the key `delete`. Throws as
+ * `readImageSetConfiguration` does. (Source: DeleteImageSetConfiguration of oc-mirror v2.)
+ */
+export function readDeleteImageSetConfiguration(text: string, file: string): ImageSetConfiguration {
+  return readConfiguration(text, file, deleteForm);
+}
+
+function readConfiguration(text: string, file: string, form: ConfigForm): ImageSetConfiguration {
+  const reader = openConfig(text, file, maxConfigLength);
+  const configuration = readRoot(reader, form);
+  reader.finish();
+  return configuration as ImageSetConfiguration;
+}
+
+/** Begins to read a YAML document that people may write by hand. Throws OpmateError LIMIT or SYNTAX. */
+export function openConfig(text: string, file: string, maxLength: number): ConfigReader {
+  if (text.length > maxLength) {
+    throw new OpmateError('LIMIT', `${file}: more than ${maxLength} characters`, { file });
   }
-  let document: PlacedYaml;
   try {
-    document = parseYamlWithPlaces(text);
+    return new ConfigReader(file, parseYamlWithPlaces(text));
   } catch (error) {
     if (!(error instanceof YamlError)) throw error;
     throw new OpmateError('SYNTAX', `${file}: ${error.message}`, { file, line: error.line });
   }
-  const reader = new ConfigReader(file, document);
-  const configuration = readRoot(reader);
-  reader.finish();
-  return configuration as ImageSetConfiguration;
 }
 
 /** An error that names a place of a configuration. */
@@ -134,7 +149,7 @@ export function joinConfigErrors(errors: readonly OpmateError[]): OpmateError {
 }
 
 /** Reads fields of the document and notes what is wrong with them. */
-class ConfigReader {
+export class ConfigReader {
   readonly file: string;
   readonly document: PlacedYaml;
   readonly #faults: { error: OpmateError; place: YamlPlace }[] = [];
@@ -255,6 +270,7 @@ const formerKeys: Readonly<Record<string, string>> = {
   selectedBundles: 'name versions with minVersion and maxVersion',
   storageConfig: 'this is a key of v1alpha2, which v2alpha1 does without',
   targetName: 'the key is called targetCatalog',
+  mirror: 'a configuration says what to mirror or what to delete, not both',
   delete: 'a configuration says what to mirror or what to delete, not both',
 };
 
@@ -269,49 +285,76 @@ const componentPattern = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*';
 const repositoryPattern = new RegExp(`^${componentPattern}(?:/${componentPattern})*$`);
 const tagPattern = /^\w[\w.-]{0,127}$/;
 
-const sections = ['platform', 'operators', 'additionalImages', 'helm', 'blockedImages', 'samples'];
+/** A kind of configuration and the key of what it lists. */
+interface ConfigForm {
+  kind: string;
+  key: 'mirror' | 'delete';
+  rootKeys: readonly string[];
+  sections: readonly string[];
+  /** What is done with what is listed. */
+  purpose: string;
+}
 
-function readRoot(reader: ConfigReader): Partial<ImageSetConfiguration> {
-  const root = reader.object(reader.document.value, [], ['kind', 'apiVersion', 'mirror', 'archiveSize']);
+const commonSections = ['platform', 'operators', 'additionalImages', 'helm', 'samples'];
+
+const mirrorForm: ConfigForm = {
+  kind: 'ImageSetConfiguration',
+  key: 'mirror',
+  rootKeys: ['kind', 'apiVersion', 'mirror', 'archiveSize'],
+  sections: [...commonSections, 'blockedImages'],
+  purpose: 'to mirror',
+};
+
+const deleteForm: ConfigForm = {
+  kind: 'DeleteImageSetConfiguration',
+  key: 'delete',
+  rootKeys: ['kind', 'apiVersion', 'delete'],
+  sections: commonSections,
+  purpose: 'to delete',
+};
+
+function readRoot(reader: ConfigReader, form: ConfigForm): Partial<ImageSetConfiguration> {
+  const { key, sections } = form;
+  const root = reader.object(reader.document.value, [], form.rootKeys);
   if (root === undefined) {
-    reader.fail([], 'expected kind: ImageSetConfiguration and mirror:');
+    reader.fail([], `expected kind: ${form.kind} and ${key}:`);
     return {};
   }
   const kind = reader.text(root, [], 'kind');
-  if (kind !== 'ImageSetConfiguration') {
+  if (kind !== form.kind) {
     const path = Object.hasOwn(root, 'kind') ? ['kind'] : [];
-    reader.fail(path, 'kind is not ImageSetConfiguration', 'write kind: ImageSetConfiguration');
+    reader.fail(path, `kind is not ${form.kind}`, `write kind: ${form.kind}`);
   }
   // Its text does not matter, as with oc-mirror.
   reader.text(root, [], 'apiVersion');
   const archiveBytes = readArchiveSize(reader, root);
-  const mirror = reader.object(reader.field(root, 'mirror'), ['mirror'], sections);
-  if (mirror === undefined) {
-    reader.fail([], 'mirror is missing', 'list the catalogs below mirror.operators');
+  const listed = reader.object(reader.field(root, key), [key], sections);
+  if (listed === undefined) {
+    reader.fail([], `${key} is missing`, `list the catalogs below ${key}.operators`);
     return {};
   }
   const later = ['platform', 'helm', 'samples'].filter((section) => {
-    const value = reader.field(mirror, section);
+    const value = reader.field(listed, section);
     return value !== undefined && (typeof value !== 'object' || Object.keys(value as object).length > 0);
   });
   for (const section of later) {
     const hint = 'mirror operators and additionalImages with opmate, and this section with oc-mirror';
-    reader.fail(['mirror', section], 'not supported yet', hint, 'UNSUPPORTED');
+    reader.fail([key, section], 'not supported yet', hint, 'UNSUPPORTED');
   }
-  const path = ['mirror', 'operators'];
-  const operators = (reader.list(mirror, ['mirror'], 'operators') ?? []).map((item, index) =>
+  const path = [key, 'operators'];
+  const operators = (reader.list(listed, [key], 'operators') ?? []).map((item, index) =>
     readOperator(reader, item, [...path, index]),
   );
-  checkTargets(reader, operators);
-  const additional = (reader.list(mirror, ['mirror'], 'additionalImages') ?? []).map((item, index) =>
-    readAdditionalImage(reader, item, ['mirror', 'additionalImages', index]),
+  checkTargets(reader, operators, path);
+  const additional = (reader.list(listed, [key], 'additionalImages') ?? []).map((item, index) =>
+    readAdditionalImage(reader, item, [key, 'additionalImages', index]),
   );
-  const blocked = (reader.list(mirror, ['mirror'], 'blockedImages') ?? []).map((item, index) =>
-    readBlockedImage(reader, item, ['mirror', 'blockedImages', index]),
+  const blocked = (reader.list(listed, [key], 'blockedImages') ?? []).map((item, index) =>
+    readBlockedImage(reader, item, [key, 'blockedImages', index]),
   );
-  const hasOwnKeys = Object.keys(mirror).every((key) => sections.includes(key));
+  const hasOwnKeys = Object.keys(listed).every((one) => sections.includes(one));
   if (operators.length + additional.length + later.length === 0 && hasOwnKeys) {
-    reader.fail(['mirror'], 'nothing to mirror', 'list catalogs below mirror.operators');
+    reader.fail([key], `nothing ${form.purpose}`, `list catalogs below ${key}.operators`);
   }
   return {
     file: reader.file,
@@ -538,11 +581,15 @@ function lastPathPart(path: string): string {
 }
 
 /** Two catalogs must not land in one place. */
-function checkTargets(reader: ConfigReader, operators: readonly (OperatorConfig | undefined)[]): void {
+function checkTargets(
+  reader: ConfigReader,
+  operators: readonly (OperatorConfig | undefined)[],
+  at: YamlPath,
+): void {
   const seen = new Map<string, OperatorConfig>();
   for (const [index, operator] of operators.entries()) {
     if (operator === undefined) continue;
-    const path = ['mirror', 'operators', index];
+    const path = [...at, index];
     const { repository, tag = operator.reference.digest } = targetOfCatalog(operator);
     if (!repositoryPattern.test(repository)) {
       const hint = 'give it a name with targetCatalog';

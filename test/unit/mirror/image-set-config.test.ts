@@ -4,7 +4,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../src/core/errors.js';
 import { parseYaml } from '../../../src/core/yaml.js';
-import { readImageSetConfiguration } from '../../../src/mirror/image-set-config.js';
+import {
+  readDeleteImageSetConfiguration,
+  readImageSetConfiguration,
+} from '../../../src/mirror/image-set-config.js';
 
 const schema = JSON.parse(readFileSync('schemas/image-set-configuration.json', 'utf8')) as object;
 const matchesSchema = new Ajv({ allowUnionTypes: true }).compile(schema);
@@ -207,6 +210,28 @@ describe('mirror/image-set-config', () => {
     });
     expect(config.blockedImages[0]?.pattern.test('QUAY.IO/acme/unwanted:v1')).toBe(true);
     expect(readImageSetConfiguration(operator, 'set.yaml').archiveBytes).toBe(500 * 1024 ** 3);
+  });
+
+  it('reads what to delete by the same rules', () => {
+    const toDelete = (text: string): string =>
+      text.replace('kind: ImageSet', 'kind: DeleteImageSet').replace(/^mirror:/m, 'delete:');
+    const file = 'schemas/delete-image-set-configuration.json';
+    const matches = new Ajv({ allowUnionTypes: true }).compile(JSON.parse(readFileSync(file, 'utf8')));
+    const config = readDeleteImageSetConfiguration(toDelete(operator), 'set.yaml');
+    expect(config).toEqual(readImageSetConfiguration(operator, 'set.yaml'));
+    expect(matches(parseYaml(toDelete(operator)))).toBe(true);
+    for (const [text, fault] of [
+      [operator, 'set.yaml:1:1: kind: kind is not DeleteImageSetConfiguration'],
+      [`${toDelete(operator)}archiveSize: 1\n`, 'archiveSize: unknown key'],
+      [`${toDelete(operator)}  blockedImages: [{name: a}]\n`, 'delete.blockedImages: unknown key'],
+      [`${toDelete(operator)}mirror: {}\n`, 'mirror: unknown key'],
+      ['kind: DeleteImageSetConfiguration\ndelete: {}\n', 'delete: nothing to delete'],
+      ['kind: DeleteImageSetConfiguration\n', 'delete is missing'],
+    ] as const) {
+      expect(() => readDeleteImageSetConfiguration(text, 'set.yaml')).toThrow(fault);
+      expect(matches(parseYaml(text))).toBe(false);
+    }
+    expect(faultsOf(toDelete(operator)).join()).toContain('kind is not ImageSetConfiguration');
   });
 
   it('never fails otherwise, and takes nothing that the schema refuses', () => {

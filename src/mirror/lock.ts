@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { isDigest } from '../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
@@ -271,7 +272,8 @@ function isPlain(value: JsonValue): boolean {
 export async function readLock(place: string, file = place): Promise<ImageSetLock> {
   let bytes: Buffer;
   try {
-    const handle = await open(place, 'r');
+    // A pipe would be waited for.
+    const handle = await open(place, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const found = await handle.stat();
       if (!found.isFile()) {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
@@ -274,6 +275,8 @@ describe('mirror/lock', () => {
       message: 'open b.lock: no such file or directory',
     });
     expect(await failure('')).toMatchObject({ code: 'IO' });
+    execFileSync('mkfifo', [`${directory}/pipe`]);
+    expect(await failure('pipe')).toMatchObject({ code: 'IO', message: 'open pipe: not an ordinary file' });
     expect(await failure('binary')).toMatchObject({ code: 'SYNTAX', message: 'binary: not UTF-8' });
   });
 });

@@ -27,7 +27,8 @@ export interface PackageBytes {
 /** A blob of a plan, and which packages need it. */
 interface PlannedBlob {
   size: number;
-  packages: Set<string>;
+  /** Those of the image where it was found first, a set of its own when there are more. */
+  packages: ReadonlySet<string>;
   /** Whether an image needs it that belongs to no package. */
   isShared: boolean;
 }
@@ -47,10 +48,15 @@ export function planBytes(images: readonly LockedImage[], isPresent: (digest: st
     for (const manifest of contents.manifests) {
       manifests.add(manifest.descriptor.digest);
       for (const { digest, size } of manifest.blobs) {
-        const blob = blobs.get(digest) ?? { size, packages: new Set(), isShared: false };
-        blobs.set(digest, blob);
-        blob.isShared ||= names.size === 0;
-        for (const name of names) blob.packages.add(name);
+        const isShared = names.size === 0;
+        const blob = blobs.get(digest);
+        if (blob === undefined) {
+          blobs.set(digest, { size, packages: names, isShared });
+          continue;
+        }
+        blob.isShared ||= isShared;
+        if (![...names].every((name) => blob.packages.has(name)))
+          blob.packages = new Set([...blob.packages, ...names]);
       }
     }
   }

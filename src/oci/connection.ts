@@ -94,6 +94,11 @@ export interface Connection {
     repository: string,
     options?: { byDigest?: boolean; withoutMirrors?: boolean; signal?: AbortSignal | undefined },
   ): Promise<Endpoint[]>;
+  /**
+   * For servers that are no registries: redirects, retries, certificates and proxies as for these. It knows no
+   * credentials; those that a request carries stay with its origin.
+   */
+  plainTransport(): Transport;
   /** Closes all connections; requests under way fail. */
   close(): void;
 }
@@ -137,16 +142,20 @@ export function createConnection(options: ConnectionOptions): Connection {
       trustedRealmHosts: options.trustedRealmHosts ?? [],
       now,
     });
-    const transport = withRetry(authorized, {
-      maxAttempts: options.maxAttempts ?? (place.isMirror ? 2 : 5),
+    const transport = retrying(authorized, place.isMirror ? 2 : 5);
+    transports.set(key, transport);
+    return transport;
+  }
+
+  function retrying(transport: Transport, maxAttempts: number): Transport {
+    return withRetry(transport, {
+      maxAttempts: options.maxAttempts ?? maxAttempts,
       timeoutMs: options.retryTimeoutMs ?? 60_000,
       baseDelayMs: options.retryBaseDelayMs ?? 500,
       random: options.random ?? (() => 0.5),
       now,
       logger,
     });
-    transports.set(key, transport);
-    return transport;
   }
 
   /**
@@ -200,6 +209,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         }),
       );
     },
+    plainTransport: () => retrying(withRedirects(options.insecure ? wires.insecure : wires.verified), 5),
     close: agents.close,
   };
 }

@@ -7,22 +7,23 @@ import { type CancelOptions } from '../core/concurrency.js';
 import { fileError, throwIfCancelled } from '../core/errors.js';
 import { replacedFile } from './replaced-file.js';
 
+export interface PackOptions extends CancelOptions {
+  /** Further files of the archive. */
+  files?: readonly TarInput[] | undefined;
+}
+
 /**
  * Writes an OCI image layout directory as one file, an `oci-archive:`, whose bytes depend on the layout alone.
  * What has that name is replaced when the new file is whole and on disk, or else stays. Nobody may write to
  * the layout meanwhile. Throws OpmateError IO or NOT_FOUND, and INVALID where `file` is a device or pipe.
  */
-export async function packLayout(
-  directory: string,
-  file: string,
-  options: CancelOptions = {},
-): Promise<void> {
+export async function packLayout(directory: string, file: string, options: PackOptions = {}): Promise<void> {
   const target = await replacedFile(file);
   const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
   try {
     const handle = await open(staging, 'wx', 0o666);
     try {
-      for await (const chunk of writeTar(filesOf(directory))) {
+      for await (const chunk of writeTar(inputsOf(directory, options.files ?? []))) {
         throwIfCancelled(options.signal);
         await handle.writeFile(chunk as Buffer);
       }
@@ -35,6 +36,11 @@ export async function packLayout(
     await rm(staging, { force: true }).catch(() => undefined);
     throw fileError(file, error, { file });
   }
+}
+
+async function* inputsOf(directory: string, files: readonly TarInput[]): AsyncGenerator<TarInput> {
+  yield* filesOf(directory);
+  yield* files;
 }
 
 /** The files that belong to a layout; others, such as a lock, do not. */

@@ -8,6 +8,8 @@ const order: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, 
 
 /** A logger that can be told to leave the terminal clean. */
 export interface ClosableLogger extends Logger {
+  /** Tells a line as it is, where the level `info` is shown. */
+  say(line: string): void;
   close(): void;
 }
 
@@ -47,6 +49,10 @@ class JsonLogger implements ClosableLogger {
     if (order[level] <= order[this.#level]) this.#write({ level, message: redact(message), ...fields });
   }
 
+  say(line: string): void {
+    this.log('info', line);
+  }
+
   progress(event: ProgressEvent): void {
     if (order.info <= order[this.#level]) this.#write({ level: 'info', progress: event });
   }
@@ -84,6 +90,12 @@ class TextLogger implements ClosableLogger {
       .join('');
     this.#spinner?.clear();
     this.#context.stderr.write(`${level}: ${printable(redact(message + extra))}\n`);
+  }
+
+  say(line: string): void {
+    if (order.info > order[this.#level]) return;
+    this.#spinner?.clear();
+    this.#context.stderr.write(`${printable(redact(line))}\n`);
   }
 
   progress(event: ProgressEvent): void {

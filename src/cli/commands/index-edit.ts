@@ -208,13 +208,13 @@ async function writeOutput(
     return output.file;
   }
   const { signal, logger, platform } = session;
-  const base = await openBase(session, binaryImage, flags);
+  const base = await openBase(session, flags.binaryImage, '--binary-image');
   try {
     const images = await buildIndexImages(file, { bases: base.images, platform, directory, signal });
     if (output.kind === 'push') {
       const target = await openTarget(output.target, await openOptionsOf(session));
       try {
-        const { digest } = await push(target.repository, target.reference, images, session);
+        const { digest } = await pushIndexImages(target.repository, target.reference, images, session);
         return subjectOf(target.repository.name, digest);
       } finally {
         await target.close();
@@ -225,7 +225,12 @@ async function writeOutput(
       import('../../oci/layout-pack.js'),
     ]);
     const layout = path.join(directory, 'layout');
-    const { digest } = await push(await openLayout(layout, { create: true }), 'latest', images, session);
+    const { digest } = await pushIndexImages(
+      await openLayout(layout, { create: true }),
+      'latest',
+      images,
+      session,
+    );
     await packLayout(layout, output.file, { signal });
     logger.log('debug', `saved ${output.file}`, { digest });
     return subjectOf(`oci-archive:${output.file}`, digest);
@@ -235,16 +240,18 @@ async function writeOutput(
 }
 
 /** What is built on, a platform each; none for `scratch`. */
-interface OpenedBase {
+export interface OpenedBase {
   images: Image[];
   close(): Promise<void>;
 }
 
-async function openBase(
+/** Opens what an index image is built on: the default where `given` is none. Messages name the `flag` for it. */
+export async function openBase(
   session: CommandSession,
-  binaryImage: string,
-  flags: IndexImageFlags,
+  given: string | undefined,
+  flag: string,
 ): Promise<OpenedBase> {
+  const binaryImage = given || defaultBinaryImage;
   if (binaryImage === 'scratch') return { images: [], close: async () => undefined };
   let opened: OpenedReference | undefined;
   try {
@@ -253,16 +260,17 @@ async function openBase(
     return { images, close: opened.close };
   } catch (error) {
     await opened?.close();
-    if (flags.binaryImage || !(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+    if (given || !(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
     // Nobody asked for this image: what to do about it is not to correct its name.
     throw new OpmateError(error.code, `${binaryImage}, to build on: ${error.message}`, {
-      hint: 'name another with --binary-image, from a registry or layout; scratch makes an image of the data only',
+      hint: `name another with ${flag}, from a registry or layout; scratch makes an image of the data only`,
       cause: error,
     });
   }
 }
 
-async function push(
+/** Stores index images: one as it is, several as an index of platforms. */
+export async function pushIndexImages(
   target: WritableRepository,
   reference: string,
   images: readonly BuiltImage[],

@@ -63,7 +63,10 @@ function tell({ logger }: CommandSession, report: LoadReport, output: string): n
 }
 
 /** Each problem is a line of its own, so that they can be counted. */
-function tellProblems({ logger }: Pick<CommandSession, 'logger'>, problems: readonly OpmateError[]): void {
+export function tellProblems(
+  { logger }: Pick<CommandSession, 'logger'>,
+  problems: readonly OpmateError[],
+): void {
   for (const { message, file, line, hint } of problems) {
     const place = file === undefined || line === undefined ? '' : ` (${file}:${line})`;
     logger.log('error', `${message}${place}${hint === undefined ? '' : `; ${hint}`}`);

@@ -1,0 +1,112 @@
+import path from 'node:path';
+import { withTemporaryDirectory } from '../archive/temporary-directory.js';
+import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
+import { OpmateError, UsageError } from '../core/errors.js';
+import {
+  AppRegistryClient,
+  isAppRegistryNamespace,
+  parseAppRegistryEndpoint,
+} from '../oci/app-registry-client.js';
+import { loadAppRegistry } from '../sqlite/appregistry.js';
+import type { Database } from '../sqlite/database.js';
+import type { LoadOptions, LoadReport } from '../sqlite/manifest-loader.js';
+import type { Session } from './session.js';
+
+/** A namespace of an app registry. */
+export interface AppRegistryNamespace {
+  endpoint: URL;
+  namespace: string;
+  /** How messages name it: `quay.io/community-operators`. */
+  label: string;
+}
+
+/** Where operators were once given out. */
+const defaultHost = 'quay.io';
+const defaultPath = 'cnr';
+
+export interface NamespaceOptions {
+  /** The address of the app registry; that of the host in the name, or of Quay.io, where it is left out. */
+  endpoint?: string | undefined;
+  /** Whether an address that is made from a host begins with `http:`. */
+  useHttp?: boolean | undefined;
+}
+
+/**
+ * Reads `[HOST[/PATH]/]NAMESPACE`, where HOST has a dot or colon or is `localhost`. An endpoint that is given wins over
+ * the host, which is then a name only. Throws UsageError.
+ */
+export function parseAppRegistryNamespace(
+  text: string,
+  options: NamespaceOptions = {},
+): AppRegistryNamespace {
+  const parts = text.split('/');
+  const hasHost = parts.length > 1 && (/[.:]/.test(parts[0] as string) || parts[0] === 'localhost');
+  const host = hasHost ? (parts.shift() as string) : undefined;
+  const namespace = parts.pop() ?? '';
+  if (!isAppRegistryNamespace(namespace) || (host === undefined && parts.length > 0) || parts.includes('')) {
+    throw new UsageError(`--appregistry-namespace ${JSON.stringify(text)}: no namespace of an app registry`, {
+      hint: 'write NAMESPACE or HOST/NAMESPACE, e.g. quay.io/community-operators',
+    });
+  }
+  const scheme = options.useHttp === true ? 'http' : 'https';
+  const place = `${host ?? defaultHost}/${parts.join('/') || defaultPath}`;
+  const given = options.endpoint;
+  const endpoint = parseAppRegistryEndpoint(
+    given === undefined
+      ? `${scheme}://${place}`
+      : /^[a-z]+:\/\//i.test(given)
+        ? given
+        : `${scheme}://${given}`,
+  );
+  const owner = host === undefined ? endpoint.host : [host, ...parts].join('/');
+  return { endpoint, namespace, label: `${owner}/${namespace}` };
+}
+
+export interface LoadNamespaceOptions extends Omit<LoadOptions, 'label'>, CancelOptions {
+  session: Session;
+  token?: string | undefined;
+  /** Is told the name of each package before it is downloaded. */
+  onPull?: ((name: string) => void) | undefined;
+}
+
+/** Packages that are downloaded at the same time. */
+const concurrency = 4;
+
+/**
+ * Downloads the default release of every package of a namespace into a temporary directory, and loads them all into
+ * a database, in the caller's transaction. Throws what `AppRegistryClient` and `loadAppRegistry` throw, and NOT_FOUND
+ * for a namespace without packages.
+ */
+export async function loadAppRegistryNamespace(
+  database: Database,
+  { endpoint, namespace, label }: AppRegistryNamespace,
+  { session, token, onPull, ...options }: LoadNamespaceOptions,
+): Promise<LoadReport> {
+  const connection = await session.connect();
+  const client = new AppRegistryClient({ transport: connection.plainTransport(), endpoint, token });
+  const packages = await client.listPackages(namespace, options);
+  if (packages.length === 0) {
+    throw new OpmateError('NOT_FOUND', `${label}: no packages`, {
+      hint: 'check the namespace; a private one needs --auth-token',
+    });
+  }
+  return withTemporaryDirectory(session, async (directory) => {
+    await mapConcurrent(
+      packages,
+      concurrency,
+      async (one) => {
+        onPull?.(one.name);
+        const content = await client.findContent(namespace, one, options);
+        await client.download(
+          namespace,
+          one.name,
+          content,
+          path.join(directory, `${one.name}.tar.gz`),
+          options,
+        );
+      },
+      options,
+    );
+    return loadAppRegistry(database, directory, { ...session, ...options, label });
+  });
+}

@@ -30,6 +30,8 @@ export interface Catalog {
    * a bundle is, and those that it needs. None is empty; a bundle has each of them once.
    */
   storedImages?(): Iterable<StoredImage>;
+  /** Which bundles are stored in which channels, where `metas` does not tell all of them. */
+  storedMembers?(): Iterable<StoredMember>;
   close(): Promise<void>;
 }
 
@@ -38,6 +40,13 @@ export interface StoredImage {
   image: string;
   kind: 'bundle' | 'related';
   package: string;
+  bundle: string;
+}
+
+/** A bundle that a catalog has stored in a channel. */
+export interface StoredMember {
+  package: string;
+  channel: string;
   bundle: string;
 }
 

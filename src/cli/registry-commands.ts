@@ -182,10 +182,59 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
     );
 
   registry
+    .command('build')
+    .description(
+      'make an index image of the operators of an app registry, of package manifests or of bundles',
+    )
+    .option(
+      '--appregistry-namespace <[host/]namespace>',
+      'all operators of this namespace; or a directory of downloaded archives, as ./DIR',
+    )
+    .option('--appregistry-endpoint <url>', 'address of the app registry (default: https://quay.io/cnr)')
+    .option('--auth-token <token>', 'token for the app registry, sent as it is')
+    .option('--manifests <directory>', 'take the operators from a directory of package manifests instead')
+    .option('--bundles <bundle,…>', 'take them from bundle images or directories, or a file that lists them')
+    .option(
+      '--from <image>',
+      'image to build on (default: quay.io/operator-framework/opm:v1.73.0); scratch for the data only',
+    )
+    .option('--to <reference>', 'push the image there; oci:DIR:TAG and oci-archive:FILE are taken, too')
+    .option('--save <path>', 'write the image as an archive for docker load')
+    .option('--db-only', 'write only bundles.db, into the directory that --save names')
+    .addOption(permissive())
+    .action((_options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/registry-build.js')).registryBuild(context, options),
+      ),
+    );
+
+  registry
     .command('images')
-    .description('list the images that an index, or one bundle of it, needs')
-    .requiredOption('--from-db <file>', databaseDescription)
-    .option('--bundle <name>', 'only those of this bundle')
+    .description(
+      'list the images that a catalog needs, or where a mirror puts them, with what a cluster needs',
+    )
+    .option('--from <image>', 'catalog image; a directory, a layout or a database is taken, too')
+    .option('--from-archive <file>', 'catalog image in an archive or layout; no registry is contacted')
+    .option('--from-db <file>', databaseDescription)
+    .option('--to <registry[/namespace]>', 'print SOURCE=TARGET lines for a mirror, and write the manifests')
+    .option('--manifests <directory>', 'where to write them', './manifests')
+    .option(
+      '--catalog-image <reference>',
+      'image of the catalog for catalogsource.yaml (default: that of --from)',
+    )
+    .option(
+      '--tag-digests',
+      'give each digest at the target a tag of its own, the one of oc adm catalog mirror',
+    )
+    .addOption(new Option('--packages <package,…>', 'only those of these packages').argParser(separated))
+    .addOption(
+      new Option('--channels <channel,…>', 'only those of bundles in these channels').argParser(separated),
+    )
+    .addOption(new Option('--bundle <name,…>', 'only those of these bundles').argParser(separated))
+    .option(
+      '--include-undeclared',
+      'add images that only deployments name, in RELATED_IMAGE_* variables or init containers',
+    )
     .action((_options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./commands/registry-images.js')).registryImages(context, options),

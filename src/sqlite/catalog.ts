@@ -255,6 +255,11 @@ export class SqliteCatalog implements Catalog {
     return this.#queries.bundleImages();
   }
 
+  storedMembers(): Iterable<{ package: string; channel: string; bundle: string }> {
+    this.#checkState();
+    return this.#queries.channelMembers();
+  }
+
   /** Rows have no lines. */
   lineOf(): Promise<undefined> {
     return Promise.resolve(undefined);

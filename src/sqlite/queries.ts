@@ -361,6 +361,17 @@ export class IndexQueries {
     }
   }
 
+  /** Which bundles are in which channels, deprecated ones included; entries of bundles that are not there do not count. */
+  *channelMembers(): Generator<{ package: string; channel: string; bundle: string }> {
+    this.#check('operatorbundle', 'channel_entry');
+    const rows = this.#database.all(
+      `SELECT DISTINCT package_name AS package, channel_name AS channel, operatorbundle_name AS bundle
+       FROM channel_entry WHERE operatorbundle_name IN (SELECT name FROM operatorbundle) ORDER BY 1, 2, 3`,
+    );
+    for (const row of rows)
+      yield { package: text(row['package']), channel: text(row['channel']), bundle: text(row['bundle']) };
+  }
+
   /** Name and pull specification of every bundle, by name. */
   bundleReferences(): { name: string; image: string }[] {
     this.#check('operatorbundle');

@@ -47,7 +47,8 @@ describe('usage', () => {
     [['index', 'rm', '--nope'], 1, "unknown option '--nope'", 'see opmate index rm --help'],
     // All others with 2, those that opmate has beside them included.
     [['registry', 'create'], 2, "missing required argument 'database'", 'see opmate registry create --help'],
-    [['registry', 'images'], 2, "required option '--from-db <file>'", 'see opmate registry images --help'],
+    [['registry', 'images'], 2, 'give one of --from, --from-archive', 'they say where the catalog is'],
+    [['registry', 'build', '--db-only'], 2, '--db-only needs --save DIR', 'bundles.db is written there'],
     [['index', 'build'], 2, "missing required argument 'database'", 'see opmate index build --help'],
     [['rendr'], 2, 'Did you mean render?', 'see opmate --help'],
     [['--nope'], 2, "unknown option '--nope'", 'see opmate --help'],

@@ -1,24 +1,203 @@
-import { openIndex } from '../../source/library.js';
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
+import { type Reference, parseReference } from '../../core/reference.js';
+import { type ImageName, parseImageName, parsePlace } from '../../mirror/image-names.js';
+import { writeOutputFiles } from '../../mirror/output-files.js';
+import {
+  type ImageList,
+  encodeRegistryManifests,
+  formatPair,
+  listCatalogImages,
+  mapToRegistry,
+} from '../../mirror/registry-images.js';
+import { type CatalogSource, openImageSource, openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { useSession } from '../session.js';
+import { count } from '../printable.js';
+import { type CommandSession, useSession } from '../session.js';
 
 interface RegistryImagesOptions extends GlobalOptions {
+  from?: string;
+  fromArchive?: string;
   fromDb?: string;
-  bundle?: string;
+  to?: string;
+  manifests?: string;
+  catalogImage?: string;
+  tagDigests?: boolean;
+  packages?: string[];
+  channels?: string[];
+  bundle?: string[];
+  includeUndeclared?: boolean;
 }
 
-/** `opmate registry images`: the images that an index or one of its bundles needs, one a line, sorted. */
-export async function registryImages(context: CommandContext, options: RegistryImagesOptions): Promise<void> {
-  await useSession(context, options, async (session) => {
-    const index = await openIndex(options.fromDb as string, session);
-    try {
-      const { bundle } = options;
-      const images = bundle === undefined ? index.listImages() : index.getImagesForBundle(bundle);
+/**
+ * `opmate registry images`: the images that a catalog needs, one a line, sorted. With `--to` a line says where each
+ * goes, as `oc image mirror` takes it, and the manifests are written by which a cluster finds them there. Returns 4
+ * where some images have names that are none. (Source: enhancement "Disconnected OLM".)
+ */
+export async function registryImages(
+  context: CommandContext,
+  options: RegistryImagesOptions,
+): Promise<number> {
+  const { from, fromArchive, fromDb, to, manifests = './manifests' } = options;
+  if ([from, fromArchive, fromDb].filter((value) => value !== undefined).length !== 1) {
+    throw new UsageError('give one of --from, --from-archive and --from-db', {
+      hint: 'they say where the catalog is',
+    });
+  }
+  for (const [flag, isSet] of [
+    ['--tag-digests', options.tagDigests === true],
+    ['--catalog-image', options.catalogImage !== undefined],
+  ] as const) {
+    if (isSet && to === undefined) throw new UsageError(`${flag} goes with --to`);
+  }
+  const destination = to === undefined ? undefined : destinationOf(to);
+  return useSession(context, options, async (session) => {
+    const list = await listImages(session, options);
+    const images = tellFindings(session, list, options.includeUndeclared === true);
+    if (destination === undefined) {
       session.logger.close();
       await writeAll(context.stdout, images.map((image) => `${image}\n`).join(''));
-    } finally {
-      await index.close();
+      return exitCodes.done;
     }
+    const { pairs, faults } = mapToRegistry(images, { destination, tagDigests: options.tagDigests });
+    for (const { message } of faults) session.logger.log('error', message);
+    const catalogImage = options.catalogImage ?? (await pullableOf(from));
+    const files = encodeRegistryManifests(pairs, {
+      name: nameOf(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
+      catalogImage,
+    });
+    tellManifests(session, pairs, catalogImage);
+    await writeOutputFiles(path.resolve(context.workingDirectory, manifests), files);
+    session.logger.close();
+    await writeAll(context.stdout, pairs.map((pair) => `${formatPair(pair)}\n`).join(''));
+    return faults.length > 0 ? exitCodes.partly : exitCodes.done;
   });
+}
+
+async function listImages(session: CommandSession, options: RegistryImagesOptions): Promise<ImageList> {
+  const source = await openCatalog(session, options);
+  const { packages, channels, bundle: bundles } = options;
+  try {
+    return await listCatalogImages(source.catalog, { packages, channels, bundles }, session);
+  } finally {
+    await source.close();
+  }
+}
+
+/** Says what else deployments name; returns the images that are to be listed. */
+function tellFindings({ logger }: CommandSession, list: ImageList, includesAll: boolean): string[] {
+  const { images, undeclared, unexamined, withoutChannel } = list;
+  for (const name of withoutChannel)
+    logger.log('warn', `package ${name}: has none of the channels that are asked for`);
+  for (const { image, bundle, where } of undeclared) {
+    const what = includesAll ? 'added' : 'not listed; --include-undeclared adds it';
+    logger.log('warn', `${image}: only in the ${where} of bundle ${bundle}: ${what}`);
+  }
+  if (unexamined > 0)
+    logger.log(
+      'info',
+      `${count(unexamined, 'bundle')} without manifests: images that only deployments name are not looked for there`,
+    );
+  if (!includesAll) return images;
+  return sortedByBytes(new Set([...images, ...undeclared.map(({ image }) => image)]));
+}
+
+function tellManifests(
+  { logger }: CommandSession,
+  pairs: readonly { source: ImageName }[],
+  catalogImage: string | undefined,
+): void {
+  if (catalogImage === undefined)
+    logger.log(
+      'warn',
+      'catalogsource.yaml is not written: no image is known that a cluster could pull the catalog from; name it with --catalog-image',
+    );
+  const untold = pairs.filter(({ source }) => source.digest === undefined).length;
+  if (untold > 0)
+    logger.log(
+      'info',
+      `${count(untold, 'image')} with a tag only: mirror sets by digest do not speak of them`,
+    );
+}
+
+function destinationOf(text: string): ImageName {
+  const place = parsePlace(text.replace(/\/+$/, ''), { isPrefix: true });
+  const { tag, digest, registry } = place.name;
+  if (place.scheme !== 'registry')
+    throw new UsageError(`--to ${text}: is no registry`, { hint: 'write REGISTRY or REGISTRY/NAMESPACE' });
+  const isHost = registry === '' && /^\d+$/.test(tag ?? '');
+  if (isHost)
+    return { registry: text.replace(/\/+$/, '').replace(/^docker:\/\//, ''), namespace: '', name: '' };
+  if (tag !== undefined || digest !== undefined || registry === '') {
+    throw new UsageError(`--to ${text}: ${registry === '' ? 'names no registry' : 'has a tag or digest'}`, {
+      hint: 'write REGISTRY or REGISTRY/NAMESPACE, e.g. registry.example.com:5000/community-operators',
+    });
+  }
+  return place.name;
+}
+
+async function openCatalog(session: CommandSession, options: RegistryImagesOptions): Promise<CatalogSource> {
+  const allowed = { bundles: false, catalogs: true };
+  const { from, fromArchive, fromDb } = options;
+  const source =
+    fromArchive !== undefined
+      ? await openArchive(session, fromArchive)
+      : from !== undefined && (await isLayout(from))
+        ? await openImageSource({ transport: 'oci', text: `oci:${from}`, path: from }, session, allowed)
+        : await openSource((from ?? fromDb) as string, session, allowed);
+  if (source.kind === 'catalog') return source;
+  await source.close();
+  throw new OpmateError('UNSUPPORTED', `${from ?? fromArchive ?? fromDb}: is a bundle, not a catalog`);
+}
+
+async function isLayout(directory: string): Promise<boolean> {
+  return (await stat(path.join(directory, 'oci-layout')).catch(() => undefined)) !== undefined;
+}
+
+/** Opens the only image of an archive or layout, whichever kind it is. */
+async function openArchive(session: CommandSession, text: string): Promise<CatalogSource> {
+  const open = async (reference: Reference): Promise<CatalogSource> =>
+    (await openImageSource(reference, session, { bundles: false, catalogs: true })) as CatalogSource;
+  if (/^(?:oci|oci-archive|docker-archive):/.test(text)) return open(parseReference(text));
+  const local = (transport: 'oci' | 'oci-archive' | 'docker-archive'): Reference => ({
+    transport,
+    text: `${transport}:${text}`,
+    path: text,
+  });
+  const found = await stat(text).catch(() => undefined);
+  if (found === undefined) {
+    throw new OpmateError('NOT_FOUND', `${text}: no such file or directory`, {
+      file: text,
+      hint: '--from-archive takes a file of docker save or of an OCI layout, or a layout directory',
+    });
+  }
+  if (found.isDirectory()) return open(local('oci'));
+  try {
+    return await open(local('docker-archive'));
+  } catch (error) {
+    const isOther = error instanceof OpmateError && error.message.endsWith('no manifest.json');
+    if (!isOther) throw error;
+  }
+  return open(local('oci-archive'));
+}
+
+/** The reference by which a cluster pulls what `--from` names; undefined for what is in no registry. */
+async function pullableOf(from: string | undefined): Promise<string | undefined> {
+  if (from === undefined || (await stat(from).catch(() => undefined)) !== undefined) return undefined;
+  return parseReference(from).transport === 'docker' ? from.replace(/^docker:\/\//, '') : undefined;
+}
+
+/** What the objects are called: as the image, or the file. */
+function nameOf(catalog: string): string {
+  try {
+    return parseImageName(catalog).name;
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const [file = ''] = path.basename(catalog).split(':');
+    return file.replace(/(?:\.(?:tar|gz|tgz|zst|db))+$/, '');
+  }
 }

@@ -183,10 +183,16 @@ interface OldArchive {
   key: string | undefined;
   index: ArchiveIndex;
   /** Files of its parts; undefined where there is none. */
-  files: readonly (string | undefined)[];
+  files: (string | undefined)[];
 }
 
-const planPattern = /^mirror_archive\.([0-9a-f]{16})\.partial$/;
+/** Names of indexes of unfinished archive sets; the first group is the key in the names of their parts. */
+export const planPattern = /^mirror_archive\.([0-9a-f]{16})\.partial$/;
+/** File name of an unfinished part. */
+export function partialName(number: number, key: string): string {
+  return `mirror_${String(number).padStart(6, '0')}.${key}.partial`;
+}
+
 const leftoverPattern = /^mirror_(?:archive|\d{6})\.[0-9a-f]{16}\.partial(?:\.new)?$/;
 
 class ArchiveWriter {
@@ -241,9 +247,8 @@ class ArchiveWriter {
       await this.#removeLeftovers();
       return before.index;
     }
-    await this.#goBackTo(before);
-    await this.#requireSpace();
     const old = await this.#readOld(before);
+    await this.#requireSpace();
     if (!old.some((archive) => archive.key === key)) {
       await this.#writeWhole(this.#planFile, encodeArchiveIndex(index));
     }
@@ -281,7 +286,7 @@ class ArchiveWriter {
   }
 
   #partialOf(number: number, key = this.#plan.key): string {
-    return this.#at(`mirror_${String(number).padStart(6, '0')}.${key}.partial`);
+    return this.#at(partialName(number, key));
   }
 
   /**
@@ -332,16 +337,6 @@ class ArchiveWriter {
     return true;
   }
 
-  /** After an end between the first and the last renaming, gives the parts the names of unfinished ones again. */
-  async #goBackTo(before: OldArchive | undefined): Promise<void> {
-    if (before !== undefined) return;
-    const own = await this.#readArchive(path.basename(this.#planFile), this.#plan.key);
-    for (const [i, file] of own?.files.entries() ?? []) {
-      const partial = this.#partialOf(i + 1);
-      if (file !== undefined && file !== partial) await rename(file, partial);
-    }
-  }
-
   async #readOld(before: OldArchive | undefined): Promise<OldArchive[]> {
     const old: OldArchive[] = [];
     for (const name of (await readdir(this.#directory)).sort(compareBytes)) {
@@ -351,7 +346,20 @@ class ArchiveWriter {
       if (found?.key === this.#plan.key) old.unshift(found);
       else if (found !== undefined) old.push(found);
     }
-    return before === undefined ? old : [...old, before];
+    if (before !== undefined) return [...old, before];
+    const [own] = old;
+    if (own?.key === this.#plan.key) await this.#takeNamesBack(own.files);
+    return old;
+  }
+
+  /** After an end between the first and the last renaming, gives the parts the names of unfinished ones again. */
+  async #takeNamesBack(files: (string | undefined)[]): Promise<void> {
+    for (const [i, file] of files.entries()) {
+      const partial = this.#partialOf(i + 1);
+      if (file === undefined || file === partial) continue;
+      await rename(file, partial);
+      files[i] = partial;
+    }
   }
 
   async #requireSpace(): Promise<void> {

@@ -61,6 +61,8 @@ export class ImageSetMirror {
   readonly #plan: ImageSetPlan;
   readonly #options: ImageSetMirrorOptions;
   readonly #logger: Logger;
+  /** By the name at the target. */
+  readonly #images: ReadonlyMap<string, PlannedImage>;
   readonly #rebuilt = new Map<PlannedCatalog, RebuiltCatalog>();
   /** By the name at the target. */
   #prepared = new Map<string, Prepared>();
@@ -74,6 +76,7 @@ export class ImageSetMirror {
     this.#plan = plan;
     this.#options = options;
     this.#logger = options.logger ?? silentLogger;
+    this.#images = new Map(plan.images.map((image) => [image.destination, image]));
   }
 
   /**
@@ -216,16 +219,14 @@ export class ImageSetMirror {
   }
 
   #add(transfer: PinnedTransfer): void {
-    const image = this.#plan.images.find(({ destination }) => destination === transfer.targetName);
-    this.#prepared.set(transfer.targetName, { image, transfer });
+    this.#prepared.set(transfer.targetName, { image: this.#images.get(transfer.targetName), transfer });
   }
 
   #note({ missing, failed }: StepFaults): void {
     this.#faults.missing.push(...missing);
     this.#faults.failed.push(...failed);
-    const known = new Map(this.#plan.images.map((image) => [image.destination, image]));
     for (const { transfer, error } of failed) {
-      const image = known.get(transfer.targetName);
+      const image = this.#images.get(transfer.targetName);
       if (image !== undefined) this.#failed.set(image, error);
     }
   }
@@ -267,7 +268,7 @@ export class ImageSetMirror {
   }
 
   #imageOf({ destination }: PlannedCatalog): PlannedImage {
-    return this.#plan.images.find((image) => image.destination === destination) as PlannedImage;
+    return this.#images.get(destination) as PlannedImage;
   }
 
   #catalogTransfers(): PinnedTransfer[] {

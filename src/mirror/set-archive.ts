@@ -11,9 +11,16 @@ import {
 } from '../oci/archive-set.js';
 import { type OpenReferenceOptions, type OpenedReference, openReference } from '../oci/open.js';
 import type { Descriptor } from '../oci/types.js';
-import type { ImageSetMirror } from './image-set-mirror.js';
 import { type ImageSetLock, encodeLock } from './lock.js';
 import type { PinnedTransfer } from './transfer.js';
+
+/** Images that are to be archived. */
+export interface ArchivableSet {
+  transfers(): readonly PinnedTransfer[];
+  lock(): ImageSetLock;
+  /** Leaves an image out for want of something; throws the error where that may not be. */
+  skip(targetName: string, error: OpmateError): Promise<void>;
+}
 
 export interface ArchiveImageSetOptions extends CancelOptions {
   open: OpenReferenceOptions;
@@ -21,28 +28,26 @@ export interface ArchiveImageSetOptions extends CancelOptions {
   strict: boolean;
   base: ArchiveIndex | undefined;
   concurrency: number;
-  /** The lock of what the mirror holds at the time of the call. */
-  lock: () => ImageSetLock;
   logger?: Logger | undefined;
 }
 
 /**
- * Writes a prepared image set into an archive. An image of which something cannot be had is left out as far as the
- * mirror allows that, and the archive is begun again with what it has. Throws what `writeArchiveSet` throws.
+ * Writes an image set into an archive. An image of which something cannot be had is left out as far as the set
+ * allows that, and the archive is begun again with what it has. Throws what `writeArchiveSet` throws.
  */
 export async function archiveImageSet(
-  mirror: ImageSetMirror,
+  set: ArchivableSet,
   directory: string,
   options: ArchiveImageSetOptions,
 ): Promise<{ written: WrittenArchive; lock: ImageSetLock }> {
   for (;;) {
     const sources = new ImageSources(options);
-    const lock = options.lock();
+    const lock = set.lock();
     try {
       const images = lock.images.map(({ repository, tag, contents }) => ({
         ...{ repository, tag, root: contents.root },
       }));
-      const written = await writeArchiveSet(directory, images, sources.blobsOf(mirror.transfers()), {
+      const written = await writeArchiveSet(directory, images, sources.blobsOf(set.transfers()), {
         ...options,
         lock: encodeLock(lock),
       });
@@ -50,7 +55,7 @@ export async function archiveImageSet(
     } catch (error) {
       const { failed } = sources;
       if (failed === undefined || options.signal?.aborted) throw error;
-      await mirror.skip(failed.targetName, failed.error);
+      await set.skip(failed.targetName, failed.error);
     } finally {
       await sources.close();
     }

@@ -17,10 +17,11 @@ import {
   clusterResources,
   readCatalogSourceTemplates,
 } from '../../mirror/image-set-resources.js';
-import { type ImageSetLock, encodeLock, lockName, parseLock } from '../../mirror/lock.js';
+import { type ImageSetLock, type LockedImage, encodeLock, lockName, parseLock } from '../../mirror/lock.js';
 import { replaceDirectories, writeOutputFiles } from '../../mirror/output-files.js';
 import { rebuiltOnDemand } from '../../mirror/locked-catalogs.js';
-import { archiveImageSet } from '../../mirror/set-archive.js';
+import { transfersOfLock } from '../../mirror/locked-transfers.js';
+import { type ArchivableSet, archiveImageSet } from '../../mirror/set-archive.js';
 import { type Shard, parseShard } from '../../mirror/shard.js';
 import { type ArchiveIndex, openArchiveSets, readArchiveIndex } from '../../oci/archive-set.js';
 import { formatPlatform } from '../../oci/platform.js';
@@ -162,32 +163,44 @@ export class ImageSetWork {
 
   async toDisk(session: CommandSession, directory: string): Promise<number> {
     const { config, digest } = await this.readConfig();
-    const base = await this.#base();
     return this.withMirror(config, session, async (mirror) => {
       await mirror.prepare();
       await mirror.addSignatures();
-      const { written, lock } = await archiveImageSet(mirror, directory, {
-        open: await openOptionsOf(session),
-        partBytes: config.archiveBytes,
-        strict: this.#options.strictArchive === true,
-        base,
-        concurrency: maxPerRegistryOf(this.#options),
+      const set = {
+        transfers: () => mirror.transfers(),
         lock: () => mirror.lock(digest, this.lockOptions('yes')),
-        logger: session.logger,
-        signal: session.signal,
-      });
+        skip: (targetName: string, error: OpmateError) => mirror.skip(targetName, error),
+      };
+      await this.writeLock(await this.#archive(set, directory, config, session));
       const report = mirror.report();
       for (const change of report.changes) session.logger.log('warn', change);
-      await this.writeLock(lock);
-      const { id, parts, blobs } = written.index;
-      const size = amountOfBytes(parts.reduce((sum, part) => sum + part.size, 0));
-      const kept = written.keptBytes > 0 ? `, ${amountOfBytes(written.keptBytes)} from an earlier run` : '';
-      session.logger.log(
-        'info',
-        `archive ${id}: ${count(parts.length, 'part')}, ${count(blobs.size, 'blob')}, ${size}${kept}`,
-      );
       return finishTransfer(this.#context, session.logger, report, { dryRun: false });
     });
+  }
+
+  /** Writes an archive, says what it is, and returns the lock of what it holds. */
+  async #archive(
+    set: ArchivableSet,
+    directory: string,
+    config: ImageSetConfiguration,
+    session: CommandSession,
+  ): Promise<ImageSetLock> {
+    const { logger, signal } = session;
+    const { written, lock } = await archiveImageSet(set, directory, {
+      open: await openOptionsOf(session),
+      partBytes: config.archiveBytes,
+      strict: this.#options.strictArchive === true,
+      base: await this.#base(),
+      concurrency: maxPerRegistryOf(this.#options),
+      logger,
+      signal,
+    });
+    const { id, parts, blobs } = written.index;
+    const size = amountOfBytes(parts.reduce((sum, part) => sum + part.size, 0));
+    const kept = written.keptBytes > 0 ? `, ${amountOfBytes(written.keptBytes)} from an earlier run` : '';
+    const what = `${count(parts.length, 'part')}, ${count(blobs.size, 'blob')}, ${size}${kept}`;
+    logger.log('info', `archive ${id}: ${what}`);
+    return lock;
   }
 
   async fromDisk(session: CommandSession, from: readonly string[]): Promise<number> {
@@ -225,22 +238,26 @@ export class ImageSetWork {
     const file = this.lockFile();
     const lock = parseLock((await readInputFile(file)).toString(), file);
     const { config } = await this.#requireSame(lock, 'lock');
-    if (this.#destination.kind === 'disk') {
-      throw new UsageError('--locked: only to a registry', { hint: 'write docker://REGISTRY[/PATH]' });
-    }
     const rebuilt = rebuiltOnDemand(lock, {
       plan: () => this.plan(config, session),
       open: await openOptionsOf(session),
       temporaryDirectory: session.temporaryDirectory,
       logger: session.logger,
     });
+    const { target } = this.#destination;
+    const open = (image: LockedImage) => rebuilt.openerOf(image);
     try {
+      if (this.#destination.kind === 'disk') {
+        const transfers = transfersOfLock(lock, { target, open });
+        const skip = (_name: string, error: OpmateError): Promise<void> => Promise.reject(error);
+        const set = { transfers: () => transfers, lock: () => lock, skip };
+        await this.#archive(set, this.#destination.directory, config, session);
+        return exitCodes.done;
+      }
       const mirror = new LockMirror(lock, {
-        target: this.#destination.target,
-        maxNestedPaths: this.#maxNestedPaths,
+        ...{ target, open, maxNestedPaths: this.#maxNestedPaths },
         transfer: await this.#transferOptions(session),
         shard: this.#shard,
-        open: (image) => rebuilt.openerOf(image),
         logger: session.logger,
       });
       return await this.#mirrorLock(mirror, lock, session);

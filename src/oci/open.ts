@@ -82,7 +82,8 @@ export async function openTarget(reference: Reference, options: OpenReferenceOpt
   }
   const close = async () => undefined;
   if (reference.transport === 'docker') {
-    const repository = createRegistryRepository({ ...registryOptions(reference, options), cache: undefined });
+    const own = { ...registryOptions(reference, options), cache: undefined, withoutMirrors: true };
+    const repository = createRegistryRepository(own);
     return { repository, reference: wanted, close };
   }
   const { openLayout } = await import('./layout.js');

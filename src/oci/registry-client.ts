@@ -48,6 +48,8 @@ export interface RegistryRepositoryOptions {
   cache?: BlobCache | undefined;
   /** Blobs larger than this are pushed in chunks of it; in one request when left out. */
   chunkBytes?: number | undefined;
+  /** Reads ask the registry itself, too: what is there decides what is written or deleted there. */
+  withoutMirrors?: boolean | undefined;
 }
 
 /**
@@ -67,15 +69,18 @@ class RegistryApiRepository implements RegistryRepository {
   readonly #connection: Connection;
   readonly #logger: Logger;
   readonly #chunkBytes: number | undefined;
+  readonly #withoutMirrors: boolean;
   #tagUpdates: Promise<void> = Promise.resolve();
 
-  constructor({ connection, registry, repository, logger, chunkBytes }: RegistryRepositoryOptions) {
+  constructor(options: RegistryRepositoryOptions) {
+    const { connection, registry, repository, logger, chunkBytes } = options;
     this.name = `${registry}/${repository}`;
     this.registry = registry;
     this.repository = repository;
     this.#connection = connection;
     this.#logger = logger ?? silentLogger;
     this.#chunkBytes = chunkBytes;
+    this.#withoutMirrors = options.withoutMirrors === true;
   }
 
   async getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
@@ -255,7 +260,7 @@ class RegistryApiRepository implements RegistryRepository {
     options: CancelOptions,
     work: (at: RegistryRequester) => Promise<T | undefined>,
   ): Promise<T | undefined> {
-    const choice = { byDigest, signal: options.signal };
+    const choice = { byDigest, withoutMirrors: this.#withoutMirrors, signal: options.signal };
     const endpoints = await this.#connection.endpoints(this.registry, this.repository, choice);
     for (const [i, endpoint] of endpoints.entries()) {
       throwIfCancelled(options.signal);

@@ -38,6 +38,28 @@ describe('oci/open', () => {
     }
   });
 
+  it('asks a target itself what is there, not its mirrors', async () => {
+    const [server, other] = [await startFaultRegistry(), await startFaultRegistry()];
+    try {
+      const digest = serveImage(other, 'ns/name', 'v1', image);
+      await writeFile(
+        join(bench.home, 'registries.conf'),
+        `[[registry]]\nlocation = "${server.host}"\n[[registry.mirror]]\nlocation = "${other.host}"\n`,
+      );
+      const environment = { CONTAINERS_REGISTRIES_CONF: join(bench.home, 'registries.conf') };
+      const connection = bench.connect({ useHttp: true, environment });
+      const reference = parseReference(`${server.host}/ns/name:v1`);
+      const source = await openReference(reference, { connection });
+      expect((await source.repository.headManifest('v1'))?.digest).toBe(digest);
+      const { repository } = await openTarget(reference, { connection });
+      expect(await repository.headManifest('v1')).toBeUndefined();
+      expect(await repository.hasBlob(image.manifest.config)).toBe(false);
+    } finally {
+      await server.close();
+      await other.close();
+    }
+  });
+
   it('makes up no tag', async () => {
     const failure = await failureOf(open('quay.io/ns/name'));
     expect(failure).toMatchObject({

@@ -135,7 +135,8 @@ export function selectOperators(
 /** How many faults of a catalog one error names. */
 const maxFaultsNamed = 20;
 
-function requireValid(facts: CatalogFacts, catalog: string): void {
+/** Throws OpmateError INVALID with what is wrong with a catalog that is not valid. */
+export function requireValid(facts: CatalogFacts, catalog: string): void {
   const { problems } = validateCatalog(facts);
   if (problems.length === 0) return;
   const errors = problems

@@ -67,7 +67,7 @@ export function imagesOf(meta: Meta): CatalogImage[] {
 }
 
 /** A field by its name as Go's decoder finds it, in whatever case. */
-function fieldOf(object: JsonObject, name: string): JsonValue | undefined {
+export function fieldOf(object: JsonObject, name: string): JsonValue | undefined {
   if (Object.hasOwn(object, name)) return object[name];
   const folded = foldFieldName(name);
   const key = Object.keys(object).find((other) => foldFieldName(other) === folded);

@@ -1,6 +1,6 @@
 /** The images that a catalog needs, and where `registry images` puts them: enhancement "Disconnected OLM". */
 import { parseFirstDocument } from '../bundle/manifest.js';
-import type { Catalog, MetasOptions } from '../catalog/catalog.js';
+import { type Catalog, type MetasOptions, isFault } from '../catalog/catalog.js';
 import type { Meta } from '../catalog/meta.js';
 import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
@@ -10,7 +10,7 @@ import { checkPullSpec } from '../core/reference.js';
 import { propertyTypes, schemas } from '../model/declarative-config.js';
 import { isCsv } from '../model/csv.js';
 import { NameIndex } from '../model/suggest.js';
-import { type CatalogImage, imagesOf } from './catalog-images.js';
+import { type CatalogImage, fieldOf, imagesOf } from './catalog-images.js';
 import {
   type MirrorEntry,
   encodeCatalogSource,
@@ -149,20 +149,34 @@ async function readContents(
     if (schema === schemas.package) contents.packages.add(name);
     else if (schema === schemas.channel) {
       addMember(packageName, name);
-      for (const entry of listOf(meta.value['entries'])) {
-        const bundle = isJsonObject(entry) ? entry['name'] : undefined;
+      for (const entry of listOf(fieldOf(meta.value, 'entries'))) {
+        const bundle = isJsonObject(entry) ? fieldOf(entry, 'name') : undefined;
         if (typeof bundle === 'string') addMember(packageName, name, bundle);
       }
     } else if (schema === schemas.bundle) {
       contents.packages.add(packageName);
       addBundle(packageName, name);
       if (!mayBeWanted(meta)) continue;
-      const value = isStored ? await catalog.read(meta.origin) : meta.value;
-      const csv = csvOf(value);
+      const value = isStored ? await readStored(catalog, meta, onFault) : meta.value;
+      const csv = value && csvOf(value);
       if (csv !== undefined) contents.deployments.set(keyOf(packageName, name), deploymentsOf(csv));
     }
   }
   return contents;
+}
+
+async function readStored(
+  catalog: Catalog,
+  { origin }: Meta,
+  onFault: MetasOptions['onFault'],
+): Promise<JsonObject | undefined> {
+  try {
+    return await catalog.read(origin);
+  } catch (error) {
+    if (!isFault(error)) throw error;
+    onFault?.(error);
+    return undefined;
+  }
 }
 
 function warnOf({ logger }: MetasOptions): (fault: OpmateError) => void {
@@ -182,7 +196,7 @@ async function imagesAt(catalog: Catalog, meta: Meta): Promise<CatalogImage[]> {
 
 /** The ClusterServiceVersion among the manifests that a bundle blob carries; what cannot be read is none. */
 function csvOf(bundle: JsonObject): JsonObject | undefined {
-  for (const property of listOf(bundle['properties'])) {
+  for (const property of listOf(fieldOf(bundle, 'properties'))) {
     if (!isJsonObject(property) || property['type'] !== propertyTypes.bundleObject) continue;
     const value = property['value'];
     const data = isJsonObject(value) ? value['data'] : undefined;
@@ -381,7 +395,7 @@ function checkTargets(pairs: readonly RegistryPair[]): void {
   const repositories = new Map<string, string>();
   const tags = new Map<string, string>();
   const faults = new Map<string, OpmateError>();
-  const claim = (known: Map<string, string>, place: string, owner: string): void => {
+  const claim = (known: Map<string, string>, place: string, owner: string): boolean => {
     const other = known.get(place) ?? owner;
     known.set(place, other);
     if (other !== owner && !faults.has(place))
@@ -389,9 +403,10 @@ function checkTargets(pairs: readonly RegistryPair[]): void {
         place,
         new OpmateError('INVALID', `${place}: is where both ${other} and ${owner} would be put`),
       );
+    return other === owner;
   };
   for (const { source, target } of pairs) {
-    claim(repositories, repositoryOf(target), canonicalRepositoryOf(source));
+    if (!claim(repositories, repositoryOf(target), canonicalRepositoryOf(source))) continue;
     const tag = target.tag ?? (source.digest === undefined ? source.tag : undefined);
     if (tag !== undefined) claim(tags, `${repositoryOf(target)}:${tag}`, formatImageName(source));
   }

@@ -7,14 +7,19 @@ export function isComplete({ manifests, isTagged }: SurveyedTransfer): boolean {
   return manifests.length === 0 && isTagged;
 }
 
-/**
- * What copying images means in bytes, by what a survey has found: a blob that is in any repository of the target need
- * not be sent, for the others can take it from there.
- */
+/** What copying images means in bytes, by what a survey has found. */
 export function planSurveyed(
   images: readonly LockedImage[],
   surveyed: readonly SurveyedTransfer[],
 ): BytePlan {
+  return planBytes(images, presenceOf(surveyed));
+}
+
+/**
+ * Whether a blob need not be sent, by what a survey has found: one that is in any repository of the target can be
+ * taken from there by the others.
+ */
+export function presenceOf(surveyed: readonly SurveyedTransfer[]): (digest: string) => boolean {
   const lacking = new Set(surveyed.flatMap(({ blobs }) => blobs.map(({ digest }) => digest)));
   const there = new Set<string>();
   for (const { transfer, blobs } of surveyed) {
@@ -23,5 +28,5 @@ export function planSurveyed(
       for (const { digest } of manifest.blobs) if (!own.has(digest)) there.add(digest);
     }
   }
-  return planBytes(images, (digest) => there.has(digest) || !lacking.has(digest));
+  return (digest) => there.has(digest) || !lacking.has(digest);
 }

@@ -1,11 +1,15 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { encodeLock } from '../../src/mirror/lock.js';
+import type { LockStatus } from '../../src/mirror/lock-status.js';
 import { writeArchiveSet } from '../../src/oci/archive-set.js';
+import { type Registry, startRegistry } from '../../src/serve/registry.js';
 import { useSandbox } from '../support/command-line.js';
+import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { smallImage, streamOf } from '../support/images.js';
 import { contentsOf, imageManifest, layer, lockOf, lockedCatalog, lockedImage } from '../support/locks.js';
+import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
 
 const sandbox = useSandbox();
 const at = (...names: string[]): string => path.join(sandbox.work, ...names);
@@ -108,5 +112,155 @@ images
     const result = await sandbox.run(['mirror', 'diff', ...args]);
     expect(result).toMatchObject({ code, stdout: '' });
     expect(result.stderr).toContain(message);
+  });
+});
+
+describe('opmate mirror status', () => {
+  let source: FaultRegistry;
+  let operators: OperatorSet;
+  let target: Registry;
+  let host = '';
+  let run = 0;
+  /** What cannot be had at the source for now: part of a path. */
+  let failing: string | undefined;
+  beforeAll(async () => {
+    source = await startFaultRegistry();
+    source.gate(({ path: url }) =>
+      failing !== undefined && url.includes(failing) ? { status: 404 } : undefined,
+    );
+    operators = await serveOperatorSet(source);
+    await sandbox.write({
+      'set.yaml': `kind: ImageSetConfiguration
+apiVersion: mirror.openshift.io/v2alpha1
+mirror:
+  operators:
+  - catalog: ${operators.catalog}
+    full: true
+`,
+    });
+    return () => source.close();
+  });
+  beforeEach(async () => {
+    target = await startRegistry({ directory: at(`target-${++run}`) });
+    host = new URL(target.url).host;
+    return () => target.close();
+  });
+
+  const opmate = (...args: string[]) => sandbox.run(['mirror', ...args, '--use-http']);
+  const status = (...args: string[]) => opmate('status', ...args);
+  const parsed = async (...args: string[]): Promise<LockStatus> =>
+    JSON.parse((await status(...args, '-o', 'json')).stdout) as LockStatus;
+  const registry = (): string => `docker://${host}/ocm`;
+  const plan = (name: string) =>
+    opmate('plan', registry(), '--config', 'set.yaml', `--workspace=file://${name}`);
+  const copy = (name: string) => opmate('--config', 'set.yaml', registry(), `--workspace=file://${name}`);
+
+  it('tells that nothing is there, then everything, and asks the target for manifests only', async () => {
+    await plan('whole');
+    const before = await parsed(registry(), '--workspace=file://whole');
+    expect(before).toMatchObject({ isComplete: false, images: { total: 8, complete: 0 } });
+    expect(before.bytes.left).toBe(before.bytes.total);
+    expect(before.catalogs).toEqual([{ image: `${host}/ocm/acme/index:v1`, isComplete: false }]);
+    expect(before.packages).toMatchObject([{ name: 'widget', images: 7, complete: 0 }]);
+    expect(before.incomplete).toHaveLength(8);
+    expect((await copy('whole')).code).toBe(0);
+    const requests = source.requests.length;
+    const after = await status(registry(), '--workspace=file://whole');
+    expect(after).toMatchObject({ code: 0, stderr: '' });
+    expect(after.stdout).toMatch(
+      /^docker:\/\/\S+: 8 of 8 images complete\nleft: 0 blobs, 0 bytes of \d+ blobs, .*\ncatalog \S+\/acme\/index:v1: there\n\nPACKAGE {2}IMAGES {2}COMPLETE {2}LEFT\nwidget {3}7 {7}7 {9}0 bytes\n$/,
+    );
+    expect(source.requests).toHaveLength(requests);
+  });
+
+  it('tells what is left of a run that did not end, to the byte of the next', async () => {
+    await plan('part');
+    const app = operators.digests.get('acme/app:1.2.0') as string;
+    failing = app;
+    expect(
+      (await opmate('--config', 'set.yaml', registry(), '--workspace=file://part', '--locked')).code,
+    ).toBe(1);
+    failing = undefined;
+    const left = await parsed(registry(), '--workspace=file://part');
+    expect(left.isComplete).toBe(false);
+    expect(left.blobs.left).toBeGreaterThan(1);
+    expect(left.incomplete.some((name) => name.includes(app.slice(7)))).toBe(true);
+    const text = await status(registry(), '--workspace=file://part');
+    expect(text).toMatchObject({ code: 4, stderr: '' });
+    expect(text.stdout).toContain('catalog ');
+    expect(text.stdout).toContain('\nnot complete:\n');
+    const next = await copy('part');
+    expect(next).toMatchObject({ code: 0 });
+    expect(next.stderr).toContain(`; to copy: ${left.blobs.left} blobs, `);
+    expect(await parsed(registry(), '--workspace=file://part')).toMatchObject({
+      isComplete: true,
+      incomplete: [],
+    });
+  });
+
+  it('counts as left a tag that means something else', async () => {
+    await copy('tag');
+    const other = await fetch(`http://${host}/v2/ocm/acme/bundle/manifests/v1.0.0`);
+    await fetch(`http://${host}/v2/ocm/acme/bundle/manifests/v1.1.0`, {
+      method: 'PUT',
+      headers: { 'content-type': other.headers.get('content-type') ?? '' },
+      body: await other.text(),
+    });
+    expect(await parsed(registry(), '--workspace=file://tag')).toMatchObject({
+      images: { total: 8, complete: 7 },
+      bytes: { left: 0 },
+      incomplete: [`${host}/ocm/acme/bundle:v1.1.0`],
+    });
+  });
+
+  it('tells of an archive what it holds, and that nothing is missing', async () => {
+    expect((await opmate('--config', 'set.yaml', 'file://disk-set')).code).toBe(0);
+    const result = await status('file://disk-set');
+    expect(result).toMatchObject({ code: 0, stderr: '' });
+    expect(result.stdout).toMatch(
+      /^file:\/\/disk-set: 8 of 8 images complete\narchive: sha256:\w{64}\nleft: 0 blobs/,
+    );
+    const archived = await parsed('file://disk-set');
+    expect(archived).toMatchObject({ isComplete: true, archive: { isOfLock: true } });
+    await rm(at('disk-set', 'working-dir'), { recursive: true });
+    expect(await parsed('file://disk-set')).toEqual(archived);
+    await rm(at('disk-set', 'mirror_000001.tar'));
+    const damaged = await status('file://disk-set');
+    expect(damaged).toMatchObject({ code: 1, stdout: '' });
+    expect(damaged.stderr).toContain('mirror_000001.tar: this part of the archive is missing');
+  });
+
+  it('tells of an archive that is not finished what is whole of it', async () => {
+    const app = operators.digests.get('acme/app:1.2.0') as string;
+    const text = await (await fetch(`http://${source.host}/v2/acme/app/manifests/${app}`)).text();
+    const { layers } = JSON.parse(text) as { layers: { digest: string }[] };
+    failing = layers.at(-1)?.digest ?? '?';
+    const result = await opmate('--config', 'set.yaml', 'file://half');
+    expect(result.code).toBe(1);
+    failing = undefined;
+    const left = await parsed('file://half');
+    expect(left).toMatchObject({ isComplete: false });
+    expect(left.images.complete).toBeLessThan(8);
+    expect(left.bytes.left).toBeGreaterThan(0);
+    expect(left.archive).toBeUndefined();
+    expect(left.incomplete.some((name) => name.includes(app.slice(7)))).toBe(true);
+    const said = await status('file://half');
+    expect(said).toMatchObject({ code: 4, stderr: '' });
+    expect(said.stdout).toContain('\narchive: none is finished\n');
+    expect((await opmate('--config', 'set.yaml', 'file://half')).code).toBe(0);
+    expect((await status('file://half')).code).toBe(0);
+  });
+
+  it('cannot tell without a lock, without an answer, or without a directory', async () => {
+    const none = await status(registry(), '--workspace=file://nothing');
+    expect(none).toMatchObject({ code: 1, stdout: '' });
+    expect(none.stderr).toContain('nothing/working-dir/opmate.lock.json: no lock is there\nhint: ');
+    await plan('dead');
+    await target.close();
+    const dead = await status(registry(), '--workspace=file://dead', '--retry-timeout', '200ms');
+    expect(dead).toMatchObject({ code: 1, stdout: '' });
+    const absent = await status('file://absent', '--lock', 'dead/working-dir/opmate.lock.json');
+    expect(absent).toMatchObject({ code: 1, stdout: '' });
+    expect(absent.stderr).toContain('absent: no such file or directory');
   });
 });

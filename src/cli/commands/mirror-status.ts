@@ -1,11 +1,134 @@
-import { OpmateError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import path from 'node:path';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type ImageSetLock, lockName, parseLock, readLock } from '../../mirror/lock.js';
+import {
+  type LockStatus,
+  readArchiveStatus,
+  readLockOfArchive,
+  readRegistryStatus,
+} from '../../mirror/lock-status.js';
+import type { CommandContext } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import {
+  type Destination,
+  type ImageSetFlags,
+  maxNestedPathsOf,
+  maxPerRegistryOf,
+  parseDestination,
+  workspaceOf,
+} from '../image-set-options.js';
+import { globalOptionsOf } from '../mirror-options.js';
+import { writeAll } from '../output.js';
+import { amountOfBytes, count, printable } from '../printable.js';
+import { openOptionsOf, useSession } from '../session.js';
+import { formatTable } from '../table.js';
 
-/** `opmate mirror status`: what of a lock is at a target. */
-export function mirrorStatus(
+interface MirrorStatusOptions extends ImageSetFlags {
+  output?: string;
+}
+
+/**
+ * `opmate mirror status`: what of a lock is at a registry or in an archive, and what is left to copy. Exit code 4
+ * where something is left.
+ */
+export async function mirrorStatus(
   context: CommandContext,
   destination: string,
-  options: GlobalOptions,
+  given: MirrorStatusOptions,
 ): Promise<number> {
-  throw new OpmateError('INTERNAL', 'not built yet', { cause: [context, destination, options] });
+  const options = globalOptionsOf(given);
+  const { output = 'text' } = options;
+  if (output !== 'text' && output !== 'json')
+    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json)`);
+  const place = parseDestination(destination, context);
+  const maxNestedPaths = maxNestedPathsOf(options);
+  const maxPerRegistry = maxPerRegistryOf(options);
+  return useSession(context, options, async (session) => {
+    const lock = await findLock(place, options, context);
+    let status: LockStatus;
+    if (place.kind === 'disk') status = await readArchiveStatus(lock, place.directory, session);
+    else {
+      const transfer = {
+        open: await openOptionsOf(session),
+        maxPerRegistry,
+        continueOnError: false,
+        skipMissing: false,
+        logger: session.logger,
+        signal: session.signal,
+      };
+      status = await readRegistryStatus(lock, { target: place.target, maxNestedPaths, transfer });
+    }
+    session.logger.close();
+    const text =
+      output === 'json'
+        ? `${JSON.stringify({ destination, ...status }, null, 2)}\n`
+        : textOf(destination, place, status);
+    await writeAll(context.stdout, text, session.signal);
+    return status.isComplete ? exitCodes.done : exitCodes.partly;
+  });
+}
+
+/** The lock that is named, else that of the workspace, else that of the archive itself. */
+async function findLock(
+  place: Destination,
+  options: MirrorStatusOptions,
+  context: CommandContext,
+): Promise<ImageSetLock> {
+  const { workingDirectory } = context;
+  if (options.lock !== undefined) return readLock(path.resolve(workingDirectory, options.lock), options.lock);
+  const workspace = workspaceOf(options, context, place.kind === 'disk' ? place.directory : undefined);
+  const file = path.join(workspace, 'working-dir', lockName);
+  const shown = path.relative(workingDirectory, file);
+  try {
+    return await readLock(file, shown);
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
+    const text = place.kind === 'disk' ? await readLockOfArchive(place.directory) : undefined;
+    if (text !== undefined) return parseLock(text, 'the lock of the archive');
+    throw new OpmateError('NOT_FOUND', `${shown}: no lock is there`, {
+      file: shown,
+      hint: 'opmate mirror and mirror plan write it; name another one with --lock, or where it is with --workspace',
+      cause: error,
+    });
+  }
+}
+
+const maxNamed = 20;
+
+function textOf(destination: string, place: Destination, status: LockStatus): string {
+  const { images, blobs, bytes, catalogs, packages, incomplete, archive } = status;
+  const lines = [`${destination}: ${images.complete} of ${count(images.total, 'image')} complete`];
+  if (place.kind === 'disk') lines.push(`archive: ${describeArchive(archive, status.isComplete)}`);
+  lines.push(
+    `left: ${count(blobs.left, 'blob')}, ${amountOfBytes(bytes.left)} of ${count(blobs.total, 'blob')}, ${amountOfBytes(bytes.total)}`,
+  );
+  for (const catalog of catalogs)
+    lines.push(`catalog ${catalog.image}: ${catalog.isComplete ? 'there' : 'not there'}`);
+  if (packages.length > 0) {
+    const rows = packages.map((one) => [
+      one.name,
+      String(one.images),
+      String(one.complete),
+      amountOfBytes(one.bytesLeft),
+    ]);
+    lines.push('', formatTable(['PACKAGE', 'IMAGES', 'COMPLETE', 'LEFT'], rows).trimEnd());
+  }
+  if (incomplete.length > 0) {
+    lines.push('', 'not complete:', ...incomplete.slice(0, maxNamed).map((name) => `  ${name}`));
+    const more = incomplete.length - maxNamed;
+    if (more > 0) lines.push(`  and ${more} more`);
+  }
+  return printable(`${lines.join('\n')}\n`);
+}
+
+function describeArchive(archive: LockStatus['archive'], isComplete: boolean): string {
+  if (archive === undefined) return 'none is finished';
+  const base = archive.base === undefined ? '' : `, which needs ${archive.base}`;
+  const lock = archive.isOfLock
+    ? ''
+    : isComplete
+      ? ', made of another lock'
+      : ', made of another lock, which the next run replaces';
+  return `${archive.id}${base}${lock}`;
 }

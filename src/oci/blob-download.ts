@@ -1,14 +1,17 @@
 import { pipeline, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CancelOptions } from '../core/concurrency.js';
-import { verifyContent } from '../core/digest.js';
-import { DigestMismatchError, OpmateError, redact, throwIfCancelled } from '../core/errors.js';
+import { digestOf, parseDigest, verifyContent } from '../core/digest.js';
+import { DigestMismatchError, LimitError, OpmateError, redact, throwIfCancelled } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
+import { readLimited } from './read-limited.js';
 import type { RegistryRequester } from './registry-request.js';
 import { discard, type TransportResponse } from './transport.js';
 import { NetworkError } from './transport-faults.js';
 import type { Descriptor } from './types.js';
 
+/** Blobs up to this size are held in memory. */
+export const smallBlobBytes = 64 * 1024;
 /** An attempt that brought this much, or all that was left, was worth it. */
 const usefulBytes = 256 * 1024;
 /** How many attempts in a row may be worth nothing. */
@@ -76,10 +79,38 @@ export async function downloadBlob(
     }
   }
 
+  if (size <= smallBlobBytes) return readSmall(read(), descriptor, subject + requester.where);
   const checked = verifyContent({ digest, size, subject: subject + requester.where });
   // A generator that was never started runs no `finally`, so the answer is given up here.
   pipeline(Readable.from(read(), { objectMode: false }), checked, () => response.body.destroy());
   return checked;
+}
+
+/** Content that is short enough to be checked as a whole: streams that check as they go cost more than it does. */
+async function readSmall(
+  content: AsyncIterable<Buffer>,
+  { digest, size }: Descriptor,
+  subject: string,
+): Promise<Readable> {
+  try {
+    const bytes = await readLimited(content, size, subject).catch((error: unknown) => {
+      if (!(error instanceof LimitError)) throw error;
+      throw new DigestMismatchError(`${subject}: expected ${size} bytes, got more`);
+    });
+    if (bytes.length !== size)
+      throw new DigestMismatchError(`${subject}: expected ${size} bytes, got ${bytes.length}`);
+    const actual = digestOf(bytes, parseDigest(digest).algorithm);
+    if (actual !== digest)
+      throw new DigestMismatchError(`${subject}: digest mismatch: expected ${digest}, got ${actual}`);
+    return Readable.from(size === 0 ? [] : [bytes], { objectMode: false });
+  } catch (error) {
+    // As with larger blobs, whoever reads it finds out.
+    return new Readable({
+      read() {
+        this.destroy(error as Error);
+      },
+    });
+  }
 }
 
 /** Asks for the rest; `skip` is how much of the answer is known already. */

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { CancelOptions } from '../core/concurrency.js';
 import { isDigest, parseDigest } from '../core/digest.js';
 import { DigestMismatchError, OpmateError, RegistryError, throwIfCancelled } from '../core/errors.js';
+import { smallBlobBytes } from './blob-download.js';
 import type { RegistryRequester } from './registry-request.js';
 import { discard, resolveUploadLocation, type TransportResponse } from './transport.js';
 import { NetworkError } from './transport-faults.js';
@@ -40,10 +41,12 @@ export async function uploadBlob(
     const content = new UploadContent(descriptor, open, subject, options);
     let location: string | undefined;
     try {
-      const begun = await requester.send('POST', 'blobs/uploads/', 'push', {
-        headers: { 'content-length': '0' },
-        signal: options.signal,
-      });
+      const whole = descriptor.size <= smallBlobBytes ? await readAll(content.read()) : undefined;
+      const begun = await begin(requester, descriptor, whole, content.signal);
+      if (whole !== undefined && begun.status === 201) {
+        checkStored(begun, descriptor, subject);
+        return;
+      }
       if (begun.status !== 202) throw await requester.failure(begun, subject, 'push');
       discard(begun);
       location = nextLocation(begun, subject, requester.url('blobs/uploads/'));
@@ -56,10 +59,11 @@ export async function uploadBlob(
           signal: content.signal,
         });
       } else {
-        const body = {
+        const streamed = {
           body: () => Readable.from(content.read(), { objectMode: false }),
           bodySize: descriptor.size,
         };
+        const body = whole === undefined ? streamed : { body: whole };
         await finish(requester, location, descriptor, subject, { ...body, signal: content.signal });
       }
       return;
@@ -70,6 +74,43 @@ export async function uploadBlob(
       if (session >= maxSessions || !isLostUpload(error)) throw error;
     }
   }
+}
+
+/** Registries, by how they are reached, that do not take a blob in one request. */
+const withoutSingleRequest = new WeakSet<object>();
+/** What an answer to any way of uploading may be: it says nothing about this one. */
+const generalRefusals = [401, 403, 404, 429];
+
+/** Sends a blob in one request where the registry takes that, or begins an upload. */
+async function begin(
+  requester: RegistryRequester,
+  { digest }: Descriptor,
+  whole: Buffer | undefined,
+  signal: AbortSignal,
+): Promise<TransportResponse> {
+  if (whole !== undefined && !withoutSingleRequest.has(requester.route)) {
+    const answer = await requester.send(
+      'POST',
+      `blobs/uploads/?digest=${encodeURIComponent(digest)}`,
+      'push',
+      {
+        headers: { 'content-type': 'application/octet-stream' },
+        body: whole,
+        signal,
+      },
+    );
+    if (answer.status === 201 || generalRefusals.includes(answer.status)) return answer;
+    withoutSingleRequest.add(requester.route);
+    if (answer.status === 202) return answer;
+    discard(answer);
+  }
+  return requester.send('POST', 'blobs/uploads/', 'push', { headers: { 'content-length': '0' }, signal });
+}
+
+async function readAll(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const chunk of chunks) parts.push(chunk);
+  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
 }
 
 /** Ends the upload that a refused mount has begun. */
@@ -206,6 +247,15 @@ async function finish(
   const headers = { 'content-type': 'application/octet-stream' };
   const answer = await requester.send('PUT', url, 'push', { ...request, headers });
   if (answer.status !== 201 && answer.status !== 204) throw await requester.failure(answer, subject, 'push');
+  checkStored(answer, { digest }, subject);
+}
+
+/** Compares what a registry says that it stored with what it was sent. */
+function checkStored(
+  answer: TransportResponse,
+  { digest }: Pick<Descriptor, 'digest'>,
+  subject: string,
+): void {
   discard(answer);
   const stored = answer.headers.get('docker-content-digest');
   if (stored === null || !isDigest(stored) || stored === digest) return;

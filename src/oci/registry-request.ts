@@ -23,6 +23,11 @@ export class RegistryRequester {
     this.name = name;
   }
 
+  /** The same object for all repositories of a registry that are reached in one way. */
+  get route(): object {
+    return this.#endpoint.transport;
+  }
+
   /** `path` continues `/v2/REPOSITORY/`; its parts have been checked. */
   url(path: string): string {
     return `${this.#endpoint.baseUrl.replace(/\/+$/, '')}/v2/${this.#endpoint.repository}/${path}`;

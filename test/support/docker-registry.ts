@@ -14,15 +14,21 @@ export interface DockerRegistry {
   close(): Promise<void>;
 }
 
-/** Starts one on a free port with empty storage. Throws when it does not listen within ten seconds. */
-export async function startDockerRegistry(): Promise<DockerRegistry> {
+/**
+ * Starts one on a free port with empty storage, which allows deletion unless told. Throws when it does not listen
+ * within ten seconds.
+ */
+export async function startDockerRegistry({ allowsDeletion = true } = {}): Promise<DockerRegistry> {
   const directory = await mkdtemp(join(tmpdir(), 'opmate-registry-'));
   const port = await freePort();
   const host = `127.0.0.1:${port}`;
   const config = {
     version: 0.1,
     log: { level: 'error' },
-    storage: { filesystem: { rootdirectory: join(directory, 'data') }, delete: { enabled: true } },
+    storage: {
+      filesystem: { rootdirectory: join(directory, 'data') },
+      delete: { enabled: allowsDeletion },
+    },
     http: { addr: host },
   };
   await writeFile(join(directory, 'config.yml'), JSON.stringify(config));

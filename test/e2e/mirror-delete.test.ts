@@ -1,0 +1,292 @@
+import { readFile, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startRegistry } from '../../src/serve/registry.js';
+import { type CommandResult, useSandbox } from '../support/command-line.js';
+import { hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
+import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
+import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+
+const sandbox = useSandbox();
+let source: FaultRegistry;
+let operators: OperatorSet;
+
+beforeAll(async () => {
+  source = await startFaultRegistry();
+  operators = await serveOperatorSet(source);
+  const set = (kind: string, key: string, versions: string): string =>
+    `kind: ${kind}\napiVersion: mirror.openshift.io/v2alpha1\n${key}:\n  operators:\n  - catalog: ${operators.catalog}\n    packages:\n    - name: widget\n${versions}`;
+  await sandbox.write({
+    'all.yaml': set('ImageSetConfiguration', 'mirror', '      minVersion: 1.0.0\n'),
+    'newest.yaml': set('ImageSetConfiguration', 'mirror', ''),
+    'disc.yaml': set(
+      'DeleteImageSetConfiguration',
+      'delete',
+      '      minVersion: 1.0.0\n      maxVersion: 1.1.0\n',
+    ),
+  });
+});
+afterAll(() => source.close());
+
+const run = (...args: string[]): Promise<CommandResult> =>
+  sandbox.run(['mirror', ...args, '--use-http'], { timeoutMs: 50_000 });
+const digestOf = (name: string): string => operators.digests.get(name) as string;
+const tagOf = (name: string): string => digestOf(name).replace(':', '-');
+const listOf = (workspace: string, name = 'delete-images.yaml'): string =>
+  path.join(sandbox.work, workspace, 'working-dir', 'delete', name);
+const mirrorAll = async (host: string): Promise<void> => {
+  const result = await run('-c', 'all.yaml', `docker://${host}/ocm`, '--workspace', 'file://all');
+  expect(result).toMatchObject({ code: 0 });
+};
+const generate = (host: string, ...args: string[]): Promise<CommandResult> =>
+  run('delete', '--generate', '-c', 'disc.yaml', `docker://${host}/ocm`, ...args);
+/** Writes a list of these below `reg.test`, and tells what deleting it says. */
+async function deleteText(text: string, target: string): Promise<CommandResult> {
+  await sandbox.write({ 'list.yaml': text });
+  return run('delete', '--delete-yaml-file', 'list.yaml', target);
+}
+const listing = (...items: string[]): string =>
+  `apiVersion: mirror.openshift.io/v2alpha1\nitems:\n${items.join('')}kind: DeleteImageList\n`;
+const item = (reference: string, type = 'generic'): string =>
+  `- imageName: docker://quay.io/acme/x:v1\n  imageReference: docker://${reference}\n  type: ${type}\n`;
+/** Tags that a registry has of a repository. */
+async function tagsAt(host: string, repository: string): Promise<string[]> {
+  const answer = await fetch(`http://${host}/v2/${repository}/tags/list`);
+  const { tags } = (answer.ok ? await answer.json() : {}) as { tags?: string[] | null };
+  return (tags ?? []).sort();
+}
+
+const registries = {
+  opmate: async () => {
+    const registry = await startRegistry({ directory: path.join(sandbox.work, 'served') });
+    return { host: new URL(registry.url).host, close: () => registry.close() };
+  },
+  ...(hasDockerRegistry && { 'docker-registry': () => startDockerRegistry() }),
+};
+
+describe.each(Object.entries(registries))('mirror delete, at %s', (name, start) => {
+  let registry: { host: string; close(): Promise<void> };
+  let host = '';
+  beforeAll(async () => {
+    registry = await start();
+    ({ host } = registry);
+    await mirrorAll(host);
+  });
+  afterAll(() => registry.close());
+
+  it('lists what of a set to delete, and deletes just that', async () => {
+    const workspace = `file://${name}`;
+    const generated = await generate(host, '--workspace', workspace);
+    expect(generated).toMatchObject({ code: 0, stdout: '' });
+    expect(generated.stderr).toContain('delete-images.yaml: 5 images to delete; catalogs stay');
+    const listed = (image: string, of: string, tag: string, type: string): string =>
+      [
+        `- imageName: docker://${source.host}/${image}${of}\n`,
+        `  imageReference: docker://${host}/ocm/${image}:${tag}\n`,
+        `  type: ${type}\n`,
+      ].join('');
+    const operand = (key: string): string =>
+      listed(key.split(':')[0] as string, `@${digestOf(key)}`, tagOf(key), 'operatorRelatedImage');
+    const apps = ['acme/app:1.0.0', 'acme/app:1.1.0'].sort((a, b) => (tagOf(a) < tagOf(b) ? -1 : 1));
+    const bundles = ['v1.0.0', 'v1.1.0'].map((tag) =>
+      listed('acme/bundle', `:${tag}`, tag, 'operatorBundle'),
+    );
+    expect(await readFile(listOf(name), 'utf8')).toBe(
+      listing(...apps.map(operand), ...bundles, operand('acme/proxy:1')),
+    );
+    expect(await readFile(listOf(name, 'delete-imageset-config.yaml'), 'utf8')).toBe(
+      await readFile(path.join(sandbox.work, 'disc.yaml'), 'utf8'),
+    );
+
+    // What stays is the newest version; the operand that all versions share belongs to it, too.
+    const newest = await run('-c', 'newest.yaml', `docker://${host}/ocm`, '--workspace', 'file://newest');
+    expect(newest.code).toBe(0);
+    const keep = ['--keep', 'newest/working-dir/opmate.lock.json'];
+    const file = path.relative(sandbox.work, listOf(name));
+    const args = ['delete', '--delete-yaml-file', file, `docker://${host}/ocm`, ...keep];
+    const preview = await run(...args, '--dry-run');
+    expect(preview.stderr).toContain('4 images would be deleted, 1 kept');
+    const result = await run(...args);
+    expect(result).toMatchObject({ code: 0, stdout: preview.stdout });
+    const lines = [
+      ...apps.map((key) => `${digestOf(key)} ${host}/ocm/acme/app:${tagOf(key)}`),
+      ...['1.0.0', '1.1.0'].map(
+        (version) => `${digestOf(`acme/bundle:${version}`)} ${host}/ocm/acme/bundle:v${version}`,
+      ),
+    ];
+    expect(result.stdout).toBe(lines.map((line) => `${line}\n`).join(''));
+    expect(result.stderr).toContain(
+      `${host}/ocm/acme/proxy:${tagOf('acme/proxy:1')}: kept, bundle "widget.v1.2.0" of package "widget" in ${keep[1]} needs it`,
+    );
+    expect(await tagsAt(host, 'ocm/acme/bundle')).toEqual(['v1.2.0']);
+    expect(await tagsAt(host, 'ocm/acme/app')).toEqual([tagOf('acme/app:1.2.0')]);
+    expect(await tagsAt(host, 'ocm/acme/proxy')).toEqual([tagOf('acme/proxy:1')]);
+    expect(await tagsAt(host, 'ocm/acme/index')).toEqual(['v1']);
+
+    // Once more there is nothing left to do; without the lock what it kept goes.
+    const again = await run(...args);
+    expect(again).toMatchObject({ code: 0, stdout: '' });
+    expect(again.stderr).toContain('0 images deleted, 4 not there, 1 kept');
+    const rest = await run('delete', '--delete-yaml-file', file, `docker://${host}/ocm`);
+    expect(rest.stdout).toBe(`${digestOf('acme/proxy:1')} ${host}/ocm/acme/proxy:${tagOf('acme/proxy:1')}\n`);
+    expect(await tagsAt(host, 'ocm/acme/proxy')).toEqual([]);
+  });
+
+  it('deletes signatures with their images, where asked to', async () => {
+    const [image, signature] = ['acme/app:1.0.0', 'acme/app:1.1.0'];
+    const pull = (key: string) => `docker://${source.host}/acme/app@${digestOf(key)}`;
+    const base = `${host}/signed/app`;
+    for (const [key, tag] of [
+      [image, 'v1'],
+      [signature, `${tagOf(image)}.sig`],
+    ] as const) {
+      const copied = await sandbox.run(['oci', 'copy', pull(key), `docker://${base}:${tag}`, '--use-http']);
+      expect(copied.code).toBe(0);
+    }
+    await sandbox.write({ 'signed.yaml': listing(item(`${base}:v1`)) });
+    const args = ['delete', '--delete-yaml-file', 'signed.yaml', `docker://${host}`];
+    const result = await run(...args, '--delete-signatures');
+    expect(result).toMatchObject({ code: 0 });
+    expect(result.stdout.trimEnd().split('\n')).toEqual([
+      `${digestOf(image)} ${base}:v1`,
+      `${digestOf(signature)} ${base}:${tagOf(image)}.sig`,
+    ]);
+    expect(await tagsAt(host, 'signed/app')).toEqual([]);
+  });
+});
+
+describe('mirror delete --generate', () => {
+  const generated = async (name: string, ...args: string[]): Promise<string[]> => {
+    const result = await generate('reg.test', '--workspace', `file://${name}`, ...args);
+    expect(result).toMatchObject({ code: 0 });
+    const file = (await readdir(path.dirname(listOf(name)))).find((one) => one.startsWith('delete-images'));
+    const text = await readFile(listOf(name, file), 'utf8');
+    return [...text.matchAll(/imageReference: (\S+)/g)].map(([, reference]) => reference as string);
+  };
+
+  it('lists signatures, and the tags of v1, where asked to', async () => {
+    const signed = await generated('signed', '--delete-signatures', '--delete-id', 'mine.1');
+    expect(signed).toHaveLength(8);
+    expect(signed).toContain(`docker://reg.test/ocm/acme/proxy:${tagOf('acme/proxy:1')}.sig`);
+    expect((await readdir(path.dirname(listOf('signed')))).sort()).toEqual([
+      'delete-images-mine.1.yaml',
+      'delete-imageset-config-mine.1.yaml',
+    ]);
+    const old = await generated('old', '--delete-v1-images');
+    expect(old.filter((reference) => reference.includes('bundle'))).toEqual([
+      'docker://reg.test/ocm/acme/bundle:v1.0.0',
+      'docker://reg.test/ocm/acme/bundle:v1.1.0',
+    ]);
+    expect(old.find((reference) => reference.includes('proxy'))).toMatch(/proxy:[0-9a-f]{1,8}$/);
+  });
+
+  it('flattens paths as mirroring does, and leaves out what a lock keeps', async () => {
+    const flat = await generated('flat', '--max-nested-paths', '2');
+    expect(flat).toContain('docker://reg.test/ocm/acme-bundle:v1.0.0');
+    const mirrored = await startRegistry({ directory: path.join(sandbox.work, 'kept') });
+    try {
+      const host = new URL(mirrored.url).host;
+      await run('-c', 'newest.yaml', `docker://${host}/ocm`, '--workspace', 'file://kept');
+    } finally {
+      await mirrored.close();
+    }
+    const left = await generated('left', '--keep', 'kept/working-dir/opmate.lock.json');
+    expect(left).toHaveLength(4);
+    expect(left.join()).not.toContain('proxy');
+  });
+
+  it.each([
+    [['--generate'], '--generate needs a configuration'],
+    [[], 'either --generate or --delete-yaml-file FILE is needed'],
+    [
+      ['--generate', '--delete-yaml-file', 'x.yaml'],
+      'either --generate or --delete-yaml-file FILE is needed',
+    ],
+    [
+      ['--generate', '-c', 'disc.yaml', '--delete-id', '../x'],
+      '--delete-id "../x": not a part of a file name',
+    ],
+    [['--delete-yaml-file', 'x.yaml', '--delete-v1-images'], '--delete-v1-images belongs to --generate'],
+  ])('refuses %j', async (args, message) => {
+    const result = await run('delete', 'docker://reg.test/ocm', ...args);
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toContain(message);
+  });
+
+  it('refuses a configuration that says what to mirror', async () => {
+    const result = await run('delete', '--generate', '-c', 'all.yaml', 'docker://reg.test/ocm');
+    expect(result.code).toBe(1);
+    expect(result.stderr).toContain('all.yaml:1:1: kind: kind is not DeleteImageSetConfiguration');
+  });
+});
+
+describe('mirror delete --delete-yaml-file', () => {
+  it('refuses a list with an image that is not below the target before anything is deleted', async () => {
+    const registry = await startFaultRegistry();
+    try {
+      const [first, second] = [`${registry.host}/ocm/a:v1`, `${registry.host}/ocm2/a:v1`];
+      const result = await deleteText(listing(item(first), item(second)), `docker://${registry.host}/ocm`);
+      expect(result).toMatchObject({ code: 1, stdout: '' });
+      const target = `docker://${registry.host}/ocm`;
+      expect(result.stderr).toContain(`list.yaml:6:3: "docker://${second}" is not below ${target}`);
+      expect(registry.requests).toEqual([]);
+    } finally {
+      await registry.close();
+    }
+  });
+
+  it.runIf(hasDockerRegistry)('says what to set at a registry that does not allow it', async () => {
+    const registry = await startDockerRegistry({ allowsDeletion: false });
+    try {
+      await mirrorAll(registry.host);
+      const text = listing(item(`${registry.host}/ocm/acme/bundle:v1.0.0`));
+      const result = await deleteText(text, `docker://${registry.host}`);
+      expect(result).toMatchObject({ code: 1, stdout: '' });
+      expect(result.stderr).toContain(`${registry.host}: the registry does not allow deletion`);
+      expect(result.stderr).toContain('REGISTRY_STORAGE_DELETE_ENABLED=true');
+      expect(await tagsAt(registry.host, 'ocm/acme/bundle')).toHaveLength(3);
+    } finally {
+      await registry.close();
+    }
+  });
+
+  it('goes on after an image that cannot be deleted, and passes over catalogs', async () => {
+    const registry = await startRegistry({ directory: path.join(sandbox.work, 'part') });
+    try {
+      const { host } = new URL(registry.url);
+      await mirrorAll(host);
+      const front = await startFaultRegistry();
+      try {
+        const broken = digestOf('acme/bundle:1.0.0');
+        for (const version of ['1.0.0', '1.1.0'])
+          front.serveManifest('ocm/acme/bundle', `v${version}`, await manifestAt(host, version));
+        front.gate(({ method, path: url }) => {
+          if (method !== 'DELETE') return undefined;
+          return { status: url.endsWith(broken) ? 400 : 202 };
+        });
+        const base = `${front.host}/ocm/acme/bundle`;
+        const text = listing(
+          item(`${base}:v1.0.0`),
+          item(`${base}:v1.1.0`),
+          item(`${base}:v9`),
+          item(`${front.host}/ocm/acme/index:v1`, 'operatorCatalog'),
+        );
+        const result = await deleteText(text, `docker://${front.host}/ocm`);
+        expect(result.code).toBe(4);
+        expect(result.stdout).toBe(`${digestOf('acme/bundle:1.1.0')} ${base}:v1.1.0\n`);
+        expect(result.stderr).toContain('1 catalog passed over');
+        expect(result.stderr).toContain(`${base}:v9: not there`);
+        expect(result.stderr).toMatch(new RegExp(`${broken}.*400`));
+      } finally {
+        await front.close();
+      }
+    } finally {
+      await registry.close();
+    }
+  });
+});
+
+async function manifestAt(host: string, version: string): Promise<Buffer> {
+  const answer = await fetch(`http://${host}/v2/ocm/acme/bundle/manifests/v${version}`);
+  return Buffer.from(await answer.arrayBuffer());
+}

@@ -13,7 +13,7 @@ import type { CatalogFacts } from '../model/facts.js';
 import { imageLabels, pathOfLabel } from '../model/image-labels.js';
 import { BuiltImages } from '../oci/built-images.js';
 import { type Image } from '../oci/image.js';
-import { type BuiltImage, buildImage, indexOf, openBases } from '../oci/image-builder.js';
+import { type BuiltImage, buildImage, indexOf, openBases, readWholeConfig } from '../oci/image-builder.js';
 import { isIndexType } from '../oci/manifest.js';
 import { choosePlatform, formatPlatform } from '../oci/platform.js';
 import type { Repository } from '../oci/repository.js';
@@ -80,7 +80,7 @@ export async function rebuildCatalog(
         });
         layers.set(key, layer);
       }
-      images.push(await buildOn(image, place, layer));
+      images.push(await buildOn(image, place, layer, options));
     }
     await rm(path.join(directory, 'catalog'), { force: true });
     const index = bases.isIndex ? indexOf(images) : undefined;
@@ -282,14 +282,19 @@ async function writeCatalogFiles(
   }
 }
 
-async function buildOn(base: Image, place: CatalogPlace, layer: LayerFile): Promise<BuiltImage> {
-  const { labels, command } = place;
+async function buildOn(
+  base: Image,
+  { labels, command }: CatalogPlace,
+  layer: LayerFile,
+  options: CancelOptions,
+): Promise<BuiltImage> {
   return buildImage({
     base,
+    baseConfig: await readWholeConfig(base, options),
+    platform: base.platform,
     layers: [layer],
     labels,
     entrypoint: command.entrypoint,
     cmd: command.cmd,
-    platform: base.platform,
   });
 }

@@ -8,9 +8,9 @@ import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { digestOf } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
 import { sortedByBytes } from '../core/order.js';
-import { setJsonKey } from '../core/json.js';
+import { type JsonObject, isJsonObject, setJsonKey } from '../core/json.js';
 import { defaultCopyConcurrency } from './copy.js';
-import { type Image, openImage } from './image.js';
+import { type Image, openImage, readBlob } from './image.js';
 import { isIndexType, parseManifest } from './manifest.js';
 import { type PlatformChoice, isAttestation, subjectOf } from './platform.js';
 import type { ManifestContent, Repository, WritableRepository } from './repository.js';
@@ -19,6 +19,7 @@ import {
   type ImageConfig,
   type ImageIndex,
   type ImageManifest,
+  maxManifestBytes,
   mediaTypes,
   type Platform,
 } from './types.js';
@@ -39,6 +40,8 @@ export interface BuildImageOptions {
   exposedPorts?: readonly string[] | undefined;
   /** Its layers come first, and its configuration is the starting point. */
   base?: Image | undefined;
+  /** The base's whole configuration: what of it opmate does not know is kept (`readWholeConfig`). */
+  baseConfig?: JsonObject | undefined;
 }
 
 /** An image in memory; the base's layers, and those in files, are still where they were. */
@@ -94,6 +97,23 @@ export async function openBases(
 /** More than there are; each costs a copy of the base. */
 const maxPlatforms = 32;
 
+/** The configuration of an image that was opened, with all its fields. Throws what opening the blob throws. */
+export async function readWholeConfig(image: Image, options: CancelOptions = {}): Promise<JsonObject> {
+  const { repository, manifest } = image;
+  const bytes = await readBlob(repository, manifest.config, maxManifestBytes, options);
+  // Opening the image has checked that it is an object, and that no key is there twice.
+  return JSON.parse(bytes.toString()) as JsonObject;
+}
+
+/** Fields beside the image's `config` that say something about the image and not about how it was made. */
+const furtherFields: readonly string[] = ['author', 'os.version', 'os.features'];
+
+function pick(object: JsonObject | undefined, isWanted: (key: string) => boolean): JsonObject {
+  const result: JsonObject = {};
+  for (const [key, value] of Object.entries(object ?? {})) if (isWanted(key)) setJsonKey(result, key, value);
+  return result;
+}
+
 /**
  * Makes an OCI image whose bytes depend on the options alone. Throws OpmateError INVALID for a layer that is
  * not gzip and UNSUPPORTED for a layer type of the base that OCI has no name for.
@@ -112,6 +132,7 @@ export async function buildImage(options: BuildImageOptions): Promise<BuiltImage
   }
   const config: ImageConfig = {
     created,
+    ...pick(options.baseConfig, (key) => furtherFields.includes(key)),
     architecture: platform.architecture,
     os: platform.os,
     ...(platform.variant ? { variant: platform.variant } : {}),
@@ -191,6 +212,9 @@ export function indexOf(images: readonly BuiltImage[]): ManifestContent {
   return { descriptor: describe(mediaTypes.ociIndex, bytes), bytes };
 }
 
+/** What this module writes itself. */
+const ownFields: ReadonlySet<string> = new Set(['Labels', 'Entrypoint', 'Cmd', 'ExposedPorts']);
+
 function runConfig(options: BuildImageOptions): NonNullable<ImageConfig['config']> {
   const { base, labels, entrypoint, cmd, exposedPorts = [] } = options;
   const { Labels, Entrypoint, Cmd, ExposedPorts, ...inherited } = base?.config.config ?? {};
@@ -204,7 +228,13 @@ function runConfig(options: BuildImageOptions): NonNullable<ImageConfig['config'
   for (const port of exposedPorts) ports[port] ??= {};
   const start = entrypoint ?? Entrypoint;
   const command = cmd ?? (entrypoint ? undefined : Cmd);
+  const whole = options.baseConfig?.['config'];
+  const known = { ...base?.config.config };
   return {
+    ...pick(
+      isJsonObject(whole) ? whole : undefined,
+      (key) => !Object.hasOwn(known, key) && !ownFields.has(key),
+    ),
     ...inherited,
     ...(ExposedPorts || exposedPorts.length > 0 ? { ExposedPorts: ports } : {}),
     ...(start ? { Entrypoint: [...start] } : {}),

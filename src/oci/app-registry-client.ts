@@ -217,6 +217,10 @@ export class AppRegistryClient {
       if (response.status === 200) return response;
       throw await failure(response, `${subject} (${describeUrl(url)})`);
     } catch (error) {
+      if (error instanceof NetworkError && error.hint === undefined) {
+        const { temporary, cause } = error;
+        throw new NetworkError(error.message, { temporary, cause, hint: notThere });
+      }
       throw this.#withoutToken(error);
     }
   }

@@ -11,7 +11,8 @@ import { asText, smallCsv, smallPackage, widgetTree } from '../support/manifest-
 import { inDirectory, smallBundle } from '../support/small-bundle.js';
 import { rawTar } from '../support/tar.js';
 import { gzipSync } from 'node:zlib';
-import { makeImage } from './images.js';
+import { startRegistry } from '../../src/serve/registry.js';
+import { makeImage, storeImage } from './images.js';
 
 const sandbox = useSandbox();
 const at = (...names: string[]): string => path.join(sandbox.work, ...names);
@@ -201,6 +202,72 @@ describe('registry build', () => {
     } finally {
       await elsewhere.close();
     }
+  });
+
+  it('takes bundle images, and gives what it saves the name that it pushes', async () => {
+    const registry = await startRegistry({ directory: at('registry') });
+    const { host } = new URL(registry.url);
+    try {
+      const files = smallBundle({ packageName: 'gamma' });
+      await storeImage(at('registry'), 'ns/gamma-bundle:v1', await makeImage({ files }));
+      const made = await build(
+        ...['--bundles', `${host}/ns/gamma-bundle:v1`, '--from', 'scratch', '--use-http'],
+        ...['--to', `${host}/ns/catalog:v1`, '--save', 'named.tar'],
+      );
+      expect(made.stderr).toContain(`pulling ${host}/ns/gamma-bundle:v1...\n`);
+      expect(made.stderr.split('\n').slice(-6)).toEqual([
+        'building catalog...',
+        'mirroring catalog...',
+        `1 bundle mirrored to ${host}/ns/catalog:v1`,
+        'saving catalog...',
+        '1 bundle saved to named.tar',
+        '',
+      ]);
+      const [pushed, saved] = made.stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split('@'));
+      expect(pushed).toEqual([`${host}/ns/catalog`, saved?.[1]]);
+      const images = await sandbox.run([
+        'registry',
+        'images',
+        '--from-archive',
+        `docker-archive:named.tar:${host}/ns/catalog:v1`,
+      ]);
+      expect(images.stdout).toBe(`${host}/ns/gamma-bundle:v1\n`);
+    } finally {
+      await registry.close();
+    }
+  });
+
+  it('finds out before any work what it cannot build on or write to', async () => {
+    await sandbox.write({ ...inDirectory('tree', widgetTree()), file: 'x', 'directory/x': 'x' });
+    for (const [args, message] of [
+      [['--from', 'oci:nowhere:v1', '--to', 'oci:out:v1'], 'nowhere: not an OCI image layout'],
+      [['--save', 'directory'], 'directory: is a directory'],
+      [['--save', 'file', '--db-only'], 'file: is not a directory'],
+      [['--save', 'none/x.tar'], 'none'],
+    ] as const) {
+      const { code, stdout, stderr } = await build('--manifests', 'tree', ...args);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toContain(message);
+      expect(stderr).not.toContain('building');
+    }
+  });
+
+  it('ends when it is interrupted, and leaves nothing', async () => {
+    const asked = new Promise<void>((resolve) => {
+      apps.misbehave = () => {
+        resolve();
+        return true;
+      };
+    });
+    const args = ['--appregistry-endpoint', apps.endpoint, '--appregistry-namespace', 'ns'];
+    const command = sandbox.start(['registry', 'build', ...args, '--save', 'interrupted', '--db-only']);
+    await asked;
+    expect(await command.stop('SIGINT')).toMatchObject({ code: 130, stdout: '' });
+    await expect(stat(at('interrupted'))).rejects.toThrow();
+    expect(await sandbox.leftovers()).toEqual([]);
   });
 
   it('leaves out what is damaged only when it may', async () => {

@@ -177,6 +177,19 @@ describe('the example of the enhancement', () => {
     expect(`${mirrored.code} ${mirrored.stderr}`).toMatch(/^0 /);
     expect(mirrored.stdout.trimEnd().split('\n')).toHaveLength(3);
     await pullAll(host);
+    // As xargs hands them on.
+    const again = await sandbox.run(['mirror', ...lines], world);
+    expect(again).toMatchObject({ code: 0, stdout: mirrored.stdout });
+    const list = await sandbox.run(
+      ['registry', 'images', `--from=${catalog}`, '--include-undeclared'],
+      world,
+    );
+    expect(list.stdout.split('\n')).toEqual([
+      `quay.io/coreos/etcd-operator@${digests.operator}`,
+      ...[...digests.etcd].sort().map((digest) => `quay.io/coreos/etcd@${digest}`),
+      'quay.io/coreos/hidden:v1',
+      '',
+    ]);
     expect(await sandbox.leftovers()).toEqual([]);
   });
 

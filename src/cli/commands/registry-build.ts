@@ -29,7 +29,7 @@ import { separated } from '../options.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { type CommandSession, openOptionsOf, useSession } from '../session.js';
-import { openBase, pushIndexImages } from './index-edit.js';
+import { type OpenedBase, openBase, pushIndexImages } from './index-edit.js';
 import { tellProblems } from './registry-init.js';
 
 interface RegistryBuildOptions extends GlobalOptions {
@@ -71,20 +71,27 @@ export async function registryBuild(context: CommandContext, options: RegistryBu
   const output = outputOf(context, options);
   const input = await inputOf(context, options);
   await checkSave(output);
-  return useSession(context, options, async (session) =>
-    withTemporaryDirectory(session, async (directory) => {
-      const file = path.join(directory, databaseName);
-      const code = await load(session, input, file, options);
-      session.logger.say('building catalog...');
-      await settleDatabase(file, input.label);
-      const made = output.dbOnly
-        ? [await saveDatabase(session, file, input, output.save as string)]
-        : await makeImages(session, file, { input, output, directory, from: options.from });
-      session.logger.close();
-      await writeAll(context.stdout, made.map((line) => `${line}\n`).join(''));
-      return code;
-    }),
-  );
+  return useSession(context, options, async (session) => {
+    // Found out before anything is downloaded whether there is something to build on.
+    const base = output.dbOnly ? undefined : await openBase(session, options.from, '--from');
+    try {
+      return await withTemporaryDirectory(session, async (directory) => {
+        const file = path.join(directory, databaseName);
+        const code = await load(session, input, file, options);
+        session.logger.say('building catalog...');
+        await settleDatabase(file, input.label);
+        const made =
+          base === undefined
+            ? [await saveDatabase(session, file, input, output.save as string)]
+            : await makeImages(session, file, { input, output, directory, base });
+        session.logger.close();
+        await writeAll(context.stdout, made.map((line) => `${line}\n`).join(''));
+        return code;
+      });
+    } finally {
+      await base?.close();
+    }
+  });
 }
 
 async function inputOf(context: CommandContext, options: RegistryBuildOptions): Promise<Input> {
@@ -154,9 +161,23 @@ function targetOf({ workingDirectory }: CommandContext, text: string): Reference
   return { ...target, tag: 'latest' };
 }
 
-/** Finds out before anything is downloaded whether the file has a place. */
+/** Finds out before anything is downloaded whether what is saved has a place. */
 async function checkSave({ save, dbOnly }: Output): Promise<void> {
-  if (save === undefined || dbOnly) return;
+  if (save === undefined) return;
+  const isDirectory = (await stat(save).catch(() => undefined))?.isDirectory();
+  if (dbOnly) {
+    if (isDirectory !== false) return;
+    throw new OpmateError('IO', `${save}: is not a directory`, {
+      file: save,
+      hint: `with --db-only it is where ${databaseName} is written`,
+    });
+  }
+  if (isDirectory === true) {
+    throw new OpmateError('IO', `${save}: is a directory`, {
+      file: save,
+      hint: 'name a file for the archive, or write the database alone with --db-only',
+    });
+  }
   const directory = path.dirname(path.resolve(save));
   await stat(directory + path.sep).catch((error: unknown) => {
     throw fileError(`${save}: its directory ${directory}`, error, { file: save });
@@ -176,8 +197,9 @@ async function load(
   if (input.kind === 'bundles') {
     for (const reference of new Set(input.plan.references)) pulling(reference);
     const outcome = await addToDatabase(session, input.plan, file, { create: true, name: databaseName });
+    const code = outcome.failures.length === 0 ? exitCodes.done : reportAdded(logger, outcome, databaseName);
     if (outcome.added.size === 0) throw nothingIn(input.label);
-    return outcome.failures.length === 0 ? exitCodes.done : reportAdded(logger, outcome, databaseName);
+    return code;
   }
   const common = { permissive, signal, logger };
   const loadInto = (database: Database): Promise<LoadReport> => {
@@ -238,43 +260,34 @@ interface ImagePlan {
   input: Input;
   output: Output;
   directory: string;
-  /** What to build on. */
-  from: string | undefined;
+  base: OpenedBase;
 }
 
 /** Pushes and saves the images of a database; returns what they are to be called. */
 async function makeImages(
   session: CommandSession,
   file: string,
-  { input, output, directory, from }: ImagePlan,
+  { input, output, directory, base }: ImagePlan,
 ): Promise<string[]> {
   const { signal, logger, platform } = session;
   const { to, save } = output;
   const made: string[] = [];
-  const base = await openBase(session, from, '--from');
-  try {
-    const images = await buildIndexImages(file, { bases: base.images, platform, directory, signal });
-    if (to !== undefined) {
-      logger.say('mirroring catalog...');
-      made.push(await pushTo(session, to.reference, images, directory));
-      logger.say(`${input.label} mirrored to ${to.text}`);
-    }
-    if (save !== undefined) {
-      logger.say('saving catalog...');
-      const { saveDockerArchive } = await import('../../oci/docker-archive.js');
-      const name = to?.reference.transport === 'docker' ? nameOf(to.reference) : undefined;
-      const { digest } = await saveDockerArchive(chooseImage(session, images), save, {
-        name,
-        directory,
-        signal,
-      });
-      made.push(subjectOf(`docker-archive:${save}`, digest));
-      logger.say(`${input.label} saved to ${save}`);
-    }
-    return made;
-  } finally {
-    await base.close();
+  const images = await buildIndexImages(file, { bases: base.images, platform, directory, signal });
+  if (to !== undefined) {
+    logger.say('mirroring catalog...');
+    made.push(await pushTo(session, to.reference, images, directory));
+    logger.say(`${input.label} mirrored to ${to.text}`);
   }
+  if (save !== undefined) {
+    logger.say('saving catalog...');
+    const { saveDockerArchive } = await import('../../oci/docker-archive.js');
+    const name = to?.reference.transport === 'docker' ? nameOf(to.reference) : undefined;
+    const image = chooseImage(session, images);
+    const { digest } = await saveDockerArchive(image, save, { name, directory, signal });
+    made.push(subjectOf(`docker-archive:${save}`, digest));
+    logger.say(`${input.label} saved to ${save}`);
+  }
+  return made;
 }
 
 function nameOf({ registry, repository, tag }: Extract<Reference, { transport: 'docker' }>): string {

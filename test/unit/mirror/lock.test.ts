@@ -266,6 +266,34 @@ describe('mirror/lock', () => {
     expect(faultOf(withManifests(wide, {}, 5000))).toMatchObject({ code: 'LIMIT' });
   });
 
+  it('is refused in plain words, or means something, whatever stands in any place of it', () => {
+    const wrong = [null, true, -1, 2 ** 53, 1e308, '', 'x', '../x', '\u0000', [], [[]], {}, { a: 1 }, digest];
+    const places = (value: unknown, path: string[] = []): string[][] =>
+      typeof value !== 'object' || value === null
+        ? []
+        : Object.entries(value).flatMap(([key, item]) => [[...path, key], ...places(item, [...path, key])]);
+    for (const place of places(JSON.parse(text))) {
+      for (const value of wrong) {
+        const changedText = changed((lock) => {
+          let object = lock;
+          for (const key of place.slice(0, -1)) object = object[key] as Json;
+          object[place.at(-1) as string] = value;
+        });
+        let lock: ImageSetLock;
+        try {
+          lock = parseLock(changedText, 'a.lock');
+        } catch (error) {
+          expect(error).toBeInstanceOf(OpmateError);
+          expect((error as OpmateError).message).toMatch(/^a\.lock: .*$/);
+          continue;
+        }
+        expect(parseLock(encodeLock(lock), 'b.lock')).toEqual(lock);
+      }
+    }
+    for (let end = 0; end < text.length - 1; end += 97)
+      expect(faultOf(text.slice(0, end))).toMatchObject({ code: 'SYNTAX', file: 'a.lock' });
+  });
+
   it('is read from its file, and only from a file', async () => {
     const directory = await directoryWith({ 'a.lock': text, binary: Buffer.from([0xff, 0xfe]) });
     expect(await readLock(`${directory}/a.lock`)).toEqual(fullLock());

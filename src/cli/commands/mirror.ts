@@ -17,7 +17,14 @@ import {
   clusterResources,
   readCatalogSourceTemplates,
 } from '../../mirror/image-set-resources.js';
-import { type ImageSetLock, type LockedImage, encodeLock, lockName, parseLock } from '../../mirror/lock.js';
+import {
+  type ImageSetLock,
+  type LockedImage,
+  encodeLock,
+  lockName,
+  parseLock,
+  readLock,
+} from '../../mirror/lock.js';
 import { replaceDirectories, writeOutputFiles } from '../../mirror/output-files.js';
 import { rebuiltOnDemand } from '../../mirror/locked-catalogs.js';
 import { transfersOfLock } from '../../mirror/locked-transfers.js';
@@ -102,6 +109,7 @@ export class ImageSetWork {
     this.#naming = namingOf(options);
     this.#shard = parseShard(options.shard, options.locked === true ? context.environment : {});
     dependenciesOf(options);
+    this.#workingDirectory();
     const onError = onErrorOf(options);
     const isLocked = options.locked === true || options.from !== undefined;
     if (isLocked && onError !== 'stop') {
@@ -235,8 +243,7 @@ export class ImageSetWork {
   }
 
   async locked(session: CommandSession): Promise<number> {
-    const file = this.lockFile();
-    const lock = parseLock((await readInputFile(file)).toString(), file);
+    const lock = await readLock(this.lockFile(), this.shownLock());
     const { config } = await this.#requireSame(lock, 'lock');
     const rebuilt = rebuiltOnDemand(lock, {
       plan: () => this.plan(config, session),

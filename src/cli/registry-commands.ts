@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
-import { separated, withChoices } from './options.js';
+import { booleanFlag, separated, withChoices } from './options.js';
 import type { Runner } from './runner.js';
 
 const databaseDescription = 'database file of the index';
@@ -181,7 +181,7 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
       ),
     );
 
-  registry
+  const build = registry
     .command('build')
     .description(
       'make an index image of the operators of an app registry, of package manifests or of bundles',
@@ -200,13 +200,13 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
     )
     .option('--to <reference>', 'push the image there; oci:DIR:TAG and oci-archive:FILE are taken, too')
     .option('--save <path>', 'write the image as an archive for docker load')
-    .option('--db-only', 'write only bundles.db, into the directory that --save names')
-    .addOption(permissive())
-    .action((_options, command: Command) =>
-      runner.run(command, async (options) =>
-        (await import('./commands/registry-build.js')).registryBuild(context, options),
-      ),
-    );
+    .addOption(permissive());
+  booleanFlag(build, 'db-only', 'write only bundles.db, into the directory that --save names');
+  build.action((_options, command: Command) =>
+    runner.run(command, async (options) =>
+      (await import('./commands/registry-build.js')).registryBuild(context, options),
+    ),
+  );
 
   registry
     .command('images')

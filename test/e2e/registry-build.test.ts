@@ -118,7 +118,7 @@ describe('registry build', () => {
       'list.txt': '# bundles\na\nb\n',
     });
     for (const list of ['a,b', 'list.txt']) {
-      const { code, stderr } = await build('--bundles', list, '--save', 'db', '--db-only');
+      const { code, stderr } = await build('--bundles', list, '--save', 'db', '--db-only=true');
       expect(stderr).toBe(
         'pulling a...\npulling b...\nbuilding catalog...\n2 bundles saved to db/bundles.db\n',
       );

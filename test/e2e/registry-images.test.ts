@@ -373,6 +373,7 @@ describe('registry images', () => {
     ['--from a:1 --from-db b', 'give one of --from, --from-archive and --from-db'],
     ['--from a:1 --tag-digests', '--tag-digests goes with --to'],
     ['--from a:1 --to mirror.io/ns:v1', '--to mirror.io/ns:v1: has a tag or digest'],
+    ['--from a:1 --to b.c --catalog-image a.b/C:1', '--catalog-image a.b/C:1: invalid reference'],
     ['--from a:1 --to ns', '--to ns: names no registry'],
     ['--from a:1 --to file://x', '--to file://x: is no registry'],
   ])('refuses %s', async (args, message) => {

@@ -25,7 +25,7 @@ import { loadPackageManifests } from '../../sqlite/package-manifests.js';
 import { type AddPlan, addToDatabase, planAdd, reportAdded } from '../add-bundles.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { separated } from '../options.js';
+import { booleanOf, separated } from '../options.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { type CommandSession, openOptionsOf, useSession } from '../session.js';
@@ -41,7 +41,6 @@ interface RegistryBuildOptions extends GlobalOptions {
   from?: string;
   to?: string;
   save?: string;
-  dbOnly?: boolean;
   permissive?: boolean;
 }
 
@@ -133,7 +132,9 @@ async function inputOf(context: CommandContext, options: RegistryBuildOptions): 
   return { kind: 'namespace', namespace, label: namespace.label };
 }
 
-function outputOf(context: CommandContext, { to, save, dbOnly = false }: RegistryBuildOptions): Output {
+function outputOf(context: CommandContext, options: RegistryBuildOptions): Output {
+  const { to, save } = options;
+  const dbOnly = booleanOf(options, 'dbOnly');
   if (dbOnly && save === undefined)
     throw new UsageError('--db-only needs --save DIR', { hint: `${databaseName} is written there` });
   if (dbOnly && to !== undefined)

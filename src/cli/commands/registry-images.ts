@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
-import { type Reference, parseReference } from '../../core/reference.js';
+import { type Reference, checkPullSpec, parseReference } from '../../core/reference.js';
 import { type ImageName, parseImageName, parsePlace } from '../../mirror/image-names.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import {
@@ -53,6 +53,12 @@ export async function registryImages(
     ['--catalog-image', options.catalogImage !== undefined],
   ] as const) {
     if (isSet && to === undefined) throw new UsageError(`${flag} goes with --to`);
+  }
+  const fault = options.catalogImage === undefined ? undefined : checkPullSpec(options.catalogImage);
+  if (fault !== undefined) {
+    throw new UsageError(`--catalog-image ${options.catalogImage}: ${fault}`, {
+      hint: 'name what the cluster is to pull, e.g. registry.example.com/ns/catalog:v1',
+    });
   }
   const destination = to === undefined ? undefined : destinationOf(to);
   return useSession(context, options, async (session) => {

@@ -181,6 +181,7 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
     .option('--delete-v1-images', 'with --generate: by the tags that oc-mirror v1 gave')
     .option('--max-nested-paths <count>', 'most components of a path at the target')
     .option('--keep <lock>', 'keep what this lock needs, repeatable', collect)
+    .option('--dry-run', 'with --delete-yaml-file: look for every image, and delete nothing')
     .addOption(new Option('--force-cache-delete', 'accepted; there is no cache').hideHelp())
     .addOption(new Option('--v2', 'accepted, as by oc-mirror').hideHelp())
     .action((destination: string, _options, command: Command) =>

@@ -71,7 +71,8 @@ export async function uploadBlob(
       if (location !== undefined) await cancelUpload(requester, location);
       throwIfCancelled(options.signal);
       if (content.failure !== undefined) throw content.failure;
-      if (session >= maxSessions || !isLostUpload(error)) throw error;
+      const isLost = isLostUpload(error) || (content.isRepeated && isOtherContent(error));
+      if (session >= maxSessions || !isLost) throw namingBlob(error, requester.name, subject);
     }
   }
 }
@@ -131,6 +132,7 @@ class UploadContent {
   /** Stops requests when the caller cancels and when the content fails. */
   readonly signal: AbortSignal;
   failure: unknown;
+  #reads = 0;
 
   constructor(
     descriptor: Descriptor,
@@ -145,7 +147,13 @@ class UploadContent {
     this.signal = signal ? AbortSignal.any([signal, this.#controller.signal]) : this.#controller.signal;
   }
 
+  /** Whether it may have been sent more than once: what is held in memory is sent again unseen. */
+  get isRepeated(): boolean {
+    return this.#reads > 1 || this.#descriptor.size <= smallBlobBytes;
+  }
+
   async *read(): AsyncGenerator<Buffer> {
+    this.#reads++;
     // Only what the source throws counts as its failure, not what comes in at `yield`.
     const source = await this.#watch(async () => await this.#open());
     const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
@@ -278,6 +286,26 @@ async function cancelUpload(requester: RegistryRequester, location: string): Pro
   } catch {
     // The registry removes forgotten uploads itself; what led here is what matters.
   }
+}
+
+/** A registry may keep the part that an attempt sent before it broke off, and add the next attempt to it. */
+function isOtherContent(error: unknown): boolean {
+  const codes = ['DIGEST_INVALID', 'SIZE_INVALID'];
+  return error instanceof RegistryError && codes.some((code) => error.registryCodes.includes(code));
+}
+
+/** What is met below names the repository only. */
+function namingBlob(error: unknown, repository: string, subject: string): unknown {
+  if (!(error instanceof RegistryError) || error.message.startsWith(subject)) return error;
+  const { status, registryCodes, code, hint, cause } = error;
+  const message = error.message.replace(`${repository}: `, '');
+  return new RegistryError(`${subject}: push failed: ${message}`, {
+    status,
+    registryCodes,
+    code,
+    hint,
+    cause,
+  });
 }
 
 /** A retried request may find that its first attempt has used the upload up. */

@@ -2,16 +2,16 @@ import { throwIfCancelled, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { type Reference, type RegistryReference, formatReference } from '../core/reference.js';
-import { openReference } from '../oci/open.js';
 import type { BytePlan } from './byte-plan.js';
-import type { ImageSetConfiguration } from './image-set-config.js';
-import { type MirrorTarget, tagOfDigest, targetReference } from './image-set-names.js';
+import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
+import { type MirrorTarget, targetReference } from './image-set-names.js';
 import type { ImageSetPlan, PlannedCatalog, PlannedImage } from './image-set-plan.js';
 import type { MirroredSet } from './image-set-resources.js';
 import { leaveOut } from './leave-out.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from './lock.js';
 import { isComplete, planSurveyed } from './surveyed-set.js';
-import { type RebuiltCatalog, rebuildCatalog } from './rebuilt-catalog.js';
+import type { RebuiltCatalog } from './rebuilt-catalog.js';
+import { rebuildFrom } from './rebuilt-source.js';
 import {
   type PinnedTransfer,
   type StepFaults,
@@ -251,20 +251,11 @@ export class ImageSetMirror {
     const { logger, temporaryDirectory, transfer } = this.#options;
     const { signal, open } = transfer;
     const { platforms } = this.#imageOf(catalog);
-    const base = await openReference(catalog.reference, { ...open, signal });
-    const rebuilt = await rebuildCatalog(
-      catalog.catalog,
-      catalog.selection.facts,
-      { repository: base.repository, digest: catalog.digest },
-      { temporaryDirectory, platforms, withoutImages: this.#withoutImages, logger, signal },
+    const rebuilt = await rebuildFrom(
+      { ...catalog, facts: catalog.selection.facts },
+      { open, temporaryDirectory, platforms, withoutImages: this.#withoutImages, logger, signal },
     );
-    this.#rebuilt.set(catalog, {
-      ...{ digest: rebuilt.digest, repository: rebuilt.repository },
-      close: async () => {
-        await rebuilt.close();
-        await base.close();
-      },
-    });
+    this.#rebuilt.set(catalog, rebuilt);
   }
 
   #imageOf({ destination }: PlannedCatalog): PlannedImage {
@@ -312,7 +303,7 @@ export class ImageSetMirror {
     this.#changes.push(...left.changes.map((change) => `${operator.catalog}: ${change}`));
     await this.#rebuild(catalog);
     const image = this.#imageOf(catalog);
-    if (image.name.tag === tagOfDigest(catalog.digest)) {
+    if (targetOfCatalog(operator).tag === undefined) {
       const problem = `${operator.catalog}: what is left of it has another digest than ${quoteGo(image.name.tag)}`;
       throw new OpmateError('INVALID', problem, { hint: 'give it a tag with targetTag' });
     }

@@ -19,7 +19,6 @@ import {
   type ImageSetConfiguration,
   type OperatorConfig,
   type PlatformConfig,
-  configError,
   joinConfigErrors,
   targetOfCatalog,
 } from './image-set-config.js';
@@ -32,6 +31,7 @@ import {
   sourceText,
   tagOfDigest,
 } from './image-set-names.js';
+import type { RebuildSource } from './rebuilt-source.js';
 import { type CatalogSelection, selectOperators } from './select-operators.js';
 
 /** What a bundle image, an image that one needs, a catalog or an image of its own is mirrored as. */
@@ -99,6 +99,12 @@ export interface PlanOptions extends CancelOptions {
   maxNestedPaths?: number | undefined;
   logger?: Logger | undefined;
   openCatalog: (reference: Reference) => Promise<OpenedCatalog>;
+  /**
+   * The digest that a catalog gets of which a part is taken: its tag, where it has no other. Left out where catalogs
+   * are of no interest.
+   */
+  digestOfRebuilt?:
+    ((source: RebuildSource, platforms: readonly Platform[] | undefined) => Promise<string>) | undefined;
 }
 
 /**
@@ -138,7 +144,7 @@ export async function planImageSet(
     const catalogs: PlannedCatalog[] = [];
     for (const one of opened) {
       try {
-        catalogs.push(await planCatalog(one, config, images));
+        catalogs.push(await planCatalog(one, images, options));
       } catch (error) {
         if (!(error instanceof OpmateError) || !isAboutContent(error)) throw error;
         faults.push(error);
@@ -184,22 +190,22 @@ async function selectCatalog(
 
 async function planCatalog(
   { operator, catalog, digest, selection }: SelectedCatalog,
-  config: ImageSetConfiguration,
   images: ImageCollection,
+  options: PlanOptions,
 ): Promise<PlannedCatalog> {
-  const { repository, tag } = targetOfCatalog(operator);
-  if (tag === undefined && !selection.isWhole) {
-    const hint = 'give it a tag with targetTag';
-    const problem = `${operator.catalog}: a catalog of which a part is taken gets a digest of its own`;
-    throw configError(config.file, operator.place, problem, hint, 'UNSUPPORTED');
-  }
-  const name = { repository, tag: tag ?? tagOfDigest(digest) };
   const { platforms } = operator;
   if ((await images.addCatalogImages(operator.catalog, selection, catalog, platforms)) === 0) {
     const hint = 'the catalog holds no bundle in an image, so there is nothing to mirror but itself';
     throw new OpmateError('INVALID', `${operator.catalog}: names no image`, { hint });
   }
   const reference = { ...operator.reference, digest };
+  const { repository, tag } = targetOfCatalog(operator);
+  let own = digest;
+  if (tag === undefined && !selection.isWhole && options.digestOfRebuilt !== undefined) {
+    const source = { catalog, facts: selection.facts, reference, digest };
+    own = await options.digestOfRebuilt(source, platforms.length > 0 ? platforms : options.platforms);
+  }
+  const name = { repository, tag: tag ?? tagOfDigest(own) };
   const { destination } = images.addCatalog(reference, name, platforms);
   return { operator, reference, digest, destination, name, selection, catalog };
 }

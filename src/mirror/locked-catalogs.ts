@@ -1,9 +1,10 @@
 import { OpmateError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
-import { type OpenReferenceOptions, type OpenedReference, openReference } from '../oci/open.js';
+import type { OpenReferenceOptions, OpenedReference } from '../oci/open.js';
 import type { ImageSetPlan } from './image-set-plan.js';
 import type { ImageSetLock, LockedImage } from './lock.js';
-import { type RebuiltCatalog, rebuildCatalog } from './rebuilt-catalog.js';
+import type { RebuiltCatalog } from './rebuilt-catalog.js';
+import { rebuildFrom } from './rebuilt-source.js';
 
 export interface RebuildLockedOptions {
   /** Plans what the lock was made of; called when the first catalog must be rebuilt. */
@@ -46,26 +47,16 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
     if (catalog.digest !== locked.sourceDigest)
       throw drift(`is ${catalog.digest} now, and the lock says ${locked.sourceDigest}`);
     const { open, temporaryDirectory, logger } = options;
-    const base = await openReference(catalog.reference, open);
-    const made = await rebuildCatalog(
-      catalog.catalog,
-      catalog.selection.facts,
-      { repository: base.repository, digest: catalog.digest },
+    const made = await rebuildFrom(
+      { ...catalog, facts: catalog.selection.facts },
       {
-        ...{ temporaryDirectory, logger, signal: open.signal },
+        ...{ open, temporaryDirectory, logger, signal: open.signal },
         platforms: plan.images.find(({ destination }) => destination === catalog.destination)?.platforms,
       },
     );
-    const whole: RebuiltCatalog = {
-      ...{ digest: made.digest, repository: made.repository },
-      close: async () => {
-        await made.close();
-        await base.close();
-      },
-    };
     const wanted = image.contents.root.digest;
-    if (made.digest === wanted) return whole;
-    await whole.close();
+    if (made.digest === wanted) return made;
+    await made.close();
     throw drift(`comes out as ${made.digest}, and the lock says ${wanted}`);
   };
   const partial = new Set(

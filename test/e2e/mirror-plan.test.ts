@@ -248,11 +248,13 @@ describe('mirror --config --dry-run', () => {
     );
   });
 
-  it('wants a tag for the part of a catalog that is named by digest', async () => {
+  it('gives a catalog that is named by digest its digest as its tag, rebuilt or not', async () => {
     const named = `  operators:\n  - catalog: ${source.host}/acme/index@${digest}\n`;
-    const result = await plan('digest', named);
-    expect(result.code).toBe(1);
-    expect(result.stderr).toContain('gets a digest of its own\nhint: give it a tag with targetTag\n');
+    expect((await plan('rebuilt', named)).code).toBe(0);
+    const line = (await mappingOf('rebuilt')).find((text) => text.includes('/acme/index@'));
+    const tag = /index:(sha256-[0-9a-f]{64})$/.exec(line ?? '')?.[1];
+    expect(tag).toBeDefined();
+    expect(tag).not.toBe(digest.replace(':', '-'));
     expect((await plan('digest', `${named}    targetTag: v3\n`)).code).toBe(0);
     expect((await plan('digest', `${named}    full: true\n`)).code).toBe(0);
     const hex = digest.slice('sha256:'.length);
@@ -261,8 +263,6 @@ describe('mirror --config --dry-run', () => {
   });
 
   it.each([
-    [['docker://registry.test/ocm'], 'copying an image set is not supported yet'],
-    [['file://disk', '--dry-run'], 'mirroring an image set to disk is not supported yet'],
     [['registry.test/ocm', '--dry-run'], '"registry.test/ocm": not a registry'],
     [['docker://registry.test/a', 'docker://registry.test/b', '--dry-run'], 'one destination is needed'],
     [

@@ -28,6 +28,7 @@ import {
 import { replaceDirectories, writeOutputFiles } from '../../mirror/output-files.js';
 import { rebuiltOnDemand } from '../../mirror/locked-catalogs.js';
 import { transfersOfLock } from '../../mirror/locked-transfers.js';
+import { rebuildFrom } from '../../mirror/rebuilt-source.js';
 import { type ArchivableSet, archiveImageSet } from '../../mirror/set-archive.js';
 import { type Shard, parseShard } from '../../mirror/shard.js';
 import { type ArchiveIndex, openArchiveSets, readArchiveIndex } from '../../oci/archive-set.js';
@@ -314,6 +315,13 @@ export class ImageSetWork {
       logger,
       signal,
       openCatalog: (reference) => openPinnedCatalog(reference, session),
+      digestOfRebuilt: async (source, platforms) => {
+        const { temporaryDirectory } = session;
+        const open = await openOptionsOf(session);
+        const rebuilt = await rebuildFrom(source, { open, temporaryDirectory, platforms, logger, signal });
+        await rebuilt.close();
+        return rebuilt.digest;
+      },
     });
   }
 

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { loadAll } from 'js-yaml';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { encodeLock } from '../../src/mirror/lock.js';
 import type { LockStatus } from '../../src/mirror/lock-status.js';
@@ -155,7 +157,7 @@ mirror:
     opmate('plan', registry(), '--config', 'set.yaml', `--workspace=file://${name}`);
   const copy = (name: string) => opmate('--config', 'set.yaml', registry(), `--workspace=file://${name}`);
 
-  it('tells that nothing is there, then everything, and asks the target for manifests only', async () => {
+  it('tells that nothing is there, then everything, then that a tag was moved', async () => {
     await plan('whole');
     const before = await parsed(registry(), '--workspace=file://whole');
     expect(before).toMatchObject({ isComplete: false, images: { total: 8, complete: 0 } });
@@ -171,6 +173,18 @@ mirror:
       /^docker:\/\/\S+: 8 of 8 images complete\nleft: 0 blobs, 0 bytes of \d+ blobs, .*\ncatalog \S+\/acme\/index:v1: there\n\nPACKAGE {2}IMAGES {2}COMPLETE {2}LEFT\nwidget {3}7 {7}7 {9}0 bytes\n$/,
     );
     expect(source.requests).toHaveLength(requests);
+    // A tag that means something else is left too.
+    const other = await fetch(`http://${host}/v2/ocm/acme/bundle/manifests/v1.0.0`);
+    await fetch(`http://${host}/v2/ocm/acme/bundle/manifests/v1.1.0`, {
+      method: 'PUT',
+      headers: { 'content-type': other.headers.get('content-type') ?? '' },
+      body: await other.text(),
+    });
+    expect(await parsed(registry(), '--workspace=file://whole')).toMatchObject({
+      images: { total: 8, complete: 7 },
+      bytes: { left: 0 },
+      incomplete: [`${host}/ocm/acme/bundle:v1.1.0`],
+    });
   });
 
   it('tells what is left of a run that did not end, to the byte of the next', async () => {
@@ -195,21 +209,6 @@ mirror:
     expect(await parsed(registry(), '--workspace=file://part')).toMatchObject({
       isComplete: true,
       incomplete: [],
-    });
-  });
-
-  it('counts as left a tag that means something else', async () => {
-    await copy('tag');
-    const other = await fetch(`http://${host}/v2/ocm/acme/bundle/manifests/v1.0.0`);
-    await fetch(`http://${host}/v2/ocm/acme/bundle/manifests/v1.1.0`, {
-      method: 'PUT',
-      headers: { 'content-type': other.headers.get('content-type') ?? '' },
-      body: await other.text(),
-    });
-    expect(await parsed(registry(), '--workspace=file://tag')).toMatchObject({
-      images: { total: 8, complete: 7 },
-      bytes: { left: 0 },
-      incomplete: [`${host}/ocm/acme/bundle:v1.1.0`],
     });
   });
 
@@ -249,6 +248,40 @@ mirror:
     expect(said.stdout).toContain('\narchive: none is finished\n');
     expect((await opmate('--config', 'set.yaml', 'file://half')).code).toBe(0);
     expect((await status('file://half')).code).toBe(0);
+  });
+
+  it('tells that four pods of the example Job, at once, have mirrored everything', async () => {
+    await plan('pods');
+    const example = loadAll(readFileSync('docs/examples/mirror-job.yaml', 'utf8')).at(-1) as {
+      spec: { completions: number; template: { spec: { containers: { args: string[] }[] } } };
+    };
+    const places: Record<string, string> = {
+      '/image-set/image-set.yaml': at('set.yaml'),
+      '/image-set/opmate.lock.json': at('pods', 'working-dir', 'opmate.lock.json'),
+      '/credentials/.dockerconfigjson': at('auth.json'),
+      'docker://mirror.example.com/olm': registry(),
+    };
+    await sandbox.write({ 'auth.json': { auths: {} } });
+    const { completions, template } = example.spec;
+    const pods = Array.from({ length: completions }, (_, i) => {
+      const args = template.spec.containers[0]?.args.map((arg) =>
+        arg === 'file:///work' ? `file://${at(`pod-${i}`)}` : (places[arg] ?? arg),
+      );
+      return sandbox.run([...(args ?? []), '--use-http'], {
+        env: {
+          HOME: '/nonexistent',
+          JOB_COMPLETION_INDEX: String(i),
+          JOB_COMPLETION_COUNT: String(completions),
+        },
+      });
+    });
+    const results = await Promise.all(pods);
+    expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+    const lines = results.flatMap(({ stdout }) => stdout.trimEnd().split('\n')).filter((line) => line !== '');
+    const images = lines.filter((line) => !line.includes('/acme/index:'));
+    expect([images.length, new Set(images).size]).toEqual([7, 7]);
+    expect(lines.length).toBeGreaterThan(7);
+    expect(await parsed(registry(), '--workspace=file://pods')).toMatchObject({ isComplete: true });
   });
 
   it('cannot tell without a lock, without an answer, or without a directory', async () => {

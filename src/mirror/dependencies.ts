@@ -273,17 +273,22 @@ class DependencyClosure {
   async close(mode: 'report' | 'add'): Promise<Closure> {
     for (const stock of this.#stocks) await this.#readSelection(stock);
     const missing = new Map<string, MissingNeed>();
-    // Grows while it is worked on.
-    for (let at = 0; at < this.#queue.length; at++) {
+    const check = async (bundle: SelectedBundle, need: Need): Promise<void> => {
+      if (mode === 'add') await this.#provide(need, bundle);
+      if (this.#isMet(need)) return;
+      const key = keyOf(bundle.stock.name, bundle.package, need.text);
+      const known = missing.get(key);
+      if (known === undefined) missing.set(key, { need, bundles: [bundle] });
+      else known.bundles.push(bundle);
+    };
+    // Grows while it is worked on. Packages come first: what one of them provides leaves no choice to be made.
+    const queue = this.#queue;
+    for (let named = 0, others = 0; others < queue.length;) {
       throwIfCancelled(this.#options.signal);
-      const bundle = this.#queue[at] as SelectedBundle;
+      const namesPackage = named < queue.length;
+      const bundle = queue[namesPackage ? named++ : others++] as SelectedBundle;
       for (const need of bundle.needs) {
-        if (mode === 'add') await this.#provide(need, bundle);
-        if (this.#isMet(need)) continue;
-        const key = keyOf(bundle.stock.name, bundle.package, need.text);
-        const known = missing.get(key);
-        if (known === undefined) missing.set(key, { need, bundles: [bundle] });
-        else known.bundles.push(bundle);
+        if ((need.kind === 'one' && need.package !== undefined) === namesPackage) await check(bundle, need);
       }
     }
     const unmet: string[] = [];

@@ -187,6 +187,17 @@ describe('mirror/dependencies', () => {
     expect(met.added).toEqual([]);
   });
 
+  it('looks at packages that are named before it chooses who provides an API', async () => {
+    const provider = { channels: { only: ['0.0.1'] }, properties: bar.properties };
+    const packages = {
+      foo: fooThatNeeds(['gvk.required', gvk('Bar')], needsPackage('zed', '>=0.0.1')),
+      ...{ abc: provider, zed: provider },
+    };
+    const { bundles, unmet } = await close('add', [packages, only('foo')]);
+    expect(bundles).toEqual([['foo.v0.2.0', 'zed.v0.0.1']]);
+    expect(unmet).toEqual([]);
+  });
+
   it('follows needs of what it adds, with the chain of reasons, and ends where they go in a circle', async () => {
     const packages = {
       foo: fooThatNeeds(needsPackage('bar', '>=1.0.0')),

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DirectoryCatalog } from '../../../src/catalog/catalog.js';
 import { collectFacts } from '../../../src/catalog/facts.js';
@@ -352,6 +353,48 @@ describe('mirror/dependencies', () => {
     const { added } = await closeDependencies(config, catalogs, 'add', {});
     expect(added[0]).toContain('package "whole" 2.0.0 in stable');
     await one.catalog.close();
+  });
+
+  it('ends with a valid selection that needs nothing more than it says', async () => {
+    const names = ['a', 'b', 'c', 'd'];
+    const version = fc.constantFrom('1.0.0', '1.1.0', '2.0.0-rc.1', '2.0.0');
+    const named = fc
+      .tuple(fc.constantFrom(...names), fc.constantFrom('>=', '<=', ''), version)
+      .map(([name, operator, text]) => needsPackage(name, operator + text));
+    const apis = fc
+      .constantFrom('A', 'B', 'C')
+      .chain((kind) => fc.constantFrom<Property>(['gvk', gvk(kind)], ['gvk.required', gvk(kind)]));
+    const properties = fc.dictionary(version, fc.array(fc.oneof(named, apis), { maxLength: 3 }));
+    const channel = fc.subarray(['1.0.0', '1.1.0', '2.0.0-rc.1', '2.0.0'], { minLength: 1 });
+    const one: fc.Arbitrary<SmallPackage> = fc.record({
+      channels: fc.record({ stable: channel, beta: channel }),
+      properties,
+    });
+    const catalog = fc.record(Object.fromEntries(names.map((name) => [name, one])));
+    let grown = 0;
+    await fc.assert(
+      fc.asyncProperty(catalog, catalog, async (first, second) => {
+        const { config, catalogs } = await openCatalogs([first, only('a')], [second, only('b')]);
+        const { selections, added, unmet } = await closeDependencies(config, catalogs, 'add', {});
+        const after = catalogs.map((given) => ({
+          ...given,
+          selection: selections.get(given) ?? given.selection,
+        }));
+        for (const [i, { selection }] of after.entries()) {
+          expect(validateCatalog(selection.facts).problems).toEqual([]);
+          const before = catalogs[i]?.selection.facts.bundles.map(({ name }) => name);
+          expect(selection.facts.bundles.map(({ name }) => name)).toEqual(
+            expect.arrayContaining(before ?? []),
+          );
+        }
+        const again = await closeDependencies(config, after, 'report', {});
+        expect([...again.unmet].sort()).toEqual([...unmet].sort());
+        if (added.length > 0) grown++;
+        for (const { catalog: open } of catalogs) await open.close();
+      }),
+      { numRuns: 100, seed: 7 },
+    );
+    expect(grown).toBeGreaterThan(20);
   });
 
   it('can be cancelled', async () => {

@@ -247,8 +247,7 @@ class ArchiveWriter {
       await this.#removeLeftovers();
       return before.index;
     }
-    const old = await this.#readOld(before);
-    await this.#requireSpace();
+    const old = await this.#makeSpace(await this.#readOld(before));
     if (!old.some((archive) => archive.key === key)) {
       await this.#writeWhole(this.#planFile, encodeArchiveIndex(index));
     }
@@ -362,7 +361,27 @@ class ArchiveWriter {
     }
   }
 
-  async #requireSpace(): Promise<void> {
+  /**
+   * Gives up what runs with other content have left where the disk is too small for both. Throws OpmateError IO
+   * where it is too small even then. Returns what is still there.
+   */
+  async #makeSpace(old: OldArchive[]): Promise<OldArchive[]> {
+    const { key: own } = this.#plan;
+    const isOther = ({ key }: OldArchive): boolean => key !== undefined && key !== own;
+    let { needed, free } = await this.#measureSpace();
+    if (needed > free && old.some(isOther)) {
+      this.#logger.log('warn', `${this.#directory}: what is left of other content is removed to make room`);
+      await this.#removeLeftovers((name) => name.includes(own) || !leftoverPattern.test(name));
+      old = old.filter((archive) => !isOther(archive));
+      ({ needed, free } = await this.#measureSpace());
+    }
+    if (needed <= free) return old;
+    throw new OpmateError('IO', `${this.#directory}: ${needed} bytes are needed, ${free} are free`, {
+      hint: 'make room, or name a directory on another disk',
+    });
+  }
+
+  async #measureSpace(): Promise<{ needed: number; free: number }> {
     const { parts, index } = this.#plan;
     let needed = encodeArchiveIndex(index).length * 2;
     for (const { number, size } of parts) {
@@ -370,11 +389,7 @@ class ArchiveWriter {
       needed += Math.max(0, size - (found === undefined ? 0 : found.blocks * 512));
     }
     const { bavail, bsize } = await statfs(this.#directory);
-    const free = bavail * bsize;
-    if (needed <= free) return;
-    throw new OpmateError('IO', `${this.#directory}: ${needed} bytes are needed, ${free} are free`, {
-      hint: 'make room, or name a directory on another disk; unfinished mirror_*.partial files may be removed',
-    });
+    return { needed, free: bavail * bsize };
   }
 
   /** Gets a blob to its place, from what is there already or else from where it comes from. */
@@ -518,11 +533,11 @@ class ArchiveWriter {
   }
 
   /** Removes unfinished files of this and other plans, and parts that the archive does not have. */
-  async #removeLeftovers(): Promise<void> {
+  async #removeLeftovers(isKept: (name: string) => boolean = () => false): Promise<void> {
     for (const name of await readdir(this.#directory)) {
       const number = Number(/^mirror_(\d{6})\.tar$/.exec(name)?.[1]);
       const isExtra = number > this.#plan.parts.length && name === partName(number);
-      if (isExtra || leftoverPattern.test(name)) await rm(this.#at(name), { force: true });
+      if ((isExtra || leftoverPattern.test(name)) && !isKept(name)) await rm(this.#at(name), { force: true });
     }
   }
 

@@ -3,8 +3,8 @@ import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import { deleteImages } from '../../mirror/delete-images.js';
 import { encodeDeleteList, listDeletions, parseDeleteList, requireBelow } from '../../mirror/delete-list.js';
-import { readDeleteImageSetConfiguration, targetOfCatalog } from '../../mirror/image-set-config.js';
-import { type MirrorTarget, parseMirrorTarget, tagOfDigest } from '../../mirror/image-set-names.js';
+import { readDeleteImageSetConfiguration } from '../../mirror/image-set-config.js';
+import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set-names.js';
 import { openPinnedCatalog, planImageSet } from '../../mirror/image-set-plan.js';
 import { KeptImages } from '../../mirror/kept-images.js';
 import { readLock } from '../../mirror/lock.js';
@@ -84,18 +84,12 @@ async function generateList(
   const { logger } = session;
   const text = (await readInputFile(path.resolve(context.workingDirectory, file))).toString();
   const config = readDeleteImageSetConfiguration(text, file);
-  // Catalogs are not deleted, so it does not matter what they would be called.
-  const operators = config.operators.map((operator) => ({
-    ...operator,
-    targetTag: targetOfCatalog(operator).tag ?? tagOfDigest(operator.reference.digest ?? ''),
-  }));
-  const plan = await planImageSet(
-    { ...config, operators },
-    {
-      ...{ target, maxNestedPaths, logger, signal: session.signal },
-      openCatalog: (reference) => openPinnedCatalog(reference, session),
-    },
-  );
+  const plan = await planImageSet(config, {
+    ...{ target, maxNestedPaths, logger, signal: session.signal },
+    openCatalog: (reference) => openPinnedCatalog(reference, session),
+    // Catalogs are not deleted, so it does not matter what they would be called.
+    digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
+  });
   await plan.close();
   for (const warning of plan.warnings) logger.log('warn', warning);
   const { items, kept } = listDeletions(plan, {

@@ -9,7 +9,7 @@ import {
   parseArchiveIndex,
   readPlainFile,
 } from './archive-index.js';
-import { blobHeader } from './archive-layout.js';
+import { type PlacedBlob, blobHeader } from './archive-layout.js';
 import { partialName, planPattern } from './archive-set-writer.js';
 
 /** An archive set that is being written, or was when the writing was interrupted. */
@@ -37,12 +37,15 @@ export async function readUnfinishedArchives(
     const index = key === undefined ? undefined : await readPlan(path.join(directory, name));
     if (key === undefined || index === undefined) continue;
     const written = new Set<string>();
+    const blobs: PlacedBlob[][] = index.parts.map(() => []);
+    for (const [digest, { size, part, offset }] of index.blobs)
+      blobs[part - 1]?.push({ digest, size, offset });
     for (const [i, part] of index.parts.entries()) {
       throwIfCancelled(signal);
       // Where all parts were whole, some may have got their names already.
       const names = [partialName(i + 1, key), ...(part.sha256 === '' ? [] : [part.file])];
-      const blobs = [...index.blobs].filter(([, { part: number }]) => number === i + 1);
-      for (const digest of await readHeaders(directory, names, part.size, blobs)) written.add(digest);
+      for (const digest of await readHeaders(directory, names, part.size, blobs[i] ?? []))
+        written.add(digest);
     }
     found.push({ index, written });
   }
@@ -63,7 +66,7 @@ async function readHeaders(
   directory: string,
   names: readonly string[],
   size: number,
-  blobs: readonly (readonly [digest: string, place: { size: number; offset: number }])[],
+  blobs: readonly PlacedBlob[],
 ): Promise<string[]> {
   for (const name of names) {
     const file = path.join(directory, name);
@@ -73,11 +76,11 @@ async function readHeaders(
       const found = await handle.stat();
       if (!found.isFile() || found.size !== size) continue;
       const written: string[] = [];
-      for (const [digest, place] of blobs) {
-        const header = blobHeader({ digest, size: place.size });
+      for (const blob of blobs) {
+        const header = blobHeader(blob);
         const mark = Buffer.alloc(header.length);
-        await handle.read(mark, 0, mark.length, place.offset - header.length);
-        if (mark.equals(header)) written.push(digest);
+        await handle.read(mark, 0, mark.length, blob.offset - header.length);
+        if (mark.equals(header)) written.push(blob.digest);
       }
       return written;
     } catch (error) {

@@ -195,6 +195,16 @@ describe('mirror delete --generate', () => {
     expect(left.join()).not.toContain('proxy');
   });
 
+  it('takes catalogs by digest', async () => {
+    const text = await readFile(path.join(sandbox.work, 'disc.yaml'), 'utf8');
+    const pinned = text.replace('index:v1', `index@${digestOf('acme/index:v1')}`);
+    await sandbox.write({ 'pinned.yaml': pinned });
+    const args = ['--generate', '-c', 'pinned.yaml', 'docker://reg.test/ocm', '--workspace', 'file://pinned'];
+    expect(await run('delete', ...args)).toMatchObject({ code: 0 });
+    await generated('tagged');
+    expect(await readFile(listOf('pinned'), 'utf8')).toBe(await readFile(listOf('tagged'), 'utf8'));
+  });
+
   it.each([
     [['--generate'], '--generate needs a configuration'],
     [[], 'either --generate or --delete-yaml-file FILE is needed'],

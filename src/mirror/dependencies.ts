@@ -74,6 +74,11 @@ interface Candidate {
   bundle: BundleFacts;
 }
 
+interface BundleOffer {
+  bundle: BundleFacts;
+  offer: Offer;
+}
+
 /** A catalog with what is selected of it so far. */
 class Stock {
   readonly given: DependencyCatalog;
@@ -86,6 +91,7 @@ class Stock {
   /** APIs of all bundles, and packages by API; known once the whole catalog has been read again. */
   readonly #apis = new Map<string, string[]>();
   readonly #packagesByApi = new Map<string, Set<string>>();
+  readonly #offers = new Map<string, ReadonlyMap<string, readonly BundleOffer[]>>();
   #isIndexed = false;
 
   constructor(given: DependencyCatalog, file: string) {
@@ -183,27 +189,39 @@ class Stock {
     const selected = this.#selected.get(name)?.channels;
     const rank = (channel: string): number =>
       (selected?.has(channel) === true ? 0 : 2) + (channel === own ? 0 : 1);
-    const bundles = new Map([...part.bundles].reverse().map((bundle) => [bundle.name, bundle]));
-    const channels = [...part.channels].sort(
-      (a, b) => rank(a.name) - rank(b.name) || compareBytes(a.name, b.name),
+    const channels = [...this.#offersOf(name, part)].sort(
+      ([a], [b]) => rank(a) - rank(b) || compareBytes(a, b),
     );
-    for (const channel of channels) {
-      const graph = readGraph(channel.entries);
-      // From the head onwards, each entry before what it skips.
-      const names = graph.chain.flatMap((entry) => [entry, ...(graph.entries.get(entry)?.skips ?? [])]);
-      for (const entry of new Set(names)) {
-        const bundle = graph.entries.has(entry) ? bundles.get(entry) : undefined;
-        if (bundle === undefined || !need.isMetBy(this.#offerOf(bundle))) continue;
-        yield { stock: this, package: name, channel: channel.name, bundle };
-        // What is wrong with the channel would be wrong for its other entries, too.
-        break;
-      }
+    for (const [channel, offers] of channels) {
+      const found = offers.find(({ offer }) => need.isMetBy(offer));
+      // What is wrong with the channel would be wrong for its other entries, too.
+      if (found !== undefined) yield { stock: this, package: name, channel, bundle: found.bundle };
     }
   }
 
-  #offerOf(bundle: BundleFacts): Offer {
-    const apis = this.#apis.get(keyOf(bundle.package, bundle.name)) ?? [];
-    return { package: bundle.package, version: versionOf(bundle), apis };
+  /** By channel, what its bundles are to others: from the head onwards, each before those that it skips. */
+  #offersOf(name: string, part: CatalogFacts): ReadonlyMap<string, readonly BundleOffer[]> {
+    const known = this.#offers.get(name);
+    if (known !== undefined) return known;
+    const bundles = new Map<string, BundleOffer>();
+    for (const bundle of part.bundles) {
+      if (bundles.has(bundle.name)) continue;
+      const apis = this.apisOf(keyOf(name, bundle.name));
+      bundles.set(bundle.name, { bundle, offer: { package: name, version: versionOf(bundle), apis } });
+    }
+    const offers = new Map<string, BundleOffer[]>();
+    for (const channel of part.channels) {
+      if (offers.has(channel.name)) continue;
+      const { chain, entries } = readGraph(channel.entries);
+      const names = new Set(chain.flatMap((entry) => [entry, ...(entries.get(entry)?.skips ?? [])]));
+      const reached = [...names].map((entry) => (entries.has(entry) ? bundles.get(entry) : undefined));
+      offers.set(
+        channel.name,
+        reached.filter((one) => one !== undefined),
+      );
+    }
+    this.#offers.set(name, offers);
+    return offers;
   }
 
   /** The least and the most version of a package; undefined where the catalog does not have it. */
@@ -374,7 +392,7 @@ class DependencyClosure {
       const wasSelected = stock.isSelected(name);
       const added = stock.add(candidate);
       if (added === undefined) continue;
-      const because = [...bundle.because, `${quoteGo(bundle.name)} needs ${need.text}`];
+      const because = shortened([...bundle.because, `${quoteGo(bundle.name)} needs ${need.text}`]);
       const isNewDefault = !wasSelected && added.defaultChannel !== defaultChannelOf(stock, name);
       const what = `package ${quoteGo(name)} ${versionsText(added.bundles)} in ${channel}`;
       const from = `${isNewDefault ? ', now its default channel,' : ''} from ${stock.name}`;
@@ -469,6 +487,14 @@ function versionsText(bundles: readonly BundleFacts[]): string {
   const [least = 'without a version'] = versions;
   const most = versions.at(-1) ?? least;
   return least === most ? least : `${least} to ${most}`;
+}
+
+const maxReasons = 6;
+
+/** The first reason and the last ones. */
+function shortened(reasons: readonly string[]): readonly string[] {
+  if (reasons.length <= maxReasons) return reasons;
+  return [reasons[0] as string, '…', ...reasons.slice(2 - maxReasons)];
 }
 
 const maxNamed = 3;

@@ -220,6 +220,19 @@ describe('mirror/dependencies', () => {
     expect(unmet).toEqual([]);
   });
 
+  it('shortens a long chain of reasons', async () => {
+    const packages = Object.fromEntries(
+      Array.from({ length: 12 }, (_, i) => {
+        const needs = i < 11 ? [needsPackage(`p${i + 1}`, '1.0.0')] : [];
+        return [`p${i}`, { channels: { only: ['1.0.0'] }, properties: { '1.0.0': needs } }];
+      }),
+    );
+    const { added } = await close('add', [packages, only('p0')]);
+    expect(added).toHaveLength(11);
+    const why = (i: number): string => `"p${i}.v1.0.0" needs package "p${i + 1}" "1.0.0"`;
+    expect(added.at(-1)).toContain(`: ${[why(0), '…', why(7), why(8), why(9), why(10)].join(', and ')}`);
+  });
+
   it('looks in the same catalog first, then in the others in order', async () => {
     const foo = fooThatNeeds(needsPackage('bar', '>=1.0.0'));
     const [first, second] = [

@@ -111,6 +111,7 @@ export async function writeArchiveSet(
 /** What is to be written where; all of the index but the sums of the parts. */
 interface ArchivePlan {
   index: ArchiveIndex;
+  indexBytes: number;
   parts: PartLayout[];
   open: ReadonlyMap<string, ArchivedBlob['open']>;
   /** Names this plan in the names of unfinished files. */
@@ -172,10 +173,12 @@ function planArchive(
     .update(`${id} ${parts.map(({ size }) => size).join(' ')}`)
     .digest('hex')
     .slice(0, 16);
-  if (encodeArchiveIndex(index).length + 64 * parts.length > maxArchiveIndexBytes) {
+  // With the sums that it has not yet.
+  const indexBytes = Buffer.byteLength(encodeArchiveIndex(index)) + 64 * parts.length;
+  if (indexBytes > maxArchiveIndexBytes) {
     throw new LimitError(`${directory}: the index would be larger than ${maxArchiveIndexBytes} bytes`);
   }
-  return { index, parts, open: openers, key };
+  return { index, indexBytes, parts, open: openers, key };
 }
 
 /** Files with blobs that may be of use: of an interrupted run, or of the archive that is to be replaced. */
@@ -382,8 +385,8 @@ class ArchiveWriter {
   }
 
   async #measureSpace(): Promise<{ needed: number; free: number }> {
-    const { parts, index } = this.#plan;
-    let needed = encodeArchiveIndex(index).length * 2;
+    const { parts, indexBytes } = this.#plan;
+    let needed = indexBytes * 2;
     for (const { number, size } of parts) {
       const found = await stat(this.#partialOf(number)).catch(() => undefined);
       needed += Math.max(0, size - (found === undefined ? 0 : found.blocks * 512));

@@ -14,7 +14,7 @@ export const archiveIndexName = 'mirror_archive.json';
 /** The largest index of an archive set that is read or written. */
 export const maxArchiveIndexBytes = 256 * 1024 * 1024;
 /** Most blobs, and most images, of an archive set. */
-const maxItems = 1_000_000;
+export const maxItems = 1_000_000;
 const version = 1;
 
 /** The index of an archive set. */

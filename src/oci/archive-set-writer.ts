@@ -26,6 +26,7 @@ import {
   findNameProblem,
   idOf,
   maxArchiveIndexBytes,
+  maxItems,
   parseArchiveIndex,
   readPlainFile,
 } from './archive-index.js';
@@ -124,6 +125,9 @@ function planArchive(
   blobs: readonly ArchivedBlob[],
   { base, partBytes, strict = false, lock, logger = silentLogger }: WriteArchiveOptions,
 ): ArchivePlan {
+  if (Math.max(blobs.length, images.length) > maxItems) {
+    throw new LimitError(`${directory}: more than ${maxItems} blobs or images`);
+  }
   const openers = new Map<string, ArchivedBlob['open']>();
   const sizes = new Map<string, number>();
   const inBase = new Map<string, number>();

@@ -23,6 +23,7 @@ import { encodeArchiveIndex, idOf } from '../../../src/oci/archive-index.js';
 import { openOciArchive } from '../../../src/oci/archive-source.js';
 import {
   type ArchiveIndex,
+  type ArchivedBlob,
   openArchiveSets,
   readArchiveIndex,
   writeArchiveSet,
@@ -450,6 +451,14 @@ describe('oci/archive-set', () => {
     const error = await failureOf(content.write(target));
     expect(error.message).toMatch(/\.partial: too many levels of symbolic links$/);
     expect(await readFile(path.join(directory, 'victim/file'), 'utf8')).toBe('precious');
+  });
+
+  it('refuses more blobs than a reader would take', async () => {
+    const directory = await directoryWith();
+    const [blob] = someContent().blobs;
+    const blobs = new Array<typeof blob>(1_000_001).fill(blob) as ArchivedBlob[];
+    const error = await failureOf(writeArchiveSet(directory, [], blobs, { partBytes: 1e9, lock: '' }));
+    expect([error.code, error.message]).toEqual(['LIMIT', `${directory}: more than 1000000 blobs or images`]);
   });
 
   it('holds no images at all, if that is asked for', async () => {

@@ -12,6 +12,7 @@ import {
   jsonIndent,
   recordWithUnknownFields,
 } from '../model/encode.js';
+import { detach } from '../model/describe.js';
 import { migrateBundle } from '../model/migrations.js';
 import { type CatalogBlob, decodeMeta } from './blob.js';
 import type { Catalog } from './catalog.js';
@@ -96,7 +97,7 @@ export class Assembly {
       const { schema, package: packageName, name, origin } = meta;
       slot.source = {
         catalog,
-        meta: { schema, package: packageName, name, origin },
+        meta: { schema: detach(schema), package: detach(packageName), name: detach(name), origin },
         isCanonical: this.#isCanonical(decoded, meta),
       };
     }
@@ -217,9 +218,9 @@ function isQuickerKept({ text, origin }: Meta): boolean {
 /** Where a blob goes; undefined for one of the format's own schemas without a package, which is dropped. */
 function slotOf(item: CatalogBlob, position: number): Slot | undefined {
   const slot = (packageName: string, key: string): Slot => ({
-    package: packageName,
+    package: detach(packageName),
     rank: ranks[item.kind],
-    key,
+    key: detach(key),
     position,
     text: undefined,
     source: undefined,

@@ -103,6 +103,6 @@ export function describeDeprecations(blob: DeprecationsBlob, origin?: BlobOrigin
  * A copy of a string that keeps nothing else alive. V8 makes a substring of 13 characters or more a view
  * into its parent, which for parsed YAML may be a whole catalog file.
  */
-function detach(text: string): string {
+export function detach(text: string): string {
   return text.length < 13 ? text : Buffer.from(text).toString();
 }

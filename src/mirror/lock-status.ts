@@ -5,7 +5,7 @@ import type { ImageContents } from '../oci/contents.js';
 import { type ArchiveIndex, archiveIndexName, openArchiveSets } from '../oci/archive-set.js';
 import { readUnfinishedArchives } from '../oci/archive-progress.js';
 import { planBytes } from './byte-plan.js';
-import { type ImageSetLock, type LockedImage, encodeLock, nameOfLocked } from './lock.js';
+import { type ImageSetLock, type LockedImage, encodeLock, nameOfLocked, parseLock } from './lock.js';
 import { type LockedTransfersOptions, targetNameOf, transfersOfLock } from './locked-transfers.js';
 import { isComplete, presenceOf } from './surveyed-set.js';
 import { type TransferOptions, surveyTransfers } from './transfer.js';
@@ -77,14 +77,14 @@ export async function readArchiveStatus(
 ): Promise<LockStatus> {
   const unfinished = await readUnfinishedArchives(directory, options);
   const index = await readFinished(directory);
-  const sizes = new Map<string, number>();
+  const there = new Set<string>();
   const add = (from: ArchiveIndex, isThere: (digest: string) => boolean): void => {
-    for (const [digest, { size }] of from.blobs) if (isThere(digest)) sizes.set(digest, size);
-    for (const [digest, size] of from.inBase) sizes.set(digest, size);
+    for (const digest of from.blobs.keys()) if (isThere(digest)) there.add(digest);
+    for (const digest of from.inBase.keys()) there.add(digest);
   };
   if (index !== undefined) add(index, () => true);
   for (const one of unfinished) add(one.index, (digest) => one.written.has(digest));
-  const has = (digest: string): boolean => sizes.has(digest);
+  const has = (digest: string): boolean => there.has(digest);
   const status = statusOf(lock, {
     nameOf: nameOfLocked,
     isComplete: ({ contents }) => digestsOf(contents).every(has),
@@ -101,14 +101,18 @@ export async function readArchiveStatus(
   };
 }
 
-/** The text of the lock that the archive in a directory is, or is to be, made of; undefined where there is none. */
+/**
+ * The lock that the archive in a directory is made of, or with `unfinished` that of the one that is being written;
+ * undefined where there is none. Throws OpmateError.
+ */
 export async function readLockOfArchive(
   directory: string,
-  options: CancelOptions = {},
-): Promise<string | undefined> {
-  // What is being written is what was wanted last.
-  const [unfinished] = await readUnfinishedArchives(directory, options);
-  return (unfinished?.index ?? (await readFinished(directory)))?.lock;
+  { unfinished, ...options }: CancelOptions & { unfinished: boolean },
+): Promise<ImageSetLock | undefined> {
+  const index = unfinished
+    ? (await readUnfinishedArchives(directory, options))[0]?.index
+    : await readFinished(directory);
+  return index && parseLock(index.lock, `${directory}: the lock of the archive`);
 }
 
 async function readFinished(directory: string): Promise<ArchiveIndex | undefined> {

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { type ImageSetLock, lockName, parseLock, readLock } from '../../mirror/lock.js';
+import { type ImageSetLock, lockName, readLock } from '../../mirror/lock.js';
 import {
   type LockStatus,
   readArchiveStatus,
@@ -69,23 +69,30 @@ export async function mirrorStatus(
   });
 }
 
-/** The lock that is named, else that of the workspace, else that of the archive itself. */
+/**
+ * The lock that is named. Else of a directory that of the archive that is being written, which is what was wanted
+ * last; that of the workspace; that of the archive.
+ */
 async function findLock(
   place: Destination,
   options: MirrorStatusOptions,
   context: CommandContext,
 ): Promise<ImageSetLock> {
-  const { workingDirectory } = context;
+  const { workingDirectory, signal } = context;
   if (options.lock !== undefined) return readLock(path.resolve(workingDirectory, options.lock), options.lock);
   const workspace = workspaceOf(options, context, place.kind === 'disk' ? place.directory : undefined);
   const file = path.join(workspace, 'working-dir', lockName);
   const shown = path.relative(workingDirectory, file);
+  const ofArchive = (unfinished: boolean) =>
+    place.kind === 'disk' ? readLockOfArchive(place.directory, { unfinished, signal }) : undefined;
+  const unfinished = await ofArchive(true);
+  if (unfinished !== undefined) return unfinished;
   try {
     return await readLock(file, shown);
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-    const text = place.kind === 'disk' ? await readLockOfArchive(place.directory) : undefined;
-    if (text !== undefined) return parseLock(text, 'the lock of the archive');
+    const finished = await ofArchive(false);
+    if (finished !== undefined) return finished;
     throw new OpmateError('NOT_FOUND', `${shown}: no lock is there`, {
       file: shown,
       hint: 'opmate mirror and mirror plan write it; name another one with --lock, or where it is with --workspace',

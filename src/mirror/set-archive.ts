@@ -6,12 +6,13 @@ import { formatReference } from '../core/reference.js';
 import {
   type ArchiveIndex,
   type ArchivedBlob,
+  type ArchivedImage,
   type WrittenArchive,
   writeArchiveSet,
 } from '../oci/archive-set.js';
 import { type OpenReferenceOptions, type OpenedReference, openReference } from '../oci/open.js';
 import type { Descriptor } from '../oci/types.js';
-import { type ImageSetLock, encodeLock } from './lock.js';
+import { type ImageSetLock, type LockedImage, encodeLock } from './lock.js';
 import type { PinnedTransfer } from './transfer.js';
 
 /** Images that are to be archived. */
@@ -44,9 +45,7 @@ export async function archiveImageSet(
     const sources = new ImageSources(options);
     const lock = set.lock();
     try {
-      const images = lock.images.map(({ repository, tag, contents }) => ({
-        ...{ repository, tag, root: contents.root },
-      }));
+      const images = lock.images.flatMap(archivedImagesOf);
       const written = await writeArchiveSet(directory, images, sources.blobsOf(set.transfers()), {
         ...options,
         lock: encodeLock(lock),
@@ -60,6 +59,16 @@ export async function archiveImageSet(
       await sources.close();
     }
   }
+}
+
+/** An image under its tag, and without tag what refers to it, so that whoever serves the archive finds that. */
+function archivedImagesOf({ repository, tag, contents }: LockedImage): ArchivedImage[] {
+  const { root, manifests } = contents;
+  const at = manifests.findIndex(({ descriptor }) => descriptor.digest === root.digest);
+  const referrers = manifests
+    .slice(at + 1)
+    .map(({ descriptor }) => ({ repository, tag: undefined, root: descriptor }));
+  return [{ repository, tag, root }, ...referrers];
 }
 
 /** The places that blobs come from, each opened once. */

@@ -5,6 +5,7 @@ import { foldFieldName } from '../core/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../core/json.js';
 import { type ChannelEntry, type DeprecationEntry, schemas } from '../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
+import { detach } from '../model/describe.js';
 import type {
   BlobOrigin,
   BundleFacts,
@@ -69,31 +70,25 @@ export class KeptCatalog implements Catalog {
   /** What is to be changed in a blob; undefined for one that is left out. */
   #editOf(meta: Meta, seen: Set<string>): Edit | 'none' | undefined {
     const { schema, value } = meta;
-    const isRepeated = (names: { package?: string; name: string }): boolean => {
-      const key = keyIn(schema, names);
-      if (seen.has(key)) return true;
-      seen.add(key);
-      return false;
-    };
     switch (schema) {
       case schemas.package: {
         const { name, defaultChannel } = decodePackage(value);
         const facts = this.#packages.get(name);
-        if (facts === undefined || isRepeated({ name })) return undefined;
+        if (facts === undefined || isRepeated(seen, schema, { name })) return undefined;
         if (facts.defaultChannel === defaultChannel) return 'none';
         return (blob) => withField(blob, 'defaultChannel', facts.defaultChannel);
       }
       case schemas.channel: {
         const blob = decodeChannel(value);
         const facts = this.#channels.get(keyOf(blob));
-        if (facts === undefined || isRepeated(blob)) return undefined;
+        if (facts === undefined || isRepeated(seen, schema, blob)) return undefined;
         const before = blob.entries ?? [];
         const isSame = before.length === facts.entries.length && before.every(isSameAs(facts.entries));
         return isSame ? 'none' : (channel) => withEntries(channel, facts.entries);
       }
       case schemas.bundle: {
         const blob = decodeBundle(value);
-        if (!this.#bundles.has(keyOf(blob)) || isRepeated(blob)) return undefined;
+        if (!this.#bundles.has(keyOf(blob)) || isRepeated(seen, schema, blob)) return undefined;
         const dropped = this.#withoutImages;
         if (!blob.relatedImages.some(({ image }) => dropped.has(image))) return 'none';
         return (bundle) => withoutRelated(bundle, dropped);
@@ -101,7 +96,7 @@ export class KeptCatalog implements Catalog {
       case schemas.deprecations: {
         const blob = decodeDeprecations(value);
         const facts = this.#deprecations.get(blob.package);
-        if (facts === undefined || isRepeated({ name: blob.package })) return undefined;
+        if (facts === undefined || isRepeated(seen, schema, { name: blob.package })) return undefined;
         const kept = new Set(facts.entries.map(referenceOf));
         if ((blob.entries ?? []).every((entry) => kept.has(referenceOf(entry)))) return 'none';
         return (deprecations) => withDeprecations(deprecations, kept);
@@ -128,6 +123,15 @@ export class KeptCatalog implements Catalog {
   async close(): Promise<void> {
     this.#edits.clear();
   }
+}
+
+/** Whether a blob of this name was there already. */
+function isRepeated(seen: Set<string>, schema: string, one: { package?: string; name: string }): boolean {
+  const key = keyIn(schema, one);
+  if (seen.has(key)) return true;
+  // It is made of views into the text of a whole file.
+  seen.add(detach(key));
+  return false;
 }
 
 function keyIn(schema: string, one: { package?: string; name: string }): string {

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { CancelOptions } from '../core/concurrency.js';
+import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { isDigest, parseDigest } from '../core/digest.js';
 import { DigestMismatchError, OpmateError, RegistryError, throwIfCancelled } from '../core/errors.js';
 import { smallBlobBytes } from './blob-download.js';
@@ -73,6 +73,8 @@ export async function uploadBlob(
       if (content.failure !== undefined) throw content.failure;
       const isLost = isLostUpload(error) || (content.isRepeated && isOtherContent(error));
       if (session >= maxSessions || !isLost) throw namingBlob(error, requester.name, subject);
+    } finally {
+      content.release();
     }
   }
 }
@@ -130,7 +132,9 @@ class UploadContent {
   readonly #onSent: ((bytes: number) => void) | undefined;
   readonly #controller = new AbortController();
   /** Stops requests when the caller cancels and when the content fails. */
-  readonly signal: AbortSignal;
+  readonly signal = this.#controller.signal;
+  /** To be called when the upload has ended in one way or the other. */
+  readonly release: () => void;
   failure: unknown;
   #reads = 0;
 
@@ -144,7 +148,7 @@ class UploadContent {
     this.#open = open;
     this.#subject = subject;
     this.#onSent = onSent;
-    this.signal = signal ? AbortSignal.any([signal, this.#controller.signal]) : this.#controller.signal;
+    this.release = onAbort(signal, () => this.#controller.abort(signal?.reason));
   }
 
   /** Whether it may have been sent more than once: what is held in memory is sent again unseen. */

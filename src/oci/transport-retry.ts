@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { onAbort } from '../core/concurrency.js';
 import { CancelledError, OpmateError, RegistryError, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { readRegistryErrors, subjectOf } from './transport-answers.js';
@@ -70,13 +71,22 @@ type Outcome =
   | { failure: OpmateError; status: number | undefined; asked: number | undefined };
 
 async function tryOnce(next: Transport, request: TransportRequest, timeMs: number): Promise<Outcome> {
-  const timer = new AbortController();
+  // AbortSignal.any would leave something behind at a signal that lives as long as the run, request by request.
+  const attempt = new AbortController();
+  let release = onAbort(request.signal, () => attempt.abort(request.signal?.reason));
+  let isLate = false;
+  function end(): void {
+    isLate = true;
+    attempt.abort();
+  }
   // A large upload may well take longer; it is held to making progress instead.
   const bounded = isShortBody(request.body);
-  const timeout = bounded ? setTimeout(() => timer.abort(), Math.max(1, timeMs)) : undefined;
-  const signals = request.signal ? [request.signal, timer.signal] : [timer.signal];
+  const timeout = bounded ? setTimeout(end, Math.max(1, timeMs)) : undefined;
   try {
-    const response = await next.send({ ...request, signal: AbortSignal.any(signals) });
+    const response = await next.send({ ...request, signal: attempt.signal });
+    // The body is still to be read.
+    response.body.once('close', release);
+    release = () => undefined;
     if (!retryStatuses.includes(response.status)) return { response };
     const { summary, codes } = await readRegistryErrors(response);
     const failure = new RegistryError(`${subjectOf(request)}: ${summary}`, {
@@ -92,7 +102,7 @@ async function tryOnce(next: Transport, request: TransportRequest, timeMs: numbe
     if (error instanceof TemporaryAnswerError) {
       return { failure: error, status: error.status, asked: error.retryAfterMs };
     }
-    if (error instanceof CancelledError && timer.signal.aborted && !request.signal?.aborted) {
+    if (error instanceof CancelledError && isLate && !request.signal?.aborted) {
       throw new NetworkError(`${subjectOf(request)}: no answer in the time for retries`, {
         temporary: true,
         hint: 'raise it with --retry-timeout',
@@ -101,6 +111,7 @@ async function tryOnce(next: Transport, request: TransportRequest, timeMs: numbe
     throw error;
   } finally {
     clearTimeout(timeout);
+    release();
   }
 }
 

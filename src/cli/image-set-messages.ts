@@ -9,8 +9,13 @@ export function describePlan(plan: ImageSetPlan, logger: Logger, icsp: boolean):
   for (const catalog of plan.catalogs) describeCatalog(catalog, plan, logger);
   const additional = plan.images.filter(({ kind }) => kind === 'additional').length;
   if (additional > 0) logger.log('info', `additional images: ${additional}`);
-  for (const { source, pattern } of plan.blocked)
-    logger.log('info', `${source}: blocked by ${quoteGo(pattern)}`);
+  const blocked = new Map<string, number>();
+  for (const { source, pattern } of plan.blocked) {
+    logger.log('debug', `${source}: blocked by ${quoteGo(pattern)}`);
+    blocked.set(pattern, (blocked.get(pattern) ?? 0) + 1);
+  }
+  for (const [pattern, number] of blocked)
+    logger.log('info', `${count(number, 'image')} blocked by ${quoteGo(pattern)}`);
   for (const sentence of plan.added) logger.log('info', sentence);
   for (const warning of plan.warnings) logger.log('warn', warning);
   const byTag = plan.images.filter(

@@ -150,7 +150,7 @@ describe('mirror --config --dry-run', () => {
     ];
     const result = await plan('more', more.join('\n'));
     expect(result).toMatchObject({ code: 0 });
-    expect(result.stderr).toContain('docker://quay.io/example/gadget:v1: blocked by "/gadget:"');
+    expect(result.stderr).toContain('1 image blocked by "/gadget:"');
     expect(result.stderr).toContain('additional images: 2');
     const hex = 'a'.repeat(64);
     expect(await mappingOf('more')).toEqual([

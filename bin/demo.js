@@ -1,6 +1,6 @@
 // The main job from end to end, on bundles that come with the project: push them to an embedded registry,
 // render them from their images into a catalog, check it, list it, draw it, and write it out; then the same
-// bundles as a sqlite index image.
+// bundles as a sqlite index image, and a part of that mirrored by way of the disk.
 // Run it with `npm run demo`. Everything happens in a temporary directory, which is removed at the end.
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -166,7 +166,25 @@ async function main() {
     opmate(['list', 'channels', '--use-http', index]);
     opmate(['migrate', '--use-http', index, 'carried-over']);
 
-    say('9. Break it, and see what a check says');
+    say('9. Carry one package over a gap: plan it, write it to disk, check it, copy it from there');
+    const imageSet = {
+      kind: 'ImageSetConfiguration',
+      apiVersion: 'mirror.openshift.io/v2alpha1',
+      mirror: {
+        operators: [{ catalog: index, packages: [{ name: 'skupper-operator', minVersion: '1.8.4' }] }],
+        // What the operators run is elsewhere, and this demo works without network.
+        blockedImages: [{ name: '^(?:quay|docker|gcr|ghcr)[.]io/' }, { name: '^registry[.]' }],
+      },
+    };
+    writeFileSync(path.join(work, 'imageset.yaml'), JSON.stringify(imageSet));
+    const set = ['--config', 'imageset.yaml', '--use-http'];
+    opmate(['mirror', 'plan', `docker://${host}/mirror`, ...set], { lines: 20 });
+    opmate(['mirror', 'file://carry', ...set], { show: true, lines: 4 });
+    opmate(['archive', 'verify', 'carry']);
+    opmate(['mirror', '--from', 'file://carry', `docker://${host}/mirror`, '--use-http'], { lines: 8 });
+    opmate(['list', 'channels', '--use-http', `${host}/mirror/demo/index:v1`]);
+
+    say('10. Break it, and see what a check says');
     const file = path.join(work, 'catalog', 'microcks', 'catalog.json');
     writeFileSync(file, readFileSync(file, 'utf8').replace(/"replaces":"([^"]+)"/, '"replaces":"$1-typo"'));
     opmate(['validate', 'catalog'], { expect: 1, lines: 20 });

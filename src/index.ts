@@ -101,4 +101,11 @@ export { buildImage, type BuildImageOptions, type BuiltImage, pushImage } from '
 export { type OpenedReference, type OpenedTarget, openReference, openTarget } from './oci/open.js';
 export type { ManifestContent, Repository, WritableRepository } from './oci/repository.js';
 export type * from './oci/types.js';
+export { readContents, type ImageContents } from './oci/contents.js';
+export { openArchiveSets, verifyArchiveSet, type OpenedArchive } from './oci/archive-set.js';
+export { readCatalogImages, type CatalogImage } from './mirror/catalog-images.js';
+export { readImageSetConfiguration } from './mirror/image-set-config.js';
+export { encodeLock, parseLock, type ImageSetLock } from './mirror/lock.js';
+export { diffLocks, type LockDiff } from './mirror/lock-diff.js';
+export { transferImages, type Transfer, type TransferReport } from './mirror/transfer.js';
 export { type Registry, type RegistryOptions, startRegistry } from './serve/registry.js';

@@ -22,8 +22,8 @@ import {
 const largeBlobBytes = 1024 * 1024;
 /** Blobs of one image that are under way at a time. */
 const blobsOfImageAtOnce = 6;
-/** Bytes after which progress is told within a blob. */
-const progressStep = 16 * 1024 * 1024;
+/** Progress is told so many times in a run, about. */
+const progressSteps = 200;
 
 /**
  * Copies what a survey found to be lacking. A blob that several repositories of the target need is sent once and
@@ -184,7 +184,7 @@ class ByteProgress {
     const key = `${placeKey(target)} ${blob.digest}`;
     return (bytes) => {
       this.#underWay.set(key, bytes);
-      if (Math.abs(this.#current() - this.#told) >= progressStep) this.#tell('update');
+      this.#update();
     };
   }
 
@@ -196,8 +196,14 @@ class ByteProgress {
     else if (isSent) {
       this.#total += blob.size;
       this.#settled += blob.size;
-    } else return;
-    this.#tell('update');
+    }
+    this.#update();
+  }
+
+  #update(): void {
+    const current = this.#current();
+    const isDue = Math.abs(current - this.#told) >= this.#total / progressSteps;
+    if (isDue || (current === this.#total && current !== this.#told)) this.#tell('update');
   }
 
   #current(): number {

@@ -86,7 +86,7 @@ export interface TransferReport {
 }
 
 /** Bytes of manifests that are kept from reading to writing; those beyond are read again. */
-const maxKeptBytes = 64 * 1024 * 1024;
+const maxKeptBytes = 32 * 1024 * 1024;
 
 /**
  * Reads what each image consists of: one request a manifest, none a blob. Transfers that have their contents are

@@ -124,8 +124,7 @@ class ManifestTree {
     const { concurrency = defaultConcurrency } = this.#options;
     let level = first;
     for (let depth = 1; level.length > 0; depth++) {
-      if (depth > maxDepth)
-        throw new LimitError(`${this.source.name}: manifests nested deeper than ${maxDepth}`);
+      if (depth > maxDepth) throw tooDeep(this.source.name);
       const read = await mapConcurrent(
         level,
         concurrency,
@@ -145,16 +144,22 @@ class ManifestTree {
   /** These manifests and all below them, what is listed before what lists it. */
   inOrder(digests: readonly string[]): ContentManifest[] {
     const ordered = new Map<string, ContentManifest>();
-    const place = (digest: string, lineage: readonly string[]): void => {
+    const heights = new Map<string, number>();
+    const place = (digest: string, lineage: readonly string[]): number => {
       const manifest = this.known.get(digest);
-      if (manifest === undefined || ordered.has(digest)) return;
+      const placed = heights.get(digest);
+      if (manifest === undefined || placed !== undefined) return placed ?? 0;
       const subject = subjectOf(this.source.name, digest);
       if (lineage.includes(digest))
         throw new OpmateError('INVALID', `${subject}: a manifest that contains itself`);
-      if (lineage.length >= maxDepth)
-        throw new LimitError(`${subject}: manifests nested deeper than ${maxDepth}`);
-      for (const child of manifest.manifests) place(child, [...lineage, digest]);
+      if (lineage.length >= maxDepth) throw tooDeep(subject);
+      let height = 1;
+      for (const child of manifest.manifests)
+        height = Math.max(height, 1 + place(child, [...lineage, digest]));
+      if (height > maxDepth) throw tooDeep(subject);
+      heights.set(digest, height);
       ordered.set(digest, manifest);
+      return height;
     };
     for (const digest of digests) place(digest, []);
     return [...ordered.values()];
@@ -168,6 +173,10 @@ class ManifestTree {
     const content = await readListed(this.source, visit.entry, this.#options);
     return describeManifest(content, subjectOf(this.source.name, visit.entry.digest), platforms);
   }
+}
+
+function tooDeep(subject: string): LimitError {
+  return new LimitError(`${subject}: manifests nested deeper than ${maxDepth}`);
 }
 
 /** What a manifest needs, and the manifests among that as it lists them. */

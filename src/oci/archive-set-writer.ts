@@ -82,9 +82,9 @@ export interface WrittenArchive {
  * so is what the archive before holds. Nobody else may write to the directory meanwhile.
  *
  * `blobs` has every blob and manifest that the images need, those in the base included.
- * Throws OpmateError: INVALID for names that no registry takes, or an image without its manifest; IO before
- * anything is fetched where the disk is too small; LIMIT with `strict`; DIGEST for content that is not what was
- * promised; and what `open` throws.
+ * Throws OpmateError: INVALID for names that no registry takes, an image without its manifest, or parts in the
+ * directory that no index tells of; IO before anything is fetched where the disk is too small; LIMIT with
+ * `strict`; DIGEST for content that is not what was promised; and what `open` throws.
  */
 export async function writeArchiveSet(
   directory: string,
@@ -200,6 +200,7 @@ export function partialName(number: number, key: string): string {
   return `mirror_${String(number).padStart(6, '0')}.${key}.partial`;
 }
 
+const partPattern = /^mirror_(\d{6})\.tar$/;
 const leftoverPattern = /^mirror_(?:archive|\d{6})\.[0-9a-f]{16}\.partial(?:\.new)?$/;
 
 class ArchiveWriter {
@@ -254,7 +255,9 @@ class ArchiveWriter {
       await this.#removeLeftovers();
       return before.index;
     }
-    const old = await this.#makeSpace(await this.#readOld(before));
+    const found = await this.#readOld(before);
+    if (before === undefined && !found.some(({ index }) => isComplete(index))) await this.#refuseOtherParts();
+    const old = await this.#makeSpace(found);
     if (!old.some((archive) => archive.key === key)) {
       await this.#writeWhole(this.#planFile, encodeArchiveIndex(index));
     }
@@ -310,7 +313,7 @@ class ArchiveWriter {
       return undefined;
     }
     // Where all parts were whole, some may have got their names already.
-    const isFinished = index.parts.every(({ sha256 }) => sha256 !== '');
+    const isFinished = isComplete(index);
     const files: (string | undefined)[] = [];
     for (const { file, size } of index.parts) {
       const number = files.length + 1;
@@ -325,6 +328,20 @@ class ArchiveWriter {
       }
     }
     return { key, index, files };
+  }
+
+  /**
+   * Parts without an index, and without a complete one of a run that ended while it gave them their names, were
+   * written by another program. Throws OpmateError, since they would be overwritten.
+   */
+  async #refuseOtherParts(): Promise<void> {
+    const names = await readdir(this.#directory);
+    const [first, ...more] = names.filter((name) => partPattern.test(name)).sort(compareBytes);
+    if (first === undefined || names.includes(archiveIndexName)) return;
+    const rest = more.length > 0 ? ` and ${more.length} more` : '';
+    throw new OpmateError('INVALID', `${this.#at(first)}${rest}: not an archive of opmate`, {
+      hint: `there is no ${archiveIndexName} beside it, as with archives of oc-mirror: name another directory, or move it away`,
+    });
   }
 
   /** Whether the archive that is there is this one, byte by byte. */
@@ -542,7 +559,7 @@ class ArchiveWriter {
   /** Removes unfinished files of this and other plans, and parts that the archive does not have. */
   async #removeLeftovers(isKept: (name: string) => boolean = () => false): Promise<void> {
     for (const name of await readdir(this.#directory)) {
-      const number = Number(/^mirror_(\d{6})\.tar$/.exec(name)?.[1]);
+      const number = Number(partPattern.exec(name)?.[1]);
       const isExtra = number > this.#plan.parts.length && name === partName(number);
       if ((isExtra || leftoverPattern.test(name)) && !isKept(name)) await rm(this.#at(name), { force: true });
     }
@@ -575,6 +592,11 @@ class ArchiveWriter {
     const task = `write ${this.#directory}`;
     this.#logger.progress({ task, state: 'update', current, total: this.#total, unit: 'bytes' });
   }
+}
+
+/** Whether the sums of all parts are known. */
+function isComplete({ parts }: ArchiveIndex): boolean {
+  return parts.every(({ sha256 }) => sha256 !== '');
 }
 
 /** Opens a file that is no link. */

@@ -307,6 +307,29 @@ describe('oci/archive-set', () => {
     }
   });
 
+  it('touches no parts of another program', async () => {
+    const content = someContent();
+    const directory = await directoryWith({
+      'mirror_000001.tar': 'of oc-mirror',
+      'mirror_000007.tar': 'too',
+    });
+    const before = await sumsOf(directory);
+    const { message, hint } = await failureOf(content.write(directory));
+    expect(message).toBe(`${part(directory)} and 1 more: not an archive of opmate`);
+    expect(hint).toContain('name another directory');
+    // What a run that did not end has left of itself makes them no more ours.
+    const order = [...(await content.write(await directoryWith())).index.blobs.keys()];
+    await Promise.all([1, 7].map((number) => rm(part(directory, number))));
+    await interrupt(directory, content, order.at(-1) as string);
+    await writeFile(part(directory), 'of oc-mirror');
+    content.fetched.length = 0;
+    expect((await failureOf(content.write(directory))).message).toMatch(/\.tar: not an archive of opmate$/);
+    expect(content.fetched).toEqual([]);
+    expect(await sumsOf(directory)).toMatchObject({
+      'mirror_000001.tar': before['mirror_000001.tar'] as string,
+    });
+  });
+
   it('leaves out what the base has, or the base of that', async () => {
     const [one, two, three] = [await directoryWith(), await directoryWith(), await directoryWith()];
     const first = await someContent().write(one);

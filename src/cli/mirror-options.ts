@@ -51,18 +51,19 @@ export function integerOf(text: string, flag: string, least: number, most = Numb
   throw new UsageError(`--${flag} ${text}: expected a whole number ${range}`);
 }
 
-/** Writes a line an image to stdout, tells the sum on stderr, and returns the exit code. */
+/** Writes a line an image to stdout, tells the sum on stderr unless it is told, and returns the exit code. */
 export async function finishTransfer(
   context: CommandContext,
   logger: ClosableLogger,
   report: TransferReport,
-  options: { dryRun: boolean; faults?: number; skipMissing?: boolean },
+  options: { dryRun: boolean; faults?: number; skipMissing?: boolean; isTold?: boolean },
 ): Promise<number> {
   const { done, missing, failed, blobs, bytes } = report;
   const { dryRun, faults = 0 } = options;
   const lost = (options.skipMissing ? 0 : missing.length) + failed.length + faults;
   const what = dryRun ? 'found' : 'mirrored';
-  logger.log('info', `${what} ${count(done.length, 'image')}`, dryRun ? {} : { blobs, bytes });
+  if (options.isTold !== true)
+    logger.log('info', `${what} ${count(done.length, 'image')}`, dryRun ? {} : { blobs, bytes });
   if (lost > 0) {
     const parts = [
       missing.length > 0 ? `${missing.length} not at the source` : '',

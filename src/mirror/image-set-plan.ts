@@ -55,6 +55,9 @@ export interface PlannedImage {
   texts: Set<string>;
 }
 
+/** An image with its names at source and target. */
+export type NamedImage = Pick<PlannedImage, 'kind' | 'reference' | 'repository' | 'source' | 'destination'>;
+
 export interface PlannedCatalog {
   operator: OperatorConfig;
   /** The image that the catalog was read from, by digest. */
@@ -411,7 +414,7 @@ async function readBundleImages(catalog: Catalog, bundle: BundleFacts): Promise<
 }
 
 /** The lines of `mapping.txt`, sorted: `SOURCE=DESTINATION`, both with their transport. */
-export function mappingLines(images: readonly PlannedImage[], target: MirrorTarget): string[] {
+export function mappingLines(images: readonly NamedImage[], target: MirrorTarget): string[] {
   const scheme = target.registry === '' ? 'file://' : 'docker://';
   return images.map(({ source, destination }) => `${source}=${scheme}${destination}`).sort(compareBytes);
 }

@@ -30,8 +30,8 @@ export interface ClusterResourceOptions {
 }
 
 /** What was mirrored, as far as a cluster must know. */
-export interface MirroredSet {
-  images: readonly MirroredImage[];
+export interface MirroredSet<T extends MirroredImage = MirroredImage> {
+  images: readonly T[];
   catalogs: readonly MirroredCatalog[];
 }
 

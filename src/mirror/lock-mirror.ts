@@ -4,6 +4,7 @@ import { parseReference } from '../core/reference.js';
 import type { OpenedArchive } from '../oci/archive-set.js';
 import type { BytePlan } from './byte-plan.js';
 import { type MirrorTarget, destinationOf, pathBelow } from './image-set-names.js';
+import type { NamedImage } from './image-set-plan.js';
 import type { MirroredSet } from './image-set-resources.js';
 import type { ImageSetLock } from './lock.js';
 import { type LockedTransfersOptions, targetNameOf, transfersOfLock } from './locked-transfers.js';
@@ -133,18 +134,14 @@ export function mirroredOfLock(
   lock: ImageSetLock,
   target: MirrorTarget,
   maxNestedPaths: number | undefined,
-): MirroredSet {
-  const images = lock.images.flatMap(({ kind, reference, repository }) =>
-    kind === 'signature'
-      ? []
-      : [
-          {
-            kind,
-            reference: parseReference(reference),
-            repository: pathBelow(target, repository, maxNestedPaths),
-          },
-        ],
-  );
+): MirroredSet<NamedImage> {
+  const images = lock.images.flatMap((image) => {
+    const { kind, source } = image;
+    if (kind === 'signature') return [];
+    const repository = pathBelow(target, image.repository, maxNestedPaths);
+    const destination = targetNameOf(image, { target, maxNestedPaths });
+    return [{ kind, reference: parseReference(image.reference), source, repository, destination }];
+  });
   const catalogs = lock.catalogs.map(({ catalog, repository, tag, targetCatalogSourceTemplate }) => ({
     operator: { catalog, targetCatalogSourceTemplate },
     destination: destinationOf(target, pathBelow(target, repository, maxNestedPaths), tag),

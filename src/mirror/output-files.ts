@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
+import { access, constants, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { fileError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
@@ -30,6 +30,29 @@ export async function writeOutputFiles(
     throw fileError(`output dir ${directory}`, error);
   } finally {
     await rm(staging, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+/** Throws OpmateError where a directory is not there and cannot be made, or nothing can be written into it. */
+export async function requireWritableDirectory(directory: string): Promise<void> {
+  try {
+    let place = path.resolve(directory);
+    while (!(await isThere(place))) place = path.dirname(place);
+    await access(`${place}/.`, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw fileError(`output dir ${quoteGo(directory)}`, error, {
+      hint: 'name another with --workspace file://DIRECTORY, or with --lock FILE',
+    });
+  }
+}
+
+async function isThere(place: string): Promise<boolean> {
+  try {
+    await stat(place);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false;
+    throw error;
   }
 }
 

@@ -38,6 +38,7 @@ export async function mirrorFile(
 ): Promise<number> {
   const options = globalOptionsOf(given);
   const maxPerRegistry = integerOf(options.maxPerRegistry ?? '6', 'max-per-registry', 1, 100);
+  requireNoImageSetFlags(options);
   const { filename, filterByOs = '.*' } = options;
   if (filterByOs !== '.*') {
     throw new UsageError(`--filter-by-os ${filterByOs}: an image is copied with all its platforms`, {
@@ -89,6 +90,21 @@ export async function mirrorFile(
     );
     return finishTransfer(context, session.logger, report, flags);
   });
+}
+
+const imageSetFlags = [
+  ...['workspace', 'lock', 'locked', 'dependencies', 'max-nested-paths', 'icsp', 'name', 'prefix'],
+  ...['poll-interval', 'on-error', 'shard', 'base', 'strict-archive', 'remove-signatures'],
+];
+
+/** Throws UsageError for flags that a mapping has no use for, rather than let someone rely on them. */
+function requireNoImageSetFlags(options: object): void {
+  const given = new Set(Object.keys(options));
+  for (const flag of imageSetFlags) {
+    if (!given.has(flag.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase()))) continue;
+    const hint = 'name an ImageSetConfiguration with --config';
+    throw new UsageError(`--${flag}: only with --config or --from`, { hint });
+  }
 }
 
 async function listTags(name: string, session: CommandSession): Promise<string[]> {

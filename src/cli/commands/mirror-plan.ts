@@ -1,3 +1,5 @@
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
 import type { BytePlan } from '../../mirror/byte-plan.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -10,7 +12,7 @@ import { formatTable } from '../table.js';
 import { ImageSetWork, type MirrorCommandOptions } from './mirror.js';
 
 interface MirrorPlanOptions extends MirrorCommandOptions {
-  output?: 'text' | 'json';
+  output?: string;
 }
 
 /**
@@ -23,10 +25,21 @@ export async function mirrorPlan(
   given: MirrorPlanOptions,
 ): Promise<number> {
   const options = globalOptionsOf(given);
+  const { output = 'text' } = options;
+  if (output !== 'text' && output !== 'json')
+    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json)`);
+  for (const flag of ['from', 'locked'] as const) {
+    if (options[flag] === undefined) continue;
+    throw new UsageError(`--${flag}: a plan is made from the sources`, {
+      hint: 'opmate mirror status says what of a lock is to be copied yet',
+    });
+  }
   const work = new ImageSetWork(context, options, parseDestination(destination, context));
   return useSession(context, options, async (session) => {
+    await work.requireWritable();
     const { config, digest } = await work.readConfig();
-    const plan = await work.withMirror(config, session, async (mirror) => {
+    const plan = await work.withMirror(config, session, async (mirror, names) => {
+      await work.requireResources(names, config);
       await mirror.prepare();
       const bytes = await work.survey(mirror);
       await work.writeLock(mirror.lock(digest, work.lockOptions('unknown')));
@@ -34,10 +47,7 @@ export async function mirrorPlan(
     });
     session.logger.log('info', `${work.shownLock()}: written`);
     session.logger.close();
-    await writeAll(
-      context.stdout,
-      options.output === 'json' ? `${JSON.stringify(plan, null, 2)}\n` : textOf(plan),
-    );
+    await writeAll(context.stdout, output === 'json' ? `${JSON.stringify(plan, null, 2)}\n` : textOf(plan));
     return exitCodes.done;
   });
 }

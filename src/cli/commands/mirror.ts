@@ -1,13 +1,16 @@
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { digestOf } from '../../core/digest.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
 import { type BytePlan, planBytes } from '../../mirror/byte-plan.js';
-import { LockMirror } from '../../mirror/lock-mirror.js';
+import { LockMirror, mirroredOfLock } from '../../mirror/lock-mirror.js';
 import { type ImageSetConfiguration, readImageSetConfiguration } from '../../mirror/image-set-config.js';
 import { ImageSetMirror } from '../../mirror/image-set-mirror.js';
 import type { MirrorTarget } from '../../mirror/image-set-names.js';
 import {
   type ImageSetPlan,
+  type NamedImage,
   mappingLines,
   openPinnedCatalog,
   planImageSet,
@@ -25,7 +28,7 @@ import {
   parseLock,
   readLock,
 } from '../../mirror/lock.js';
-import { replaceDirectories, writeOutputFiles } from '../../mirror/output-files.js';
+import { replaceDirectories, requireWritableDirectory, writeOutputFiles } from '../../mirror/output-files.js';
 import { rebuiltOnDemand } from '../../mirror/locked-catalogs.js';
 import { transfersOfLock } from '../../mirror/locked-transfers.js';
 import { rebuildFrom } from '../../mirror/rebuilt-source.js';
@@ -80,16 +83,31 @@ export async function mirrorImageSet(
   if (options.filename !== undefined) {
     throw new UsageError('--config and --filename cannot be used together', { hint: 'keep one of them' });
   }
+  requireOwnFlags(options);
   const destination = parseDestination(text, context);
   const work = new ImageSetWork(context, options, destination);
-  return useSession(context, options, (session) => {
+  return useSession(context, options, async (session) => {
+    await work.requireWritable();
     if (options.from !== undefined) return work.fromDisk(session, options.from);
-    if (booleanOf(options, 'dryRun')) return work.dryRun(session);
     if (options.locked === true) return work.locked(session);
+    if (booleanOf(options, 'dryRun')) return work.dryRun(session);
     return destination.kind === 'disk'
       ? work.toDisk(session, destination.directory)
       : work.toRegistry(session);
   });
+}
+
+/** Throws UsageError for flags of `mirror -f` that mean nothing to an image set. */
+function requireOwnFlags(options: MirrorCommandOptions): void {
+  const others = [
+    ['continue-on-error', booleanOf(options, 'continueOnError')],
+    ['skip-missing', booleanOf(options, 'skipMissing')],
+  ] as const;
+  for (const [flag, isGiven] of others) {
+    if (!isGiven) continue;
+    const hint = 'write --on-error skip-image, or skip-bundle, which keep the catalogs right too';
+    throw new UsageError(`--${flag}: not with --config or --from`, { hint });
+  }
 }
 
 /** What the ways of mirroring an image set have in common: the flags, read once, and the files that are written. */
@@ -108,6 +126,7 @@ export class ImageSetWork {
     this.#destination = destination;
     this.#maxNestedPaths = maxNestedPathsOf(options);
     this.#naming = namingOf(options);
+    maxPerRegistryOf(options);
     this.#shard = parseShard(options.shard, options.locked === true ? context.environment : {});
     dependenciesOf(options);
     this.#workingDirectory();
@@ -130,34 +149,51 @@ export class ImageSetWork {
   /** Names only: nothing is read but catalogs. */
   async dryRun(session: CommandSession): Promise<number> {
     const { config } = await this.readConfig();
-    const templates = await this.#readTemplates(config.operators);
     return this.withPlan(config, session, async (plan) => {
-      const lines = mappingLines(plan.images, this.#destination.target);
-      const text = (all: readonly string[]): string => all.map((line) => `${line}\n`).join('');
-      const files = new Map([['mapping.txt', text(lines)]]);
-      const missing = await this.#missingLines(plan);
-      if (missing.length > 0) files.set('missing.txt', text(missing));
-      const directories = new Map<string, ReadonlyMap<string, string>>([['dry-run', files]]);
-      const isRegistry = this.#destination.kind === 'registry';
-      if (isRegistry) directories.set('cluster-resources', this.#resources(plan, templates));
-      await replaceDirectories(this.#workingDirectory(), directories);
-      session.logger.close();
       describePlan(plan, session.logger, this.#options.icsp === true);
-      session.logger.log('info', `${this.#shown('dry-run', 'mapping.txt')}: ${count(lines.length, 'image')}`);
-      if (missing.length > 0)
-        session.logger.log(
-          'info',
-          `${this.#shown('dry-run', 'missing.txt')}: ${count(missing.length, 'image')}`,
-        );
-      if (isRegistry) this.#tellResources(directories.get('cluster-resources'), session);
-      return exitCodes.done;
+      return this.#writeNames(plan, config.operators, session);
     });
+  }
+
+  /** What a dry run writes. */
+  async #writeNames(
+    set: MirroredSet<NamedImage>,
+    operators: Parameters<typeof readCatalogSourceTemplates>[0],
+    session: CommandSession,
+  ): Promise<number> {
+    const resources = this.#resources(set, await this.#readTemplates(operators));
+    const lines = mappingLines(set.images, this.#destination.target);
+    const text = (all: readonly string[]): string => all.map((line) => `${line}\n`).join('');
+    const files = new Map([['mapping.txt', text(lines)]]);
+    const missing = await this.#missingLines(set);
+    if (missing.length > 0) files.set('missing.txt', text(missing));
+    const directories = new Map<string, ReadonlyMap<string, string>>([['dry-run', files]]);
+    const isRegistry = this.#destination.kind === 'registry';
+    if (isRegistry) directories.set('cluster-resources', resources);
+    await replaceDirectories(this.#workingDirectory(), directories);
+    session.logger.close();
+    session.logger.log('info', `${this.#shown('dry-run', 'mapping.txt')}: ${count(lines.length, 'image')}`);
+    if (missing.length > 0)
+      session.logger.log(
+        'info',
+        `${this.#shown('dry-run', 'missing.txt')}: ${count(missing.length, 'image')}`,
+      );
+    if (isRegistry) this.#tellResources(resources, session);
+    return exitCodes.done;
+  }
+
+  /** The same of a lock. */
+  #writeNamesOfLock(lock: ImageSetLock, session: CommandSession): Promise<number> {
+    const set = mirroredOfLock(lock, this.#destination.target, this.#maxNestedPaths);
+    return this.#writeNames(set, lock.catalogs, session);
   }
 
   async toRegistry(session: CommandSession): Promise<number> {
     const { config, digest } = await this.readConfig();
     const templates = await this.#readTemplates(config.operators);
-    return this.withMirror(config, session, async (mirror) => {
+    return this.withMirror(config, session, async (mirror, plan) => {
+      // What would be wrong with their names is known by now, before anything is copied.
+      this.#resources(plan, templates);
       await mirror.prepare();
       const bytes = await mirror.survey();
       await mirror.surveySignatures();
@@ -172,7 +208,9 @@ export class ImageSetWork {
 
   async toDisk(session: CommandSession, directory: string): Promise<number> {
     const { config, digest } = await this.readConfig();
-    return this.withMirror(config, session, async (mirror) => {
+    await this.#base();
+    return this.withMirror(config, session, async (mirror, plan) => {
+      await this.requireResources(plan, config);
       await mirror.prepare();
       await mirror.addSignatures();
       const set = {
@@ -183,7 +221,7 @@ export class ImageSetWork {
       await this.writeLock(await this.#archive(set, directory, config, session));
       const report = mirror.report();
       for (const change of report.changes) session.logger.log('warn', change);
-      return finishTransfer(this.#context, session.logger, report, { dryRun: false });
+      return finishTransfer(this.#context, session.logger, report, { dryRun: false, isTold: true });
     });
   }
 
@@ -207,7 +245,8 @@ export class ImageSetWork {
     const { id, parts, blobs } = written.index;
     const size = amountOfBytes(parts.reduce((sum, part) => sum + part.size, 0));
     const kept = written.keptBytes > 0 ? `, ${amountOfBytes(written.keptBytes)} from an earlier run` : '';
-    const what = `${count(parts.length, 'part')}, ${count(blobs.size, 'blob')}, ${size}${kept}`;
+    const images = count(lock.images.length, 'image');
+    const what = `${images}, ${count(parts.length, 'part')}, ${count(blobs.size, 'blob')}, ${size}${kept}`;
     logger.log('info', `archive ${id}: ${what}`);
     return lock;
   }
@@ -222,6 +261,7 @@ export class ImageSetWork {
     try {
       const lock = parseLock(archive.index.lock, 'the lock of the archive');
       if (this.#options.config !== undefined) await this.#requireSame(lock, 'archive');
+      if (booleanOf(this.#options, 'dryRun')) return await this.#writeNamesOfLock(lock, session);
       const mirror = new LockMirror(lock, {
         target: this.#destination.target,
         maxNestedPaths: this.#maxNestedPaths,
@@ -244,8 +284,9 @@ export class ImageSetWork {
   }
 
   async locked(session: CommandSession): Promise<number> {
-    const lock = await readLock(this.lockFile(), this.shownLock());
+    const lock = await this.#readLock();
     const { config } = await this.#requireSame(lock, 'lock');
+    if (booleanOf(this.#options, 'dryRun')) return this.#writeNamesOfLock(lock, session);
     const rebuilt = rebuiltOnDemand(lock, {
       plan: () => this.plan(config, session),
       open: await openOptionsOf(session),
@@ -276,6 +317,7 @@ export class ImageSetWork {
 
   async #mirrorLock(mirror: LockMirror, lock: ImageSetLock, session: CommandSession): Promise<number> {
     const templates = await this.#readTemplates(lock.catalogs);
+    this.#resources(mirror.mirrored(), templates);
     describeBytes(await mirror.survey(), session.logger);
     const report = await mirror.copy();
     await this.#writeResult(mirror.mirrored(), templates, session, undefined);
@@ -373,9 +415,41 @@ export class ImageSetWork {
     };
   }
 
+  /** Throws where the cluster resources of a plan cannot be written, before the images are copied for nothing. */
+  async requireResources(plan: ImageSetPlan, config: ImageSetConfiguration): Promise<void> {
+    this.#resources(plan, await this.#readTemplates(config.operators));
+  }
+
+  /** Throws where a run could not write its results, before it has worked for them. */
+  async requireWritable(): Promise<void> {
+    const file = this.lockFile();
+    const found = await stat(file).catch(() => undefined);
+    if (found?.isDirectory() === true) {
+      throw new OpmateError('IO', `--lock ${quoteGo(this.#options.lock ?? file)}: is a directory`, {
+        hint: 'name a file',
+      });
+    }
+    for (const directory of new Set([path.dirname(file), this.#workingDirectory()])) {
+      await requireWritableDirectory(directory);
+    }
+  }
+
   lockFile(): string {
     const { lock } = this.#options;
     return lock === undefined ? path.join(this.#workingDirectory(), lockName) : this.#resolve(lock);
+  }
+
+  async #readLock(): Promise<ImageSetLock> {
+    try {
+      return await readLock(this.lockFile(), this.shownLock());
+    } catch (error) {
+      if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
+      throw new OpmateError('NOT_FOUND', `${this.shownLock()}: no lock is there`, {
+        file: this.shownLock(),
+        hint: 'opmate mirror plan writes it; name another one with --lock, or where it is with --workspace',
+        cause: error,
+      });
+    }
   }
 
   /** The lock file as messages name it. */
@@ -498,7 +572,7 @@ export class ImageSetWork {
   }
 
   /** Lines of the mapping whose images are in no archive yet. */
-  async #missingLines(plan: ImageSetPlan): Promise<string[]> {
+  async #missingLines(set: MirroredSet<NamedImage>): Promise<string[]> {
     if (this.#destination.kind === 'registry') return [];
     const known = new Set<string>();
     const { base } = this.#options;
@@ -510,7 +584,7 @@ export class ImageSetWork {
       });
       for (const { repository, tag } of index?.images ?? []) known.add(`${repository}:${tag ?? ''}`);
     }
-    const missing = plan.images.filter(({ destination }) => !known.has(destination));
+    const missing = set.images.filter(({ destination }) => !known.has(destination));
     return mappingLines(missing, this.#destination.target);
   }
 }

@@ -1,0 +1,145 @@
+import { access, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startRegistry } from '../../src/serve/registry.js';
+import { useSandbox } from '../support/command-line.js';
+import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
+import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+
+const sandbox = useSandbox();
+const at = (...names: string[]): string => path.join(sandbox.work, ...names);
+const isThere = (...names: string[]): Promise<boolean> =>
+  access(at(...names)).then(
+    () => true,
+    () => false,
+  );
+let source: FaultRegistry;
+let operators: OperatorSet;
+
+beforeAll(async () => {
+  source = await startFaultRegistry();
+  operators = await serveOperatorSet(source);
+  const index = source.requests.length;
+  expect(index).toBe(0);
+  const { body, headers } = await manifestOf('acme/index', 'v1');
+  source.serveManifest('other/index', 'v1', body, headers);
+  for (const { digest } of blobsOf(body)) {
+    const blob = await fetch(`${source.origin}/v2/acme/index/blobs/${digest}`);
+    source.serveBlob('other/index', Buffer.from(await blob.arrayBuffer()));
+  }
+  const configOf = (...names: string[]): string =>
+    `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  operators:\n${names
+      .map((name) => `  - catalog: ${source.host}/${name}\n    packages:\n    - name: widget\n`)
+      .join('')}`;
+  await sandbox.write({
+    'one.yaml': configOf('acme/index:v1'),
+    'two.yaml': configOf('acme/index:v1', 'other/index:v1'),
+  });
+});
+afterAll(() => source.close());
+beforeEach(() => void (source.requests.length = 0));
+
+async function manifestOf(repository: string, tag: string): Promise<{ body: Buffer; headers: string }> {
+  const answer = await fetch(`${source.origin}/v2/${repository}/manifests/${tag}`);
+  return {
+    body: Buffer.from(await answer.arrayBuffer()),
+    headers: answer.headers.get('content-type') as string,
+  };
+}
+function blobsOf(manifest: Buffer): { digest: string }[] {
+  const { config, layers } = JSON.parse(manifest.toString()) as {
+    config: { digest: string };
+    layers: { digest: string }[];
+  };
+  return [config, ...layers];
+}
+const mirror = (...args: string[]) => sandbox.run(['mirror', ...args, '--use-http']);
+
+describe('opmate mirror, what is wrong with its flags', () => {
+  const registry = 'docker://registry.test/olm';
+  it.each([
+    [['-c', 'one.yaml', '--continue-on-error', registry], '--continue-on-error: not with --config'],
+    [['-c', 'one.yaml', '--skip-missing', registry], '--skip-missing: not with --config'],
+    [['-c', 'one.yaml', '--max-per-registry', '0', '--dry-run', registry], '--max-per-registry 0: expected'],
+    [['--locked', registry], '--locked: only with --config'],
+    [['--on-error', 'skip-image', 'a.test/b:c=d.test/e:f'], '--on-error: only with --config'],
+    [['-c', 'one.yaml', '--locked', registry], 'working-dir/opmate.lock.json: no lock is there'],
+    [['-c', 'one.yaml', '--lock', '.', registry], '--lock ".": is a directory'],
+    [['-c', 'one.yaml', '--lock', 'one.yaml/lock', registry], 'one.yaml": not a directory'],
+    [
+      ['-c', 'one.yaml', '--workspace', 'file://one.yaml', registry],
+      'one.yaml/working-dir": not a directory',
+    ],
+    [['-c', 'one.yaml', 'file://one.yaml'], 'one.yaml/working-dir": not a directory'],
+    [['-c', 'one.yaml', '--base', 'nowhere', 'file://disk'], 'nowhere: no such file or directory'],
+    [
+      ['plan', '-c', 'one.yaml', '-o', 'yaml', registry],
+      'invalid --output value "yaml", expected (text|json)',
+    ],
+    [
+      ['plan', '-c', 'one.yaml', '--from', 'file://disk', registry],
+      '--from: a plan is made from the sources',
+    ],
+    [['plan', '-c', 'one.yaml', '--locked', registry], '--locked: a plan is made from the sources'],
+    [['plan', '-c', 'one.yaml', '--lock', '.', registry], '--lock ".": is a directory'],
+  ])('is told before anything is asked for: %j', async (args, message) => {
+    const result = await mirror(...args);
+    expect(result.stderr).toContain(message);
+    expect(result.code).toBe(args[0] === 'plan' && !args.includes('--lock') ? 2 : 1);
+    expect(source.requests).toEqual([]);
+    expect(await isThere('working-dir')).toBe(false);
+  });
+
+  it('is told of objects that would have one name before anything is copied, by whatever way', async () => {
+    const target = await startRegistry({ directory: at('target') });
+    const place = `docker://${new URL(target.url).host}/olm`;
+    try {
+      for (const args of [
+        ['-c', 'two.yaml', place],
+        ['-c', 'two.yaml', 'file://disk'],
+        ['plan', '-c', 'two.yaml', place],
+      ]) {
+        const result = await mirror(...args);
+        expect(result).toMatchObject({ code: 1, stdout: '' });
+        expect(result.stderr).toContain('cs-index-v1: both ');
+        expect(result.stderr).toContain('hint: give one of them another targetCatalog or targetTag');
+      }
+      expect(await isThere('working-dir')).toBe(false);
+      expect(await isThere('disk')).toBe(false);
+      expect(await (await fetch(`${target.url}/v2/_catalog`)).json()).toEqual({ repositories: [] });
+    } finally {
+      await target.close();
+    }
+  });
+});
+
+describe('opmate mirror --dry-run by a lock', () => {
+  it('names what would be copied from an archive, or by the lock, and copies nothing', async () => {
+    const target = await startRegistry({ directory: at('untouched') });
+    const place = `docker://${new URL(target.url).host}/olm`;
+    try {
+      const planned = await mirror('-c', 'one.yaml', '--dry-run', '--workspace', 'file://planned', place);
+      expect(planned).toMatchObject({ code: 0 });
+      expect(await mirror('-c', 'one.yaml', 'file://carry')).toMatchObject({ code: 0 });
+      source.requests.length = 0;
+      const ways = [
+        ['--from', 'file://carry'],
+        ['-c', 'one.yaml', '--locked', '--lock', 'carry/working-dir/opmate.lock.json'],
+      ];
+      for (const [i, way] of ways.entries()) {
+        expect(await mirror(...way, '--dry-run', '--workspace', `file://way${i}`, place)).toMatchObject({
+          code: 0,
+        });
+        for (const name of ['dry-run/mapping.txt', 'cluster-resources/cs-index-v1.yaml']) {
+          const text = await readFile(at(`way${i}`, 'working-dir', name), 'utf8');
+          expect(text).toBe(await readFile(at('planned', 'working-dir', name), 'utf8'));
+        }
+      }
+      expect(source.requests).toEqual([]);
+      expect(await (await fetch(`${target.url}/v2/_catalog`)).json()).toEqual({ repositories: [] });
+      expect(operators.catalog).toContain(source.host);
+    } finally {
+      await target.close();
+    }
+  });
+});

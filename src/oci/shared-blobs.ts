@@ -25,6 +25,8 @@ interface Place {
   holders: Map<string, Set<string>>;
   /** Blobs that are being sent. */
   underWay: Map<string, Promise<void>>;
+  /** Blobs that are being sent to, or mounted in, one repository. */
+  arriving: Map<string, Promise<void>>;
   /** Whether it has refused to mount what was there. */
   refusesMounts: boolean;
   /** Repositories that nothing may be mounted from. */
@@ -49,6 +51,9 @@ export class SharedBlobs {
   /**
    * Brings a blob into a repository that is said to lack it. While the same registry is being sent the blob from
    * elsewhere, waits for that. Throws what the repositories throw.
+   *
+   * Nothing arrives twice in a repository: the `distribution` registry refuses a manifest while it writes anew that
+   * the repository has one of its blobs.
    */
   async copy(
     source: Repository,
@@ -56,13 +61,41 @@ export class SharedBlobs {
     blob: Descriptor,
     options: CopyBlobOptions = {},
   ): Promise<BlobOutcome> {
+    const { registry, repository } = placeOf(target);
+    const { holders, arriving } = this.#placeAt(registry);
+    const key = `${blob.digest} ${repository}`;
+    for (;;) {
+      throwIfCancelled(options.signal);
+      if (holders.get(blob.digest)?.has(repository)) return 'present';
+      const other = arriving.get(key);
+      if (other === undefined) break;
+      await other;
+    }
+    const bringing = this.#bring(source, target, blob, options);
+    const ended = bringing.then(
+      () => undefined,
+      () => undefined,
+    );
+    arriving.set(key, ended);
+    try {
+      return await bringing;
+    } finally {
+      arriving.delete(key);
+    }
+  }
+
+  async #bring(
+    source: Repository,
+    target: WritableRepository,
+    blob: Descriptor,
+    options: CopyBlobOptions,
+  ): Promise<BlobOutcome> {
     const at = placeOf(target);
     const { registry, repository } = at;
     const place = this.#placeAt(registry);
     const { whenFree = runNow } = options;
     for (;;) {
       throwIfCancelled(options.signal);
-      if (place.holders.get(blob.digest)?.has(repository)) return 'present';
       if (await this.#mount(source, target, blob, options)) {
         this.note(at, blob.digest);
         return 'mounted';
@@ -121,7 +154,13 @@ export class SharedBlobs {
   #placeAt(registry: string): Place {
     let place = this.#places.get(registry);
     if (place === undefined) {
-      place = { holders: new Map(), underWay: new Map(), refusesMounts: false, closed: new Set() };
+      place = {
+        holders: new Map(),
+        underWay: new Map(),
+        arriving: new Map(),
+        refusesMounts: false,
+        closed: new Set(),
+      };
       this.#places.set(registry, place);
     }
     return place;

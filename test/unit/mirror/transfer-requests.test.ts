@@ -59,12 +59,16 @@ const transferOf = (from: string, to = from, more: Partial<Transfer> = {}): Tran
 
 /** An image whose second layer is the same in all of them. */
 function serveSharing(repository: string): SmallImage {
-  const image = smallImage({ text: `layer of ${repository}`, labels: { repository } });
+  return serveSharingAs(repository, 'v1');
+}
+function serveSharingAs(repository: string, tag: string): SmallImage {
+  const text = `${repository}:${tag}`;
+  const image = smallImage({ text: `layer of ${text}`, labels: { repository: text } });
   const manifest = { ...image.manifest, layers: [...image.manifest.layers, descriptorOf(base)] };
   const bytes = bytesOf(manifest);
   const whole = { ...image, manifest, bytes, descriptor: descriptorOf(bytes, mediaTypes.ociManifest) };
   source.serveBlob(repository, base);
-  serveImage(source, repository, 'v1', whole);
+  serveImage(source, repository, tag, whole);
   return whole;
 }
 const base = Buffer.from('a layer that all share');
@@ -152,6 +156,19 @@ describe('mirror/transfer, requests', () => {
     source.requests.length = target.requests.length = 0;
     await copy([transferOf('ns/a:v1'), transferOf('ns/b:v1')]);
     expect(askedFor(descriptorOf(base).digest)).toBe(0);
+    expect(target.counts()['POST mount']).toBe(1);
+  });
+
+  it('mounts a blob in a repository once, whatever number of its images need it', async () => {
+    serveSharing('ns/one');
+    await copy([transferOf('ns/one:v1')]);
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    for (const name of names) serveSharingAs('ns/many', name);
+    target.requests.length = 0;
+    const { report } = await copy(
+      ['ns/one:v1', ...names.map((name) => `ns/many:${name}`)].map((name) => transferOf(name)),
+    );
+    expect(report.done).toHaveLength(6);
     expect(target.counts()['POST mount']).toBe(1);
   });
 

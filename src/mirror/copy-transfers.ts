@@ -27,20 +27,23 @@ const progressSteps = 200;
 
 /**
  * Copies what a survey found to be lacking. A blob that several repositories of the target need is sent once and
- * mounted in the others, where the registry can.
+ * mounted in the others, where the registry can. Who copies in several calls hands `shared` from one to the next, so
+ * that this holds for all of them.
  */
 export async function copyTransfers(
   surveyed: readonly SurveyedTransfer[],
   options: TransferOptions,
+  shared = new SharedBlobs(),
 ): Promise<TransferReport> {
   const places = new OpenPlaces(options);
   const small = createLimiter(smallRequestsAtOnce(options.maxPerRegistry));
   const large = createLimiter(options.maxPerRegistry);
   const progress = new ByteProgress(surveyed, options.logger ?? silentLogger);
+  noteKnown(surveyed, shared);
   const run: Run = {
     options,
     places,
-    shared: knownBlobs(surveyed),
+    shared,
     progress,
     whenFree: (bytes, work) => (bytes > largeBlobBytes ? large : small)(work),
   };
@@ -132,9 +135,8 @@ async function isGone(
   return (await repository.headManifest(digest, options)) === undefined;
 }
 
-/** What the survey says about blobs that are at the target: in which repositories they can be mounted from. */
-function knownBlobs(surveyed: readonly SurveyedTransfer[]): SharedBlobs {
-  const shared = new SharedBlobs();
+/** Notes what the survey says about blobs that are at the target: which repositories they can be mounted from. */
+function noteKnown(surveyed: readonly SurveyedTransfer[], shared: SharedBlobs): void {
   for (const { transfer, blobs } of surveyed) {
     const place = placeOfTarget(transfer.target);
     const lacking = new Set(blobs.map(({ digest }) => digest));
@@ -143,7 +145,6 @@ function knownBlobs(surveyed: readonly SurveyedTransfer[]): SharedBlobs {
       if (!lacking.has(blob.digest) && !isNonDistributable(blob)) shared.note(place, blob.digest);
     }
   }
-  return shared;
 }
 
 function placeOfTarget(target: Reference): BlobPlace {

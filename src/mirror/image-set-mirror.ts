@@ -2,6 +2,7 @@ import { throwIfCancelled, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { type Reference, type RegistryReference, formatReference } from '../core/reference.js';
+import { SharedBlobs } from '../oci/shared-blobs.js';
 import type { BytePlan } from './byte-plan.js';
 import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
 import { type MirrorTarget, targetReference } from './image-set-names.js';
@@ -123,7 +124,8 @@ export class ImageSetMirror {
   async copy(): Promise<ImageSetReport> {
     const { transfer: options } = this.#options;
     const operands = this.#surveyed.filter(({ transfer }) => transfer.isLast !== true);
-    const first = await copyTransfers(operands, options);
+    const shared = new SharedBlobs();
+    const first = await copyTransfers(operands, options, shared);
     this.#note(first);
     if (this.#failed.size > 0) {
       await this.#repair();
@@ -131,7 +133,7 @@ export class ImageSetMirror {
       await this.#survey(this.#catalogTransfers());
     }
     const catalogs = this.#surveyed.filter(({ transfer }) => transfer.isLast === true);
-    const last = await copyTransfers(catalogs, options);
+    const last = await copyTransfers(catalogs, options, shared);
     this.#note(last);
     return {
       done: [...first.done, ...last.done],

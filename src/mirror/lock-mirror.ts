@@ -2,6 +2,7 @@ import { OpmateError } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { parseReference } from '../core/reference.js';
 import type { OpenedArchive } from '../oci/archive-set.js';
+import { SharedBlobs } from '../oci/shared-blobs.js';
 import type { BytePlan } from './byte-plan.js';
 import { type MirrorTarget, destinationOf, pathBelow } from './image-set-names.js';
 import type { NamedImage } from './image-set-plan.js';
@@ -76,7 +77,8 @@ export class LockMirror {
   async copy(): Promise<LockReport> {
     const { transfer: options, shard } = this.#options;
     const operands = this.#surveyed.filter(({ transfer }) => transfer.isLast !== true);
-    const first = await copyTransfers(operands, options);
+    const shared = new SharedBlobs();
+    const first = await copyTransfers(operands, options, shared);
     let catalogs = this.#surveyed.filter(({ transfer }) => transfer.isLast === true);
     if (shard !== undefined) {
       const { surveyed } = await surveyTransfers(this.#others, options);
@@ -84,7 +86,7 @@ export class LockMirror {
       if (waiting > 0 || first.failed.length > 0) return { ...first, waiting };
       ({ surveyed: catalogs } = await surveyTransfers(this.#catalogs, options));
     }
-    const last = await copyTransfers(catalogs, options);
+    const last = await copyTransfers(catalogs, options, shared);
     return {
       done: [...first.done, ...last.done],
       missing: [...first.missing, ...last.missing],

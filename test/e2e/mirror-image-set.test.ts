@@ -5,6 +5,7 @@ import { type Registry, startRegistry } from '../../src/serve/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+import { startRegistryProxy } from '../support/registry-proxy.js';
 
 const sandbox = useSandbox();
 const at = (...names: string[]): string => path.join(sandbox.work, ...names);
@@ -34,6 +35,7 @@ beforeEach(async () => {
 
 const configOf = (below = ''): string =>
   `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  operators:\n  - catalog: ${operators.catalog}\n${below}`;
+const ociManifest = 'application/vnd.oci.image.manifest.v1+json';
 const lastTwo = '    packages:\n    - name: widget\n      minVersion: 1.1.0\n';
 
 async function mirror(name: string, ...args: string[]) {
@@ -136,6 +138,38 @@ describe('opmate mirror --config', () => {
     const result = await mirror('two', registry(), workspace('two'), '--locked');
     expect(result).toMatchObject({ code: 0 });
     expect(await contentsAt()).toEqual(contents);
+  });
+
+  it('sends what catalogs share with other images once, and mounts it in the catalog', async () => {
+    await sandbox.write({ 'shared.yaml': configOf(lastTwo) });
+    const proxy = await startRegistryProxy(host);
+    try {
+      let before = 0;
+      for (const [place, ...flags] of [['first'], ['second', '--locked']] as const) {
+        const result = await mirror(
+          'shared',
+          `docker://${proxy.host}/${place}`,
+          workspace('shared'),
+          ...flags,
+        );
+        expect(result).toMatchObject({ code: 0 });
+        const sent = proxy.uploaded().slice(before);
+        expect(sent.length).toBeGreaterThan(5);
+        expect(new Set(sent).size).toBe(sent.length);
+        before += sent.length;
+      }
+      // The catalog alone is sent to where its lowest layer is in the repositories of the other images.
+      const repository = `http://${host}/v2/second/acme/index`;
+      const { headers } = await fetch(`${repository}/manifests/v1`, { headers: { accept: ociManifest } });
+      const digest = headers.get('docker-content-digest') ?? '';
+      expect((await fetch(`${repository}/manifests/${digest}`, { method: 'DELETE' })).status).toBe(202);
+      const again = await mirror('shared', `docker://${proxy.host}/second`, workspace('shared'));
+      expect(again).toMatchObject({ code: 0 });
+      expect(again.stdout).toContain('/second/acme/index:v1\n');
+      expect(proxy.uploaded()).toHaveLength(before);
+    } finally {
+      await proxy.close();
+    }
   });
 
   it('refuses a lock of another configuration', async () => {

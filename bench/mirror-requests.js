@@ -16,15 +16,11 @@ export async function run() {
     const groups = Math.ceil(count / 50);
     const blobs = 2 * count + groups;
     const expected = {
-      plan: [
-        { 'GET manifests': count },
-        // Of each image the tag, then the digest.
-        { 'HEAD manifests': 2 * count, 'HEAD blobs': 3 * count },
-      ],
+      plan: [{ 'GET manifests': count }, { 'HEAD manifests': count, 'HEAD blobs': 3 * count }],
       copy: [
         { 'GET manifests': count, 'GET blobs': blobs },
         {
-          'HEAD manifests': 2 * count,
+          'HEAD manifests': count,
           'HEAD blobs': 3 * count,
           'POST mount': count - groups,
           'POST blobs/uploads': blobs,

@@ -95,8 +95,8 @@ export interface MissingContents {
 export type AskedTarget = Pick<Repository, 'headManifest' | 'hasBlob'>;
 
 /**
- * Asks a target what it has of an image: each manifest once, the root by its tag at first, and each blob of those that
- * are not there.
+ * Asks a target what it has of an image: each manifest once, the root by its tag, and each blob of those that are not
+ * there. A root that is there under another name counts as missing: its blobs are then found, and it gets its tag.
  */
 export async function surveyContents(
   target: AskedTarget,
@@ -111,12 +111,10 @@ export async function surveyContents(
     contents.manifests,
     concurrency,
     async ({ descriptor: { digest } }) => {
-      if (digest === root.digest && !isTagged) {
-        const named = await target.headManifest(reference, options);
-        isTagged = named?.digest === digest;
-        if (isTagged) return true;
-      }
-      return (await target.headManifest(digest, options)) !== undefined;
+      if (digest !== root.digest || isTagged)
+        return (await target.headManifest(digest, options)) !== undefined;
+      const named = await target.headManifest(reference, options);
+      return (isTagged = named?.digest === digest);
     },
     options,
   );

@@ -12,6 +12,7 @@ import type { Platform } from '../oci/types.js';
 import { type SourceOptions, openSource } from '../source/source.js';
 import { schemas } from '../model/declarative-config.js';
 import type { BundleFacts } from '../model/facts.js';
+import { BlockedImages } from './blocked-images.js';
 import { type CatalogImage, imagesOf, readCatalogImages } from './catalog-images.js';
 import { type DependencyCatalog, type DependencyMode, closeDependencies } from './dependencies.js';
 import {
@@ -215,13 +216,13 @@ async function planCatalog(
 
 /** The images of a plan, each once. */
 class ImageCollection {
-  readonly #config: ImageSetConfiguration;
   readonly #options: PlanOptions;
   readonly #images = new Map<string, PlannedImage>();
   readonly #blocked = new Map<string, string>();
+  readonly #patterns: BlockedImages;
 
   constructor(config: ImageSetConfiguration, options: PlanOptions) {
-    this.#config = config;
+    this.#patterns = new BlockedImages(config.blockedImages);
     this.#options = options;
   }
 
@@ -242,7 +243,7 @@ class ImageCollection {
       try {
         this.#addOfBundle(image, platforms);
       } catch (error) {
-        if (!(error instanceof OpmateError)) throw error;
+        if (!(error instanceof OpmateError) || error.code === 'LIMIT') throw error;
         const subject = `${label}: package ${quoteGo(image.package)}, bundle ${quoteGo(image.bundle)}`;
         faults.push(new OpmateError(error.code, `${subject}: ${error.message}`, { hint: error.hint }));
       }
@@ -292,12 +293,10 @@ class ImageCollection {
     const source = sourceText(reference);
     const { destination } = this.#place(name);
     const origin = formatReference(reference);
-    for (const { name: pattern, pattern: matches } of this.#config.blockedImages) {
-      if (!matches.test(origin) && !matches.test(destination)) continue;
-      this.#blocked.set(source, pattern);
-      return undefined;
-    }
-    return this.#put(kind, reference, name, platforms);
+    const pattern = this.#patterns.patternFor([origin, destination]);
+    if (pattern === undefined) return this.#put(kind, reference, name, platforms);
+    this.#blocked.set(source, pattern);
+    return undefined;
   }
 
   #place({ repository, tag }: ImageName): { repository: string; destination: string } {

@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import { OpmateError, fileError } from '../core/errors.js';
+import { readFile, stat } from 'node:fs/promises';
+import { LimitError, OpmateError, fileError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { parseYamlWithPlaces } from '../core/yaml.js';
 import {
@@ -196,10 +196,7 @@ export async function readCatalogSourceTemplates(
   for (const { targetCatalogSourceTemplate: file } of operators) {
     if (file === undefined || templates.has(file)) continue;
     try {
-      const text = await readFile(resolve(file), 'utf8').catch((error: unknown) => {
-        throw fileError(file, error, { file });
-      });
-      templates.set(file, readTemplate(text, file));
+      templates.set(file, readTemplate(await readTemplateFile(resolve(file), file), file));
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       faults.push(error);
@@ -207,6 +204,20 @@ export async function readCatalogSourceTemplates(
   }
   if (faults.length > 0) throw joinConfigErrors(faults);
   return templates;
+}
+
+const maxTemplateBytes = 1024 * 1024;
+
+async function readTemplateFile(place: string, file: string): Promise<string> {
+  try {
+    const found = await stat(place);
+    if (!found.isFile()) throw new OpmateError('IO', `${file}: not an ordinary file`, { file });
+    if (found.size > maxTemplateBytes)
+      throw new LimitError(`${file}: more than ${maxTemplateBytes} bytes`, { file });
+    return await readFile(place, 'utf8');
+  } catch (error) {
+    throw fileError(file, error, { file });
+  }
 }
 
 function readTemplate(text: string, file: string): CatalogSourceTemplate {

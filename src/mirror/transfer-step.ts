@@ -78,7 +78,7 @@ async function attempt<R>(
     if (outcome !== 'missing') return outcome;
     if (!skipMissing)
       throw new OpmateError('NOT_FOUND', `${transfer.sourceName}: not found`, {
-        hint: '--skip-missing passes over images that are not at the source',
+        hint: 'pass over it with --skip-missing, or with --config by --on-error skip-image',
       });
     logger.log('warn', `${transfer.sourceName}: not there, passed over`);
     return outcome;

@@ -153,4 +153,14 @@ describe('mirror/image-set-resources', () => {
     await expect(reading).rejects.toThrow(OpmateError);
     await expect(reading).rejects.toThrow(fault);
   });
+
+  it('reads templates from files only, and none that is too large', async () => {
+    const directory = await directoryWith({ 'large.yaml': '#'.repeat(1024 * 1024 + 1) });
+    const read = (file: string) =>
+      readCatalogSourceTemplates([{ targetCatalogSourceTemplate: file }], (name) =>
+        path.join(directory, name),
+      );
+    await expect(read('large.yaml')).rejects.toThrow('large.yaml: more than 1048576 bytes');
+    await expect(read('../../../../../../../../dev/zero')).rejects.toThrow('dev/zero: not an ordinary file');
+  });
 });

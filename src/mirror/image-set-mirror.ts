@@ -10,7 +10,7 @@ import type { ImageSetPlan, PlannedCatalog, PlannedImage } from './image-set-pla
 import type { MirroredSet } from './image-set-resources.js';
 import { leaveOut } from './leave-out.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from './lock.js';
-import { isComplete, planSurveyed } from './surveyed-set.js';
+import { planSurveyed } from './surveyed-set.js';
 import type { RebuiltCatalog } from './rebuilt-catalog.js';
 import { rebuildFrom } from './rebuilt-source.js';
 import {
@@ -106,12 +106,11 @@ export class ImageSetMirror {
     return planSurveyed(this.lockedImages(), this.#surveyed);
   }
 
-  /** Signatures are looked for only where an image is copied: what is there was complete when it got its tag. */
+  /** Looks for signatures of all images, those that are there included: they may have been signed since. */
   async surveySignatures(): Promise<void> {
     if (!this.#options.signatures) return;
-    const lacking = this.#surveyed.filter((one) => !isComplete(one)).map(({ transfer }) => transfer);
-    const before = new Map(lacking.map((transfer) => [transfer.targetName, transfer.contents]));
-    const found = await this.#findSignatures(lacking);
+    const before = new Map(this.#surveyed.map(({ transfer }) => [transfer.targetName, transfer.contents]));
+    const found = await this.#findSignatures(this.#surveyed.map(({ transfer }) => transfer));
     const changed = found.filter(
       ({ targetName, contents }) => before.get(targetName)?.manifests.length !== contents.manifests.length,
     );

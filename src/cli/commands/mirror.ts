@@ -30,6 +30,7 @@ import {
 } from '../../mirror/lock.js';
 import { replaceDirectories, requireWritableDirectory, writeOutputFiles } from '../../mirror/output-files.js';
 import { rebuiltOnDemand } from '../../mirror/locked-catalogs.js';
+import { withSignatures } from '../../mirror/locked-signatures.js';
 import { transfersOfLock } from '../../mirror/locked-transfers.js';
 import { rebuildFrom } from '../../mirror/rebuilt-source.js';
 import { type ArchivableSet, archiveImageSet } from '../../mirror/set-archive.js';
@@ -284,9 +285,11 @@ export class ImageSetWork {
   }
 
   async locked(session: CommandSession): Promise<number> {
-    const lock = await this.#readLock();
-    const { config } = await this.#requireSame(lock, 'lock');
-    if (booleanOf(this.#options, 'dryRun')) return this.#writeNamesOfLock(lock, session);
+    const planned = await this.#readLock();
+    const { config } = await this.#requireSame(planned, 'lock');
+    if (booleanOf(this.#options, 'dryRun')) return this.#writeNamesOfLock(planned, session);
+    const isUnsigned = planned.options.signatures === 'unknown' && this.#options.removeSignatures !== true;
+    const lock = isUnsigned ? await withSignatures(planned, await this.#transferOptions(session)) : planned;
     const rebuilt = rebuiltOnDemand(lock, {
       plan: () => this.plan(config, session),
       open: await openOptionsOf(session),

@@ -1,0 +1,80 @@
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Registry, startRegistry } from '../../src/serve/registry.js';
+import { useSandbox } from '../support/command-line.js';
+import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
+import { serveImage, smallImage } from '../support/images.js';
+import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+
+const sandbox = useSandbox();
+let source: FaultRegistry;
+let operators: OperatorSet;
+let target: Registry;
+
+beforeAll(async () => {
+  source = await startFaultRegistry();
+  operators = await serveOperatorSet(source);
+  target = await startRegistry({ directory: path.join(sandbox.work, 'registry') });
+  await sandbox.write({
+    'set.yaml': `kind: ImageSetConfiguration
+apiVersion: mirror.openshift.io/v2alpha1
+mirror:
+  operators:
+  - catalog: ${operators.catalog}
+    packages: [{name: widget}]
+`,
+  });
+  sign('acme/proxy:1');
+});
+afterAll(async () => {
+  await source.close();
+  await target.close();
+});
+
+const tagOf = (image: string): string => `${operators.digests.get(image)?.replace(':', '-')}.sig`;
+
+/** Puts a signature beside an image. */
+function sign(image: string): void {
+  const [repository = ''] = image.split(':');
+  serveImage(source, repository, tagOf(image), smallImage({ text: `signature of ${image}` }));
+}
+
+const mirror = (...args: string[]) => sandbox.run(['mirror', '--use-http', '-c', 'set.yaml', ...args]);
+const at = (name: string): string => `docker://${new URL(target.url).host}/${name}`;
+async function has(name: string, image: string): Promise<boolean> {
+  const [repository = ''] = image.split(':');
+  const answer = await fetch(`${target.url}/v2/${name}/${repository}/manifests/${tagOf(image)}`);
+  return answer.ok;
+}
+
+describe('signatures of an image set', () => {
+  it('come along by the lock of a plan, which did not look for them', async () => {
+    const requests = source.requests.length;
+    expect(
+      await sandbox.run(['mirror', 'plan', '--use-http', '-c', 'set.yaml', at('planned')]),
+    ).toMatchObject({
+      code: 0,
+    });
+    expect(source.requests.slice(requests).some(({ path: asked }) => asked.endsWith('.sig'))).toBe(false);
+    expect(await mirror('--locked', at('planned'))).toMatchObject({ code: 0 });
+    expect(await has('planned', 'acme/proxy:1')).toBe(true);
+    expect(await mirror('--locked', '--remove-signatures', at('bare'))).toMatchObject({ code: 0 });
+    expect(await has('bare', 'acme/proxy:1')).toBe(false);
+  });
+
+  it('come along by such a lock to disk, and from there', async () => {
+    await sandbox.run(['mirror', 'plan', '--use-http', '-c', 'set.yaml', 'file://carry']);
+    expect(await mirror('--locked', 'file://carry')).toMatchObject({ code: 0 });
+    const args = ['mirror', '--use-http', '--from', 'file://carry', at('carried')];
+    expect(await sandbox.run(args)).toMatchObject({ code: 0 });
+    expect(await has('carried', 'acme/proxy:1')).toBe(true);
+  });
+
+  it('come along when the image is there already', async () => {
+    expect(await mirror(at('later'))).toMatchObject({ code: 0 });
+    expect(await has('later', 'acme/app:1.2.0')).toBe(false);
+    sign('acme/app:1.2.0');
+    expect(await mirror(at('later'))).toMatchObject({ code: 0 });
+    expect(await has('later', 'acme/app:1.2.0')).toBe(true);
+  });
+});

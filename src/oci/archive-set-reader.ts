@@ -36,7 +36,7 @@ export interface OpenedArchive {
 
 /**
  * Opens archive sets by directory: the one that is wanted, then those that it is based on, where they are at hand.
- * Throws OpmateError NOT_FOUND for a part that is missing, DIGEST for one whose size is wrong, and what
+ * Throws OpmateError USAGE where the first is the base of another, NOT_FOUND for a part that is missing, DIGEST for one whose size is wrong, and what
  * `readArchiveIndex` throws; contents are checked as they are read.
  */
 export async function openArchiveSets(directories: readonly string[]): Promise<OpenedArchive> {
@@ -53,6 +53,11 @@ export async function openArchiveSets(directories: readonly string[]): Promise<O
   }
   const [first] = sets;
   if (first === undefined) throw new OpmateError('USAGE', 'no archive is named');
+  const later = sets.find(({ index }) => index.base === first.index.id);
+  if (later !== undefined) {
+    const problem = `${first.directory}: is the base of ${later.directory}, which is named after it`;
+    throw new OpmateError('USAGE', problem, { hint: 'name the later archive first: it says what is wanted' });
+  }
   return new ArchiveSets(first, sets);
 }
 

@@ -143,3 +143,28 @@ describe('opmate mirror --dry-run by a lock', () => {
     }
   });
 });
+
+describe('opmate mirror, an archive with a base', () => {
+  it('neither replaces its base nor is mistaken for it', async () => {
+    expect(await mirror('-c', 'one.yaml', 'file://base')).toMatchObject({ code: 0 });
+    const before = await readFile(at('base', 'mirror_archive.json'), 'utf8');
+    for (const base of ['base', './base/../base/', 'base/mirror_archive.json']) {
+      const result = await mirror('-c', 'one.yaml', '--base', base, 'file://base');
+      expect(result).toMatchObject({ code: 1, stdout: '' });
+      expect(result.stderr).toContain(`--base "${base}": the new archive would replace it`);
+    }
+    expect(await readFile(at('base', 'mirror_archive.json'), 'utf8')).toBe(before);
+    expect(await mirror('-c', 'one.yaml', '--base', 'base', 'file://later')).toMatchObject({ code: 0 });
+    const swapped = await mirror(
+      '--from',
+      'file://base',
+      '--from',
+      'file://later',
+      'docker://registry.test/olm',
+    );
+    expect(swapped).toMatchObject({ code: 1, stdout: '' });
+    expect(swapped.stderr).toMatch(
+      /base: is the base of \S+later, which is named after it\nhint: name the later archive/,
+    );
+  });
+});

@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { digestOf } from '../../core/digest.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
@@ -35,7 +35,12 @@ import { transfersOfLock } from '../../mirror/locked-transfers.js';
 import { rebuildFrom } from '../../mirror/rebuilt-source.js';
 import { type ArchivableSet, archiveImageSet } from '../../mirror/set-archive.js';
 import { type Shard, parseShard } from '../../mirror/shard.js';
-import { type ArchiveIndex, openArchiveSets, readArchiveIndex } from '../../oci/archive-set.js';
+import {
+  type ArchiveIndex,
+  archiveIndexName,
+  openArchiveSets,
+  readArchiveIndex,
+} from '../../oci/archive-set.js';
 import { formatPlatform } from '../../oci/platform.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -515,7 +520,18 @@ export class ImageSetWork {
 
   async #base(): Promise<ArchiveIndex | undefined> {
     const { base } = this.#options;
-    return base === undefined ? undefined : readArchiveIndex(this.#resolve(base));
+    if (base === undefined) return undefined;
+    const index = await readArchiveIndex(this.#resolve(base));
+    if (this.#destination.kind === 'disk') {
+      const { directory } = this.#destination;
+      const [place, target] = await Promise.all([this.#resolve(base), directory].map(realPath));
+      if (place === target || place === path.join(target as string, archiveIndexName)) {
+        const problem = `--base ${quoteGo(base)}: the new archive would replace it, and could not be used without it`;
+        const hint = 'write to another directory, or keep its mirror_archive.json elsewhere and name that';
+        throw new OpmateError('INVALID', problem, { hint });
+      }
+    }
+    return index;
   }
 
   #resolve(file: string): string {
@@ -590,6 +606,11 @@ export class ImageSetWork {
     const missing = set.images.filter(({ destination }) => !known.has(destination));
     return mappingLines(missing, this.#destination.target);
   }
+}
+
+/** What a path names in the end; the path itself where nothing is there yet. */
+function realPath(place: string): Promise<string> {
+  return realpath(place).catch(() => place);
 }
 
 function holds({ blobs, inBase }: ArchiveIndex, digest: string): boolean {

@@ -30,6 +30,8 @@ export interface GlobalOptions {
   skipTlsVerify?: boolean;
   skipTls?: boolean;
   insecure?: boolean;
+  /** The same for some registries. */
+  insecureAt?: (registry: string) => boolean;
   caFile?: string;
   certDir?: string;
   retryTimeout?: number;

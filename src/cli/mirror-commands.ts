@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
+import { addOcMirrorFlags, readOcMirrorFlags } from './oc-mirror-flags.js';
 import { booleanFlag, collect, outputFormatOf } from './options.js';
 import type { Runner } from './runner.js';
 
@@ -30,19 +31,14 @@ export function addMirrorCommands(program: Command, context: CommandContext, run
       'with --config, for images that cannot be copied: stop, skip-image or skip-bundle (default: stop)',
     )
     .option('--shard <i/n>', 'with --config and --locked: copy the part of machine I, from 0, of N')
-    .option('--base <archive>', 'with --config and file://: leave out what this earlier archive holds')
-    .option('--strict-archive', 'with --config and file://: refuse a blob that is larger than archiveSize')
-    .option('--remove-signatures', 'with --config: leave out signatures and what else refers to images');
-  for (const flag of [
-    'parallel-images',
-    'parallel-layers',
-    'retry-times',
-    'retry-delay',
-    'image-timeout',
-    'port',
-    'cache-dir',
-  ])
-    mirror.addOption(new Option(`--${flag} <value>`, 'accepted, as by oc-mirror, and not needed').hideHelp());
+    .option('--base <archive>', 'with --config and file://: leave out what this earlier archive holds');
+  booleanFlag(mirror, 'strict-archive', 'with --config and file://: refuse a blob larger than archiveSize');
+  booleanFlag(
+    mirror,
+    'remove-signatures',
+    'with --config: leave out signatures and what else refers to images',
+  );
+  addOcMirrorFlags(mirror);
   booleanFlag(mirror, 'continue-on-error', 'copy what can be copied, and report the rest');
   booleanFlag(mirror, 'skip-missing', 'pass over images that are not at the source');
   addCopyFlags(mirror);
@@ -53,7 +49,11 @@ export function addMirrorCommands(program: Command, context: CommandContext, run
   mirror.action((lines: string[], _options, command: Command) =>
     runner.run(command, async (options) =>
       ['config', 'from'].some((name) => command.getOptionValue(name) !== undefined)
-        ? (await import('./commands/mirror.js')).mirrorImageSet(context, lines, options)
+        ? (await import('./commands/mirror.js')).mirrorImageSet(
+            context,
+            lines,
+            readOcMirrorFlags(options, lines[0]),
+          )
         : (await import('./commands/mirror-file.js')).mirrorFile(context, lines, options),
     ),
   );
@@ -117,8 +117,7 @@ function addImageSetFlags(command: Command): void {
     .option('--icsp', 'write an ImageContentSourcePolicy instead of IDMS and ITMS')
     .option('--name <name>', 'what to call CatalogSource and ClusterCatalog')
     .option('--prefix <text>', 'what the names of all objects begin with')
-    .option('--poll-interval <time>', 'how often clusters look for a newer catalog, e.g. 30m')
-    .addOption(new Option('--v2', 'accepted, as by oc-mirror').hideHelp());
+    .option('--poll-interval <time>', 'how often clusters look for a newer catalog, e.g. 30m');
 }
 
 /** Adds what else is done with image sets, below `opmate mirror`. */
@@ -133,7 +132,11 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
   addImageSetFlags(plan);
   plan.action((destination: string, _options, command: Command) =>
     runner.run(command, async (options) =>
-      (await import('./commands/mirror-plan.js')).mirrorPlan(context, destination, options),
+      (await import('./commands/mirror-plan.js')).mirrorPlan(
+        context,
+        destination,
+        readOcMirrorFlags(options, destination),
+      ),
     ),
   );
 
@@ -147,7 +150,11 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
     .addOption(outputFormatOf('text', 'json'))
     .action((destination: string, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/mirror-status.js')).mirrorStatus(context, destination, options),
+        (await import('./commands/mirror-status.js')).mirrorStatus(
+          context,
+          destination,
+          readOcMirrorFlags(options, destination),
+        ),
       ),
     );
 
@@ -163,32 +170,35 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
       ),
     );
 
-  mirror
+  const remove = mirror
     .command('delete')
     .description(
       'list with --generate what of an image set to delete, or delete what --delete-yaml-file lists',
     )
     .argument('<destination>', 'docker://REGISTRY[/PATH]')
     .option('-c, --config <file>', 'with --generate: DeleteImageSetConfiguration')
-    .option('--generate', 'write working-dir/delete/delete-images.yaml, and delete nothing')
     .option(
       '--workspace <file://directory>',
       'with --generate: where to write working-dir (default: file://.)',
     )
     .option('--delete-id <text>', 'with --generate: part of the names of the files')
     .option('--delete-yaml-file <file>', 'delete what this file lists')
-    .option('--delete-signatures', 'the signatures of the images too')
-    .option('--delete-v1-images', 'with --generate: by the tags that oc-mirror v1 gave')
     .option('--max-nested-paths <count>', 'most components of a path at the target')
     .option('--keep <lock>', 'keep what this lock needs, repeatable', collect)
-    .option('--dry-run', 'with --delete-yaml-file: look for every image, and delete nothing')
-    .addOption(new Option('--force-cache-delete', 'accepted; there is no cache').hideHelp())
-    .addOption(new Option('--v2', 'accepted, as by oc-mirror').hideHelp())
-    .action((destination: string, _options, command: Command) =>
-      runner.run(command, async (options) =>
-        (await import('./commands/mirror-delete.js')).mirrorDelete(context, destination, options),
+    .option('--dry-run', 'with --delete-yaml-file: look for every image, and delete nothing');
+  booleanFlag(remove, 'generate', 'write working-dir/delete/delete-images.yaml, and delete nothing');
+  booleanFlag(remove, 'delete-signatures', 'the signatures of the images too');
+  booleanFlag(remove, 'delete-v1-images', 'with --generate: by the tags that oc-mirror v1 gave');
+  booleanFlag(remove, 'force-cache-delete', 'accepted; there is no cache', { isHidden: true });
+  remove.action((destination: string, _options, command: Command) =>
+    runner.run(command, async (options) =>
+      (await import('./commands/mirror-delete.js')).mirrorDelete(
+        context,
+        destination,
+        readOcMirrorFlags(options, destination),
       ),
-    );
+    ),
+  );
 
   mirror
     .command('list')
@@ -200,10 +210,12 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
     .option('--channel <name>', 'with --package: the versions in this channel')
     .option('--catalogs', 'with --version: which of the well-known catalogs there are')
     .option('--version <version>', 'with --catalogs: version of the cluster, e.g. 4.18')
-    .addOption(new Option('--v2', 'accepted, as by oc-mirror').hideHelp())
     .action((_options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/mirror-list-operators.js')).mirrorListOperators(context, options),
+        (await import('./commands/mirror-list-operators.js')).mirrorListOperators(
+          context,
+          readOcMirrorFlags(options, undefined),
+        ),
       ),
     );
 }

@@ -26,6 +26,15 @@ function milliseconds(text: string): number {
   return Number(match[1]) * (match[2] === 'ms' ? 1 : match[2] === 'm' ? 60_000 : 1000);
 }
 
+const logLevels = ['error', 'warn', 'info', 'debug'];
+
+/** `trace` is what oc-mirror calls the last one. */
+function logLevel(text: string): string {
+  if (text === 'trace') return 'debug';
+  if (logLevels.includes(text)) return text;
+  throw new InvalidArgumentError(`Allowed choices are ${logLevels.join(', ')}.`);
+}
+
 /** Takes a repeatable option. */
 export function collect(value: string, previous: string[] | undefined): string[] {
   return [...(previous ?? []), value];
@@ -37,12 +46,9 @@ export function addGlobalOptions(program: Command): void {
   add(new Option('--debug', 'show debug messages, and causes and stack traces of errors'));
   add(new Option('-v, --verbose', 'show debug messages'));
   add(
-    new Option('--log-level <level>', 'least level of messages on stderr (default: info)').choices([
-      'error',
-      'warn',
-      'info',
-      'debug',
-    ]),
+    new Option('--log-level <level>', 'least level of messages on stderr (default: info)')
+      .choices(logLevels)
+      .argParser(logLevel),
   );
   add(
     new Option('--log-format <format>', 'form of messages and progress on stderr').choices(['text', 'json']),
@@ -111,6 +117,11 @@ export function databaseOf(
 export function requireFlag<T>(value: T | undefined, name: string): T {
   if (value !== undefined) return value;
   throw new UsageError(`required flag(s) "${name}" not set`);
+}
+
+/** An option that help and completion do not show. */
+export function hiddenOption(command: Command, flags: string, description: string): void {
+  command.addOption(new Option(flags, description).hideHelp());
 }
 
 /** An option without value that also takes `=true` and `=false`, as in Go programs; see `booleanOf`. */

@@ -31,7 +31,7 @@ export async function useSession<T>(
         authFile: options.authfile,
         useHttp: options.useHttp === true || options.skipTls === true,
         skipTlsVerify: options.skipTlsVerify === true,
-        insecure: options.insecure === true,
+        insecure: options.insecure === true || options.insecureAt,
         caFile: options.caFile,
         certDir: options.certDir,
         retryTimeoutMs: options.retryTimeout,

@@ -44,8 +44,11 @@ export interface ConnectionOptions {
   useHttp?: boolean | undefined;
   /** HTTPS with any certificate; never plain HTTP. */
   skipTlsVerify?: boolean | undefined;
-  /** Every registry is treated as one that registries.conf calls insecure: HTTPS with any certificate, else HTTP. */
-  insecure?: boolean | undefined;
+  /**
+   * Every registry, or each of which this says so by its name in references, is treated as one that registries.conf
+   * calls insecure: HTTPS with any certificate, else HTTP.
+   */
+  insecure?: boolean | ((registry: string) => boolean) | undefined;
   caFile?: string | undefined;
   certDir?: string | undefined;
   registriesConfFile?: string | undefined;
@@ -194,7 +197,9 @@ export function createConnection(options: ConnectionOptions): Connection {
       const places = resolveLocations(await rules, registry, repository, choice);
       return Promise.all(
         places.map(async (found) => {
-          const place = options.insecure ? { ...found, insecure: true } : found;
+          const isInsecure =
+            typeof options.insecure === 'function' ? options.insecure(registry) : options.insecure;
+          const place = isInsecure ? { ...found, insecure: true } : found;
           const host = place.registry === dockerHub.registry ? dockerHub.host : place.registry;
           const scheme = await schemeOf(place, host, signal);
           return {
@@ -209,7 +214,8 @@ export function createConnection(options: ConnectionOptions): Connection {
         }),
       );
     },
-    plainTransport: () => retrying(withRedirects(options.insecure ? wires.insecure : wires.verified), 5),
+    plainTransport: () =>
+      retrying(withRedirects(options.insecure === true ? wires.insecure : wires.verified), 5),
     close: agents.close,
   };
 }

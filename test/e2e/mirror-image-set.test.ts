@@ -172,6 +172,39 @@ describe('opmate mirror --config', () => {
     }
   });
 
+  it('makes the catalog of the lock from what its tag meant then, whatever it means now', async () => {
+    await sandbox.write({ 'moved.yaml': configOf(lastTwo) });
+    const planned = await sandbox.run([
+      ...['mirror', 'plan', '-c', 'moved.yaml', '--use-http', registry(), workspace('moved')],
+    ]);
+    expect(planned).toMatchObject({ code: 0 });
+    const lock = JSON.parse(await lockOf('moved')) as { images: { kind: string; digest?: string }[] };
+    const [, other] = [...operators.digests].find(([name]) => name.startsWith('acme/proxy')) as [
+      string,
+      string,
+    ];
+    const url = `${source.origin}/v2/acme/proxy/manifests/${other}`;
+    const moved = Buffer.from(await (await fetch(url)).arrayBuffer());
+    source.on({
+      path: '/v2/acme/index/manifests/v1',
+      respond: { headers: { 'content-type': ociManifest }, body: moved },
+      times: 100,
+    });
+    try {
+      const result = await mirror('moved', registry(), workspace('moved'), '--locked');
+      expect(result).toMatchObject({ code: 0 });
+    } finally {
+      const body = await fetch(
+        `${source.origin}/v2/acme/index/manifests/${operators.digests.get('acme/index:v1') as string}`,
+      );
+      source.serveManifest('acme/index', 'v1', Buffer.from(await body.arrayBuffer()));
+    }
+    expect(lock.images.some(({ kind }) => kind === 'catalog')).toBe(true);
+    expect(new Set(await channelAt(`${host}/ocm/acme/index:v1`))).toEqual(
+      new Set(['widget.v1.1.0', 'widget.v1.2.0']),
+    );
+  });
+
   it('refuses a lock of another configuration', async () => {
     await sandbox.write({ 'drift.yaml': configOf(lastTwo) });
     await mirror('drift', registry(), workspace('drift'));

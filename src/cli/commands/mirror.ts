@@ -296,7 +296,7 @@ export class ImageSetWork {
     const isUnsigned = planned.options.signatures === 'unknown' && this.#options.removeSignatures !== true;
     const lock = isUnsigned ? await withSignatures(planned, await this.#transferOptions(session)) : planned;
     const rebuilt = rebuiltOnDemand(lock, {
-      plan: () => this.plan(config, session),
+      plan: () => this.plan(config, session, lock),
       open: await openOptionsOf(session),
       temporaryDirectory: session.temporaryDirectory,
       logger: session.logger,
@@ -347,8 +347,12 @@ export class ImageSetWork {
     return { config: readImageSetConfiguration(bytes.toString(), file), digest: digestOf(bytes) };
   }
 
-  /** Plans with what the flags say; the caller closes the plan. */
-  async plan(config: ImageSetConfiguration, session: CommandSession): Promise<ImageSetPlan> {
+  /** Plans with what the flags say, from the catalogs of a lock if there is one; the caller closes the plan. */
+  async plan(
+    config: ImageSetConfiguration,
+    session: CommandSession,
+    lock?: ImageSetLock,
+  ): Promise<ImageSetPlan> {
     const { logger, signal, platform } = session;
     if (platform !== undefined) {
       const what = `of images for several platforms only that for ${formatPlatform(platform)} is copied`;
@@ -364,7 +368,10 @@ export class ImageSetWork {
       platforms: platform === undefined ? undefined : [platform],
       logger,
       signal,
-      openCatalog: (reference) => openPinnedCatalog(reference, session),
+      openCatalog: (reference) => {
+        const digest = lock?.catalogs.find(({ catalog }) => catalog === reference.text)?.sourceDigest;
+        return openPinnedCatalog(digest === undefined ? reference : { ...reference, digest }, session);
+      },
       digestOfRebuilt: async (source, platforms) => {
         const { temporaryDirectory } = session;
         const open = await openOptionsOf(session);

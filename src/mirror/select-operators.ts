@@ -398,7 +398,8 @@ class PackageChoice {
     return this.#stretch(channel, graph, (name) => {
       const version = graph.entries.has(name) ? this.#versionOf(name) : undefined;
       if (version === undefined || !isWanted(version)) return undefined;
-      return formatVersion({ ...version, build: [] });
+      // Builds of one version count each: else the newest of them, and with it the head, would be left out.
+      return formatVersion(version);
     });
   }
 

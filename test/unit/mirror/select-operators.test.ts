@@ -184,6 +184,17 @@ describe('mirror/select-operators', () => {
     expect(take('1.1.0-rc.1', '1.1.0')).toEqual(['widget/stable: 1.1.0-rc.1 1.1.0']);
   });
 
+  it('takes all builds of a version, so that the newest and the head are among them', () => {
+    const facts = catalogOf({
+      widget: { stable: ['0.9.0', '1.0.0 0.9.0', '1.0.0+1 1.0.0', '1.1.0 1.0.0+1', '1.1.0+2 1.1.0'] },
+    });
+    const from = select(facts, '    packages: [{name: widget, minVersion: 1.0.0}]');
+    expect(from.packages[0]?.channels[0]?.head).toBe('widget.v1.1.0+2');
+    expect(from.facts.bundles).toHaveLength(4);
+    const to = select(facts, '    packages: [{name: widget, minVersion: 0.9.0, maxVersion: 1.0.0}]');
+    expect(to.packages[0]?.channels[0]?.head).toBe('widget.v1.0.0+1');
+  });
+
   it('looks at the numbers alone in a package that writes its builds as prereleases', () => {
     const builds = [
       '4.13.0-2023',

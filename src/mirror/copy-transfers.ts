@@ -1,5 +1,5 @@
 import { mapConcurrent } from '../core/concurrency.js';
-import { OpmateError } from '../core/errors.js';
+import { OpmateError, RegistryError } from '../core/errors.js';
 import { createLimiter } from '../core/limiter.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import type { Reference } from '../core/reference.js';
@@ -121,10 +121,22 @@ async function copyOne(surveyed: SurveyedTransfer, run: Run): Promise<Copied | '
     // A blob that is not there is a fault; an image that is not there may be passed over.
     const mayBeMissing = error instanceof OpmateError && error.code === 'NOT_FOUND';
     if (mayBeMissing && (await isGone(from, transfer.contents.root, options))) return 'missing';
-    throw error;
+    throw transfer.platforms === undefined ? error : explainSparse(error);
   } finally {
     await from.close();
   }
+}
+
+/** What registries say of an index that names images which are not there. */
+const sparseRefusals = ['MANIFEST_BLOB_UNKNOWN', 'MANIFEST_UNKNOWN', 'MANIFEST_INVALID'];
+
+function explainSparse(error: unknown): unknown {
+  if (!(error instanceof RegistryError)) return error;
+  if (!sparseRefusals.some((code) => error.registryCodes.includes(code))) return error;
+  const { message, status, registryCodes, code } = error;
+  const hint =
+    'this registry takes an index only with the images of all its platforms: leave --platform and platforms out';
+  return new RegistryError(message, { status, registryCodes, code, hint, cause: error });
 }
 
 async function isGone(

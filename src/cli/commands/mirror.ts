@@ -354,8 +354,13 @@ export class ImageSetWork {
     lock?: ImageSetLock,
   ): Promise<ImageSetPlan> {
     const { logger, signal, platform } = session;
-    if (platform !== undefined) {
-      const what = `of images for several platforms only that for ${formatPlatform(platform)} is copied`;
+    const isNamed = [...config.operators, ...config.additionalImages].some((one) => one.platforms.length > 0);
+    if (platform !== undefined || isNamed) {
+      const which =
+        platform === undefined
+          ? 'those that the configuration names are'
+          : `that for ${formatPlatform(platform)} is`;
+      const what = `of images for several platforms only ${which} copied`;
       logger.log(
         'warn',
         `${what}: their index keeps its digest, and the registry must take it without the others`,

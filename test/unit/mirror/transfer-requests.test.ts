@@ -204,6 +204,20 @@ describe('mirror/transfer, requests', () => {
     expect(askedFor(both[0]?.descriptor.digest as string)).toBe(0);
   });
 
+  it('says what to leave out where a registry takes no index without all its images', async () => {
+    serveIndex('ns/multi');
+    target.disturb(({ method, path }) => {
+      if (method !== 'PUT' || !path.endsWith('/manifests/v1')) return undefined;
+      const errors = [{ code: 'MANIFEST_BLOB_UNKNOWN', message: 'blob unknown to registry' }];
+      return { status: 400, body: JSON.stringify({ errors }) };
+    });
+    const platforms = [parsePlatform('linux/arm64')];
+    const hint = expect.stringContaining('leave --platform and platforms out') as string;
+    const sparse = transferOf('ns/multi:v1', 'ns/multi:v1', { platforms });
+    expect(await failureOf(copy([sparse]))).toMatchObject({ code: 'REGISTRY', hint });
+    expect((await failureOf(copy([transferOf('ns/multi:v1')]))).hint).not.toEqual(hint);
+  });
+
   it('reads by digest what is not at hand, and notices contents that were changed', async () => {
     const { descriptor } = serveSharing('ns/a');
     const [pinned] = (await pinTransfers([transferOf('ns/a:v1')], options)).pinned;

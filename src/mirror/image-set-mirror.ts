@@ -249,6 +249,7 @@ export class ImageSetMirror {
     await this.#rebuilt.get(catalog)?.close();
     this.#rebuilt.delete(catalog);
     if (catalog.selection.isWhole) return;
+    requireOtherPlace(catalog);
     const { logger, temporaryDirectory, transfer } = this.#options;
     const { signal, open } = transfer;
     const { platforms } = this.#imageOf(catalog);
@@ -311,6 +312,16 @@ export class ImageSetMirror {
     const { pinned } = await pinTransfers([this.#transferOf(image)], this.#options.transfer);
     for (const transfer of pinned) this.#add(transfer);
   }
+}
+
+/** Throws where a part of a catalog would take the place of the catalog. */
+function requireOtherPlace({ operator: { catalog, reference }, destination }: PlannedCatalog): void {
+  if (reference.transport !== 'docker' || reference.digest !== undefined) return;
+  const { registry, repository, tag = 'latest' } = reference;
+  if (destination !== `${registry}/${repository}:${tag}`) return;
+  throw new OpmateError('INVALID', `${catalog}: what is taken of it would replace the catalog itself`, {
+    hint: 'mirror to another registry or path, or give it another targetCatalog or targetTag',
+  });
 }
 
 function openRebuilt({ repository, digest }: RebuiltCatalog) {

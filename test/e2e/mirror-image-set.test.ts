@@ -205,6 +205,21 @@ describe('opmate mirror --config', () => {
     );
   });
 
+  it('does not put a part of a catalog in the place of the catalog', async () => {
+    await sandbox.write({ 'whole.yaml': configOf('    full: true\n') });
+    expect(await mirror('whole', `docker://${host}`, workspace('whole'))).toMatchObject({ code: 0 });
+    const before = await contentsAt();
+    await sandbox.write({ 'self.yaml': configOf(lastTwo).replace(source.host, host) });
+    for (const command of [[], ['plan']]) {
+      const args = ['--config', 'self.yaml', '--use-http', workspace('self'), `docker://${host}`];
+      const result = await sandbox.run(['mirror', ...command, ...args]);
+      expect(result).toMatchObject({ code: 1, stdout: '' });
+      expect(result.stderr).toContain('acme/index:v1: what is taken of it would replace the catalog itself');
+    }
+    expect(await contentsAt()).toEqual(before);
+    expect(await mirror('self', `docker://${host}/below`, workspace('self'))).toMatchObject({ code: 0 });
+  });
+
   it('refuses a lock of another configuration', async () => {
     await sandbox.write({ 'drift.yaml': configOf(lastTwo) });
     await mirror('drift', registry(), workspace('drift'));

@@ -1,7 +1,7 @@
 import { quoteGo } from '../core/go-json.js';
 import type { Logger } from '../core/log.js';
-import type { BytePlan } from '../mirror/byte-plan.js';
-import type { ImageSetPlan, PlannedCatalog } from '../mirror/image-set-plan.js';
+import type { BytePlan } from '../mirror/lock/byte-plan.js';
+import type { ImageSetPlan, PlannedCatalog } from '../mirror/image-set/image-set-plan.js';
 import { amountOfBytes, count } from './printable.js';
 
 /** Says what is taken of each catalog and why, and what is not. */

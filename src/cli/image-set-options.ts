@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
-import type { DependencyMode } from '../mirror/dependencies.js';
-import type { OnError } from '../mirror/image-set-mirror.js';
-import { type MirrorTarget, parseMirrorTarget } from '../mirror/image-set-names.js';
-import { isObjectName, isObjectPrefix } from '../mirror/image-set-resources.js';
+import type { DependencyMode } from '../mirror/selection/dependencies.js';
+import type { OnError } from '../mirror/image-set/image-set-mirror.js';
+import { type MirrorTarget, parseMirrorTarget } from '../mirror/image-set/image-set-names.js';
+import { isObjectName, isObjectPrefix } from '../mirror/image-set/image-set-resources.js';
 import type { CommandContext } from './context.js';
 import { type CopyFlags, integerOf } from './mirror-options.js';
 

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, fileError } from '../core/errors.js';
-import { type ImageSetLock, lockName, parseLock, readLock } from '../mirror/lock.js';
+import { type ImageSetLock, lockName, parseLock, readLock } from '../mirror/lock/lock.js';
 import { archiveIndexName, readArchiveIndex } from '../oci/archive-set.js';
 
 /**

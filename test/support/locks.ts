@@ -1,6 +1,6 @@
 /** Locks of small image sets for tests. */
 import { createHash } from 'node:crypto';
-import type { ImageSetLock, LockedCatalog, LockedImage } from '../../src/mirror/lock.js';
+import type { ImageSetLock, LockedCatalog, LockedImage } from '../../src/mirror/lock/lock.js';
 import type { ContentManifest, ImageContents } from '../../src/oci/contents.js';
 import { type Descriptor, mediaTypes } from '../../src/oci/types.js';
 

@@ -7,20 +7,20 @@ import {
   type OutputOptions,
   encodeOutput,
   planCatalogMirror,
-} from '../../mirror/catalog-mirror.js';
+} from '../../mirror/mapping/catalog-mirror.js';
 import {
   type OpenedCatalog,
   type OpenCatalogOptions,
   openCatalogImage,
   openLocalCatalog,
-} from '../../mirror/catalog-source.js';
+} from '../../mirror/mapping/catalog-source.js';
 import { maxMirrorSetBytes, objectNameOf } from '../../mirror/cluster-manifests.js';
-import { referenceOf, targetReferenceOf } from '../../mirror/image-location.js';
-import { type Place, formatPlace, parsePlace } from '../../mirror/image-names.js';
-import { formatTarget } from '../../mirror/mapping.js';
-import { type MirrorScope, findUnreachable } from '../../mirror/mirror-sets.js';
+import { referenceOf, targetReferenceOf } from '../../mirror/mapping/image-location.js';
+import { type Place, formatPlace, parsePlace } from '../../mirror/mapping/image-names.js';
+import { formatTarget } from '../../mirror/mapping/mapping.js';
+import { type MirrorScope, findUnreachable } from '../../mirror/mapping/mirror-sets.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
-import { type TransferReport, transferImages } from '../../mirror/transfer.js';
+import { type TransferReport, transferImages } from '../../mirror/transfer/transfer.js';
 import { OpmateError } from '../../core/errors.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

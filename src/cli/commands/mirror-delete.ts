@@ -1,13 +1,18 @@
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { deleteImages } from '../../mirror/delete-images.js';
-import { encodeDeleteList, listDeletions, parseDeleteList, requireBelow } from '../../mirror/delete-list.js';
-import { readDeleteImageSetConfiguration } from '../../mirror/image-set-config.js';
-import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set-names.js';
-import { openPinnedCatalog, planImageSet } from '../../mirror/image-set-plan.js';
-import { KeptImages } from '../../mirror/kept-images.js';
-import { readLock } from '../../mirror/lock.js';
+import { deleteImages } from '../../mirror/image-set/delete-images.js';
+import {
+  encodeDeleteList,
+  listDeletions,
+  parseDeleteList,
+  requireBelow,
+} from '../../mirror/image-set/delete-list.js';
+import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
+import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
+import { openPinnedCatalog, planImageSet } from '../../mirror/image-set/image-set-plan.js';
+import { KeptImages } from '../../mirror/image-set/kept-images.js';
+import { readLock } from '../../mirror/lock/lock.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

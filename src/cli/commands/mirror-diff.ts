@@ -1,6 +1,6 @@
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock-diff.js';
+import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock/lock-diff.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { readNamedLock } from '../lock-input.js';
 import { writeAll } from '../output.js';

@@ -1,14 +1,14 @@
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { referenceOf, targetReferenceOf } from '../../mirror/image-location.js';
-import { formatPlace, repositoryOf, withDockerDefaults } from '../../mirror/image-names.js';
+import { referenceOf, targetReferenceOf } from '../../mirror/mapping/image-location.js';
+import { formatPlace, repositoryOf, withDockerDefaults } from '../../mirror/mapping/image-names.js';
 import {
   type MappingPair,
   nameOfTarget,
   parseMappings,
   parseTokens,
   resolvePairs,
-} from '../../mirror/mapping-file.js';
-import { transferImages } from '../../mirror/transfer.js';
+} from '../../mirror/mapping/mapping-file.js';
+import { transferImages } from '../../mirror/transfer/transfer.js';
 import { parseReference } from '../../core/reference.js';
 import { openReference } from '../../oci/open.js';
 import type { CommandContext } from '../context.js';

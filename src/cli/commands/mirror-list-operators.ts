@@ -7,7 +7,7 @@ import {
   readOperatorNames,
   requirePackage,
   wellKnownCatalogs,
-} from '../../mirror/operator-list.js';
+} from '../../mirror/selection/operator-list.js';
 import { listChannels, listPackages } from '../../model/list.js';
 import { openReference } from '../../oci/open.js';
 import { inReference } from '../../source/render.js';

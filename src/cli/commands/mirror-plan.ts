@@ -1,6 +1,6 @@
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import type { BytePlan } from '../../mirror/byte-plan.js';
+import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { parseDestination } from '../image-set-options.js';

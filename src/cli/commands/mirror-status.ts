@@ -1,13 +1,13 @@
 import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { type ImageSetLock, lockName, readLock } from '../../mirror/lock.js';
+import { type ImageSetLock, lockName, readLock } from '../../mirror/lock/lock.js';
 import {
   type LockStatus,
   readArchiveStatus,
   readLockOfArchive,
   readRegistryStatus,
-} from '../../mirror/lock-status.js';
+} from '../../mirror/lock/lock-status.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import {

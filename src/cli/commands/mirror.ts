@@ -3,23 +3,26 @@ import path from 'node:path';
 import { digestOf } from '../../core/digest.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { type BytePlan, planBytes } from '../../mirror/byte-plan.js';
-import { LockMirror, mirroredOfLock } from '../../mirror/lock-mirror.js';
-import { type ImageSetConfiguration, readImageSetConfiguration } from '../../mirror/image-set-config.js';
-import { ImageSetMirror } from '../../mirror/image-set-mirror.js';
-import type { MirrorTarget } from '../../mirror/image-set-names.js';
+import { type BytePlan, planBytes } from '../../mirror/lock/byte-plan.js';
+import { LockMirror, mirroredOfLock } from '../../mirror/lock/lock-mirror.js';
+import {
+  type ImageSetConfiguration,
+  readImageSetConfiguration,
+} from '../../mirror/image-set/image-set-config.js';
+import { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
+import type { MirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import {
   type ImageSetPlan,
   type NamedImage,
   mappingLines,
   openPinnedCatalog,
   planImageSet,
-} from '../../mirror/image-set-plan.js';
+} from '../../mirror/image-set/image-set-plan.js';
 import {
   type MirroredSet,
   clusterResources,
   readCatalogSourceTemplates,
-} from '../../mirror/image-set-resources.js';
+} from '../../mirror/image-set/image-set-resources.js';
 import {
   type ImageSetLock,
   type LockedImage,
@@ -27,14 +30,14 @@ import {
   lockName,
   parseLock,
   readLock,
-} from '../../mirror/lock.js';
+} from '../../mirror/lock/lock.js';
 import { replaceDirectories, requireWritableDirectory, writeOutputFiles } from '../../mirror/output-files.js';
-import { rebuiltOnDemand } from '../../mirror/locked-catalogs.js';
-import { withSignatures } from '../../mirror/locked-signatures.js';
-import { transfersOfLock } from '../../mirror/locked-transfers.js';
-import { rebuildFrom } from '../../mirror/rebuilt-source.js';
-import { type ArchivableSet, archiveImageSet } from '../../mirror/set-archive.js';
-import { type Shard, parseShard } from '../../mirror/shard.js';
+import { rebuiltOnDemand } from '../../mirror/lock/locked-catalogs.js';
+import { withSignatures } from '../../mirror/lock/locked-signatures.js';
+import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
+import { rebuildFrom } from '../../mirror/selection/rebuilt-source.js';
+import { type ArchivableSet, archiveImageSet } from '../../mirror/image-set/set-archive.js';
+import { type Shard, parseShard } from '../../mirror/lock/shard.js';
 import {
   type ArchiveIndex,
   archiveIndexName,

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Reference, checkPullSpec, parseReference } from '../../core/reference.js';
-import { type ImageName, parseImageName, parsePlace } from '../../mirror/image-names.js';
+import { type ImageName, parseImageName, parsePlace } from '../../mirror/mapping/image-names.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import {
   type ImageList,
@@ -11,7 +11,7 @@ import {
   formatPair,
   listCatalogImages,
   mapToRegistry,
-} from '../../mirror/registry-images.js';
+} from '../../mirror/mapping/registry-images.js';
 import { type CatalogSource, openImageSource, openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { type ImageSetFlags, parseDestination, workspaceOf } from '../../../src/cli/image-set-options.js';
 import { createProgram } from '../../../src/cli/program.js';
 import { digestOf } from '../../../src/core/digest.js';
-import { readImageSetConfiguration } from '../../../src/mirror/image-set-config.js';
-import { parseLock } from '../../../src/mirror/lock.js';
-import { parseShard } from '../../../src/mirror/shard.js';
+import { readImageSetConfiguration } from '../../../src/mirror/image-set/image-set-config.js';
+import { parseLock } from '../../../src/mirror/lock/lock.js';
+import { parseShard } from '../../../src/mirror/lock/shard.js';
 import { createWorld } from './world.js';
 
 interface Container {

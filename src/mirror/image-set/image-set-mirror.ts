@@ -1,0 +1,365 @@
+import { throwIfCancelled, OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import { type Reference, type RegistryReference, formatReference } from '../../core/reference.js';
+import { SharedBlobs } from '../../oci/shared-blobs.js';
+import type { BytePlan } from '../lock/byte-plan.js';
+import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
+import { type MirrorTarget, targetReference } from './image-set-names.js';
+import type { ImageSetPlan, PlannedCatalog, PlannedImage } from './image-set-plan.js';
+import type { MirroredSet } from './image-set-resources.js';
+import { leaveOut } from '../selection/leave-out.js';
+import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
+import { planSurveyed } from '../lock/surveyed-set.js';
+import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
+import { rebuildFrom } from '../selection/rebuilt-source.js';
+import {
+  type PinnedTransfer,
+  type StepFaults,
+  type SurveyedTransfer,
+  type Transfer,
+  type TransferOptions,
+  type TransferReport,
+  copyTransfers,
+  findSignatures,
+  pinTransfers,
+  surveyTransfers,
+} from '../transfer/transfer.js';
+
+/** What to do about an image that cannot be copied. */
+export type OnError = 'stop' | 'skip-image' | 'skip-bundle';
+
+export interface ImageSetMirrorOptions {
+  config: ImageSetConfiguration;
+  target: MirrorTarget;
+  transfer: TransferOptions;
+  onError: OnError;
+  /** Carries signatures and what else refers to images along. */
+  signatures: boolean;
+  /** Where the layers of rebuilt catalogs are until they are copied. */
+  temporaryDirectory: string;
+  logger?: Logger | undefined;
+}
+
+/** What is known of an image once its manifests were read. */
+interface Prepared {
+  image: PlannedImage | undefined;
+  transfer: PinnedTransfer;
+}
+
+/** What mirroring has come to. */
+export interface ImageSetReport extends TransferReport {
+  /** What became of the catalogs for want of images, one sentence each. */
+  changes: string[];
+}
+
+/**
+ * Mirrors a planned image set: `prepare` learns what every image consists of, `survey` what the target lacks, and
+ * `copy` copies the images and after them the catalogs, which name only what is there. `lock` tells what it was, to
+ * the byte. `close` takes away what was built on the way; the plan stays open.
+ */
+export class ImageSetMirror {
+  readonly #plan: ImageSetPlan;
+  readonly #options: ImageSetMirrorOptions;
+  readonly #logger: Logger;
+  /** By the name at the target. */
+  readonly #images: ReadonlyMap<string, PlannedImage>;
+  readonly #rebuilt = new Map<PlannedCatalog, RebuiltCatalog>();
+  /** By the name at the target. */
+  #prepared = new Map<string, Prepared>();
+  #surveyed: SurveyedTransfer[] = [];
+  readonly #failed = new Map<PlannedImage, OpmateError>();
+  readonly #faults: StepFaults = { missing: [], failed: [] };
+  readonly #changes: string[] = [];
+  readonly #withoutImages = new Set<string>();
+
+  constructor(plan: ImageSetPlan, options: ImageSetMirrorOptions) {
+    this.#plan = plan;
+    this.#options = options;
+    this.#logger = options.logger ?? silentLogger;
+    this.#images = new Map(plan.images.map((image) => [image.destination, image]));
+  }
+
+  /**
+   * Rebuilds the catalogs of which a part is taken, and reads the manifests of all images: one request a manifest.
+   * Throws the first failure unless images may be skipped.
+   */
+  async prepare(): Promise<void> {
+    for (const catalog of this.#plan.catalogs) await this.#rebuild(catalog);
+    const transfers = this.#plan.images.map((image) => this.#transferOf(image));
+    const { pinned, ...faults } = await pinTransfers(transfers, this.#options.transfer);
+    this.#note(faults);
+    for (const transfer of pinned) this.#add(transfer);
+    if (this.#failed.size > 0) await this.#repair();
+  }
+
+  /** Looks for what is attached to all images, for a target that is nobody's yet. */
+  async addSignatures(): Promise<void> {
+    if (!this.#options.signatures) return;
+    await this.#findSignatures([...this.#prepared.values()].map(({ transfer }) => transfer));
+  }
+
+  /** Asks the target what it has, and returns what is to be copied. */
+  async survey(): Promise<BytePlan> {
+    const pinned = [...this.#prepared.values()].map(({ transfer }) => transfer);
+    await this.#survey(pinned);
+    return planSurveyed(this.lockedImages(), this.#surveyed);
+  }
+
+  /** Looks for signatures of all images, those that are there included: they may have been signed since. */
+  async surveySignatures(): Promise<void> {
+    if (!this.#options.signatures) return;
+    const before = new Map(this.#surveyed.map(({ transfer }) => [transfer.targetName, transfer.contents]));
+    const found = await this.#findSignatures(this.#surveyed.map(({ transfer }) => transfer));
+    const changed = found.filter(
+      ({ targetName, contents }) => before.get(targetName)?.manifests.length !== contents.manifests.length,
+    );
+    const names = new Set(changed.map(({ targetName }) => targetName));
+    this.#surveyed = this.#surveyed.filter(({ transfer }) => !names.has(transfer.targetName));
+    await this.#survey(changed);
+  }
+
+  /** Copies what the survey found to be lacking: catalogs last, and only with what is there. */
+  async copy(): Promise<ImageSetReport> {
+    const { transfer: options } = this.#options;
+    const operands = this.#surveyed.filter(({ transfer }) => transfer.isLast !== true);
+    const shared = new SharedBlobs();
+    const first = await copyTransfers(operands, options, shared);
+    this.#note(first);
+    if (this.#failed.size > 0) {
+      await this.#repair();
+      this.#surveyed = operands;
+      await this.#survey(this.#catalogTransfers());
+    }
+    const catalogs = this.#surveyed.filter(({ transfer }) => transfer.isLast === true);
+    const last = await copyTransfers(catalogs, options, shared);
+    this.#note(last);
+    return {
+      done: [...first.done, ...last.done],
+      ...this.#faults,
+      blobs: first.blobs + last.blobs,
+      bytes: first.bytes + last.bytes,
+      changes: this.#changes,
+    };
+  }
+
+  /** What is, or is to be, at the target. */
+  mirrored(): MirroredSet {
+    const isThere = (image: PlannedImage): boolean => !this.#failed.has(image);
+    const names = new Set(this.#plan.images.filter(isThere).map(({ destination }) => destination));
+    return {
+      images: this.#plan.images.filter(isThere),
+      catalogs: this.#plan.catalogs.filter(({ destination }) => names.has(destination)),
+    };
+  }
+
+  /** The images with what they consist of, in the order of a lock; signatures among them. */
+  lockedImages(): LockedImage[] {
+    return [...this.#prepared.values()].flatMap(({ image, transfer }) => {
+      if (image === undefined) return [signatureOf(transfer, this.#plan)];
+      if (this.#failed.has(image)) return [];
+      const { kind, source, name, bundles, reference } = image;
+      return [{ kind, reference: reference.text, source, ...name, bundles, contents: transfer.contents }];
+    });
+  }
+
+  /** What each prepared image is copied from, by the name that its lock gives it. */
+  transfers(): PinnedTransfer[] {
+    return [...this.#prepared.values()].flatMap(({ image, transfer }) =>
+      image !== undefined && this.#failed.has(image) ? [] : [transfer],
+    );
+  }
+
+  lock(configuration: string, options: Readonly<Record<string, string>>): ImageSetLock {
+    const { catalogs } = this.mirrored();
+    const names = new Set(catalogs.map(({ destination }) => destination));
+    return {
+      configuration,
+      options,
+      catalogs: this.#plan.catalogs.filter(({ destination }) => names.has(destination)).map(lockedCatalogOf),
+      images: this.lockedImages(),
+    };
+  }
+
+  /** Leaves an image out as far as `onError` allows, and repairs the catalogs. Throws where it does not. */
+  async skip(targetName: string, error: OpmateError): Promise<void> {
+    const prepared = this.#prepared.get(targetName);
+    if (this.#options.onError === 'stop' || prepared === undefined) throw error;
+    this.#logger.log('error', error.message);
+    this.#note({ missing: [], failed: [{ transfer: prepared.transfer, error }] });
+    await this.#repair();
+  }
+
+  /** What has failed so far. */
+  report(): ImageSetReport {
+    return { done: [], ...this.#faults, blobs: 0, bytes: 0, changes: this.#changes };
+  }
+
+  async close(): Promise<void> {
+    for (const rebuilt of this.#rebuilt.values()) await rebuilt.close();
+    this.#rebuilt.clear();
+  }
+
+  #transferOf(image: PlannedImage): Transfer {
+    const catalog = this.#catalogOf(image);
+    const rebuilt = catalog === undefined ? undefined : this.#rebuilt.get(catalog);
+    return {
+      source: rebuilt === undefined ? image.reference : () => Promise.resolve(openRebuilt(rebuilt)),
+      target: targetReference(this.#options.target, image.repository, image.name.tag),
+      sourceName: catalog === undefined ? formatReference(image.reference) : catalog.operator.catalog,
+      targetName: image.destination,
+      ...(image.kind === 'catalog' && { isLast: true }),
+      // A rebuilt catalog has no other platforms.
+      ...(rebuilt === undefined && { platforms: image.platforms }),
+    };
+  }
+
+  #catalogOf(image: PlannedImage): PlannedCatalog | undefined {
+    if (image.kind !== 'catalog') return undefined;
+    return this.#plan.catalogs.find(({ destination }) => destination === image.destination);
+  }
+
+  #add(transfer: PinnedTransfer): void {
+    this.#prepared.set(transfer.targetName, { image: this.#images.get(transfer.targetName), transfer });
+  }
+
+  #note({ missing, failed }: StepFaults): void {
+    this.#faults.missing.push(...missing);
+    this.#faults.failed.push(...failed);
+    for (const { transfer, error } of failed) {
+      const image = this.#images.get(transfer.targetName);
+      if (image !== undefined) this.#failed.set(image, error);
+    }
+  }
+
+  async #survey(pinned: readonly PinnedTransfer[]): Promise<void> {
+    const { surveyed, ...faults } = await surveyTransfers(pinned, this.#options.transfer);
+    this.#note(faults);
+    this.#surveyed.push(...surveyed);
+  }
+
+  /** Returns what was found to be more than before: the signatures, and images with what refers to them. */
+  async #findSignatures(transfers: readonly PinnedTransfer[]): Promise<PinnedTransfer[]> {
+    const { pinned, signatures } = await findSignatures(transfers, this.#options.transfer);
+    for (const transfer of [...pinned, ...signatures]) this.#add(transfer);
+    return [...pinned, ...signatures];
+  }
+
+  async #rebuild(catalog: PlannedCatalog): Promise<void> {
+    await this.#rebuilt.get(catalog)?.close();
+    this.#rebuilt.delete(catalog);
+    if (catalog.selection.isWhole) return;
+    requireOtherPlace(catalog);
+    const { logger, temporaryDirectory, transfer } = this.#options;
+    const { signal, open } = transfer;
+    const { platforms } = this.#imageOf(catalog);
+    const rebuilt = await rebuildFrom(
+      { ...catalog, facts: catalog.selection.facts },
+      { open, temporaryDirectory, platforms, withoutImages: this.#withoutImages, logger, signal },
+    );
+    this.#rebuilt.set(catalog, rebuilt);
+  }
+
+  #imageOf({ destination }: PlannedCatalog): PlannedImage {
+    return this.#images.get(destination) as PlannedImage;
+  }
+
+  #catalogTransfers(): PinnedTransfer[] {
+    return this.transfers().filter(({ isLast }) => isLast === true);
+  }
+
+  /** Makes the catalogs name only what is there: bundles go, or names of images do. */
+  async #repair(): Promise<void> {
+    const { onError, transfer: options } = this.#options;
+    const bundles = new Set<string>();
+    const images = new Set<string>();
+    for (const image of this.#failed.keys()) {
+      if (image.kind === 'additional' || image.kind === 'catalog') continue;
+      if (onError === 'skip-image' && image.kind === 'related')
+        for (const text of image.texts) images.add(text);
+      else for (const { package: of, bundle } of image.bundles) bundles.add(`${of}/${bundle}`);
+    }
+    const grown = [...images].some((text) => !this.#withoutImages.has(text));
+    for (const text of images) this.#withoutImages.add(text);
+    for (const catalog of this.#plan.catalogs) {
+      throwIfCancelled(options.signal);
+      const image = this.#imageOf(catalog);
+      if (this.#failed.has(image)) continue;
+      const { facts } = catalog.selection;
+      const gone = facts.bundles.filter((bundle) => bundles.has(`${bundle.package}/${bundle.name}`));
+      if (gone.length === 0 && !grown) continue;
+      try {
+        await this.#shrink(catalog, new Set(gone.map((bundle) => `${bundle.package}/${bundle.name}`)));
+      } catch (error) {
+        if (!(error instanceof OpmateError) || error.code !== 'INVALID') throw error;
+        this.#logger.log('error', error.message);
+        this.#note({ missing: [], failed: [{ transfer: this.#transferOf(image), error }] });
+      }
+    }
+  }
+
+  async #shrink(catalog: PlannedCatalog, gone: ReadonlySet<string>): Promise<void> {
+    const { operator, selection } = catalog;
+    const left = leaveOut(selection, gone, operator.catalog);
+    catalog.selection = { ...left.selection, isWhole: false };
+    this.#changes.push(...left.changes.map((change) => `${operator.catalog}: ${change}`));
+    await this.#rebuild(catalog);
+    const image = this.#imageOf(catalog);
+    if (targetOfCatalog(operator).tag === undefined) {
+      const problem = `${operator.catalog}: what is left of it has another digest than ${quoteGo(image.name.tag)}`;
+      throw new OpmateError('INVALID', problem, { hint: 'give it a tag with targetTag' });
+    }
+    const { pinned } = await pinTransfers([this.#transferOf(image)], this.#options.transfer);
+    for (const transfer of pinned) this.#add(transfer);
+  }
+}
+
+/** Throws where a part of a catalog would take the place of the catalog. */
+function requireOtherPlace({ operator: { catalog, reference }, destination }: PlannedCatalog): void {
+  if (reference.transport !== 'docker' || reference.digest !== undefined) return;
+  const { registry, repository, tag = 'latest' } = reference;
+  if (destination !== `${registry}/${repository}:${tag}`) return;
+  throw new OpmateError('INVALID', `${catalog}: what is taken of it would replace the catalog itself`, {
+    hint: 'mirror to another registry or path, or give it another targetCatalog or targetTag',
+  });
+}
+
+function openRebuilt({ repository, digest }: RebuiltCatalog) {
+  return { repository, reference: digest, close: () => Promise.resolve() };
+}
+
+/** A signature lies beside its image, whatever that is called at the target. */
+function signatureOf({ source, target, contents }: PinnedTransfer, plan: ImageSetPlan): LockedImage {
+  const place = (target as RegistryReference).repository;
+  const signed = plan.images.find(({ repository }) => repository === place);
+  const text = formatReference(source as Reference);
+  return {
+    ...{ kind: 'signature', reference: text, source: `docker://${text}` },
+    ...{ repository: signed?.name.repository ?? place, tag: target.tag, bundles: [], contents },
+  };
+}
+
+function lockedCatalogOf({ operator, digest, name, selection }: PlannedCatalog): LockedCatalog {
+  const { facts, isWhole, packages } = selection;
+  const versionsOf = new Map<string, { name: string; version: string }[]>();
+  for (const { package: of, name: bundle, packageProperties } of facts.bundles) {
+    const known = versionsOf.get(of) ?? [];
+    known.push({ name: bundle, version: packageProperties[0]?.version ?? '' });
+    versionsOf.set(of, known);
+  }
+  return {
+    catalog: operator.catalog,
+    sourceDigest: digest,
+    ...name,
+    isWhole,
+    ...(operator.targetCatalogSourceTemplate !== undefined && {
+      targetCatalogSourceTemplate: operator.targetCatalogSourceTemplate,
+    }),
+    packages: packages.map(({ name: of, defaultChannel, channels }) => ({
+      name: of,
+      defaultChannel,
+      channels: channels.map(({ name: channel, head }) => ({ name: channel, head })),
+      bundles: versionsOf.get(of) ?? [],
+    })),
+  };
+}

@@ -1,0 +1,97 @@
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import {
+  type Reference,
+  type RegistryReference,
+  parseReference,
+  withoutCredentials,
+} from '../../core/reference.js';
+
+/** A registry to mirror to, and a path in it below which everything goes; the path may be empty. */
+export interface MirrorTarget {
+  /** `host[:port]`; empty for an archive on disk. */
+  registry: string;
+  path: string;
+}
+
+/** Reads `docker://REGISTRY[/PATH]`. Throws UsageError. */
+export function parseMirrorTarget(text: string): MirrorTarget {
+  const hint = 'write docker://REGISTRY[/PATH]';
+  const shown = quoteGo(withoutCredentials(text));
+  if (!text.startsWith('docker://')) throw new UsageError(`${shown}: not a registry`, { hint });
+  const [registry = '', ...path] = text.slice('docker://'.length).replace(/\/+$/, '').split('/');
+  try {
+    // A name that is surely a registry's, so that the first part is not taken for a path of docker.io.
+    const isRegistry = registry === 'localhost' || /[.:]/.test(registry);
+    const parsed = parseReference(
+      `docker://${isRegistry ? '' : 'localhost/'}${[registry, ...path, 'x'].join('/')}`,
+    );
+    const isPlain = parsed.tag === undefined && parsed.digest === undefined;
+    if (parsed.transport === 'docker' && isPlain && registry !== '')
+      return { registry, path: path.join('/') };
+  } catch {
+    // Told below.
+  }
+  throw new UsageError(`${shown}: not a registry and path`, { hint });
+}
+
+/** Where an image goes: the path in the target registry, and its tag there. */
+export interface ImageName {
+  repository: string;
+  tag: string;
+}
+
+/**
+ * The name that an image has below a target unless told otherwise: its path with its tag, or with
+ * `sha256-HEX` where it is named by digest alone. (Source: oc-mirror v2.)
+ */
+export function nameOfImage(reference: Reference, given: Partial<ImageName> = {}): ImageName {
+  const { tag, digest } = reference;
+  const own = reference.transport === 'docker' ? reference.repository : '';
+  const ownTag = tag ?? (digest === undefined ? 'latest' : tagOfDigest(digest));
+  return { repository: given.repository ?? own, tag: given.tag ?? ownTag };
+}
+
+/** How a digest is written where a tag is needed. */
+export function tagOfDigest(digest: string): string {
+  // No tag is longer.
+  return digest.replace(':', '-').slice(0, 128);
+}
+
+/**
+ * The path below a target, at most `maxParts` long with the target's own parts: what is beyond that is joined by
+ * `-` to one. (Source: `--max-nested-paths` of oc-mirror v2.)
+ */
+export function pathBelow(
+  target: MirrorTarget,
+  repository: string,
+  maxParts = Number.POSITIVE_INFINITY,
+): string {
+  const parts = [target.path, repository]
+    .filter((part) => part !== '')
+    .join('/')
+    .split('/');
+  if (parts.length <= maxParts) return parts.join('/');
+  return [...parts.slice(0, maxParts - 1), parts.slice(maxParts - 1).join('-')].join('/');
+}
+
+/** The whole name of an image at a target. */
+export function destinationOf({ registry }: MirrorTarget, path: string, tag: string): string {
+  return registry === '' ? `${path}:${tag}` : `${registry}/${path}:${tag}`;
+}
+
+/** An image at a target as a reference; of one on disk it names nothing but the image itself. */
+export function targetReference(target: MirrorTarget, repository: string, tag: string): RegistryReference {
+  const registry = target.registry === '' ? 'localhost' : target.registry;
+  return { transport: 'docker', text: destinationOf(target, repository, tag), registry, repository, tag };
+}
+
+/** An image with its transport, as the left side of a mapping line: by digest where one is known. */
+export function sourceText(reference: Reference): string {
+  const { tag, digest } = reference;
+  const version = digest === undefined ? `:${tag ?? 'latest'}` : `@${digest}`;
+  if (reference.transport === 'docker')
+    return `docker://${reference.registry}/${reference.repository}${version}`;
+  const local = digest === undefined ? (tag === undefined ? '' : `:${tag}`) : version;
+  return `${reference.transport}:${reference.path}${local}`;
+}

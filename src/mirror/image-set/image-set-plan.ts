@@ -1,0 +1,445 @@
+import { type Catalog } from '../../catalog/catalog.js';
+import { collectFacts } from '../../catalog/facts.js';
+import { type CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type Logger } from '../../core/log.js';
+import { compareBytes } from '../../core/order.js';
+import { type Reference, formatReference, parseReference } from '../../core/reference.js';
+import { openReference } from '../../oci/open.js';
+import { formatPlatform } from '../../oci/platform.js';
+import type { Platform } from '../../oci/types.js';
+import { type SourceOptions, openSource } from '../../source/source.js';
+import { schemas } from '../../model/declarative-config.js';
+import type { BundleFacts } from '../../model/facts.js';
+import { BlockedImages } from './blocked-images.js';
+import { type CatalogImage, imagesOf, readCatalogImages } from '../catalog-images.js';
+import { type DependencyCatalog, type DependencyMode, closeDependencies } from '../selection/dependencies.js';
+import {
+  type AdditionalImageConfig,
+  type ImageSetConfiguration,
+  type OperatorConfig,
+  type PlatformConfig,
+  joinConfigErrors,
+  targetOfCatalog,
+} from './image-set-config.js';
+import {
+  type ImageName,
+  type MirrorTarget,
+  destinationOf,
+  nameOfImage,
+  pathBelow,
+  sourceText,
+  tagOfDigest,
+} from './image-set-names.js';
+import type { RebuildSource } from '../selection/rebuilt-source.js';
+import { type CatalogSelection, selectOperators } from '../selection/select-operators.js';
+
+/** What a bundle image, an image that one needs, a catalog or an image of its own is mirrored as. */
+export interface PlannedImage {
+  kind: 'catalog' | 'bundle' | 'related' | 'additional';
+  /** What to pull. */
+  reference: Reference;
+  /** The same as text, with its transport and by digest where one is known. */
+  source: string;
+  /** Its name below whatever it is mirrored to. */
+  name: ImageName;
+  /** Whole name with tag at the target. */
+  destination: string;
+  /** Path of the repository at the target. */
+  repository: string;
+  /** The bundles that need it; empty for catalogs and additional images. */
+  bundles: { package: string; bundle: string }[];
+  /** Of an index only these platforms' images; all where it is left out. */
+  platforms: readonly Platform[] | undefined;
+  /** How it is written wherever it is named. */
+  texts: Set<string>;
+}
+
+/** An image with its names at source and target. */
+export type NamedImage = Pick<PlannedImage, 'kind' | 'reference' | 'repository' | 'source' | 'destination'>;
+
+export interface PlannedCatalog {
+  operator: OperatorConfig;
+  /** The image that the catalog was read from, by digest. */
+  reference: Reference;
+  digest: string;
+  /** Whole name with tag at the target. */
+  destination: string;
+  name: ImageName;
+  selection: CatalogSelection;
+  /** Open until the plan is closed. */
+  catalog: Catalog;
+}
+
+/** Everything that mirroring an image set means. */
+export interface ImageSetPlan {
+  catalogs: PlannedCatalog[];
+  /** By source, then destination. */
+  images: PlannedImage[];
+  /** Images that `blockedImages` leaves out, by source, each with the pattern that does. */
+  blocked: { source: string; pattern: string }[];
+  warnings: string[];
+  /** One sentence for each thing that was added because a bundle needs it. */
+  added: string[];
+  /** Closes the catalogs. */
+  close(): Promise<void>;
+}
+
+/** A catalog that is open for planning. */
+export interface OpenedCatalog {
+  catalog: Catalog;
+  digest: string;
+  close(): Promise<void>;
+}
+
+export interface PlanOptions extends CancelOptions {
+  target: MirrorTarget;
+  /** What to do about packages that bundles need; `none` unless told. */
+  dependencies?: DependencyMode | undefined;
+  /** Platforms of images for which the configuration names none. */
+  platforms?: readonly Platform[] | undefined;
+  /** Most parts of a path in the target registry. */
+  maxNestedPaths?: number | undefined;
+  logger?: Logger | undefined;
+  openCatalog: (reference: Reference) => Promise<OpenedCatalog>;
+  /**
+   * The digest that a catalog gets of which a part is taken: its tag, where it has no other. Left out where catalogs
+   * are of no interest.
+   */
+  digestOfRebuilt?:
+    ((source: RebuildSource, platforms: readonly Platform[] | undefined) => Promise<string>) | undefined;
+}
+
+/**
+ * Plans an image set: reads each catalog, selects of it, and names every image on both sides. Of images nothing
+ * is read but catalogs. Throws OpmateError: what selection throws, image references that do not parse, and two
+ * different images that would get one name.
+ */
+export async function planImageSet(
+  config: ImageSetConfiguration,
+  options: PlanOptions,
+): Promise<ImageSetPlan> {
+  const opened: SelectedCatalog[] = [];
+  const close = async (): Promise<void> => {
+    for (const { close: closeOne } of opened.splice(0)) await closeOne();
+  };
+  try {
+    // Faults of several catalogs are told together.
+    const faults: OpmateError[] = [];
+    for (const operator of config.operators) {
+      throwIfCancelled(options.signal);
+      try {
+        opened.push(await selectCatalog(operator, config, options));
+      } catch (error) {
+        if (!(error instanceof OpmateError) || !isAboutContent(error)) throw error;
+        faults.push(error);
+      }
+    }
+    if (faults.length > 0) throw joinConfigErrors(faults.flatMap(partsOf));
+    const { selections, added, unmet } = await closeDependencies(
+      config,
+      opened,
+      options.dependencies ?? 'none',
+      options,
+    );
+    for (const one of opened) one.selection = selections.get(one) ?? one.selection;
+    const images = new ImageCollection(config, options);
+    const catalogs: PlannedCatalog[] = [];
+    for (const one of opened) {
+      try {
+        catalogs.push(await planCatalog(one, images, options));
+      } catch (error) {
+        if (!(error instanceof OpmateError) || !isAboutContent(error)) throw error;
+        faults.push(error);
+      }
+    }
+    if (faults.length > 0) throw joinConfigErrors(faults.flatMap(partsOf));
+    for (const image of config.additionalImages) images.addAdditional(image);
+    const warnings = [...catalogs.flatMap(({ selection }) => selection.warnings), ...unmet];
+    return { catalogs, ...images.finish(warnings), added, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function isAboutContent({ code }: OpmateError): boolean {
+  return code === 'INVALID' || code === 'NOT_FOUND' || code === 'UNSUPPORTED';
+}
+
+function partsOf(error: OpmateError): OpmateError[] {
+  const { cause } = error;
+  const parts: unknown[] = cause instanceof AggregateError ? cause.errors : [];
+  const reported = parts.filter((part) => part instanceof OpmateError);
+  return reported.length === 0 ? [error] : reported;
+}
+
+interface SelectedCatalog extends DependencyCatalog, OpenedCatalog {}
+
+async function selectCatalog(
+  operator: OperatorConfig,
+  config: ImageSetConfiguration,
+  options: PlanOptions,
+): Promise<SelectedCatalog> {
+  const opened = await options.openCatalog(operator.reference);
+  try {
+    const facts = await collectFacts(opened.catalog, options);
+    return { ...opened, operator, facts, selection: selectOperators(facts, operator, config.file) };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+async function planCatalog(
+  { operator, catalog, digest, selection }: SelectedCatalog,
+  images: ImageCollection,
+  options: PlanOptions,
+): Promise<PlannedCatalog> {
+  const { platforms } = operator;
+  if ((await images.addCatalogImages(operator.catalog, selection, catalog, platforms)) === 0) {
+    const hint = 'the catalog holds no bundle in an image, so there is nothing to mirror but itself';
+    throw new OpmateError('INVALID', `${operator.catalog}: names no image`, { hint });
+  }
+  const reference = { ...operator.reference, digest };
+  const { repository, tag } = targetOfCatalog(operator);
+  let own = digest;
+  if (tag === undefined && !selection.isWhole && options.digestOfRebuilt !== undefined) {
+    const source = { catalog, facts: selection.facts, reference, digest };
+    own = await options.digestOfRebuilt(source, platforms.length > 0 ? platforms : options.platforms);
+  }
+  const name = { repository, tag: tag ?? tagOfDigest(own) };
+  const { destination } = images.addCatalog(reference, name, platforms);
+  return { operator, reference, digest, destination, name, selection, catalog };
+}
+
+/** The images of a plan, each once. */
+class ImageCollection {
+  readonly #options: PlanOptions;
+  readonly #images = new Map<string, PlannedImage>();
+  readonly #blocked = new Map<string, string>();
+  readonly #patterns: BlockedImages;
+
+  constructor(config: ImageSetConfiguration, options: PlanOptions) {
+    this.#patterns = new BlockedImages(config.blockedImages);
+    this.#options = options;
+  }
+
+  /**
+   * Adds what the selected bundles need, and returns how many images they name. Throws OpmateError with every
+   * reference that does not parse.
+   */
+  async addCatalogImages(
+    label: string,
+    selection: CatalogSelection,
+    catalog: Catalog,
+    platforms: readonly PlatformConfig[],
+  ): Promise<number> {
+    const faults: OpmateError[] = [];
+    let count = 0;
+    const add = (image: CatalogImage): void => {
+      count++;
+      try {
+        this.#addOfBundle(image, platforms);
+      } catch (error) {
+        if (!(error instanceof OpmateError) || error.code === 'LIMIT') throw error;
+        const subject = `${label}: package ${quoteGo(image.package)}, bundle ${quoteGo(image.bundle)}`;
+        faults.push(new OpmateError(error.code, `${subject}: ${error.message}`, { hint: error.hint }));
+      }
+    };
+    if (selection.isWhole) {
+      for await (const image of readCatalogImages(catalog, this.#options)) add(image);
+    } else {
+      for (const bundle of selection.facts.bundles) {
+        throwIfCancelled(this.#options.signal);
+        for (const image of await readBundleImages(catalog, bundle)) add(image);
+      }
+    }
+    if (faults.length > 0) throw joinConfigErrors(faults);
+    return count;
+  }
+
+  #addOfBundle(
+    { image, kind, package: packageName, bundle }: CatalogImage,
+    platforms: readonly PlatformConfig[],
+  ): void {
+    const reference = parseReference(image);
+    if (reference.transport !== 'docker') {
+      const hint = 'a cluster can pull from registries only';
+      throw new OpmateError('INVALID', `image ${quoteGo(image)}: not in a registry`, { hint });
+    }
+    const planned = this.#add(kind, reference, nameOfImage(reference), platforms);
+    planned?.bundles.push({ package: packageName, bundle });
+  }
+
+  /** A catalog is asked for by name, so no pattern blocks it. */
+  addCatalog(reference: Reference, name: ImageName, platforms: readonly PlatformConfig[]): PlannedImage {
+    return this.#put('catalog', reference, name, platforms);
+  }
+
+  addAdditional({ reference, targetRepo, targetTag, platforms }: AdditionalImageConfig): void {
+    const name = nameOfImage(reference, given({ repository: targetRepo, tag: targetTag }));
+    this.#add('additional', reference, name, platforms);
+  }
+
+  /** Undefined for an image that is blocked. */
+  #add(
+    kind: PlannedImage['kind'],
+    reference: Reference,
+    name: ImageName,
+    platforms: readonly PlatformConfig[],
+  ): PlannedImage | undefined {
+    const source = sourceText(reference);
+    const { destination } = this.#place(name);
+    const origin = formatReference(reference);
+    const pattern = this.#patterns.patternFor([origin, destination]);
+    if (pattern === undefined) return this.#put(kind, reference, name, platforms);
+    this.#blocked.set(source, pattern);
+    return undefined;
+  }
+
+  #place({ repository, tag }: ImageName): { repository: string; destination: string } {
+    const { target, maxNestedPaths } = this.#options;
+    const path = pathBelow(target, repository, maxNestedPaths);
+    return { repository: path, destination: destinationOf(target, path, tag) };
+  }
+
+  #put(
+    kind: PlannedImage['kind'],
+    reference: Reference,
+    name: ImageName,
+    asked: readonly PlatformConfig[],
+  ): PlannedImage {
+    const platforms = asked.length > 0 ? asked : this.#options.platforms;
+    const source = sourceText(reference);
+    const { repository, destination } = this.#place(name);
+    const key = `${source}=${destination}`;
+    const known = this.#images.get(key);
+    if (known !== undefined) {
+      // What a bundle is and another one needs is a bundle's image all the same.
+      if (kind === 'bundle' && known.kind === 'related') known.kind = kind;
+      known.platforms = joinPlatforms(known.platforms, platforms);
+      known.texts.add(reference.text);
+      return known;
+    }
+    const image: PlannedImage = {
+      ...{ kind, reference, source, name, destination, repository, platforms },
+      bundles: [],
+      texts: new Set([reference.text]),
+    };
+    this.#images.set(key, image);
+    return image;
+  }
+
+  /** Throws OpmateError with every name that two different images would get. */
+  finish(warnings: string[]): Pick<ImageSetPlan, 'images' | 'blocked' | 'warnings'> {
+    const images = [...this.#images.values()].sort(
+      (a, b) => compareBytes(a.source, b.source) || compareBytes(a.destination, b.destination),
+    );
+    const faults: OpmateError[] = [];
+    const byDestination = new Map<string, PlannedImage>();
+    const dropped = new Set<PlannedImage>();
+    for (const image of images) {
+      const other = byDestination.get(image.destination);
+      if (other === undefined) {
+        byDestination.set(image.destination, image);
+        continue;
+      }
+      const pinned = pinnedOf(image, other);
+      if (pinned === undefined) {
+        const problem = `${image.destination}: two images would land here, ${other.source} and ${image.source}`;
+        const hint =
+          'block one of them with blockedImages, or give it a place of its own (targetRepo, targetTag)';
+        faults.push(new OpmateError('INVALID', problem, { hint }));
+        continue;
+      }
+      const loose = pinned === image ? other : image;
+      pinned.bundles.push(...loose.bundles);
+      pinned.platforms = joinPlatforms(pinned.platforms, loose.platforms);
+      for (const text of loose.texts) pinned.texts.add(text);
+      byDestination.set(image.destination, pinned);
+      dropped.add(loose);
+      const what = `${image.destination}: ${pinned.source} is taken`;
+      warnings.push(`${what}; the catalog names the same tag without digest too`);
+    }
+    if (faults.length > 0) throw joinConfigErrors(faults);
+    const blocked = [...this.#blocked].map(([source, pattern]) => ({ source, pattern }));
+    return {
+      images: images.filter((image) => !dropped.has(image)),
+      blocked: blocked.sort((a, b) => compareBytes(a.source, b.source)),
+      warnings,
+    };
+  }
+}
+
+/** What two users of an image want of it; undefined for all. */
+function joinPlatforms(
+  a: readonly Platform[] | undefined,
+  b: readonly Platform[] | undefined,
+): readonly Platform[] | undefined {
+  if (a === undefined || b === undefined) return undefined;
+  return [...new Map([...a, ...b].map((platform) => [formatPlatform(platform), platform])).values()];
+}
+
+/** Of two references to one tag the one that says by digest what that is; undefined where they may differ. */
+function pinnedOf(a: PlannedImage, b: PlannedImage): PlannedImage | undefined {
+  const isOperand = (image: PlannedImage): boolean => image.kind !== 'catalog';
+  const nameOf = ({ reference: { transport, ...rest } }: PlannedImage): string =>
+    'registry' in rest
+      ? `${rest.registry}/${rest.repository}:${rest.tag ?? ''}`
+      : `${transport}:${rest.path}`;
+  if (!isOperand(a) || !isOperand(b) || nameOf(a) !== nameOf(b)) return undefined;
+  if ((a.reference.digest === undefined) === (b.reference.digest === undefined)) return undefined;
+  return a.reference.digest === undefined ? b : a;
+}
+
+/** The fields that are there. */
+function given({
+  repository,
+  tag,
+}: {
+  repository: string | undefined;
+  tag: string | undefined;
+}): Partial<ImageName> {
+  return { ...(repository !== undefined && { repository }), ...(tag !== undefined && { tag }) };
+}
+
+async function readBundleImages(catalog: Catalog, bundle: BundleFacts): Promise<CatalogImage[]> {
+  if (bundle.origin === undefined) return [];
+  const { package: packageName, name, origin } = bundle;
+  const value = await catalog.read(origin);
+  return imagesOf({ schema: schemas.bundle, package: packageName, name, value, origin });
+}
+
+/** The lines of `mapping.txt`, sorted: `SOURCE=DESTINATION`, both with their transport. */
+export function mappingLines(images: readonly NamedImage[], target: MirrorTarget): string[] {
+  const scheme = target.registry === '' ? 'file://' : 'docker://';
+  return images.map(({ source, destination }) => `${source}=${scheme}${destination}`).sort(compareBytes);
+}
+
+/**
+ * Opens the catalog that a reference names, pinned: what a tag means is looked up once, and everything is read by
+ * that digest. Throws OpmateError, as opening a source does.
+ */
+export async function openPinnedCatalog(
+  reference: Reference,
+  options: SourceOptions,
+): Promise<OpenedCatalog> {
+  const named =
+    reference.transport === 'docker' && reference.digest === undefined
+      ? { ...reference, tag: reference.tag ?? 'latest' }
+      : reference;
+  const opened = await openReference(named, { ...options, connection: await options.connect() });
+  let digest: string;
+  try {
+    digest = (await opened.repository.getManifest(opened.reference, options)).descriptor.digest;
+  } finally {
+    await opened.close();
+  }
+  const text = sourceText({ ...reference, digest });
+  const source = await openSource(text, options, { catalogs: true, bundles: false });
+  if (source.kind === 'catalog') return { catalog: source.catalog, digest, close: () => source.close() };
+  await source.close();
+  throw new OpmateError('INVALID', `${reference.text}: not a catalog`);
+}

@@ -1,0 +1,251 @@
+import { readFile, stat } from 'node:fs/promises';
+import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { parseYamlWithPlaces } from '../../core/yaml.js';
+import {
+  type MirrorEntry,
+  type MirrorSetKind,
+  encodeCatalogSource,
+  encodeClusterCatalog,
+  encodeMirrorSets,
+} from '../cluster-manifests.js';
+import { joinConfigErrors } from './image-set-config.js';
+import type { PlannedCatalog, PlannedImage } from './image-set-plan.js';
+
+export interface ClusterResourceOptions {
+  /** Host of the registry that is mirrored to. */
+  registry: string;
+  /** Name each repository instead of the namespaces above them; needed where paths were shortened. */
+  byRepository?: boolean | undefined;
+  /** ImageContentSourcePolicy for clusters that know nothing newer, instead of IDMS and ITMS. */
+  icsp?: boolean | undefined;
+  /** Stands before the name of every object, as `team-` in `team-idms-operator-0`. */
+  prefix?: string | undefined;
+  /** Name of CatalogSource and ClusterCatalog, where there is one catalog only; the prefix does not count then. */
+  catalogName?: string | undefined;
+  /** How often a cluster looks for another image behind the catalog's tag, in minutes. */
+  pollIntervalMinutes?: number | undefined;
+  /** CatalogSource templates by the file that the configuration names, see `readCatalogSourceTemplates`. */
+  templates?: ReadonlyMap<string, CatalogSourceTemplate> | undefined;
+}
+
+/** What was mirrored, as far as a cluster must know. */
+export interface MirroredSet<T extends MirroredImage = MirroredImage> {
+  images: readonly T[];
+  catalogs: readonly MirroredCatalog[];
+}
+
+export type MirroredImage = Pick<PlannedImage, 'kind' | 'reference' | 'repository'>;
+
+export interface MirroredCatalog extends Pick<PlannedCatalog, 'destination' | 'name'> {
+  operator: { catalog: string; targetCatalogSourceTemplate?: string | undefined };
+}
+
+const annotations = { createdBy: 'opmate' };
+
+/**
+ * The files that make a cluster use what a plan mirrors, by name: mirror sets, and for each catalog a
+ * CatalogSource and a ClusterCatalog. Files without content are not there. Throws OpmateError for two catalogs
+ * whose objects would have one name. (Source: oc-mirror v2; names are its own.)
+ */
+export function clusterResources(plan: MirroredSet, options: ClusterResourceOptions): Map<string, string> {
+  const files = new Map<string, string>();
+  const digests = (image: MirroredImage): boolean => image.reference.digest !== undefined;
+  const tags = ({ reference: { tag, digest } }: MirroredImage): boolean =>
+    tag !== undefined || digest === undefined;
+  const add = (
+    file: string,
+    kind: MirrorSetKind,
+    prefix: string,
+    takes: (image: MirroredImage) => boolean,
+  ) => {
+    const text = encodeSets(plan, options, kind, (options.prefix ?? '') + prefix, takes);
+    if (text !== '') files.set(file, text);
+  };
+  if (options.icsp === true) add('icsp-oc-mirror.yaml', 'ImageContentSourcePolicy', 'icsp', digests);
+  else {
+    add('idms-oc-mirror.yaml', 'ImageDigestMirrorSet', 'idms', digests);
+    add('itms-oc-mirror.yaml', 'ImageTagMirrorSet', 'itms', tags);
+  }
+  const owners = new Map<string, MirroredCatalog>();
+  const { pollIntervalMinutes: minutes, catalogName, prefix = '' } = options;
+  if (catalogName !== undefined && plan.catalogs.length > 1) {
+    const problem = `${catalogName}: ${plan.catalogs.length} catalogs cannot have one name`;
+    throw new OpmateError('INVALID', problem, {
+      hint: 'leave the name out, or mirror one catalog at a time',
+    });
+  }
+  for (const catalog of plan.catalogs) {
+    const suffix = objectSuffixOf(catalog, prefix);
+    const other = owners.get(suffix);
+    if (other !== undefined) {
+      const problem = `cs-${suffix}: both ${other.operator.catalog} and ${catalog.operator.catalog} would have it`;
+      const hint = 'give one of them another targetCatalog or targetTag';
+      throw new OpmateError('INVALID', problem, { hint });
+    }
+    owners.set(suffix, catalog);
+    const image = catalog.destination;
+    const template = options.templates?.get(catalog.operator.targetCatalogSourceTemplate ?? '');
+    files.set(
+      `cs-${suffix}.yaml`,
+      encodeCatalogSource({
+        name: catalogName ?? `${prefix}cs-${suffix}`,
+        image,
+        labels: template?.labels,
+        annotations: { ...template?.annotations, ...annotations },
+        pollInterval: minutes === undefined ? undefined : `${minutes}m`,
+        spec: { ...template?.spec, image, sourceType: 'grpc' },
+      }),
+    );
+    files.set(
+      `cc-${suffix}.yaml`,
+      encodeClusterCatalog({
+        name: catalogName ?? `${prefix}cc-${suffix}`,
+        image,
+        pollIntervalMinutes: minutes,
+        annotations,
+      }),
+    );
+  }
+  return files;
+}
+
+/** The documents of one kind: images of their own first, as `generic`, then those of operators. */
+function encodeSets(
+  plan: MirroredSet,
+  options: ClusterResourceOptions,
+  kind: MirrorSetKind,
+  prefix: string,
+  takes: (image: MirroredImage) => boolean,
+): string {
+  const chosen = plan.images.filter((image) => image.kind !== 'catalog' && takes(image));
+  const isGeneric = (image: MirroredImage): boolean => image.kind === 'additional';
+  return [
+    { name: `${prefix}-generic`, images: chosen.filter(isGeneric) },
+    { name: `${prefix}-operator`, images: chosen.filter((image) => !isGeneric(image)) },
+  ]
+    .map(({ name, images }) => {
+      const entries = images.flatMap((image) => mirrorEntryOf(image, options));
+      return encodeMirrorSets(kind, entries, { name, annotations });
+    })
+    .join('');
+}
+
+/** Where the path at the target ends with that at the source, one entry serves all of a namespace. */
+function mirrorEntryOf(image: MirroredImage, options: ClusterResourceOptions): MirrorEntry[] {
+  const { reference, repository } = image;
+  // What is in no registry is asked for by no other name than its new one.
+  if (reference.transport !== 'docker') return [];
+  const own = reference.repository;
+  const source = `${reference.registry}/${own}`;
+  const mirror = `${options.registry}/${repository}`;
+  const isBelow = repository === own || repository.endsWith(`/${own}`);
+  if (options.byRepository === true || !isBelow) return [{ source, mirrors: [mirror] }];
+  return [{ source: parentOf(source), mirrors: [parentOf(mirror)] }];
+}
+
+function parentOf(name: string): string {
+  return name.slice(0, name.lastIndexOf('/'));
+}
+
+/** Characters of a tag that go into the name of an object. */
+const maxTagLength = 12;
+
+/** The longest name of an object that becomes a label's value. */
+const maxObjectName = 63;
+
+/** Whether objects may be called so: a DNS label. */
+export function isObjectName(text: string): boolean {
+  return text.length <= maxObjectName && /^[a-z]([a-z0-9-]*[a-z0-9])?$/.test(text);
+}
+
+/** Whether names of objects may begin so, with room for the rest. */
+export function isObjectPrefix(text: string): boolean {
+  return text.length <= maxObjectName / 2 && /^[a-z][a-z0-9-]*$/.test(text);
+}
+
+/**
+ * What names the objects of a catalog behind `cs-` and `cc-`: the last part of its path and the beginning of its
+ * tag, as a DNS label.
+ */
+function objectSuffixOf({ name: { repository, tag } }: MirroredCatalog, prefix: string): string {
+  const last = repository.slice(repository.lastIndexOf('/') + 1);
+  const label = (text: string): string => text.toLowerCase().replace(/[^a-z0-9-]/g, '-');
+  const short = label(tag.slice(0, maxTagLength)) || '0';
+  const room = maxObjectName - prefix.length - 'cs-'.length - short.length - 1;
+  return `${label(last).slice(0, room)}-${short}`.replace(/-+$/, '');
+}
+
+/** What a CatalogSource template gives besides name, namespace, source type and image. */
+export interface CatalogSourceTemplate {
+  labels: Record<string, string> | undefined;
+  annotations: Record<string, string> | undefined;
+  spec: JsonObject;
+}
+
+/**
+ * Reads the templates that a configuration names, by file as it is written there; `resolve` makes a path of it.
+ * Throws OpmateError, of all templates at fault.
+ */
+export async function readCatalogSourceTemplates(
+  operators: readonly { targetCatalogSourceTemplate?: string | undefined }[],
+  resolve: (file: string) => string,
+): Promise<Map<string, CatalogSourceTemplate>> {
+  const templates = new Map<string, CatalogSourceTemplate>();
+  const faults: OpmateError[] = [];
+  for (const { targetCatalogSourceTemplate: file } of operators) {
+    if (file === undefined || templates.has(file)) continue;
+    try {
+      templates.set(file, readTemplate(await readTemplateFile(resolve(file), file), file));
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      faults.push(error);
+    }
+  }
+  if (faults.length > 0) throw joinConfigErrors(faults);
+  return templates;
+}
+
+const maxTemplateBytes = 1024 * 1024;
+
+async function readTemplateFile(place: string, file: string): Promise<string> {
+  try {
+    const found = await stat(place);
+    if (!found.isFile()) throw new OpmateError('IO', `${file}: not an ordinary file`, { file });
+    if (found.size > maxTemplateBytes)
+      throw new LimitError(`${file}: more than ${maxTemplateBytes} bytes`, { file });
+    return await readFile(place, 'utf8');
+  } catch (error) {
+    throw fileError(file, error, { file });
+  }
+}
+
+function readTemplate(text: string, file: string): CatalogSourceTemplate {
+  const fail = (problem: string): OpmateError => {
+    const hint = 'a template is a CatalogSource without image, name and namespace';
+    return new OpmateError('INVALID', `${file}: ${problem}`, { file, hint });
+  };
+  let value: JsonValue;
+  try {
+    ({ value } = parseYamlWithPlaces(text));
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError('SYNTAX', `${file}: ${error.message}`, { file, line: error.line });
+  }
+  const object = isJsonObject(value) ? value : {};
+  const { apiVersion, kind, spec = {}, metadata } = object;
+  if (kind !== 'CatalogSource' || apiVersion !== 'operators.coreos.com/v1alpha1') {
+    throw fail('not a CatalogSource of operators.coreos.com/v1alpha1');
+  }
+  if (!isJsonObject(spec)) throw fail('spec: expected keys and values');
+  const { sourceType = '', configMap = '' } = spec;
+  if (sourceType !== '' && sourceType !== 'grpc') throw fail('spec.sourceType: not grpc');
+  if (configMap !== '') throw fail('spec.configMap: a mirrored catalog is an image');
+  const meta = isJsonObject(metadata) ? metadata : {};
+  return { labels: textsOf(meta['labels']), annotations: textsOf(meta['annotations']), spec };
+}
+
+function textsOf(value: JsonValue | undefined): Record<string, string> | undefined {
+  if (!isJsonObject(value)) return undefined;
+  return Object.fromEntries(Object.entries(value).map(([key, text]) => [key, String(text)]));
+}

@@ -1,0 +1,154 @@
+import { Readable } from 'node:stream';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import { formatReference } from '../../core/reference.js';
+import {
+  type ArchiveIndex,
+  type ArchivedBlob,
+  type ArchivedImage,
+  type WrittenArchive,
+  writeArchiveSet,
+} from '../../oci/archive-set.js';
+import { type OpenReferenceOptions, type OpenedReference, openReference } from '../../oci/open.js';
+import type { Descriptor } from '../../oci/types.js';
+import { type ImageSetLock, type LockedImage, encodeLock } from '../lock/lock.js';
+import type { PinnedTransfer } from '../transfer/transfer.js';
+
+/** Images that are to be archived. */
+export interface ArchivableSet {
+  transfers(): readonly PinnedTransfer[];
+  lock(): ImageSetLock;
+  /** Leaves an image out for want of something; throws the error where that may not be. */
+  skip(targetName: string, error: OpmateError): Promise<void>;
+}
+
+export interface ArchiveImageSetOptions extends CancelOptions {
+  open: OpenReferenceOptions;
+  partBytes: number;
+  strict: boolean;
+  base: ArchiveIndex | undefined;
+  concurrency: number;
+  logger?: Logger | undefined;
+}
+
+/**
+ * Writes an image set into an archive. An image of which something cannot be had is left out as far as the set
+ * allows that, and the archive is begun again with what it has. Throws what `writeArchiveSet` throws.
+ */
+export async function archiveImageSet(
+  set: ArchivableSet,
+  directory: string,
+  options: ArchiveImageSetOptions,
+): Promise<{ written: WrittenArchive; lock: ImageSetLock }> {
+  for (;;) {
+    const sources = new ImageSources(options);
+    const lock = set.lock();
+    try {
+      const images = lock.images.flatMap(archivedImagesOf);
+      const written = await writeArchiveSet(directory, images, sources.blobsOf(set.transfers()), {
+        ...options,
+        lock: encodeLock(lock),
+      });
+      return { written, lock };
+    } catch (error) {
+      const { failed } = sources;
+      if (failed === undefined || options.signal?.aborted) throw error;
+      await set.skip(failed.targetName, failed.error);
+    } finally {
+      await sources.close();
+    }
+  }
+}
+
+/** An image under its tag, and without tag what refers to it, so that whoever serves the archive finds that. */
+function archivedImagesOf({ repository, tag, contents }: LockedImage): ArchivedImage[] {
+  const { root, manifests } = contents;
+  const at = manifests.findIndex(({ descriptor }) => descriptor.digest === root.digest);
+  const referrers = manifests
+    .slice(at + 1)
+    .map(({ descriptor }) => ({ repository, tag: undefined, root: descriptor }));
+  return [{ repository, tag, root }, ...referrers];
+}
+
+/** The places that blobs come from, each opened once. */
+class ImageSources {
+  readonly #options: ArchiveImageSetOptions;
+  readonly #opened = new Map<string, Promise<OpenedReference>>();
+  /** The image whose blob could not be read, the first of them. */
+  failed: { targetName: string; error: OpmateError } | undefined;
+
+  constructor(options: ArchiveImageSetOptions) {
+    this.#options = options;
+  }
+
+  blobsOf(transfers: readonly PinnedTransfer[]): ArchivedBlob[] {
+    const blobs = new Map<string, ArchivedBlob>();
+    for (const transfer of transfers) {
+      for (const { descriptor, bytes, blobs: own } of transfer.contents.manifests) {
+        blobs.set(descriptor.digest, {
+          descriptor,
+          open: () => this.#openManifest(transfer, descriptor, bytes),
+        });
+        for (const blob of own) {
+          if (blobs.has(blob.digest)) continue;
+          blobs.set(blob.digest, { descriptor: blob, open: () => this.#openBlob(transfer, blob) });
+        }
+      }
+    }
+    return [...blobs.values()];
+  }
+
+  async close(): Promise<void> {
+    for (const opened of this.#opened.values())
+      await opened.then((one) => one.close()).catch(() => undefined);
+  }
+
+  async #openManifest(
+    transfer: PinnedTransfer,
+    { digest }: Descriptor,
+    known: Buffer | undefined,
+  ): Promise<Readable> {
+    return this.#watch(transfer, async () => {
+      if (known !== undefined) return Readable.from([known], { objectMode: false });
+      const { repository } = await this.#open(transfer);
+      const { bytes } = await repository.getManifest(digest, this.#options);
+      return Readable.from([bytes], { objectMode: false });
+    });
+  }
+
+  async #openBlob(transfer: PinnedTransfer, blob: Descriptor): Promise<Readable> {
+    return this.#watch(transfer, async () => {
+      const { repository } = await this.#open(transfer);
+      const stream = await repository.openBlob(blob, this.#options);
+      stream.once('error', (error) => this.#note(transfer, error));
+      return stream;
+    });
+  }
+
+  async #watch(transfer: PinnedTransfer, open: () => Promise<Readable>): Promise<Readable> {
+    try {
+      return await open();
+    } catch (error) {
+      this.#note(transfer, error);
+      throw error;
+    }
+  }
+
+  #note({ targetName }: PinnedTransfer, error: unknown): void {
+    if (error instanceof OpmateError && error.code !== 'CANCELLED') this.failed ??= { targetName, error };
+  }
+
+  #open({ source, targetName }: PinnedTransfer): Promise<OpenedReference> {
+    const key =
+      typeof source === 'function'
+        ? targetName
+        : formatReference({ ...source, tag: undefined, digest: undefined } as unknown as typeof source);
+    let opened = this.#opened.get(key);
+    if (opened === undefined) {
+      opened = typeof source === 'function' ? source() : openReference(source, this.#options.open);
+      this.#opened.set(key, opened);
+    }
+    return opened;
+  }
+}

@@ -1,0 +1,585 @@
+import { isUtf8 } from 'node:buffer';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { isDigest } from '../../core/digest.js';
+import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { GoJsonError, parseGoJson } from '../../core/go-json.js';
+import { type JsonValue, setJsonKey } from '../../core/json.js';
+import { compareBytes } from '../../core/order.js';
+import { type ContentManifest, type ImageContents, blobsOf } from '../../oci/contents.js';
+import { findRepeatedKey } from '../../oci/manifest.js';
+import { type Descriptor, maxManifestBytes } from '../../oci/types.js';
+import type { PlannedImage } from '../image-set/image-set-plan.js';
+import { LockField } from './lock-fields.js';
+
+/** Name of the lock file below `working-dir` and in archives. */
+export const lockName = 'opmate.lock.json';
+
+/**
+ * An image set with every reference pinned to digest and size: what was, or is to be, mirrored. Independent of
+ * where to, so that one lock serves any target, archives included.
+ */
+export interface ImageSetLock {
+  /** `sha256:…` of the bytes of the configuration. */
+  configuration: string;
+  /** Which options of the command line shaped the selection, e.g. `dependencies`. */
+  options: Readonly<Record<string, string>>;
+  catalogs: LockedCatalog[];
+  /** By kind, then source, then name. */
+  images: LockedImage[];
+}
+
+/** A catalog of the set, and what of it. */
+export interface LockedCatalog {
+  /** As the configuration writes it. */
+  catalog: string;
+  /** Of the image that the catalog was read from. */
+  sourceDigest: string;
+  /** Path below the target and tag. */
+  repository: string;
+  tag: string;
+  isWhole: boolean;
+  targetCatalogSourceTemplate?: string | undefined;
+  /** By name. */
+  packages: LockedPackage[];
+}
+
+export interface LockedPackage {
+  name: string;
+  defaultChannel: string;
+  /** In the order of the catalog. */
+  channels: { name: string; head: string }[];
+  /** By version. */
+  bundles: { name: string; version: string }[];
+}
+
+/** An image of the set, to the byte. */
+export interface LockedImage {
+  kind: PlannedImage['kind'] | 'signature';
+  /** As the catalog or configuration writes it; of a signature that of the image that it signs. */
+  reference: string;
+  /** What it was found by, as in the left side of a mapping line. */
+  source: string;
+  /** Path below the target, and the tag there; no tag where a digest is all that names it. */
+  repository: string;
+  tag: string | undefined;
+  bundles: { package: string; bundle: string }[];
+  contents: ImageContents;
+}
+
+/** The version of the file format that is written, and the newest that is read. */
+const formatVersion = 1;
+
+const maxLockBytes = 256 * 1024 * 1024;
+const maxOptions = 100;
+const maxCatalogs = 1000;
+const maxNames = 100_000;
+const maxImages = 100_000;
+/** Of the tables, and of all images together: one that names a large index twice counts it twice. */
+const maxManifests = 1_000_000;
+const maxBlobs = 10_000_000;
+/** As `copyImage` has it. */
+const maxManifestsOfImage = 20_000;
+const maxDepth = 16;
+
+const kinds = ['additional', 'bundle', 'catalog', 'related', 'signature'] as const;
+
+/** The blobs of a lock by digest, each once. */
+export function blobsOfLock(lock: ImageSetLock): Map<string, Descriptor> {
+  const blobs = new Map<string, Descriptor>();
+  for (const { contents } of lock.images) {
+    for (const [digest, blob] of blobsOf(contents)) if (!blobs.has(digest)) blobs.set(digest, blob);
+  }
+  return blobs;
+}
+
+/** What names an image in its place: `repository:tag`, or `repository@digest` where it has no tag. */
+export function nameOfLocked({ repository, tag, contents }: LockedImage): string {
+  return tag === undefined ? `${repository}@${contents.root.digest}` : `${repository}:${tag}`;
+}
+
+/** The order of images in a lock. */
+export function compareLocked(a: LockedImage, b: LockedImage): number {
+  return (
+    compareBytes(a.kind, b.kind) ||
+    compareBytes(a.source, b.source) ||
+    compareBytes(nameOfLocked(a), nameOfLocked(b))
+  );
+}
+
+/**
+ * A lock as the text of its file: equal locks have equal bytes. Manifests and blobs stand in tables, each once;
+ * of their descriptors media type, digest and size are kept. What is written can be read: throws OpmateError, as
+ * `parseLock` would, where two images have one name, or a limit is reached.
+ */
+export function encodeLock(lock: ImageSetLock): string {
+  const images = [...lock.images].sort(compareLocked);
+  const tables = new Tables(images);
+  const text = `${layOut(
+    {
+      version: formatVersion,
+      configuration: lock.configuration,
+      options: Object.fromEntries(Object.entries(lock.options).sort(([a], [b]) => compareBytes(a, b))),
+      catalogs: lock.catalogs.map(encodeCatalog),
+      images: images.map((image) => tables.encodeImage(image)),
+      manifests: tables.encodeManifests(),
+      blobs: tables.encodeBlobs(),
+    },
+    '',
+  )}\n`;
+  parseLock(text, 'lock');
+  return text;
+}
+
+function encodeCatalog(catalog: LockedCatalog): JsonValue {
+  const { targetCatalogSourceTemplate: template } = catalog;
+  return {
+    catalog: catalog.catalog,
+    sourceDigest: catalog.sourceDigest,
+    repository: catalog.repository,
+    tag: catalog.tag,
+    isWhole: catalog.isWhole,
+    ...(template !== undefined && { targetCatalogSourceTemplate: template }),
+    packages: catalog.packages.map(({ name, defaultChannel, channels, bundles }) => ({
+      name,
+      defaultChannel,
+      channels: channels.map((channel) => ({ name: channel.name, head: channel.head })),
+      bundles: bundles.map((bundle) => ({ name: bundle.name, version: bundle.version })),
+    })),
+  };
+}
+
+/** Manifests and blobs as the first image has them that needs them; where another has them otherwise, it says so. */
+class Tables {
+  readonly #manifests = new Map<string, ContentManifest>();
+  readonly #blobs = new Map<string, Descriptor>();
+
+  constructor(images: readonly LockedImage[]) {
+    for (const manifest of images.flatMap(({ contents }) => contents.manifests)) {
+      if (this.#manifests.has(manifest.descriptor.digest)) continue;
+      this.#manifests.set(manifest.descriptor.digest, manifest);
+      for (const blob of manifest.blobs)
+        if (!this.#blobs.has(blob.digest)) this.#blobs.set(blob.digest, blob);
+    }
+  }
+
+  encodeImage(image: LockedImage): JsonValue {
+    const { root, manifests } = image.contents;
+    const listed = manifests.map((manifest) => {
+      const known = this.#manifests.get(manifest.descriptor.digest) as ContentManifest;
+      const { digest } = manifest.descriptor;
+      return isSameManifest(known, manifest) ? digest : { digest, ...this.#encodeManifest(manifest) };
+    });
+    const implied = impliedManifests(root.digest, (digest) => this.#manifests.get(digest)?.manifests ?? []);
+    const isImplied = implied.length === listed.length && implied.every((digest, i) => digest === listed[i]);
+    return {
+      kind: image.kind,
+      reference: image.reference,
+      source: image.source,
+      repository: image.repository,
+      ...(image.tag !== undefined && { tag: image.tag }),
+      digest: root.digest,
+      ...(!isImplied && { manifests: listed }),
+      bundles: image.bundles.map(({ package: name, bundle }) => ({ package: name, bundle })),
+    };
+  }
+
+  encodeManifests(): JsonValue {
+    return sortedTable(this.#manifests, (manifest) => this.#encodeManifest(manifest));
+  }
+
+  encodeBlobs(): JsonValue {
+    return sortedTable(this.#blobs, ({ mediaType, size }) => ({ mediaType, size }));
+  }
+
+  #encodeManifest({ descriptor: { mediaType, size }, manifests, blobs }: ContentManifest) {
+    return {
+      mediaType,
+      size,
+      ...(manifests.length > 0 && { manifests: [...manifests] }),
+      ...(blobs.length > 0 && { blobs: blobs.map((blob) => this.#encodeBlob(blob)) }),
+    };
+  }
+
+  /** One digest may stand for a layer here and for a configuration there. */
+  #encodeBlob(blob: Descriptor): JsonValue {
+    const { digest, mediaType, size } = blob;
+    const known = this.#blobs.get(digest);
+    return known !== undefined && isSameContent(known, blob) ? digest : { digest, mediaType, size };
+  }
+}
+
+function isSameManifest(a: ContentManifest, b: ContentManifest): boolean {
+  return (
+    a === b ||
+    (isSameContent(a.descriptor, b.descriptor) &&
+      a.manifests.length === b.manifests.length &&
+      a.manifests.every((digest, i) => digest === b.manifests[i]) &&
+      a.blobs.length === b.blobs.length &&
+      a.blobs.every((blob, i) => isSameContent(blob, b.blobs[i] as Descriptor)))
+  );
+}
+
+function isSameContent(a: Descriptor, b: Descriptor): boolean {
+  return a.digest === b.digest && a.mediaType === b.mediaType && a.size === b.size;
+}
+
+function sortedTable<T>(table: ReadonlyMap<string, T>, encode: (value: T) => JsonValue): JsonValue {
+  const entries = [...table].sort(([a], [b]) => compareBytes(a, b));
+  return Object.fromEntries(entries.map(([digest, value]) => [digest, encode(value)]));
+}
+
+/**
+ * A manifest and those below it, each after what it lists, as an image has them of which no more is said. Leaves
+ * out what is deeper than `maxDepth`, and goes round no circle.
+ */
+function impliedManifests(root: string, listedBy: (digest: string) => readonly string[]): string[] {
+  const entered = new Set<string>();
+  const order: string[] = [];
+  const visit = (digest: string, depth: number): void => {
+    if (entered.has(digest) || depth > maxDepth) return;
+    entered.add(digest);
+    for (const listed of listedBy(digest)) visit(listed, depth + 1);
+    order.push(digest);
+  };
+  visit(root, 1);
+  return order;
+}
+
+/** JSON, a field a line but for short objects, so that one thing more or less is about a line more or less. */
+function layOut(value: JsonValue, indent: string): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const isList = Array.isArray(value);
+  const items = isList
+    ? value.map((item) => layOut(item, `${indent}  `))
+    : Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${layOut(item, `${indent}  `)}`);
+  const [begin, end] = isList ? ['[', ']'] : ['{', '}'];
+  if (items.length === 0) return `${begin}${end}`;
+  const isShort = !isList && items.length <= 3 && Object.values(value).every(isPlain);
+  if (isShort) return `{ ${items.join(', ')} }`;
+  const inner = `\n${indent}  `;
+  return `${begin}${inner}${items.join(`,${inner}`)}\n${indent}${end}`;
+}
+
+function isPlain(value: JsonValue): boolean {
+  return typeof value !== 'object' || value === null;
+}
+
+/**
+ * Reads a lock file, which `file` names in messages. At most 256 MiB. Throws OpmateError: what `parseLock` throws,
+ * NOT_FOUND and IO.
+ */
+export async function readLock(place: string, file = place): Promise<ImageSetLock> {
+  let bytes: Buffer;
+  try {
+    // A pipe would be waited for.
+    const handle = await open(place, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const found = await handle.stat();
+      if (!found.isFile()) {
+        const what = found.isDirectory() ? 'is a directory' : 'not an ordinary file';
+        throw new OpmateError('IO', `open ${file}: ${what}`, { file });
+      }
+      if (found.size > maxLockBytes) throw tooLarge(file);
+      bytes = await handle.readFile();
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    throw fileError(`open ${file}`, error, { file });
+  }
+  if (!isUtf8(bytes)) throw new OpmateError('SYNTAX', `${file}: not UTF-8`, { file });
+  return parseLock(bytes.toString(), file);
+}
+
+function tooLarge(file: string): OpmateError {
+  return new LimitError(`${file}: more than ${maxLockBytes} bytes`, { file });
+}
+
+/** Reads a lock file, checking all of it. Throws OpmateError SYNTAX, INVALID, LIMIT or UNSUPPORTED (newer version). */
+export function parseLock(text: string, file: string): ImageSetLock {
+  if (text.length > maxLockBytes) throw tooLarge(file);
+  let value: JsonValue;
+  try {
+    value = parseGoJson(text);
+  } catch (error) {
+    if (!(error instanceof GoJsonError)) throw error;
+    const line = text.slice(0, error.offset).split('\n').length;
+    throw new OpmateError('SYNTAX', `${file}:${line}: not JSON: ${error.message}`, { file, line });
+  }
+  const top = new LockField(value, file);
+  requireVersion(value, top);
+  const repeated = findRepeatedKey(text);
+  if (repeated !== undefined)
+    throw top.fault(`has the key ${JSON.stringify(repeated.slice(0, 100))} twice in one object`);
+  const fields = top.object([
+    'version',
+    'configuration',
+    'options',
+    'catalogs',
+    'images',
+    'manifests',
+    'blobs',
+  ]);
+  const options: Record<string, string> = {};
+  for (const [key, option] of fields.options.entries(maxOptions)) setJsonKey(options, key, option.text());
+  const reader = new LockReader(fields.blobs, fields.manifests);
+  return {
+    configuration: fields.configuration.digest(),
+    options,
+    catalogs: readCatalogs(fields.catalogs),
+    images: reader.readImages(fields.images),
+  };
+}
+
+function requireVersion(value: JsonValue, top: LockField): void {
+  const version: unknown = typeof value === 'object' && value !== null && Reflect.get(value, 'version');
+  if (version === formatVersion) return;
+  if (typeof version === 'number' && Number.isSafeInteger(version) && version > formatVersion) {
+    const hint = `this opmate reads version ${formatVersion}; use the opmate that wrote it, or a newer one`;
+    throw top.fault(`version ${version} of the lock format is not supported`, 'UNSUPPORTED', hint);
+  }
+  const hint = 'opmate mirror writes locks; the configuration is named with --config';
+  throw top.fault('not a lock: its version is not 1', 'INVALID', hint);
+}
+
+function readCatalogs(field: LockField): LockedCatalog[] {
+  const names = new Names();
+  return field.list(maxCatalogs).map((item) => {
+    const fields = item.object([
+      'catalog',
+      'sourceDigest',
+      'repository',
+      'tag',
+      'isWhole',
+      'targetCatalogSourceTemplate',
+      'packages',
+    ]);
+    const template = fields.targetCatalogSourceTemplate;
+    const catalog: LockedCatalog = {
+      catalog: fields.catalog.text(),
+      sourceDigest: fields.sourceDigest.digest(),
+      repository: fields.repository.repository(),
+      tag: fields.tag.tag(),
+      isWhole: fields.isWhole.boolean(),
+      ...(template.isGiven && { targetCatalogSourceTemplate: template.text() }),
+      packages: readPackages(fields.packages),
+    };
+    names.add(`${catalog.repository}:${catalog.tag}`, item);
+    return catalog;
+  });
+}
+
+function readPackages(field: LockField): LockedPackage[] {
+  const names = new Names();
+  const packages = field.list(maxNames).map((item) => {
+    const fields = item.object(['name', 'defaultChannel', 'channels', 'bundles']);
+    const name = names.add(fields.name.name(), fields.name);
+    const channelNames = new Names();
+    const channels = fields.channels.list(maxNames).map((one) => {
+      const channel = one.object(['name', 'head']);
+      return { name: channelNames.add(channel.name.name(), channel.name), head: channel.head.name() };
+    });
+    // A catalog that is taken as it is may have a bundle twice.
+    const bundles = fields.bundles.list(maxNames).map((one) => {
+      const bundle = one.object(['name', 'version']);
+      return { name: bundle.name.name(), version: bundle.version.name() };
+    });
+    return { name, defaultChannel: fields.defaultChannel.name(), channels, bundles };
+  });
+  return packages.sort((a, b) => compareBytes(a.name, b.name));
+}
+
+/** Names of which each may be given once. */
+class Names {
+  readonly #seen = new Set<string>();
+
+  add(name: string, field: LockField): string {
+    if (this.#seen.has(name)) throw field.fault(`${JSON.stringify(name.slice(0, 200))} is given twice`);
+    this.#seen.add(name);
+    return name;
+  }
+}
+
+class LockReader {
+  readonly #blobs = new Map<string, Descriptor>();
+  readonly #manifests = new Map<string, ContentManifest>();
+  readonly #fields = new Map<string, LockField>();
+  /** What roots imply: images of one root share the list. */
+  readonly #implied = new Map<string, readonly ContentManifest[]>();
+  /** Of all images, as the limits count. */
+  #manifestCount = 0;
+  #blobCount = 0;
+  #bytes = 0;
+
+  constructor(blobs: LockField, manifests: LockField) {
+    for (const [digest, field] of blobs.entries(maxManifests)) {
+      this.#blobs.set(requireDigest(digest, field), this.#readBlob(digest, field, ['mediaType', 'size']));
+    }
+    for (const [digest, field] of manifests.entries(maxManifests)) {
+      const fields = field.object(['mediaType', 'size', 'manifests', 'blobs']);
+      this.#manifests.set(requireDigest(digest, field), this.#readManifest(digest, fields));
+      this.#fields.set(digest, fields.manifests);
+    }
+    for (const [digest, manifest] of this.#manifests) {
+      for (const [i, listed] of manifest.manifests.entries()) {
+        if (this.#manifests.has(listed)) continue;
+        const field = this.#fields.get(digest)?.list(maxManifestsOfImage)[i];
+        throw field?.fault(`${listed} is not in manifests`);
+      }
+    }
+  }
+
+  readImages(field: LockField): LockedImage[] {
+    const names = new Names();
+    const images = field.list(maxImages).map((item) => {
+      const image = this.#readImage(item);
+      names.add(nameOfLocked(image), item);
+      return image;
+    });
+    return images.sort(compareLocked);
+  }
+
+  #readImage(item: LockField): LockedImage {
+    const fields = item.object([
+      'kind',
+      'reference',
+      'source',
+      'repository',
+      'tag',
+      'digest',
+      'manifests',
+      'bundles',
+    ]);
+    const digest = fields.digest.digest();
+    const manifests = fields.manifests.isGiven
+      ? this.#readContents(fields.manifests)
+      : this.#impliedBy(digest, fields.digest);
+    const root = manifests.find((manifest) => manifest.descriptor.digest === digest);
+    if (root === undefined) throw fields.digest.fault(`${digest} is not among the manifests of the image`);
+    this.#count(manifests, item);
+    return {
+      kind: fields.kind.oneOf(kinds),
+      reference: fields.reference.reference(),
+      source: fields.source.reference(),
+      repository: fields.repository.repository(),
+      tag: fields.tag.isGiven ? fields.tag.tag() : undefined,
+      bundles: fields.bundles.list(maxNames).map((one) => {
+        const bundle = one.object(['package', 'bundle']);
+        return { package: bundle.package.name(), bundle: bundle.bundle.name() };
+      }),
+      contents: { root: root.descriptor, manifests },
+    };
+  }
+
+  #impliedBy(root: string, field: LockField): readonly ContentManifest[] {
+    const known = this.#implied.get(root);
+    if (known !== undefined) return known;
+    if (!this.#manifests.has(root)) throw field.fault(`${root} is not in manifests`);
+    const digests = impliedManifests(root, (digest) => this.#manifests.get(digest)?.manifests ?? []);
+    const manifests = digests.map((digest) => this.#manifests.get(digest) as ContentManifest);
+    requireOrder(manifests, () => field);
+    this.#implied.set(root, manifests);
+    return manifests;
+  }
+
+  #readContents(field: LockField): readonly ContentManifest[] {
+    const items = field.list(maxManifestsOfImage);
+    const names = new Names();
+    const manifests = items.map((item) => {
+      if (typeof item.value === 'string') {
+        const digest = names.add(item.digest(), item);
+        const known = this.#manifests.get(digest);
+        if (known === undefined) throw item.fault(`${digest} is not in manifests`);
+        return known;
+      }
+      const fields = item.object(['digest', 'mediaType', 'size', 'manifests', 'blobs']);
+      return this.#readManifest(names.add(fields.digest.digest(), item), fields);
+    });
+    requireOrder(manifests, (i) => items[i] as LockField);
+    return manifests;
+  }
+
+  #readManifest(
+    digest: string,
+    fields: Readonly<Record<'mediaType' | 'size' | 'manifests' | 'blobs', LockField>>,
+  ): ContentManifest {
+    const descriptor: Descriptor = {
+      mediaType: fields.mediaType.text(),
+      digest,
+      size: fields.size.size(maxManifestBytes),
+    };
+    const names = new Names();
+    const listOf = (field: LockField): LockField[] => (field.isGiven ? field.list(maxManifestsOfImage) : []);
+    return {
+      descriptor,
+      manifests: listOf(fields.manifests).map((item) => names.add(item.digest(), item)),
+      blobs: listOf(fields.blobs).map((item) => {
+        const blob = this.#blobOf(item);
+        names.add(blob.digest, item);
+        return blob;
+      }),
+    };
+  }
+
+  #blobOf(item: LockField): Descriptor {
+    if (typeof item.value !== 'string') {
+      const { digest } = item.object(['digest', 'mediaType', 'size']);
+      return this.#readBlob(digest.digest(), item, ['digest', 'mediaType', 'size']);
+    }
+    const digest = item.digest();
+    const known = this.#blobs.get(digest);
+    if (known === undefined) throw item.fault(`${digest} is not in blobs`);
+    return known;
+  }
+
+  #readBlob(
+    digest: string,
+    field: LockField,
+    keys: readonly ('digest' | 'mediaType' | 'size')[],
+  ): Descriptor {
+    const fields = field.object(keys);
+    const size = fields.size.size();
+    this.#bytes += size;
+    if (this.#bytes > Number.MAX_SAFE_INTEGER)
+      throw fields.size.fault('more bytes than can be counted', 'LIMIT');
+    return { mediaType: fields.mediaType.text(), digest, size };
+  }
+
+  #count(manifests: readonly ContentManifest[], item: LockField): void {
+    if (manifests.length > maxManifestsOfImage)
+      throw item.fault(`more than ${maxManifestsOfImage} manifests`, 'LIMIT');
+    this.#manifestCount += manifests.length;
+    for (const { blobs } of manifests) this.#blobCount += blobs.length;
+    if (this.#manifestCount > maxManifests)
+      throw item.fault(`more than ${maxManifests} manifests in all`, 'LIMIT');
+    if (this.#blobCount > maxBlobs) throw item.fault(`more than ${maxBlobs} blobs in all`, 'LIMIT');
+  }
+}
+
+function requireDigest(digest: string, field: LockField): string {
+  if (isDigest(digest)) return digest;
+  throw field.fault('not a digest');
+}
+
+/** What a manifest lists must stand before it, so none can contain itself. */
+function requireOrder(manifests: readonly ContentManifest[], fieldOf: (i: number) => LockField): void {
+  const heights = new Map<string, number>();
+  for (const [i, { descriptor, manifests: listed }] of manifests.entries()) {
+    let height = 1;
+    for (const digest of listed) {
+      const below = heights.get(digest);
+      if (below === undefined) {
+        const problem = `${descriptor.digest} lists ${digest}, which does not stand before it`;
+        throw fieldOf(i).fault(
+          problem,
+          'INVALID',
+          'a manifest cannot contain itself, nor be nested too deep',
+        );
+      }
+      height = Math.max(height, below + 1);
+    }
+    if (height > maxDepth) throw fieldOf(i).fault(`manifests are nested deeper than ${maxDepth}`, 'LIMIT');
+    heights.set(descriptor.digest, height);
+  }
+}

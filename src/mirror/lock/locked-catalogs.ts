@@ -1,0 +1,81 @@
+import { OpmateError } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import type { OpenReferenceOptions, OpenedReference } from '../../oci/open.js';
+import type { ImageSetPlan } from '../image-set/image-set-plan.js';
+import type { ImageSetLock, LockedImage } from './lock.js';
+import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
+import { rebuildFrom } from '../selection/rebuilt-source.js';
+
+export interface RebuildLockedOptions {
+  /** Plans what the lock was made of; called when the first catalog must be rebuilt. */
+  plan: () => Promise<ImageSetPlan>;
+  open: OpenReferenceOptions;
+  temporaryDirectory: string;
+  logger?: Logger | undefined;
+}
+
+/** Catalogs of a lock, rebuilt when the first byte of one is needed. */
+export interface LockedCatalogs {
+  /** How to open the source of an image of the lock; undefined where a reference names it. */
+  openerOf(image: LockedImage): (() => Promise<OpenedReference>) | undefined;
+  close(): Promise<void>;
+}
+
+/**
+ * The catalogs of which a lock holds a part exist nowhere but at targets: where one lacks them, they are made again,
+ * and must come out as the lock says. Throws OpmateError INVALID, when one is opened, where they do not: a catalog
+ * behind a tag, or opmate, has changed since.
+ */
+export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOptions): LockedCatalogs {
+  let planning: Promise<ImageSetPlan> | undefined;
+  const rebuilt = new Map<string, Promise<RebuiltCatalog>>();
+  const rebuild = async (image: LockedImage): Promise<RebuiltCatalog> => {
+    planning ??= options.plan();
+    const plan = await planning;
+    const catalog = plan.catalogs.find(
+      ({ name }) => name.repository === image.repository && name.tag === image.tag,
+    );
+    const locked = lock.catalogs.find(
+      ({ repository, tag }) => repository === image.repository && tag === image.tag,
+    );
+    const drift = (what: string): OpmateError =>
+      new OpmateError('INVALID', `${locked?.catalog ?? image.source}: ${what}`, {
+        hint: 'mirror without --locked to make a new lock',
+      });
+    if (catalog === undefined || locked === undefined)
+      throw drift('the lock does not say what it is made of');
+    if (catalog.digest !== locked.sourceDigest)
+      throw drift(`is ${catalog.digest} now, and the lock says ${locked.sourceDigest}`);
+    const { open, temporaryDirectory, logger } = options;
+    const made = await rebuildFrom(
+      { ...catalog, facts: catalog.selection.facts },
+      {
+        ...{ open, temporaryDirectory, logger, signal: open.signal },
+        platforms: plan.images.find(({ destination }) => destination === catalog.destination)?.platforms,
+      },
+    );
+    const wanted = image.contents.root.digest;
+    if (made.digest === wanted) return made;
+    await made.close();
+    throw drift(`comes out as ${made.digest}, and the lock says ${wanted}`);
+  };
+  const partial = new Set(
+    lock.catalogs.filter(({ isWhole }) => !isWhole).map(({ repository, tag }) => `${repository}:${tag}`),
+  );
+  return {
+    openerOf(image) {
+      const name = `${image.repository}:${image.tag ?? ''}`;
+      if (image.kind !== 'catalog' || !partial.has(name)) return undefined;
+      return async () => {
+        let made = rebuilt.get(name);
+        if (made === undefined) rebuilt.set(name, (made = rebuild(image)));
+        const { repository, digest } = await made;
+        return { repository, reference: digest, close: () => Promise.resolve() };
+      };
+    },
+    async close() {
+      for (const made of rebuilt.values()) await made.then((one) => one.close()).catch(() => undefined);
+      await planning?.then((plan) => plan.close()).catch(() => undefined);
+    },
+  };
+}

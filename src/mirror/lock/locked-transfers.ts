@@ -1,0 +1,85 @@
+import { OpmateError } from '../../core/errors.js';
+import {
+  type Reference,
+  type RegistryReference,
+  formatReference,
+  parseReference,
+} from '../../core/reference.js';
+import type { OpenedReference } from '../../oci/open.js';
+import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
+import { type ImageSetLock, type LockedImage, nameOfLocked } from './lock.js';
+import type { PinnedTransfer } from '../transfer/transfer.js';
+
+/** The longest registry and repository together that a reference may have. */
+const maxNameLength = 255;
+
+export interface LockedTransfersOptions {
+  target: MirrorTarget;
+  /** Most parts of a path in the target registry. */
+  maxNestedPaths?: number | undefined;
+  /** How an image is opened that is not taken from its source, such as one of an archive or one that was built. */
+  open?: ((image: LockedImage) => (() => Promise<OpenedReference>) | undefined) | undefined;
+}
+
+/** Where an image of a lock is at a target: `host/path:tag`, or `host/path@digest` where it has no tag. */
+export function targetNameOf(
+  image: LockedImage,
+  { target, maxNestedPaths }: Pick<LockedTransfersOptions, 'target' | 'maxNestedPaths'>,
+): string {
+  const name = nameOfLocked({
+    ...image,
+    repository: pathBelow(target, image.repository, maxNestedPaths),
+  });
+  return target.registry === '' ? name : `${target.registry}/${name}`;
+}
+
+/**
+ * The images of a lock as transfers, in its order: from their repositories by digest, with all that they consist of,
+ * signatures among them; catalogs last. Throws OpmateError INVALID for two images that would get one name at the
+ * target, and for a name that is too long there.
+ */
+export function transfersOfLock(lock: ImageSetLock, options: LockedTransfersOptions): PinnedTransfer[] {
+  const known = new Map<string, LockedImage>();
+  return lock.images.map((image) => {
+    const targetName = targetNameOf(image, options);
+    const other = known.get(targetName);
+    if (other !== undefined) {
+      const problem = `${targetName}: two images would land here, ${nameOfLocked(other)} and ${nameOfLocked(image)}`;
+      throw new OpmateError('INVALID', problem, { hint: 'allow longer paths with --max-nested-paths' });
+    }
+    known.set(targetName, image);
+    return {
+      source: options.open?.(image) ?? sourceOf(image),
+      target: targetOf(image, targetName, options),
+      sourceName:
+        image.kind === 'catalog' ? image.reference : formatReference(parseReference(image.reference)),
+      targetName,
+      ...(image.kind === 'catalog' && { isLast: true }),
+      contents: image.contents,
+    };
+  });
+}
+
+function sourceOf({ source, contents }: LockedImage): Reference {
+  return { ...parseReference(source), digest: contents.root.digest };
+}
+
+function targetOf(
+  { repository, tag, contents }: LockedImage,
+  text: string,
+  { target, maxNestedPaths }: LockedTransfersOptions,
+): RegistryReference {
+  const registry = target.registry === '' ? 'localhost' : target.registry;
+  const path = pathBelow(target, repository, maxNestedPaths);
+  if (registry.length + 1 + path.length > maxNameLength) {
+    throw new OpmateError(
+      'INVALID',
+      `${text}: longer than the ${maxNameLength} characters that a name may have`,
+      {
+        hint: 'mirror to a shorter path',
+      },
+    );
+  }
+  const version = tag === undefined ? { digest: contents.root.digest } : { tag };
+  return { transport: 'docker', text, registry, repository: path, ...version };
+}

@@ -1,0 +1,32 @@
+import { type BytePlan, planBytes } from './byte-plan.js';
+import type { LockedImage } from './lock.js';
+import type { SurveyedTransfer } from '../transfer/transfer.js';
+
+/** Whether the target needs nothing of an image. */
+export function isComplete({ manifests, isTagged }: SurveyedTransfer): boolean {
+  return manifests.length === 0 && isTagged;
+}
+
+/** What copying images means in bytes, by what a survey has found. */
+export function planSurveyed(
+  images: readonly LockedImage[],
+  surveyed: readonly SurveyedTransfer[],
+): BytePlan {
+  return planBytes(images, presenceOf(surveyed));
+}
+
+/**
+ * Whether a blob need not be sent, by what a survey has found: one that is in any repository of the target can be
+ * taken from there by the others.
+ */
+export function presenceOf(surveyed: readonly SurveyedTransfer[]): (digest: string) => boolean {
+  const lacking = new Set(surveyed.flatMap(({ blobs }) => blobs.map(({ digest }) => digest)));
+  const there = new Set<string>();
+  for (const { transfer, blobs } of surveyed) {
+    const own = new Set(blobs.map(({ digest }) => digest));
+    for (const manifest of transfer.contents.manifests) {
+      for (const { digest } of manifest.blobs) if (!own.has(digest)) there.add(digest);
+    }
+  }
+  return (digest) => there.has(digest) || !lacking.has(digest);
+}

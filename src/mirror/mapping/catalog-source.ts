@@ -1,0 +1,150 @@
+import { mkdir, readdir, rename, rmdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { extractLayers } from '../../archive/layers.js';
+import { openInTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { type Catalog, DirectoryCatalog } from '../../catalog/catalog.js';
+import { requireEmptyDirectory } from '../../catalog/directory-writer.js';
+import { OpmateError, fileError } from '../../core/errors.js';
+import type { Reference } from '../../core/reference.js';
+import { layersOf } from '../../oci/image.js';
+import { parseManifest } from '../../oci/manifest.js';
+import { openReference } from '../../oci/open.js';
+import { formatPlatform, isAttestation, subjectOf } from '../../oci/platform.js';
+import type { Platform } from '../../oci/types.js';
+import type { Session } from '../../source/session.js';
+import { openImageSource, openSource, withImage } from '../../source/source.js';
+import { isDatabaseFile } from '../../sqlite/database.js';
+
+/** A catalog that is open to be mirrored. */
+export interface OpenedCatalog {
+  catalog: Catalog;
+  /** The image that was read, by digest; undefined where the catalog is no image. */
+  image: Reference | undefined;
+  close(): Promise<void>;
+}
+
+export interface OpenCatalogOptions {
+  session: Session;
+  /** Which platform of an index to read: the only one whose `os/architecture` it matches. */
+  platformPattern: RegExp;
+  /** Where the catalog lies in the image, whatever labels say, and where to unpack it to; kept there. */
+  path?: { inside: string; outside: string | undefined } | undefined;
+}
+
+/**
+ * Opens the catalog that an image holds. What a tag means is looked up once, so what is copied later is what was
+ * read. Throws OpmateError; INVALID where the pattern leaves not exactly one platform.
+ */
+export async function openCatalogImage(
+  reference: Reference,
+  options: OpenCatalogOptions,
+): Promise<OpenedCatalog> {
+  const { session, platformPattern } = options;
+  const opened = await openReference(reference, { ...session, connection: await session.connect() });
+  let pinned: Reference;
+  let platform: Platform | undefined;
+  try {
+    const { descriptor, bytes } = await opened.repository.getManifest(opened.reference, session);
+    pinned = { ...reference, digest: descriptor.digest };
+    const subject = subjectOf(opened.repository.name, opened.reference);
+    const parsed = parseManifest(bytes, { subject, mediaType: descriptor.mediaType });
+    if (parsed.kind === 'index' && session.platform === undefined) {
+      const entries = parsed.index.manifests.filter((entry) => !isAttestation(entry));
+      platform = matchPlatform(
+        entries.flatMap((entry) => entry.platform ?? []),
+        platformPattern,
+        reference.text,
+      );
+    }
+  } finally {
+    await opened.close();
+  }
+  const chosen = { ...session, platform: platform ?? session.platform };
+  if (options.path !== undefined) return openUnpacked(pinned, options.path, chosen);
+  const source = await openImageSource(pinned, chosen, { bundles: false, catalogs: true });
+  if (source.kind !== 'catalog') throw new OpmateError('INTERNAL', `${reference.text}: is no catalog`);
+  return { catalog: source.catalog, image: pinned, close: () => source.close() };
+}
+
+/** Opens the catalog in a directory or database file. Throws OpmateError. */
+export async function openLocalCatalog(file: string, session: Session): Promise<OpenedCatalog> {
+  const source = await openSource(file, session, { bundles: false, catalogs: true });
+  if (source.kind !== 'catalog') throw new OpmateError('INTERNAL', `${file}: is no catalog`);
+  return { catalog: source.catalog, image: undefined, close: () => source.close() };
+}
+
+function matchPlatform(
+  platforms: readonly Platform[],
+  pattern: RegExp,
+  subject: string,
+): Platform | undefined {
+  if (platforms.length === 0) return undefined;
+  const byText = new Map(platforms.map((platform) => [formatPlatform(platform), platform]));
+  const matching = [...byText].filter(([text]) => pattern.test(text));
+  if (matching.length === 1) return matching[0]?.[1];
+  const all = [...byText.keys()].join(', ');
+  const what = matching.length === 0 ? 'none' : `${matching.length}`;
+  throw new OpmateError('INVALID', `${subject}: ${what} of its platforms match ${pattern.source}: ${all}`, {
+    hint: 'name exactly one with --index-filter-by-os',
+  });
+}
+
+async function openUnpacked(
+  reference: Reference,
+  { inside, outside }: { inside: string; outside: string | undefined },
+  session: Session,
+): Promise<OpenedCatalog> {
+  const root = path.posix.normalize(`/${inside}`).replace(/^\/|\/$/g, '');
+  const openAt = async (target: string): Promise<OpenedCatalog> => {
+    await withImage(reference, session, async (image) => {
+      const staging = `${target}.opmate`;
+      await extractLayers(layersOf(image, session.signal), staging, { ...session, roots: [root] });
+      await moveTo(path.join(staging, root), target, `${reference.text}: ${inside}`);
+      if (root !== '') await removeEmptyParents(path.dirname(path.join(staging, root)), path.dirname(target));
+    });
+    const database = await findDatabase(target);
+    const opened =
+      database === undefined
+        ? openTree(target, `${reference.text}/${root}`)
+        : await openLocalCatalog(database, session);
+    return { catalog: opened.catalog, image: reference, close: () => opened.close() };
+  };
+  if (outside === undefined) {
+    return openInTemporaryDirectory(session, (directory) => openAt(path.join(directory, 'index')));
+  }
+  await requireEmptyDirectory(outside);
+  return openAt(path.resolve(outside));
+}
+
+function openTree(directory: string, label: string): Pick<OpenedCatalog, 'catalog' | 'close'> {
+  const catalog = new DirectoryCatalog(directory, label);
+  return { catalog, close: () => catalog.close() };
+}
+
+/** Moves what was unpacked to its place; a single file gets a directory around it. */
+async function moveTo(from: string, target: string, subject: string): Promise<void> {
+  try {
+    const found = await stat(from);
+    await rmdir(target).catch(() => undefined);
+    if (found.isDirectory()) return await rename(from, target);
+    await mkdir(target);
+    await rename(from, path.join(target, path.basename(from)));
+  } catch (error) {
+    throw fileError(subject, error);
+  }
+}
+
+async function removeEmptyParents(directory: string, until: string): Promise<void> {
+  for (let at = directory; at !== until && at.startsWith(until); at = path.dirname(at))
+    await rmdir(at).catch(() => undefined);
+}
+
+/** The first file of a directory tree that is a database, by path; an index lies at any place. */
+async function findDatabase(directory: string): Promise<string | undefined> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name));
+  for (const file of files.sort()) if (await isDatabaseFile(file)) return file;
+  return undefined;
+}

@@ -1,0 +1,171 @@
+/**
+ * Image names as `oc` reads and writes them, and where a mirror puts an image. Unlike the references that are
+ * pulled, nothing is filled in here unless it is asked for: names of destinations are computed from what was written.
+ * (Source: spec of `oc adm catalog mirror`.)
+ */
+import { isDigest } from '../../core/digest.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { checkPullSpec, withoutCredentials } from '../../core/reference.js';
+
+/** `[REGISTRY/][NAMESPACE/]NAME[:TAG][@DIGEST]`; what is not written is empty or left out. */
+export interface ImageName {
+  /** `host[:port]` */
+  registry: string;
+  /** One path component. */
+  namespace: string;
+  /** All path components after the namespace. */
+  name: string;
+  tag?: string | undefined;
+  digest?: string | undefined;
+}
+
+const hubHosts: ReadonlySet<string> = new Set(['docker.io', 'index.docker.io']);
+
+/**
+ * Takes a name apart. The first component is a registry where it has a dot or colon or is `localhost`; a
+ * component that stands alone is a registry only where it has a dot or begins with `localhost`, so that
+ * `myhost:5000` is the tag 5000 of `myhost`. Names of Docker Hub without namespace get `library`. Throws
+ * OpmateError INVALID for what no image can be called; `isPrefix` takes a registry alone, too.
+ */
+export function parseImageName(text: string, options: { isPrefix?: boolean } = {}): ImageName {
+  const parts = splitImageName(text);
+  const isBare = options.isPrefix === true && parts.name === '' && parts.registry !== '';
+  const isEmpty = parts.name === '' && !isBare;
+  const fault = isEmpty ? 'has no name' : checkPullSpec(isBare ? `${parts.registry}/name` : text);
+  if (fault === undefined) return parts;
+  throw new OpmateError('INVALID', `image reference ${quoteGo(withoutCredentials(text))}: ${fault}`, {
+    hint: 'write REGISTRY/NAMESPACE/NAME:TAG or …@sha256:DIGEST',
+  });
+}
+
+function splitImageName(text: string): ImageName {
+  const at = text.indexOf('@');
+  const digest = at < 0 ? undefined : text.slice(at + 1);
+  const named = at < 0 ? text : text.slice(0, at);
+  const first = named.split('/', 1)[0] as string;
+  if (first === named && (first.includes('.') || first.startsWith('localhost')) && digest === undefined)
+    return { registry: first, namespace: '', name: '' };
+  const hasRegistry = first !== named && (/[.:]/.test(first) || first === 'localhost');
+  const registry = hasRegistry ? first : '';
+  const rest = hasRegistry ? named.slice(first.length + 1) : named;
+  const colon = rest.indexOf(':', rest.lastIndexOf('/') + 1);
+  const tag = colon < 0 ? undefined : rest.slice(colon + 1);
+  return { registry, ...splitPath(registry, colon < 0 ? rest : rest.slice(0, colon)), tag, digest };
+}
+
+function splitPath(registry: string, path: string): { namespace: string; name: string } {
+  const slash = path.indexOf('/');
+  if (slash >= 0) return { namespace: path.slice(0, slash), name: path.slice(slash + 1) };
+  return { namespace: hubHosts.has(registry) ? 'library' : '', name: path };
+}
+
+/** The name as it is printed: with a digest the tag is left out. */
+export function formatImageName(name: ImageName): string {
+  const { tag, digest } = name;
+  const suffix = digest !== undefined ? `@${digest}` : tag !== undefined ? `:${tag}` : '';
+  return repositoryOf(name) + suffix;
+}
+
+/** Registry and path, without tag and digest. */
+export function repositoryOf({ registry, namespace, name }: ImageName): string {
+  return [registry, namespace, name].filter((part) => part !== '').join('/');
+}
+
+/** Registry and path by which two names of one repository are equal: Docker Hub has more than one host name. */
+export function canonicalRepositoryOf(name: ImageName): string {
+  return repositoryOf(hubHosts.has(name.registry) ? { ...name, registry: 'docker.io' } : name);
+}
+
+/** The path within the registry. */
+export function pathOf({ namespace, name }: ImageName): string {
+  return [namespace, name].filter((part) => part !== '').join('/');
+}
+
+/** The same name with what Docker clients fill in: docker.io, `library`, and `latest` where there is no digest. */
+export function withDockerDefaults(name: ImageName): ImageName {
+  const registry = name.registry === '' ? 'docker.io' : name.registry;
+  const namespace = name.namespace === '' && hubHosts.has(registry) ? 'library' : name.namespace;
+  const tag = name.tag ?? (name.digest === undefined ? 'latest' : undefined);
+  return { ...name, registry, namespace, tag };
+}
+
+/**
+ * The tag of an image at its destination: its own; where it has only a digest the FNV-1a hash of the name as it
+ * was written, in hexadecimal digits without leading zeros; else `latest`.
+ */
+export function destinationTagOf(name: ImageName): string {
+  if (name.tag !== undefined) return name.tag;
+  return name.digest === undefined ? 'latest' : hashOf(formatImageName(name));
+}
+
+/** FNV-1a, 32 bits, over UTF-8. */
+function hashOf(text: string): string {
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return hash.toString(16);
+}
+
+/**
+ * The path of an image below a destination: the components of both, the source's registry left out. Where there
+ * are more than `maxComponents`, those from that one on are joined by `-`; 0 means any number.
+ */
+export function destinationPathOf(prefix: string, name: ImageName, maxComponents: number): string {
+  const components = `${prefix}/${pathOf(name)}`.split('/').filter((component) => component !== '');
+  if (maxComponents < 2 || components.length <= maxComponents) return components.join('/');
+  const kept = components.slice(0, maxComponents - 1);
+  return [...kept, components.slice(maxComponents - 1).join('-')].join('/');
+}
+
+/** Where images come from or go to: a registry, or a directory below the root of `file://`. */
+export interface Place {
+  scheme: 'registry' | 'file';
+  /** Of a file place the registry is empty, and the name a path. */
+  name: ImageName;
+}
+
+/** A place as it is printed. */
+export function formatPlace({ scheme, name }: Place): string {
+  return (scheme === 'file' ? 'file://' : '') + formatImageName(name);
+}
+
+/**
+ * Reads what follows a command as its source or destination; `isPrefix` says that it names a place to put images
+ * below. Throws OpmateError UNSUPPORTED for `s3://`, INVALID, and UNSAFE for a path that leaves the root.
+ */
+export function parsePlace(text: string, options: { isPrefix?: boolean } = {}): Place {
+  const scheme = /^[a-z][a-z0-9+.-]*:\/\//.exec(text)?.[0];
+  if (scheme === 's3://') {
+    throw new OpmateError('UNSUPPORTED', `${text}: s3:// is not supported`, {
+      hint: 'mirror to file://DIR, and copy that directory',
+    });
+  }
+  if (scheme === 'file://') return { scheme: 'file', name: parseFileName(text, options.isPrefix === true) };
+  const rest = scheme === 'docker://' ? text.slice(scheme.length) : text;
+  return { scheme: 'registry', name: parseImageName(rest, options) };
+}
+
+const pathComponent = /^[A-Za-z0-9_.-]+$/;
+
+function parseFileName(text: string, isPrefix: boolean): ImageName {
+  const rest = text.slice('file://'.length).replace(/^\//, '').replace(/\/+$/, '');
+  const at = rest.indexOf('@');
+  const digest = at < 0 ? undefined : rest.slice(at + 1);
+  const named = at < 0 ? rest : rest.slice(0, at);
+  const colon = isPrefix ? -1 : named.indexOf(':', named.lastIndexOf('/') + 1);
+  const tag = colon < 0 ? undefined : named.slice(colon + 1);
+  const path = colon < 0 ? named : named.slice(0, colon);
+  const components = path.split('/');
+  if (components.includes('..') || components.includes('.'))
+    throw new OpmateError('UNSAFE', `${text}: a path must not hold . or ..`);
+  const isValid =
+    components.every((component) => pathComponent.test(component)) &&
+    (tag === undefined || /^\w[\w.-]{0,127}$/.test(tag)) &&
+    (digest === undefined || isDigest(digest));
+  if (!isValid) {
+    throw new OpmateError('INVALID', `${text}: is no place of images in files`, {
+      hint: isPrefix ? 'write file://PATH' : 'write file://PATH:TAG or file://PATH@sha256:DIGEST',
+    });
+  }
+  return { registry: '', ...splitPath('', path), tag, digest };
+}

@@ -1,0 +1,172 @@
+import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { LimitError, OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type Place, formatPlace, parsePlace, repositoryOf } from './image-names.js';
+
+/** A source and a target as a line names them. */
+export interface MappingPair {
+  source: Place;
+  /** Which of the source's tags are meant, `*` standing for anything; undefined where one image is named. */
+  tagPattern?: string | undefined;
+  /** Without a digest; without a tag it takes that of the source. */
+  target: Place;
+  file: string;
+  /** From 1. */
+  line: number;
+}
+
+/** Bytes of a line. */
+const maxLineLength = 64 * 1024;
+
+/**
+ * Reads mappings as `oc image mirror` takes them: `SRC=DST` any number of times a line, or `SRC DST…`; from `#` on
+ * a line is a comment. Throws OpmateError with file and line for the first that is wrong.
+ */
+export function parseMappings(text: string, file: string): MappingPair[] {
+  return text.split('\n').flatMap((line, i) => {
+    const at = { file, line: i + 1 };
+    if (Buffer.byteLength(line) > maxLineLength)
+      throw new LimitError(`${file}: line ${at.line} is longer than ${maxLineLength} bytes`, at);
+    const tokens = line
+      .split('#', 1)[0]
+      ?.trim()
+      .split(' ')
+      .filter((token) => token !== '');
+    return parseTokens(tokens ?? [], at);
+  });
+}
+
+/** The pairs of one line, or of the arguments of a command. */
+export function parseTokens(tokens: readonly string[], at: { file: string; line: number }): MappingPair[] {
+  const fail = (message: string, hint?: string): never => {
+    throw new OpmateError('INVALID', `${at.file}: line ${at.line}: ${message}`, { ...at, hint });
+  };
+  const [first, ...rest] = tokens;
+  if (first === undefined) return [];
+  const withSign = tokens.filter((token) => token.includes('='));
+  let pairs: [string, string][];
+  if (withSign.length === 0) {
+    if (rest.length === 0) fail(`${quoteGo(first)} has no target`, 'write SOURCE=TARGET or SOURCE TARGET');
+    pairs = rest.map((target) => [first, target]);
+  } else {
+    const lone = tokens.find((token) => !token.includes('='));
+    if (lone !== undefined)
+      fail(`${quoteGo(lone)} has no target`, 'in one line write either SOURCE=TARGET or SOURCE TARGET');
+    pairs = withSign.map((token) => {
+      const sign = token.indexOf('=');
+      return [token.slice(0, sign), token.slice(sign + 1)];
+    });
+  }
+  return pairs.map(([from, to]) => {
+    if (from === '' || to === '') fail(`${quoteGo(`${from}=${to}`)}: both source and target are needed`);
+    try {
+      return { ...parsePair(from, to), ...at };
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      return fail(error.message, error.hint);
+    }
+  });
+}
+
+function parsePair(from: string, to: string): Omit<MappingPair, 'file' | 'line'> {
+  const [, bare = from, glob] = /^(.*):([^:/@]*\*[^:/@]*)$/.exec(from) ?? [];
+  const source = parsePlace(bare);
+  const isOne = source.name.tag !== undefined || source.name.digest !== undefined;
+  const tagPattern = isOne ? undefined : (glob ?? '*');
+  const target = parsePlace(to);
+  if (target.name.digest !== undefined) {
+    throw new OpmateError('INVALID', `${to}: a target cannot have a digest`, {
+      hint: 'leave the digest out; an image keeps its own',
+    });
+  }
+  if (tagPattern !== undefined && target.name.tag !== undefined) {
+    throw new OpmateError('INVALID', `${to}: a target of several tags cannot have one`, {
+      hint: 'leave the tag out, or name one of the source',
+    });
+  }
+  return { source, tagPattern, target };
+}
+
+/** A pair that names one image. */
+export type ResolvedPair = Omit<MappingPair, 'tagPattern'>;
+
+/**
+ * Finds the tags that patterns stand for, by `listTags`, and gives each target the tag, or else the digest, of its
+ * source. Throws OpmateError INVALID for a target that is named twice or is its own source, and NOT_FOUND where no
+ * tag matches.
+ */
+export async function resolvePairs(
+  pairs: readonly MappingPair[],
+  listTags: (source: Place) => Promise<string[]>,
+  options: CancelOptions = {},
+): Promise<ResolvedPair[]> {
+  const lists = await mapConcurrent(
+    pairs,
+    4,
+    async ({ tagPattern, ...pair }) => {
+      if (tagPattern === undefined) return [withTarget(pair)];
+      const matches = matcherOf(tagPattern);
+      const tags = (await listTags(pair.source)).filter(matches);
+      if (tags.length === 0) {
+        const message = `${pair.file}: line ${pair.line}: ${formatPlace(pair.source)}: no tag matches ${tagPattern}`;
+        throw new OpmateError('NOT_FOUND', message, pair);
+      }
+      return tags.map((tag) =>
+        withTarget({ ...pair, source: { ...pair.source, name: { ...pair.source.name, tag } } }),
+      );
+    },
+    options,
+  );
+  const resolved = lists.flat();
+  checkPairs(resolved);
+  return resolved;
+}
+
+function withTarget(pair: ResolvedPair): ResolvedPair {
+  const { source, target } = pair;
+  if (target.name.tag !== undefined) return pair;
+  const { tag, digest } = source.name;
+  const name = digest === undefined ? { ...target.name, tag } : { ...target.name, digest };
+  return { ...pair, target: { ...target, name } };
+}
+
+/** Whether a tag fits a pattern in which `*` stands for any text; in time that does not grow beyond their product. */
+function matcherOf(pattern: string): (tag: string) => boolean {
+  const [first = '', ...rest] = pattern.split('*');
+  const last = rest.pop() ?? '';
+  return (tag) => {
+    if (!tag.startsWith(first) || !tag.endsWith(last) || tag.length < first.length + last.length)
+      return false;
+    let at = first.length;
+    for (const part of rest) {
+      const found = tag.indexOf(part, at);
+      if (found < 0 || found + part.length > tag.length - last.length) return false;
+      at = found + part.length;
+    }
+    return true;
+  };
+}
+
+function checkPairs(pairs: readonly ResolvedPair[]): void {
+  const seen = new Map<string, ResolvedPair>();
+  for (const pair of pairs) {
+    const target = formatPlace(pair.target);
+    const fail = (message: string): never => {
+      throw new OpmateError('INVALID', `${pair.file}: line ${pair.line}: ${target}: ${message}`, pair);
+    };
+    if (target === formatPlace(pair.source)) fail('is both source and target');
+    const other = seen.get(target);
+    if (other !== undefined) {
+      const [a, b] = [other, pair].map(({ source }) => formatPlace(source));
+      fail(`is the target of ${a} in line ${other.line} and of ${b}`);
+    }
+    seen.set(target, pair);
+  }
+}
+
+/** How the report of a copy names a target: with its tag, if it has one. */
+export function nameOfTarget({ scheme, name }: Place): string {
+  return name.tag === undefined
+    ? `${scheme === 'file' ? 'file://' : ''}${repositoryOf(name)}`
+    : formatPlace({ scheme, name: { ...name, digest: undefined } });
+}

@@ -1,0 +1,206 @@
+import { OpmateError } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
+import {
+  type ImageName,
+  type Place,
+  canonicalRepositoryOf,
+  destinationPathOf,
+  destinationTagOf,
+  formatImageName,
+  formatPlace,
+  parseImageName,
+  pathOf,
+  repositoryOf,
+  withDockerDefaults,
+} from './image-names.js';
+
+/** An image to be mirrored, and where to. */
+export interface MappedImage {
+  source: Place;
+  /** Always with a tag; with the digest of the source where that is known. */
+  target: Place;
+  /** What clusters call the image; left out for a catalog in files, which has no such name. */
+  origin: ImageName | undefined;
+  /** Whether this is the catalog itself. */
+  isCatalog: boolean;
+}
+
+export interface MappingOptions {
+  /** The catalog, with a tag or digest. */
+  source: Place;
+  /** Registry and path, or directory, that everything is put below. */
+  destination: Place;
+  /** Most components of a path in a registry; 0 for any number. Not counted in `file://`. */
+  maxComponents: number;
+  /** Lets several repositories share one, as long as no tag is used twice. */
+  mergeRepositories?: boolean | undefined;
+}
+
+export interface Mapping {
+  /** Sorted by the text of their lines; the catalog among them. */
+  images: MappedImage[];
+  /** References that are none, one error each. */
+  faults: OpmateError[];
+  /** What was decided about images that are told twice. */
+  notes: string[];
+}
+
+/**
+ * Says for each image of a catalog where a mirror puts it. Throws OpmateError INVALID, with one error each as its
+ * cause, where two images would get one tag or two repositories one name.
+ */
+export function mapImages(images: Iterable<string>, options: MappingOptions): Mapping {
+  const { source, destination } = options;
+  const faults: OpmateError[] = [];
+  const mapped = new Map<string, MappedImage>();
+  const add = (image: MappedImage): void => {
+    const line = formatLine(image);
+    if (!mapped.has(line)) mapped.set(line, image);
+  };
+  add(mapCatalog(options));
+  for (const text of new Set(images)) {
+    let name: ImageName;
+    try {
+      name = parseImageName(text);
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      faults.push(error);
+      continue;
+    }
+    const target: Place = {
+      scheme: destination.scheme,
+      name: mountBelow(name, basePathOf(options), options),
+    };
+    const origin = withDockerDefaults(name);
+    const from = source.scheme === 'file' ? below(source, name) : origin;
+    add({ source: { scheme: source.scheme, name: from }, target, origin, isCatalog: false });
+  }
+  const notes: string[] = [];
+  const kept = withoutTwins([...mapped.values()], notes);
+  checkCollisions(kept, options.mergeRepositories === true);
+  kept.sort((a, b) => compareBytes(formatLine(a), formatLine(b)));
+  return { images: kept, faults: faults.sort((a, b) => compareBytes(a.message, b.message)), notes };
+}
+
+/** One line of a mapping file, without its end. The target is told by tag. */
+export function formatLine({ source, target }: MappedImage): string {
+  return `${formatPlace(source)}=${formatTarget(target)}`;
+}
+
+/** A target by its tag, whatever its digest. */
+export function formatTarget(target: Place): string {
+  return formatPlace({ ...target, name: { ...target.name, digest: undefined } });
+}
+
+/** In files everything of one catalog lies below the catalog. */
+function basePathOf({ source, destination }: MappingOptions): string {
+  const base = pathOf(destination.name);
+  return destination.scheme === 'file' ? `${base}/${pathOf(source.name)}` : base;
+}
+
+function mapCatalog(options: MappingOptions): MappedImage {
+  const { source, destination } = options;
+  const { name } = source;
+  const from = name.tag === undefined && name.digest === undefined ? { ...name, tag: 'latest' } : name;
+  const target = mountBelow(name, pathOf(destination.name), options);
+  return {
+    source: { ...source, name: from },
+    target: { scheme: destination.scheme, name: target },
+    origin: source.scheme === 'file' ? undefined : withDockerDefaults(from),
+    isCatalog: true,
+  };
+}
+
+function mountBelow(
+  name: ImageName,
+  base: string,
+  { destination, maxComponents }: MappingOptions,
+): ImageName {
+  const isFile = destination.scheme === 'file';
+  const path = destinationPathOf(base, name, isFile ? 0 : maxComponents);
+  const registry = isFile ? '' : destination.name.registry;
+  // No component is a namespace of its own once they are joined; printing and comparing need none.
+  return { registry, namespace: '', name: path, tag: destinationTagOf(name), digest: name.digest };
+}
+
+/** Where an image lies in the files that its catalog lies in: under the tag that it was given there. */
+function below(source: Place, name: ImageName): ImageName {
+  const path = destinationPathOf(pathOf(source.name), name, 0);
+  const { digest } = name;
+  const tag = digest === undefined ? destinationTagOf(name) : name.tag;
+  return { registry: '', namespace: '', name: path, tag, digest };
+}
+
+/**
+ * An image that a catalog names both by its tag and by tag and digest is one: the digest says which.
+ */
+function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedImage[] {
+  const byTarget = new Map<string, MappedImage>();
+  const kept: MappedImage[] = [];
+  for (const image of [...images].sort((a, b) => rankOf(a) - rankOf(b))) {
+    const target = formatTarget(image.target);
+    const known = byTarget.get(target);
+    const isTwin =
+      known?.source.name.digest !== undefined &&
+      image.source.name.digest === undefined &&
+      canonicalRepositoryOf(known.source.name) === canonicalRepositoryOf(image.source.name);
+    if (isTwin) {
+      const [by, pinned] = [formatImageName(image.source.name), known.source.name.digest];
+      notes.push(`${by}: mirrored as ${pinned}, which the catalog names for this tag as well`);
+      continue;
+    }
+    byTarget.set(target, image);
+    kept.push(image);
+  }
+  return kept;
+}
+
+const rankOf = ({ source }: MappedImage): number => (source.name.digest === undefined ? 1 : 0);
+
+function checkCollisions(images: readonly MappedImage[], mergeRepositories: boolean): void {
+  const tags = new Map<string, MappedImage>();
+  const repositories = new Map<string, MappedImage>();
+  const faults = new Map<string, OpmateError>();
+  let isFolded = false;
+  const tell = (where: string, what: string, one: string, other: string): void => {
+    const message = `${where}: is ${what.replace('BOTH', `both ${one} and ${other}`)}`;
+    if (!faults.has(where)) faults.set(where, new OpmateError('INVALID', message));
+  };
+  for (const image of [...images].sort((a, b) => compareBytes(formatLine(a), formatLine(b)))) {
+    const target = formatTarget(image.target);
+    const onTag = tags.get(target) ?? image;
+    tags.set(target, onTag);
+    if (!isSameImage(onTag, image)) {
+      tell(target, 'where BOTH would be put', formatPlace(onTag.source), formatPlace(image.source));
+      isFolded ||= pathOf(namesOf(onTag)) !== pathOf(namesOf(image));
+      continue;
+    }
+    const repository = repositoryOf(image.target.name);
+    const first = repositories.get(repository) ?? image;
+    repositories.set(repository, first);
+    const [one, other] = [namesOf(first), namesOf(image)];
+    if (mergeRepositories || canonicalRepositoryOf(one) === canonicalRepositoryOf(other)) continue;
+    tell(repository, 'what BOTH would be called', repositoryOf(one), repositoryOf(other));
+    isFolded ||= pathOf(one) !== pathOf(other);
+  }
+  const errors = [...faults.values()];
+  const [only] = errors;
+  if (only === undefined) return;
+  const advice = [
+    isFolded ? 'a larger --max-components keeps more names apart' : '',
+    mergeRepositories ? '' : '--merge-repositories lets repositories share a name, though not a tag',
+  ].filter((text) => text !== '');
+  throw new OpmateError('INVALID', errors.length === 1 ? only.message : `${errors.length} names collide`, {
+    hint: advice.join('; ') || 'mirror the images by mappings of your own, with opmate mirror -f',
+    cause: errors.length === 1 ? undefined : new AggregateError(errors),
+  });
+}
+
+/** The name by which an image is told from others. */
+const namesOf = ({ origin, source }: MappedImage): ImageName => origin ?? source.name;
+
+function isSameImage(a: MappedImage, b: MappedImage): boolean {
+  const [one, other] = [namesOf(a), namesOf(b)];
+  if (one.digest !== undefined || other.digest !== undefined) return one.digest === other.digest;
+  return canonicalRepositoryOf(one) === canonicalRepositoryOf(other) && one.tag === other.tag;
+}

@@ -1,0 +1,469 @@
+/** The images that a catalog needs, and where `registry images` puts them: enhancement "Disconnected OLM". */
+import { parseFirstDocument } from '../../bundle/manifest.js';
+import { type Catalog, type MetasOptions, isFault } from '../../catalog/catalog.js';
+import type { Meta } from '../../catalog/meta.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { checkPullSpec } from '../../core/reference.js';
+import { propertyTypes, schemas } from '../../model/declarative-config.js';
+import { isCsv } from '../../model/csv.js';
+import { NameIndex } from '../../model/suggest.js';
+import { type CatalogImage, fieldOf, imagesOf } from '../catalog-images.js';
+import {
+  type MirrorEntry,
+  encodeCatalogSource,
+  encodeMirrorSets,
+  objectNameOf,
+} from '../cluster-manifests.js';
+import {
+  type ImageName,
+  canonicalRepositoryOf,
+  destinationTagOf,
+  formatImageName,
+  parseImageName,
+  pathOf,
+  repositoryOf,
+  withDockerDefaults,
+} from './image-names.js';
+
+/** Which part of a catalog is meant: the bundles for which all hold that are given. */
+export interface ImageSelection {
+  packages?: readonly string[] | undefined;
+  channels?: readonly string[] | undefined;
+  bundles?: readonly string[] | undefined;
+}
+
+/** An image that only a deployment of an operator names, where mirrors do not look. */
+export interface UndeclaredImage {
+  image: string;
+  bundle: string;
+  /** `variable RELATED_IMAGE_X` or `init container`. */
+  where: string;
+}
+
+export interface ImageList {
+  /** As the catalog writes them, each once, sorted: of bundles, of containers of their deployments, related ones. */
+  images: string[];
+  /** Not among `images`; by image and bundle. */
+  undeclared: UndeclaredImage[];
+  /** How many of the bundles carry no manifests that could name further images. */
+  unexamined: number;
+  /** Packages that were asked for, and have none of the channels that were. */
+  withoutChannel: string[];
+}
+
+/** What was found of a bundle, besides the images that the catalog declares for it. */
+interface Deployments {
+  containers: string[];
+  undeclared: Omit<UndeclaredImage, 'bundle'>[];
+}
+
+/**
+ * Lists the images of a catalog, or of a part of it, with those of deprecated bundles and of bundles in no channel.
+ * Throws what reading the catalog throws; OpmateError NOT_FOUND for packages, channels and bundles that are not
+ * there, with the nearest names; INVALID for a name with control characters, which would make lines of its own.
+ */
+export async function listCatalogImages(
+  catalog: Catalog,
+  selection: ImageSelection,
+  options: MetasOptions = {},
+): Promise<ImageList> {
+  const contents = await readContents(catalog, selection, options);
+  const chosen = choose(catalog.name, contents, selection);
+  const images = new Set<string>();
+  for (const found of contents.images) if (chosen.takes(found)) images.add(found.image);
+  let unexamined = 0;
+  const undeclared: UndeclaredImage[] = [];
+  for (const [key, { package: packageName, name }] of contents.bundles) {
+    if (!chosen.takes({ package: packageName, bundle: name })) continue;
+    const deployments = contents.deployments.get(key);
+    if (deployments === undefined) unexamined++;
+    for (const image of deployments?.containers ?? []) images.add(image);
+    for (const one of deployments?.undeclared ?? []) undeclared.push({ ...one, bundle: name });
+  }
+  for (const image of [...images, ...undeclared.map((one) => one.image)])
+    checkCharacters(catalog.name, image);
+  return {
+    images: sortedByBytes(images),
+    undeclared: undeclared
+      .filter(({ image }) => !images.has(image))
+      .sort((a, b) => compareBytes(a.image, b.image) || compareBytes(a.bundle, b.bundle)),
+    unexamined,
+    withoutChannel: chosen.withoutChannel,
+  };
+}
+
+interface Contents {
+  packages: Set<string>;
+  /** Packages and bundles by channel name. */
+  channels: Map<string, { packages: Set<string>; bundles: Set<string> }>;
+  bundles: Map<string, { package: string; name: string }>;
+  images: CatalogImage[];
+  /** By the key of the bundle. */
+  deployments: Map<string, Deployments>;
+}
+
+const keyOf = (packageName: string, bundle: string): string => `${packageName}\0${bundle}`;
+
+async function readContents(
+  catalog: Catalog,
+  selection: ImageSelection,
+  options: MetasOptions,
+): Promise<Contents> {
+  const contents: Contents = {
+    packages: new Set(),
+    channels: new Map(),
+    bundles: new Map(),
+    images: [],
+    deployments: new Map(),
+  };
+  const addBundle = (packageName: string, name: string): void =>
+    void contents.bundles.set(keyOf(packageName, name), { package: packageName, name });
+  const addMember = (packageName: string, channel: string, bundle?: string): void => {
+    const known = contents.channels.get(channel) ?? { packages: new Set(), bundles: new Set() };
+    contents.channels.set(channel, known);
+    known.packages.add(packageName);
+    if (bundle !== undefined) known.bundles.add(keyOf(packageName, bundle));
+  };
+  for (const image of catalog.storedImages?.() ?? []) {
+    contents.images.push(image);
+    addBundle(image.package, image.bundle);
+  }
+  for (const { package: packageName, channel, bundle } of catalog.storedMembers?.() ?? []) {
+    contents.packages.add(packageName);
+    addMember(packageName, channel, bundle);
+    addBundle(packageName, bundle);
+  }
+  const isStored = catalog.storedImages !== undefined;
+  const mayBeWanted = ({ package: packageName, name }: Meta): boolean =>
+    (selection.packages?.includes(packageName) ?? true) && (selection.bundles?.includes(name) ?? true);
+  // A database keeps manifests apart: they are read for the bundles that may be meant only. What is wrong with its
+  // graph is no reason not to list images.
+  const onFault = isStored ? warnOf(options) : options.onFault;
+  for await (const meta of catalog.metas({ ...options, onFault, withoutManifests: isStored })) {
+    throwIfCancelled(options.signal);
+    const { schema, package: packageName, name } = meta;
+    if (!isStored) contents.images.push(...(await imagesAt(catalog, meta)));
+    if (schema === schemas.package) contents.packages.add(name);
+    else if (schema === schemas.channel) {
+      addMember(packageName, name);
+      for (const entry of listOf(fieldOf(meta.value, 'entries'))) {
+        const bundle = isJsonObject(entry) ? fieldOf(entry, 'name') : undefined;
+        if (typeof bundle === 'string') addMember(packageName, name, bundle);
+      }
+    } else if (schema === schemas.bundle) {
+      contents.packages.add(packageName);
+      addBundle(packageName, name);
+      if (!mayBeWanted(meta)) continue;
+      const value = isStored ? await readStored(catalog, meta, onFault) : meta.value;
+      const csv = value && csvOf(value);
+      if (csv !== undefined) contents.deployments.set(keyOf(packageName, name), deploymentsOf(csv));
+    }
+  }
+  return contents;
+}
+
+async function readStored(
+  catalog: Catalog,
+  { origin }: Meta,
+  onFault: MetasOptions['onFault'],
+): Promise<JsonObject | undefined> {
+  try {
+    return await catalog.read(origin);
+  } catch (error) {
+    if (!isFault(error)) throw error;
+    onFault?.(error);
+    return undefined;
+  }
+}
+
+function warnOf({ logger }: MetasOptions): (fault: OpmateError) => void {
+  return ({ message }) =>
+    logger?.log('warn', `${message}; images that only its deployments name are not seen`);
+}
+
+async function imagesAt(catalog: Catalog, meta: Meta): Promise<CatalogImage[]> {
+  try {
+    return imagesOf(meta);
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const line = await catalog.lineOf(meta.origin);
+    throw new OpmateError(error.code, error.message, { file: meta.origin.file, line });
+  }
+}
+
+/** The ClusterServiceVersion among the manifests that a bundle blob carries; what cannot be read is none. */
+function csvOf(bundle: JsonObject): JsonObject | undefined {
+  for (const property of listOf(fieldOf(bundle, 'properties'))) {
+    if (!isJsonObject(property) || property['type'] !== propertyTypes.bundleObject) continue;
+    const value = property['value'];
+    const data = isJsonObject(value) ? value['data'] : undefined;
+    if (typeof data !== 'string') continue;
+    const bytes = Buffer.from(data, 'base64');
+    if (!bytes.includes('ClusterServiceVersion')) continue;
+    try {
+      const manifest = parseFirstDocument(bytes).value;
+      if (isCsv(manifest)) return manifest as JsonObject;
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+    }
+  }
+  return undefined;
+}
+
+function deploymentsOf(csv: JsonObject): Deployments {
+  const found: Deployments = { containers: [], undeclared: [] };
+  const seen = new Set<string>();
+  const add = (image: JsonValue | undefined, where: string): void => {
+    if (typeof image !== 'string' || seen.has(image) || checkPullSpec(image) !== undefined) return;
+    seen.add(image);
+    found.undeclared.push({ image, where });
+  };
+  for (const deployment of listOf(at(csv, 'spec', 'install', 'spec', 'deployments'))) {
+    const pod = at(deployment, 'spec', 'template', 'spec');
+    const containers = listOf(at(pod, 'containers'));
+    for (const container of containers) {
+      const image = at(container, 'image');
+      if (typeof image === 'string' && image !== '') found.containers.push(image);
+    }
+    const initContainers = listOf(at(pod, 'initContainers'));
+    for (const container of initContainers) add(at(container, 'image'), 'init container');
+    for (const container of [...containers, ...initContainers]) {
+      for (const variable of listOf(at(container, 'env'))) {
+        const name = at(variable, 'name');
+        if (typeof name !== 'string' || !/^RELATED_IMAGE_\w+$/.test(name)) continue;
+        add(at(variable, 'value'), `variable ${name}`);
+      }
+    }
+  }
+  return found;
+}
+
+function at(value: JsonValue | undefined, ...path: string[]): JsonValue | undefined {
+  let here = value;
+  for (const key of path) here = isJsonObject(here) && Object.hasOwn(here, key) ? here[key] : undefined;
+  return here;
+}
+
+function listOf(value: JsonValue | undefined): JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}
+
+interface Choice {
+  takes(image: { package: string; bundle: string }): boolean;
+  withoutChannel: string[];
+}
+
+function choose(name: string, contents: Contents, selection: ImageSelection): Choice {
+  const packages = selection.packages && new Set(selection.packages);
+  const bundles = selection.bundles && new Set(selection.bundles);
+  const isPackage = (one: string): boolean => packages?.has(one) ?? true;
+  const bundleNames = new Set([...contents.bundles.values()].map((bundle) => bundle.name));
+  const channels = new Map([...contents.channels].filter(([, one]) => [...one.packages].some(isPackage)));
+  const faults = [
+    ...missing(name, 'package', packages, contents.packages),
+    ...missing(name, 'channel', selection.channels, channels.keys()),
+    ...missing(name, 'bundle', bundles, bundleNames),
+  ];
+  const [only] = faults;
+  if (faults.length === 1) throw only as OpmateError;
+  if (only !== undefined) {
+    const told = faults.map((fault) => new OpmateError(fault.code, `${fault.message}; ${fault.hint}`));
+    throw new OpmateError('NOT_FOUND', `${name}: ${faults.length} names are not there`, {
+      cause: new AggregateError(told),
+    });
+  }
+  const asked = selection.channels?.map((channel) => channels.get(channel));
+  const members = asked && new Set(asked.flatMap((channel) => [...(channel?.bundles ?? [])]));
+  const hasChannel = (one: string): boolean => asked?.some((channel) => channel?.packages.has(one)) ?? true;
+  return {
+    takes: ({ package: packageName, bundle }) =>
+      isPackage(packageName) &&
+      (members?.has(keyOf(packageName, bundle)) ?? true) &&
+      (bundles?.has(bundle) ?? true),
+    withoutChannel: sortedByBytes(packages ?? []).filter((one) => !hasChannel(one)),
+  };
+}
+
+/** How many names a hint shows. */
+const maxShown = 5;
+
+function missing(
+  catalog: string,
+  kind: string,
+  wanted: Iterable<string> | undefined,
+  names: Iterable<string>,
+): OpmateError[] {
+  if (wanted === undefined) return [];
+  const known = new Set(names);
+  const index = new NameIndex(known);
+  return [...new Set(wanted)]
+    .filter((name) => !known.has(name))
+    .map((name) => {
+      const near = index.nearest(name);
+      // Another version of the same operator, perhaps.
+      const stem = /^\D*/.exec(name)?.[0] ?? '';
+      const all = sortedByBytes(known);
+      const others = stem === '' ? [] : all.filter((other) => other.startsWith(stem));
+      const shown = (others.length > 0 ? others : all).slice(-maxShown).map(quoteGo).join(', ');
+      const hint =
+        near !== undefined
+          ? `did you mean ${quoteGo(near)}`
+          : shown === ''
+            ? `it has no ${kind}`
+            : `there is ${shown}`;
+      return new OpmateError('NOT_FOUND', `${catalog}: ${kind} ${quoteGo(name)} is not in the catalog`, {
+        hint,
+      });
+    });
+}
+
+function checkCharacters(catalog: string, image: string): void {
+  if (!/[\0-\x1f\x7f-\x9f\u2028\u2029]/.test(image)) return;
+  throw new OpmateError('INVALID', `${catalog}: image ${quoteGo(image)}: has control characters`, {
+    hint: 'no image has such a name: get the catalog from where it came from, or correct it',
+  });
+}
+
+/** An image and its place at the target. */
+export interface RegistryPair {
+  /** With what Docker clients fill in. */
+  source: ImageName;
+  /** Without a tag, unless digests are to have one: an image keeps the tag or digest that it has. */
+  target: ImageName;
+}
+
+export interface RegistryMappingOptions {
+  /** Registry, and what goes before the repositories there. */
+  destination: ImageName;
+  /** Gives digests the tag that `oc adm catalog mirror` gives them, so that no registry takes them for leftovers. */
+  tagDigests?: boolean | undefined;
+}
+
+export interface RegistryMapping {
+  /** Sorted by the text of their lines. */
+  pairs: RegistryPair[];
+  /** References that are none, one error each. */
+  faults: OpmateError[];
+}
+
+/**
+ * Says for each image where it goes: below the destination, to a repository whose name is the whole name of the
+ * source's, registry included, with `-` for `/`, `.` and `:`. All digests of a repository share that. Throws OpmateError
+ * INVALID, one for each as its cause, where two repositories would have one name or two images one tag.
+ */
+export function mapToRegistry(images: Iterable<string>, options: RegistryMappingOptions): RegistryMapping {
+  const { destination, tagDigests = false } = options;
+  const prefix = pathOf(destination);
+  const pairs = new Map<string, RegistryPair>();
+  const faults: OpmateError[] = [];
+  for (const text of sortedByBytes(images)) {
+    try {
+      const written = parseImageName(text);
+      const source = withDockerDefaults(written);
+      const flat = canonicalRepositoryOf(source).toLowerCase().replace(/[/.:]/g, '-');
+      const tag = tagDigests && written.digest !== undefined ? hashTagOf(written) : undefined;
+      const name = prefix === '' ? flat : `${prefix}/${flat}`;
+      const target: ImageName = { registry: destination.registry, namespace: '', name, tag };
+      const fault = checkPullSpec(formatImageName(target));
+      if (fault !== undefined)
+        throw new OpmateError('INVALID', `${text}: ${formatImageName(target)}, where it would go: ${fault}`);
+      const from = formatImageName(source);
+      if (!pairs.has(from)) pairs.set(from, { source, target });
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      faults.push(error);
+    }
+  }
+  const sorted = [...pairs.values()].sort((a, b) => compareBytes(formatPair(a), formatPair(b)));
+  checkTargets(sorted);
+  return { pairs: sorted, faults };
+}
+
+function hashTagOf(name: ImageName): string {
+  return destinationTagOf({ ...name, tag: undefined });
+}
+
+/** One line of a mapping, without its end. */
+export function formatPair({ source, target }: RegistryPair): string {
+  return `${formatImageName(source)}=${formatImageName(target)}`;
+}
+
+function checkTargets(pairs: readonly RegistryPair[]): void {
+  const repositories = new Map<string, string>();
+  const tags = new Map<string, string>();
+  const faults = new Map<string, OpmateError>();
+  const claim = (known: Map<string, string>, place: string, owner: string): boolean => {
+    const other = known.get(place) ?? owner;
+    known.set(place, other);
+    if (other !== owner && !faults.has(place))
+      faults.set(
+        place,
+        new OpmateError('INVALID', `${place}: is where both ${other} and ${owner} would be put`),
+      );
+    return other === owner;
+  };
+  for (const { source, target } of pairs) {
+    if (!claim(repositories, repositoryOf(target), canonicalRepositoryOf(source))) continue;
+    const tag = target.tag ?? (source.digest === undefined ? source.tag : undefined);
+    if (tag !== undefined) claim(tags, `${repositoryOf(target)}:${tag}`, formatImageName(source));
+  }
+  const errors = [...faults.values()];
+  const [only] = errors;
+  if (only === undefined) return;
+  throw new OpmateError('INVALID', errors.length === 1 ? only.message : `${errors.length} names collide`, {
+    hint: 'leave one of them out with --packages, --channels or --bundle, and mirror it below another namespace',
+    cause: errors.length === 1 ? undefined : new AggregateError(errors),
+  });
+}
+
+/** The files that `registry images` writes. */
+export const registryManifestNames = {
+  contentSourcePolicy: 'imagecontentsourcepolicy.yaml',
+  digestMirrorSet: 'imagedigestmirrorset.yaml',
+  catalogSource: 'catalogsource.yaml',
+} as const;
+
+export interface RegistryManifestOptions {
+  /** What the objects are called; made fit to be a name. */
+  name: string;
+  /** What the cluster is to pull the catalog from; undefined where there is no image of it. */
+  catalogImage: string | undefined;
+}
+
+/**
+ * The texts of the manifests by file name; undefined for those that have nothing to say. A cluster finds by them what
+ * it asks for by digest. Throws LimitError, see `encodeMirrorSets`.
+ */
+export function encodeRegistryManifests(
+  pairs: readonly RegistryPair[],
+  { name, catalogImage }: RegistryManifestOptions,
+): Map<string, string | undefined> {
+  const labels = { 'operators.openshift.org/catalog': 'true' };
+  const entries: MirrorEntry[] = pairs.flatMap(({ source, target }) =>
+    source.digest === undefined
+      ? []
+      : { source: canonicalRepositoryOf(source), mirrors: [repositoryOf(target)] },
+  );
+  const setName = objectNameOf(name);
+  const setOf = (kind: 'ImageContentSourcePolicy' | 'ImageDigestMirrorSet'): string | undefined =>
+    encodeMirrorSets(kind, entries, { name: setName, labels }) || undefined;
+  return new Map([
+    [registryManifestNames.contentSourcePolicy, setOf('ImageContentSourcePolicy')],
+    [registryManifestNames.digestMirrorSet, setOf('ImageDigestMirrorSet')],
+    [
+      registryManifestNames.catalogSource,
+      catalogImage === undefined
+        ? undefined
+        : encodeCatalogSource({ name: serviceNameOf(name), image: catalogImage }),
+    ],
+  ]);
+}
+
+/** A name that a cluster takes for a CatalogSource, whose service has the same one: a DNS label that begins with a letter. */
+function serviceNameOf(text: string): string {
+  const label = objectNameOf(text).replaceAll('.', '-');
+  return (/^[a-z]/.test(label) ? label : `cs-${label}`).slice(0, 63).replace(/-+$/, '');
+}

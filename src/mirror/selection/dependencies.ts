@@ -1,0 +1,518 @@
+import type { Catalog } from '../../catalog/catalog.js';
+import { type CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
+import { propertyTypes, schemas } from '../../model/declarative-config.js';
+import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
+import { readGraph } from '../../model/graph.js';
+import { type Need, type Offer, type SingleNeed, apiKeyOf, readNeed } from './dependency-needs.js';
+import type { ImageSetConfiguration, OperatorConfig } from '../image-set/image-set-config.js';
+import { type CatalogSelection, selectOperators } from './select-operators.js';
+
+/** What to do about packages that the selected bundles need and that are not selected. */
+export type DependencyMode = 'none' | 'report' | 'add';
+
+/** A catalog of the configuration with what is taken of it. */
+export interface DependencyCatalog {
+  operator: OperatorConfig;
+  catalog: Catalog;
+  facts: CatalogFacts;
+  selection: CatalogSelection;
+}
+
+export interface Closure {
+  /** Those of the catalogs whose selection has grown, with the new one. */
+  selections: Map<DependencyCatalog, CatalogSelection>;
+  /** One sentence an addition: what was added, from where, and which bundle needs it. */
+  added: string[];
+  /** One sentence a need that nothing selected, or nothing at all, provides. */
+  unmet: string[];
+}
+
+/**
+ * Finds what the selected bundles need (`olm.package.required`, `olm.gvk.required`, `olm.constraint`) and no selected
+ * bundle provides, over all given catalogs, and with `add` selects it, until nothing is missing. Of several bundles
+ * that would do it takes one of the same catalog before others in the order of the configuration, of a selected
+ * package before others, of a selected channel before the default channel before others, and in a channel the one
+ * nearest to its head. Selected bundles are read again one by one; a catalog is read again as a whole only where it
+ * is taken as it is or something is missing. Throws what selection and reading the catalogs throw.
+ */
+export async function closeDependencies(
+  config: ImageSetConfiguration,
+  catalogs: readonly DependencyCatalog[],
+  mode: DependencyMode,
+  options: CancelOptions,
+): Promise<Closure> {
+  if (mode === 'none') return { selections: new Map(), added: [], unmet: [] };
+  const stocks = catalogs.map((given) => new Stock(given, config.file));
+  return new DependencyClosure(stocks, options).close(mode);
+}
+
+/** A selected bundle: what it provides and what it needs. */
+interface SelectedBundle extends Offer {
+  stock: Stock;
+  name: string;
+  needs: readonly Need[];
+  /** Why it was added, from what the configuration asks for onwards; empty for what it asks for itself. */
+  because: readonly string[];
+}
+
+/** What the properties of a bundle say of others. */
+interface BundleProperties {
+  apis: string[];
+  needs: Need[];
+}
+
+/** A bundle that is not selected and could meet a need, in a channel that leads to it. */
+interface Candidate {
+  stock: Stock;
+  package: string;
+  channel: string;
+  bundle: BundleFacts;
+}
+
+interface BundleOffer {
+  bundle: BundleFacts;
+  offer: Offer;
+}
+
+/** A catalog with what is selected of it so far. */
+class Stock {
+  readonly given: DependencyCatalog;
+  readonly name: string;
+  readonly #file: string;
+  readonly #packages = new Map<string, CatalogFacts>();
+  readonly #selected = new Map<string, { channels: ReadonlySet<string>; bundles: ReadonlySet<string> }>();
+  /** Bundles that are wanted besides what the configuration asks for. */
+  readonly #also = new Map<string, Map<string, Set<string>>>();
+  /** APIs of all bundles, and packages by API; known once the whole catalog has been read again. */
+  readonly #apis = new Map<string, string[]>();
+  readonly #packagesByApi = new Map<string, Set<string>>();
+  readonly #offers = new Map<string, ReadonlyMap<string, readonly BundleOffer[]>>();
+  #isIndexed = false;
+
+  constructor(given: DependencyCatalog, file: string) {
+    this.given = given;
+    this.name = given.operator.catalog;
+    this.#file = file;
+    const { facts, selection } = given;
+    for (const one of facts.packages) {
+      const part: CatalogFacts = { packages: [one], channels: [], bundles: [], deprecations: [] };
+      if (!this.#packages.has(one.name)) this.#packages.set(one.name, part);
+    }
+    for (const one of facts.channels) this.#packages.get(one.package)?.channels.push(one);
+    for (const one of facts.bundles) this.#packages.get(one.package)?.bundles.push(one);
+    for (const one of facts.deprecations) this.#packages.get(one.package)?.deprecations.push(one);
+    for (const part of splitByPackage(selection.facts)) this.#note(...part);
+  }
+
+  get hasGrown(): boolean {
+    return this.#also.size > 0;
+  }
+
+  /** What is selected of the whole catalog, with what was added. */
+  select(): CatalogSelection {
+    const { facts, operator } = this.given;
+    return selectOperators(facts, operator, this.#file, this.#also);
+  }
+
+  isSelected(packageName: string): boolean {
+    return this.#selected.has(packageName);
+  }
+
+  #note(name: string, { channels, bundles }: CatalogFacts): void {
+    this.#selected.set(name, {
+      channels: new Set(channels.map((channel) => channel.name)),
+      bundles: new Set(bundles.map((bundle) => bundle.name)),
+    });
+  }
+
+  /**
+   * Selects a bundle, and returns the bundles that were not selected before; undefined where no valid selection
+   * holds it.
+   */
+  add({
+    package: name,
+    channel,
+    bundle,
+  }: Candidate): { bundles: BundleFacts[]; defaultChannel: string } | undefined {
+    const before = this.#selected.get(name)?.bundles ?? new Set();
+    const also = new Map([...(this.#also.get(name) ?? [])].map(([key, names]) => [key, new Set(names)]));
+    also.set(channel, new Set(also.get(channel)).add(bundle.name));
+    let facts = this.#trySelection(name, also);
+    if (facts !== undefined && !holdsAll(facts, before)) {
+      // What was kept for the sake of a valid graph would not be needed any more. It stays.
+      for (const one of this.#packages.get(name)?.channels ?? []) {
+        if (this.#selected.get(name)?.channels.has(one.name) !== true) continue;
+        const names = one.entries.map((entry) => entry.name).filter((entry) => before.has(entry));
+        also.set(one.name, new Set([...(also.get(one.name) ?? []), ...names]));
+      }
+      facts = this.#trySelection(name, also);
+    }
+    if (facts === undefined || !holdsAll(facts, [...before, bundle.name])) return undefined;
+    this.#also.set(name, also);
+    this.#note(name, facts);
+    const defaultChannel = facts.packages[0]?.defaultChannel ?? '';
+    return { bundles: facts.bundles.filter((one) => !before.has(one.name)), defaultChannel };
+  }
+
+  #trySelection(name: string, also: Map<string, Set<string>>): CatalogFacts | undefined {
+    const { operator } = this.given;
+    const packages = operator.packages?.filter((one) => one.name === name);
+    // A catalog without a list of packages has all of them, so this one is asked for.
+    const one: OperatorConfig = { ...operator, packages };
+    try {
+      const facts = this.#packages.get(name) as CatalogFacts;
+      return selectOperators(facts, one, this.#file, new Map([[name, also]])).facts;
+    } catch (error) {
+      if (error instanceof OpmateError && error.code !== 'INTERNAL') return undefined;
+      throw error;
+    }
+  }
+
+  /** Bundles that could meet a need, best first. The catalog must have been indexed. */
+  *candidates(need: SingleNeed): Generator<Candidate, void, undefined> {
+    const names = need.package === undefined ? this.#packagesByApi.get(need.api ?? '') : [need.package];
+    const byChoice = sortedByBytes(names ?? []).sort(
+      (a, b) => Number(this.isSelected(b)) - Number(this.isSelected(a)),
+    );
+    for (const name of byChoice) yield* this.#candidatesOf(name, need);
+  }
+
+  *#candidatesOf(name: string, need: SingleNeed): Generator<Candidate, void, undefined> {
+    const part = this.#packages.get(name);
+    if (part === undefined) return;
+    const own = part.packages[0]?.defaultChannel;
+    const selected = this.#selected.get(name)?.channels;
+    const rank = (channel: string): number =>
+      (selected?.has(channel) === true ? 0 : 2) + (channel === own ? 0 : 1);
+    const channels = [...this.#offersOf(name, part)].sort(
+      ([a], [b]) => rank(a) - rank(b) || compareBytes(a, b),
+    );
+    for (const [channel, offers] of channels) {
+      const found = offers.find(({ offer }) => need.isMetBy(offer));
+      // What is wrong with the channel would be wrong for its other entries, too.
+      if (found !== undefined) yield { stock: this, package: name, channel, bundle: found.bundle };
+    }
+  }
+
+  /** By channel, what its bundles are to others: from the head onwards, each before those that it skips. */
+  #offersOf(name: string, part: CatalogFacts): ReadonlyMap<string, readonly BundleOffer[]> {
+    const known = this.#offers.get(name);
+    if (known !== undefined) return known;
+    const bundles = new Map<string, BundleOffer>();
+    for (const bundle of part.bundles) {
+      if (bundles.has(bundle.name)) continue;
+      const apis = this.apisOf(keyOf(name, bundle.name));
+      bundles.set(bundle.name, { bundle, offer: { package: name, version: versionOf(bundle), apis } });
+    }
+    const offers = new Map<string, BundleOffer[]>();
+    for (const channel of part.channels) {
+      if (offers.has(channel.name)) continue;
+      const { chain, entries } = readGraph(channel.entries);
+      const names = new Set(chain.flatMap((entry) => [entry, ...(entries.get(entry)?.skips ?? [])]));
+      const reached = [...names].map((entry) => (entries.has(entry) ? bundles.get(entry) : undefined));
+      offers.set(
+        channel.name,
+        reached.filter((one) => one !== undefined),
+      );
+    }
+    this.#offers.set(name, offers);
+    return offers;
+  }
+
+  /** The least and the most version of a package; undefined where the catalog does not have it. */
+  versionsOf(name: string): string | undefined {
+    const bundles = this.#packages.get(name)?.bundles;
+    return bundles === undefined ? undefined : versionsText(bundles);
+  }
+
+  /** Reads the properties of these bundles, each by itself. */
+  async *readBundles(
+    bundles: readonly BundleFacts[],
+    { signal }: CancelOptions,
+  ): AsyncGenerator<{ bundle: BundleFacts; properties: BundleProperties }, void, undefined> {
+    for (const bundle of bundles) {
+      throwIfCancelled(signal);
+      const value = bundle.origin === undefined ? {} : await this.given.catalog.read(bundle.origin);
+      yield { bundle, properties: readProperties(value, true) };
+    }
+  }
+
+  /** Reads the whole catalog and keeps what its bundles provide. Does nothing the second time. */
+  async index({ signal }: CancelOptions, onNeeds?: (key: string, needs: Need[]) => void): Promise<void> {
+    if (this.#isIndexed) return;
+    const known = new Map<string, string>();
+    for await (const meta of this.given.catalog.metas({ signal, withoutManifests: true })) {
+      if (meta.schema !== schemas.bundle) continue;
+      const key = keyOf(meta.package, meta.name);
+      if (this.#apis.has(key)) continue;
+      const { apis, needs } = readProperties(meta.value, onNeeds !== undefined);
+      if (needs.length > 0) onNeeds?.(key, needs);
+      // One text for an API, however many bundles provide it.
+      const texts = apis.map((api) => known.get(api) ?? (known.set(api, api), api));
+      this.#apis.set(key, texts);
+      for (const api of texts) {
+        const packages = this.#packagesByApi.get(api);
+        if (packages === undefined) this.#packagesByApi.set(api, new Set([meta.package]));
+        else packages.add(meta.package);
+      }
+    }
+    this.#isIndexed = true;
+  }
+
+  apisOf(key: string): readonly string[] {
+    return this.#apis.get(key) ?? [];
+  }
+}
+
+/** Bundles that need the same, of one package. */
+interface MissingNeed {
+  need: Need;
+  bundles: SelectedBundle[];
+}
+
+class DependencyClosure {
+  readonly #stocks: readonly Stock[];
+  readonly #options: CancelOptions;
+  readonly #byPackage = new Map<string, SelectedBundle[]>();
+  readonly #byApi = new Map<string, SelectedBundle[]>();
+  readonly #queue: SelectedBundle[] = [];
+  readonly #added: string[] = [];
+
+  constructor(stocks: readonly Stock[], options: CancelOptions) {
+    this.#stocks = stocks;
+    this.#options = options;
+  }
+
+  async close(mode: 'report' | 'add'): Promise<Closure> {
+    for (const stock of this.#stocks) await this.#readSelection(stock);
+    const missing = new Map<string, MissingNeed>();
+    const check = async (bundle: SelectedBundle, need: Need): Promise<void> => {
+      if (mode === 'add') await this.#provide(need, bundle);
+      if (this.#isMet(need)) return;
+      const key = keyOf(bundle.stock.name, bundle.package, need.text);
+      const known = missing.get(key);
+      if (known === undefined) missing.set(key, { need, bundles: [bundle] });
+      else known.bundles.push(bundle);
+    };
+    // Grows while it is worked on. Packages come first: what one of them provides leaves no choice to be made.
+    const queue = this.#queue;
+    for (let named = 0, others = 0; others < queue.length;) {
+      throwIfCancelled(this.#options.signal);
+      const namesPackage = named < queue.length;
+      const bundle = queue[namesPackage ? named++ : others++] as SelectedBundle;
+      for (const need of bundle.needs) {
+        if ((need.kind === 'one' && need.package !== undefined) === namesPackage) await check(bundle, need);
+      }
+    }
+    const unmet: string[] = [];
+    // What was missing for one bundle may have been added for another one since.
+    for (const { need, bundles } of missing.values()) {
+      for (const part of this.#openParts(need)) unmet.push(await this.#describeMissing(part, bundles));
+    }
+    const grown = this.#stocks.filter((stock) => stock.hasGrown);
+    return {
+      selections: new Map(grown.map((stock) => [stock.given, stock.select()])),
+      added: this.#added,
+      unmet,
+    };
+  }
+
+  async #readSelection(stock: Stock): Promise<void> {
+    const { isWhole, facts } = stock.given.selection;
+    if (!isWhole) {
+      for await (const { bundle, properties } of stock.readBundles(facts.bundles, this.#options)) {
+        this.#select(stock, bundle, properties, []);
+      }
+      return;
+    }
+    const needs = new Map<string, Need[]>();
+    await stock.index(this.#options, (key, found) => needs.set(key, found));
+    for (const bundle of facts.bundles) {
+      const key = keyOf(bundle.package, bundle.name);
+      this.#select(stock, bundle, { apis: stock.apisOf(key), needs: needs.get(key) ?? [] }, []);
+    }
+  }
+
+  #select(
+    stock: Stock,
+    facts: BundleFacts,
+    { apis, needs }: { apis: readonly string[]; needs: readonly Need[] },
+    because: readonly string[],
+  ): void {
+    const { package: packageName, name } = facts;
+    const bundle = { stock, package: packageName, name, version: versionOf(facts), apis, needs, because };
+    push(this.#byPackage, packageName, bundle);
+    for (const api of new Set(apis)) push(this.#byApi, api, bundle);
+    if (needs.length > 0) this.#queue.push(bundle);
+  }
+
+  #isMet(need: Need): boolean {
+    switch (need.kind) {
+      case 'one': {
+        const { package: name, api } = need;
+        const bundles = name === undefined ? this.#byApi.get(api ?? '') : this.#byPackage.get(name);
+        return bundles?.some((bundle) => need.isMetBy(bundle)) === true;
+      }
+      case 'every':
+        return need.parts.every((part) => this.#isMet(part));
+      case 'some':
+        return need.parts.some((part) => this.#isMet(part));
+      case 'unclear':
+        return false;
+    }
+  }
+
+  /** The parts of a need that are missing and can be told alone. */
+  #openParts(need: Need): Need[] {
+    if (this.#isMet(need)) return [];
+    return need.kind === 'every' ? need.parts.flatMap((part) => this.#openParts(part)) : [need];
+  }
+
+  /** Adds what meets a need, as far as there is something. */
+  async #provide(need: Need, bundle: SelectedBundle): Promise<void> {
+    if (this.#isMet(need) || need.kind === 'unclear') return;
+    if (need.kind === 'one') {
+      await this.#provideOne(need, bundle);
+      return;
+    }
+    for (const part of need.parts) {
+      await this.#provide(part, bundle);
+      if (need.kind === 'some' && this.#isMet(part)) return;
+    }
+  }
+
+  async #provideOne(need: SingleNeed, bundle: SelectedBundle): Promise<void> {
+    for await (const candidate of this.#candidates(need, bundle)) {
+      const { stock, package: name, channel } = candidate;
+      const wasSelected = stock.isSelected(name);
+      const added = stock.add(candidate);
+      if (added === undefined) continue;
+      const because = shortened([...bundle.because, `${quoteGo(bundle.name)} needs ${need.text}`]);
+      const isNewDefault = !wasSelected && added.defaultChannel !== defaultChannelOf(stock, name);
+      const what = `package ${quoteGo(name)} ${versionsText(added.bundles)} in ${channel}`;
+      const from = `${isNewDefault ? ', now its default channel,' : ''} from ${stock.name}`;
+      this.#added.push(`${what}${from}: ${because.join(', and ')}`);
+      for await (const one of stock.readBundles(added.bundles, this.#options)) {
+        this.#select(stock, one.bundle, one.properties, because);
+      }
+      return;
+    }
+  }
+
+  /** What could meet a need, best first. */
+  async *#candidates(need: SingleNeed, { stock: own }: SelectedBundle): AsyncGenerator<Candidate, void> {
+    for (const stock of [own, ...this.#stocks.filter((one) => one !== own)]) {
+      await stock.index(this.#options);
+      yield* stock.candidates(need);
+    }
+  }
+
+  async #describeMissing(need: Need, bundles: readonly SelectedBundle[]): Promise<string> {
+    const subject = `${namesOf(bundles)} ${bundles.length === 1 ? 'needs' : 'need'} ${need.text}`;
+    if (need.kind === 'unclear') return `${subject}, which opmate does not understand`;
+    if (need.kind !== 'one') return `${subject}, of which nothing is selected`;
+    for await (const { stock, channel, bundle } of this.#candidates(need, bundles[0] as SelectedBundle)) {
+      return `${subject}, which is not selected: ${stock.name} has ${quoteGo(bundle.name)} in ${channel}`;
+    }
+    for (const stock of this.#stocks) {
+      const versions = need.package === undefined ? undefined : stock.versionsOf(need.package);
+      if (versions !== undefined) return `${subject}, of which ${stock.name} has ${versions}`;
+    }
+    return `${subject}, which no given catalog has`;
+  }
+}
+
+function readProperties(value: JsonObject, withNeeds: boolean): BundleProperties {
+  const found: BundleProperties = { apis: [], needs: [] };
+  const properties = value['properties'];
+  if (!Array.isArray(properties)) return found;
+  for (const property of properties) {
+    if (!isJsonObject(property)) continue;
+    const { type, value: given = null } = property;
+    if (type === propertyTypes.gvk) {
+      try {
+        found.apis.push(apiKeyOf(given));
+      } catch {
+        // It provides nothing that can be named; validation says what is wrong.
+      }
+    } else if (withNeeds && typeof type === 'string') {
+      const need = readNeed(type, given);
+      if (need !== undefined && !found.needs.some(({ text }) => text === need.text)) found.needs.push(need);
+    }
+  }
+  return found;
+}
+
+/** The parts of a catalog by package. */
+function splitByPackage({ packages, channels, bundles }: CatalogFacts): [string, CatalogFacts][] {
+  const parts = new Map<string, CatalogFacts>();
+  for (const one of packages) {
+    parts.set(one.name, { packages: [one], channels: [], bundles: [], deprecations: [] });
+  }
+  for (const one of channels) parts.get(one.package)?.channels.push(one);
+  for (const one of bundles) parts.get(one.package)?.bundles.push(one);
+  return [...parts];
+}
+
+function holdsAll({ bundles }: CatalogFacts, names: Iterable<string>): boolean {
+  const held = new Set(bundles.map(({ name }) => name));
+  return [...names].every((name) => held.has(name));
+}
+
+function defaultChannelOf({ given: { facts } }: Stock, name: string): string | undefined {
+  return facts.packages.find((one) => one.name === name)?.defaultChannel;
+}
+
+function versionOf(bundle: BundleFacts): Version | undefined {
+  try {
+    const text = bundle.packageProperties[0]?.version;
+    return text === undefined ? undefined : parseVersion(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** `1.2.0`, or `1.2.0 to 1.4.0`. */
+function versionsText(bundles: readonly BundleFacts[]): string {
+  const versions = bundles
+    .map(versionOf)
+    .filter((version) => version !== undefined)
+    .sort(compareVersions)
+    .map(formatVersion);
+  const [least = 'without a version'] = versions;
+  const most = versions.at(-1) ?? least;
+  return least === most ? least : `${least} to ${most}`;
+}
+
+const maxReasons = 6;
+
+/** The first reason and the last ones. */
+function shortened(reasons: readonly string[]): readonly string[] {
+  if (reasons.length <= maxReasons) return reasons;
+  return [reasons[0] as string, '…', ...reasons.slice(2 - maxReasons)];
+}
+
+const maxNamed = 3;
+
+/** `"a.v1", "a.v2" and 3 more`. */
+function namesOf(bundles: readonly SelectedBundle[]): string {
+  const names = bundles.slice(0, maxNamed).map(({ name }) => quoteGo(name));
+  const more = bundles.length - names.length;
+  return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/** No name holds the separator in what is compared: the parts are as many for each. */
+function keyOf(...parts: string[]): string {
+  return parts.join('\0');
+}
+
+function push<T>(lists: Map<string, T[]>, key: string, item: T): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [item]);
+  else list.push(item);
+}

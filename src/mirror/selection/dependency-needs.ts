@@ -1,0 +1,228 @@
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { type Version, parseRange } from '../../core/semver.js';
+import { propertyTypes } from '../../model/declarative-config.js';
+import { parseGvkProperty, parsePackageRequiredProperty } from '../../model/properties.js';
+
+/** What a bundle is to those that need something. */
+export interface Offer {
+  package: string;
+  /** Undefined for a bundle without a version that can be read. */
+  version: Version | undefined;
+  /** Keys of the APIs that it provides, see `apiKeyOf`. */
+  apis: readonly string[];
+}
+
+/** What one bundle alone can meet. */
+export interface SingleNeed {
+  kind: 'one';
+  /** Continues a sentence that ends with `needs`. */
+  text: string;
+  /** Only bundles of this package can meet it; */
+  package: string | undefined;
+  /** or only those that provide this API. One of both is there. */
+  api: string | undefined;
+  isMetBy(offer: Offer): boolean;
+}
+
+/** Needs of which every one, or one, must be met. */
+export interface JoinedNeed {
+  kind: 'every' | 'some';
+  text: string;
+  parts: readonly Need[];
+}
+
+/** What opmate cannot judge, such as a rule in CEL. */
+export interface UnclearNeed {
+  kind: 'unclear';
+  text: string;
+}
+
+export type Need = SingleNeed | JoinedNeed | UnclearNeed;
+
+type Test = (offer: Offer) => boolean;
+
+const maxDepth = 16;
+const maxPartsNamed = 5;
+
+/**
+ * What a property of a bundle needs of other bundles; undefined where it needs nothing. A constraint that some bundle
+ * must not be there needs nothing by itself; within `all` it excludes bundles from what meets the rest. Never throws:
+ * what is not written as it must be is unclear. (Source: constraints of operator-framework/api; OLM's resolver.)
+ */
+export function readNeed(type: string, value: JsonValue): Need | undefined {
+  try {
+    switch (type) {
+      case propertyTypes.packageRequired:
+        return packageNeed(value, []);
+      case propertyTypes.gvkRequired:
+        return apiNeed(value, []);
+      case propertyTypes.constraint:
+        return readConstraint(value, [], 0);
+      default:
+        return undefined;
+    }
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    return unclear(`what its ${type} does not say clearly (${error.message})`);
+  }
+}
+
+/** One text for an API of a bundle, by which two are equal. Throws OpmateError INVALID. */
+export function apiKeyOf(value: JsonValue): string {
+  const { group, version, kind } = parseGvkProperty(value);
+  return `${group}/${version}/${kind}`;
+}
+
+function unclear(text: string): UnclearNeed {
+  return { kind: 'unclear', text };
+}
+
+function packageNeed(value: JsonValue, excluded: readonly Test[]): SingleNeed {
+  const { packageName, versionRange } = parsePackageRequiredProperty(value);
+  if (packageName === '') throw new OpmateError('INVALID', 'no package is named');
+  const range = parseRange(versionRange);
+  return {
+    kind: 'one',
+    text: `package ${quoteGo(packageName)} ${quoteGo(versionRange)}`,
+    package: packageName,
+    api: undefined,
+    isMetBy: (offer) =>
+      offer.package === packageName &&
+      offer.version !== undefined &&
+      range.contains(offer.version) &&
+      !excluded.some((isExcluded) => isExcluded(offer)),
+  };
+}
+
+function apiNeed(value: JsonValue, excluded: readonly Test[]): SingleNeed {
+  const { group, version, kind } = parseGvkProperty(value);
+  if (version === '' || kind === '') throw new OpmateError('INVALID', 'no API is named');
+  const api = apiKeyOf(value);
+  return {
+    kind: 'one',
+    text: `API ${quoteGo(kind)} of ${group === '' ? '' : `${group}/`}${version}`,
+    package: undefined,
+    api,
+    isMetBy: (offer) => offer.apis.includes(api) && !excluded.some((isExcluded) => isExcluded(offer)),
+  };
+}
+
+const constraintKinds = ['package', 'gvk', 'all', 'any', 'not', 'cel'] as const;
+
+/** The kind of a constraint and its value. Throws OpmateError INVALID where it has not just one. */
+function constraintOf(value: JsonValue): { kind: (typeof constraintKinds)[number]; value: JsonValue } {
+  if (!isJsonObject(value)) throw new OpmateError('INVALID', 'a constraint is no object');
+  const kinds = constraintKinds.filter((kind) => Object.hasOwn(value, kind) && value[kind] !== null);
+  const [kind] = kinds;
+  if (kind === undefined || kinds.length > 1) {
+    const problem =
+      kind === undefined ? 'of none of the known kinds' : `of several kinds: ${kinds.join(', ')}`;
+    throw new OpmateError('INVALID', `a constraint is ${problem}`);
+  }
+  return { kind, value: value[kind] as JsonValue };
+}
+
+function partsOf(value: JsonValue): JsonValue[] {
+  const parts = isJsonObject(value) ? (value as JsonObject)['constraints'] : undefined;
+  if (Array.isArray(parts)) return parts;
+  throw new OpmateError('INVALID', 'a constraint has no list of constraints');
+}
+
+function readConstraint(given: JsonValue, excluded: readonly Test[], depth: number): Need | undefined {
+  if (depth > maxDepth) throw new OpmateError('INVALID', 'its constraints are nested too deeply');
+  const { kind, value } = constraintOf(given);
+  switch (kind) {
+    case 'package':
+      return packageNeed(value, excluded);
+    case 'gvk':
+      return apiNeed(value, excluded);
+    case 'all':
+      return readAll(partsOf(value), excluded, depth);
+    case 'any':
+      return readAny(partsOf(value), excluded, depth);
+    case 'not':
+      return undefined;
+    case 'cel':
+      return unclear('what a rule in CEL says');
+  }
+}
+
+function readAll(parts: readonly JsonValue[], excluded: readonly Test[], depth: number): Need | undefined {
+  const isNot = (part: JsonValue): boolean => constraintOf(part).kind === 'not';
+  const tests = [...excluded, ...parts.filter(isNot).map((part) => notTest(part, depth))];
+  const needs = parts
+    .filter((part) => !isNot(part))
+    .map((part) => readConstraint(part, tests, depth + 1))
+    .filter((need) => need !== undefined);
+  return joined('every', mergePackages(needs));
+}
+
+function readAny(parts: readonly JsonValue[], excluded: readonly Test[], depth: number): Need | undefined {
+  const needs = parts.map((part) => readConstraint(part, excluded, depth + 1));
+  // Something of it is met by nothing being there.
+  if (needs.includes(undefined)) return undefined;
+  return joined('some', needs as Need[]);
+}
+
+function joined(kind: 'every' | 'some', parts: readonly Need[]): Need | undefined {
+  const [first] = parts;
+  if (first === undefined || parts.length === 1) return first;
+  const more = parts.length - maxPartsNamed;
+  const named = parts.slice(0, maxPartsNamed).map(({ text }) => text);
+  if (more > 0) named.push(`${more} more`);
+  return { kind, text: `${kind === 'every' ? 'all' : 'one'} of ${named.join('; ')}`, parts };
+}
+
+/** What several needs ask of one package, one bundle of it must meet. */
+function mergePackages(needs: readonly Need[]): Need[] {
+  const merged = new Map<string, SingleNeed>();
+  const all: Need[] = [];
+  for (const need of needs) {
+    const name = need.kind === 'one' ? need.package : undefined;
+    const known = name === undefined ? undefined : merged.get(name);
+    if (need.kind !== 'one' || name === undefined) all.push(need);
+    else if (known === undefined) {
+      const own = { ...need };
+      merged.set(name, own);
+      all.push(own);
+    } else {
+      const { isMetBy } = known;
+      known.isMetBy = (offer) => isMetBy(offer) && need.isMetBy(offer);
+      known.text += ` that is also ${need.text}`;
+    }
+  }
+  return all;
+}
+
+/** Whether a bundle is one of those that a `not` excludes. */
+function notTest(part: JsonValue, depth: number): Test {
+  const tests = partsOf(constraintOf(part).value).map((one) => readTest(one, depth + 1));
+  return (offer) => tests.some((test) => test(offer));
+}
+
+function readTest(given: JsonValue, depth: number): Test {
+  if (depth > maxDepth) throw new OpmateError('INVALID', 'its constraints are nested too deeply');
+  const { kind, value } = constraintOf(given);
+  switch (kind) {
+    case 'package':
+      return packageNeed(value, []).isMetBy;
+    case 'gvk':
+      return apiNeed(value, []).isMetBy;
+    case 'all': {
+      const tests = partsOf(value).map((part) => readTest(part, depth + 1));
+      return (offer) => tests.every((test) => test(offer));
+    }
+    case 'any': {
+      const tests = partsOf(value).map((part) => readTest(part, depth + 1));
+      return (offer) => tests.some((test) => test(offer));
+    }
+    case 'not': {
+      const test = notTest(given, depth);
+      return (offer) => !test(offer);
+    }
+    case 'cel':
+      throw new OpmateError('INVALID', 'what it excludes is a rule in CEL');
+  }
+}

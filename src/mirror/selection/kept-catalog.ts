@@ -1,0 +1,223 @@
+import type { Catalog, MetasOptions } from '../../catalog/catalog.js';
+import type { Meta } from '../../catalog/meta.js';
+import { OpmateError } from '../../core/errors.js';
+import { foldFieldName } from '../../core/go-json-fold.js';
+import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../core/json.js';
+import { type ChannelEntry, type DeprecationEntry, schemas } from '../../model/declarative-config.js';
+import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../../model/decode.js';
+import { detach } from '../../model/describe.js';
+import type {
+  BlobOrigin,
+  BundleFacts,
+  CatalogFacts,
+  ChannelFacts,
+  DeprecationsFacts,
+  PackageFacts,
+} from '../../model/facts.js';
+
+type Edit = (value: JsonObject) => JsonObject;
+
+/**
+ * A catalog of which only `facts` are there: blobs of other packages, channels and bundles are left out, and those of
+ * other schemas with their package. Of what is kept, only what facts tell otherwise is changed: a package's default
+ * channel, a channel's entries, a package's deprecations. Of several blobs with one name the first is taken.
+ */
+export class KeptCatalog implements Catalog {
+  readonly name: string;
+  readonly #catalog: Catalog;
+  readonly #packages: Map<string, PackageFacts>;
+  readonly #channels: Map<string, ChannelFacts>;
+  readonly #bundles: Map<string, BundleFacts>;
+  readonly #deprecations: Map<string, DeprecationsFacts>;
+  readonly #withoutImages: ReadonlySet<string>;
+  readonly #edits = new Map<BlobOrigin, Edit>();
+
+  /** `withoutImages` are taken out of the related images of all bundles. The catalog stays its owner's to close. */
+  constructor(catalog: Catalog, facts: CatalogFacts, withoutImages: ReadonlySet<string> = new Set()) {
+    this.name = catalog.name;
+    this.#catalog = catalog;
+    this.#packages = new Map(facts.packages.map((one) => [one.name, one]));
+    this.#channels = new Map(facts.channels.map((one) => [keyOf(one), one]));
+    this.#bundles = new Map(facts.bundles.map((one) => [keyOf(one), one]));
+    this.#deprecations = new Map(facts.deprecations.map((one) => [one.package, one]));
+    this.#withoutImages = withoutImages;
+  }
+
+  async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
+    const seen = new Set<string>();
+    for await (const meta of this.#catalog.metas(options)) {
+      const edit = this.#editOf(meta, seen);
+      if (edit === undefined) continue;
+      if (edit === 'none') {
+        yield meta;
+        continue;
+      }
+      this.#edits.set(meta.origin, edit);
+      yield { ...meta, value: edit(meta.value), text: undefined };
+    }
+    const wanted = [
+      ...[...this.#packages.keys()].map((name) => keyIn(schemas.package, { name })),
+      ...[...this.#channels.values()].map((one) => keyIn(schemas.channel, one)),
+      ...[...this.#bundles.values()].map((one) => keyIn(schemas.bundle, one)),
+    ];
+    const lost = wanted.find((key) => !seen.has(key));
+    if (lost === undefined) return;
+    throw new OpmateError('IO', `${this.name}: ${lost} is not there any more`, {
+      hint: 'run the command again when nothing writes to the catalog',
+    });
+  }
+
+  /** What is to be changed in a blob; undefined for one that is left out. */
+  #editOf(meta: Meta, seen: Set<string>): Edit | 'none' | undefined {
+    const { schema, value } = meta;
+    switch (schema) {
+      case schemas.package: {
+        const { name, defaultChannel } = decodePackage(value);
+        const facts = this.#packages.get(name);
+        if (facts === undefined || isRepeated(seen, schema, { name })) return undefined;
+        if (facts.defaultChannel === defaultChannel) return 'none';
+        return (blob) => withField(blob, 'defaultChannel', facts.defaultChannel);
+      }
+      case schemas.channel: {
+        const blob = decodeChannel(value);
+        const facts = this.#channels.get(keyOf(blob));
+        if (facts === undefined || isRepeated(seen, schema, blob)) return undefined;
+        const before = blob.entries ?? [];
+        const isSame = before.length === facts.entries.length && before.every(isSameAs(facts.entries));
+        return isSame ? 'none' : (channel) => withEntries(channel, facts.entries);
+      }
+      case schemas.bundle: {
+        const blob = decodeBundle(value);
+        if (!this.#bundles.has(keyOf(blob)) || isRepeated(seen, schema, blob)) return undefined;
+        const dropped = this.#withoutImages;
+        if (!blob.relatedImages.some(({ image }) => dropped.has(image))) return 'none';
+        return (bundle) => withoutRelated(bundle, dropped);
+      }
+      case schemas.deprecations: {
+        const blob = decodeDeprecations(value);
+        const facts = this.#deprecations.get(blob.package);
+        if (facts === undefined || isRepeated(seen, schema, { name: blob.package })) return undefined;
+        const kept = new Set(facts.entries.map(referenceOf));
+        if ((blob.entries ?? []).every((entry) => kept.has(referenceOf(entry)))) return 'none';
+        return (deprecations) => withDeprecations(deprecations, kept);
+      }
+      default:
+        return meta.package === '' || this.#packages.has(meta.package) ? 'none' : undefined;
+    }
+  }
+
+  async read(origin: BlobOrigin): Promise<JsonObject> {
+    const value = await this.#catalog.read(origin);
+    return this.#edits.get(origin)?.(value) ?? value;
+  }
+
+  /** Of a blob as it was: one that is changed has no text until it is written. */
+  readText(origin: BlobOrigin): Promise<Buffer> {
+    return this.#catalog.readText(origin);
+  }
+
+  lineOf(origin: BlobOrigin, path?: readonly (string | number)[]): Promise<number | undefined> {
+    return this.#catalog.lineOf(origin, path);
+  }
+
+  async close(): Promise<void> {
+    this.#edits.clear();
+  }
+}
+
+/** Whether a blob of this name was there already. */
+function isRepeated(seen: Set<string>, schema: string, one: { package?: string; name: string }): boolean {
+  const key = keyIn(schema, one);
+  if (seen.has(key)) return true;
+  // It is made of views into the text of a whole file.
+  seen.add(detach(key));
+  return false;
+}
+
+function keyIn(schema: string, one: { package?: string; name: string }): string {
+  return `${schema} ${one.package === undefined ? '' : `${one.package}/`}${one.name}`;
+}
+
+function keyOf(one: { package: string; name: string }): string {
+  return `${one.package}/${one.name}`;
+}
+
+function isSameAs(others: readonly ChannelEntry[]): (entry: ChannelEntry, at: number) => boolean {
+  return (entry, at) => {
+    const other = others[at];
+    return other !== undefined && isSameEntry(entry, other);
+  };
+}
+
+function isSameEntry(a: ChannelEntry, b: ChannelEntry): boolean {
+  return (
+    a.name === b.name &&
+    a.replaces === b.replaces &&
+    a.skipRange === b.skipRange &&
+    a.skips.length === b.skips.length &&
+    a.skips.every((skip, at) => skip === b.skips[at])
+  );
+}
+
+function referenceOf({ reference: { schema, name } }: DeprecationEntry): string {
+  return `${schema}/${name}`;
+}
+
+/** The object with a field of this value, or without the field; readers match its name whatever the case. */
+function withField(object: JsonObject, field: string, value: JsonValue | undefined): JsonObject {
+  const result: JsonObject = {};
+  let isSet = value === undefined;
+  for (const [key, item] of Object.entries(object)) {
+    if (foldFieldName(key) !== foldFieldName(field)) setJsonKey(result, key, item);
+    else if (!isSet) {
+      result[field] = value as JsonValue;
+      isSet = true;
+    }
+  }
+  if (!isSet) result[field] = value as JsonValue;
+  return result;
+}
+
+/** The list at a field, read as decoding does: of keys that differ in case the last in byte order counts. */
+function listAt(object: JsonObject, field: string): JsonValue[] {
+  const keys = Object.keys(object).filter((key) => foldFieldName(key) === foldFieldName(field));
+  const list = object[keys.sort().at(-1) ?? field];
+  return Array.isArray(list) ? list : [];
+}
+
+/** The channel with these entries; those that were there before keep what is not said of them. */
+function withEntries(channel: JsonObject, entries: readonly ChannelEntry[]): JsonObject {
+  const before = new Map<string, { entry: ChannelEntry; value: JsonValue }>();
+  const values = listAt(channel, 'entries');
+  for (const [at, entry] of (decodeChannel(channel).entries ?? []).entries()) {
+    if (!before.has(entry.name)) before.set(entry.name, { entry, value: values[at] ?? null });
+  }
+  const list = entries.map((wanted): JsonValue => {
+    const known = before.get(wanted.name);
+    if (known !== undefined && isSameEntry(known.entry, wanted)) return known.value;
+    let value: JsonObject = isJsonObject(known?.value) ? known.value : {};
+    const { name, replaces, skips, skipRange } = wanted;
+    value = withField(value, 'name', name);
+    value = withField(value, 'replaces', replaces === '' ? undefined : replaces);
+    value = withField(value, 'skips', skips.length === 0 ? undefined : [...skips]);
+    return withField(value, 'skipRange', skipRange === '' ? undefined : skipRange);
+  });
+  return withField(channel, 'entries', list);
+}
+
+function withoutRelated(bundle: JsonObject, dropped: ReadonlySet<string>): JsonObject {
+  const { relatedImages } = decodeBundle(bundle);
+  const list = listAt(bundle, 'relatedImages').filter(
+    (_, at) => !dropped.has(relatedImages[at]?.image ?? ''),
+  );
+  return withField(bundle, 'relatedImages', list.length === 0 ? undefined : list);
+}
+
+function withDeprecations(deprecations: JsonObject, kept: ReadonlySet<string>): JsonObject {
+  const entries = decodeDeprecations(deprecations).entries ?? [];
+  const list = listAt(deprecations, 'entries').filter((_, at) => {
+    const entry = entries[at];
+    return entry !== undefined && kept.has(referenceOf(entry));
+  });
+  return withField(deprecations, 'entries', list);
+}

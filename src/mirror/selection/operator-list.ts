@@ -1,0 +1,135 @@
+import type { Catalog } from '../../catalog/catalog.js';
+import { decodeMeta } from '../../catalog/blob.js';
+import { type CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js';
+import { parseGoJson, quoteGo } from '../../core/go-json.js';
+import { type EncodableJson, type JsonValue, RawJson, isJsonObject } from '../../core/json.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
+import { type BundleBlob, propertyTypes, schemas } from '../../model/declarative-config.js';
+import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
+import { findCsvText } from '../../model/migrations.js';
+import { NameIndex } from '../../model/suggest.js';
+
+/**
+ * Display names by package, of one package where `packageName` is given: each from the metadata of its highest version,
+ * or from its ClusterServiceVersion where the catalog has that. Throws OpmateError when a blob cannot be read again.
+ * (Source: oc-mirror v2.)
+ */
+export async function readOperatorNames(
+  catalog: Catalog,
+  facts: CatalogFacts,
+  { packageName, signal }: CancelOptions & { packageName?: string | undefined } = {},
+): Promise<Map<string, string>> {
+  const names = new Map<string, string>();
+  for (const { package: of, name, origin } of highestBundles(facts).values()) {
+    throwIfCancelled(signal);
+    if ((packageName !== undefined && of !== packageName) || origin === undefined) continue;
+    const value = await catalog.read(origin);
+    const decoded = decodeMeta({ schema: schemas.bundle, package: of, name, value, origin });
+    const displayName = decoded.kind === 'bundle' ? displayNameOf(decoded.blob) : undefined;
+    if (displayName !== undefined) names.set(of, displayName);
+  }
+  return names;
+}
+
+/** The bundle with the highest version of each package; of several the last by name. */
+function highestBundles(facts: CatalogFacts): Map<string, BundleFacts> {
+  const highest = new Map<string, { bundle: BundleFacts; version: Version }>();
+  for (const bundle of facts.bundles) {
+    const version = versionOf(bundle);
+    if (version === undefined) continue;
+    const known = highest.get(bundle.package);
+    const order =
+      known === undefined
+        ? 1
+        : compareVersions(version, known.version) || compareBytes(bundle.name, known.bundle.name);
+    if (order > 0) highest.set(bundle.package, { bundle, version });
+  }
+  return new Map([...highest].map(([name, { bundle }]) => [name, bundle]));
+}
+
+function versionOf({ packageProperties: [own] }: BundleFacts): Version | undefined {
+  try {
+    return own === undefined ? undefined : parseVersion(own.version);
+  } catch {
+    return undefined;
+  }
+}
+
+function displayNameOf(blob: BundleBlob): string | undefined {
+  const metadata = blob.properties.find(({ type }) => type === propertyTypes.csvMetadata);
+  const own = fieldOf(metadata?.value, 'displayName');
+  if (typeof own === 'string' && own !== '') return own;
+  const csvText = findCsvText(blob);
+  const spec = csvText === undefined ? undefined : fieldOf(parseGoJson(csvText), 'spec');
+  const name = fieldOf(spec, 'displayName');
+  return typeof name === 'string' ? name : undefined;
+}
+
+function fieldOf(given: EncodableJson | undefined, key: string): JsonValue | undefined {
+  const value = given instanceof RawJson ? parseGoJson(given.text) : given;
+  return value !== undefined && isJsonObject(value as JsonValue) ? (value as never)[key] : undefined;
+}
+
+/** Throws OpmateError NOT_FOUND with the nearest name where the catalog has no such package. */
+export function requirePackage(facts: CatalogFacts, packageName: string, catalog: string): void {
+  const names = facts.packages.map(({ name }) => name);
+  if (!names.includes(packageName))
+    throw notFound(`package ${quoteGo(packageName)}`, packageName, names, catalog);
+}
+
+/**
+ * The versions of the bundles in a channel, in the order of the bundles' names. Throws OpmateError NOT_FOUND with the
+ * nearest name where the package has no such channel.
+ */
+export function listVersions(
+  facts: CatalogFacts,
+  packageName: string,
+  channelName: string,
+  catalog: string,
+): string[] {
+  requirePackage(facts, packageName, catalog);
+  const channels = facts.channels.filter((channel) => channel.package === packageName);
+  const channel = channels.find(({ name }) => name === channelName);
+  if (channel === undefined) {
+    const subject = `channel ${quoteGo(channelName)} of package ${quoteGo(packageName)}`;
+    const names = channels.map(({ name }) => name);
+    throw notFound(subject, channelName, names, catalog);
+  }
+  const versions = new Map<string, string>();
+  for (const bundle of facts.bundles) {
+    const version = bundle.packageProperties[0]?.version;
+    if (bundle.package === packageName && version !== undefined) versions.set(bundle.name, version);
+  }
+  return sortedByBytes(new Set(channel.entries.map(({ name }) => name)))
+    .map((name) => versions.get(name))
+    .filter((version) => version !== undefined);
+}
+
+const maxListed = 10;
+
+function notFound(subject: string, name: string, names: readonly string[], catalog: string): OpmateError {
+  const near = new NameIndex(names).nearest(name);
+  const sorted = sortedByBytes(names);
+  const more = sorted.length - maxListed;
+  const listed = `${sorted.slice(0, maxListed).map(quoteGo).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const hint = near === undefined ? `there is ${listed || 'none'}` : `did you mean ${quoteGo(near)}`;
+  return new OpmateError('NOT_FOUND', `${subject} is not in ${catalog}`, { hint });
+}
+
+/** The first minor version of OpenShift that has no marketplace catalog. */
+const firstWithoutMarketplace = 22;
+
+/** The catalogs that come with a version of OpenShift, `4.X`, whether they are there or not. Throws UsageError. */
+export function wellKnownCatalogs(version: string): string[] {
+  const [, minor] = /^v?4\.(\d{1,3})$/.exec(version) ?? [];
+  if (minor === undefined) {
+    throw new UsageError(`--version ${quoteGo(version)}: not a version of OpenShift`, {
+      hint: 'write major and minor, e.g. 4.18',
+    });
+  }
+  const names = ['redhat-operator', 'certified-operator', 'community-operator'];
+  if (Number(minor) < firstWithoutMarketplace) names.push('redhat-marketplace');
+  return names.map((name) => `registry.redhat.io/redhat/${name}-index:v4.${Number(minor)}`);
+}

@@ -1,0 +1,37 @@
+import type { Catalog } from '../../catalog/catalog.js';
+import type { Reference } from '../../core/reference.js';
+import type { CatalogFacts } from '../../model/facts.js';
+import { type OpenReferenceOptions, openReference } from '../../oci/open.js';
+import { type RebuildOptions, type RebuiltCatalog, rebuildCatalog } from './rebuilt-catalog.js';
+
+/** A catalog, what is kept of it, and the image that it was read from. */
+export interface RebuildSource {
+  catalog: Catalog;
+  facts: CatalogFacts;
+  /** By digest. */
+  reference: Reference;
+  digest: string;
+}
+
+/** Rebuilds a catalog on the image that it came from, which stays open until the rebuilt one is closed. */
+export async function rebuildFrom(
+  { catalog, facts, reference, digest }: RebuildSource,
+  options: RebuildOptions & { open: OpenReferenceOptions },
+): Promise<RebuiltCatalog> {
+  const { open, ...rest } = options;
+  const base = await openReference(reference, { ...open, signal: options.signal });
+  try {
+    const made = await rebuildCatalog(catalog, facts, { repository: base.repository, digest }, rest);
+    return {
+      digest: made.digest,
+      repository: made.repository,
+      close: async () => {
+        await made.close();
+        await base.close();
+      },
+    };
+  } catch (error) {
+    await base.close();
+    throw error;
+  }
+}

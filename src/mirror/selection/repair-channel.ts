@@ -1,0 +1,255 @@
+import { LimitError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { compareBytes } from '../../core/order.js';
+import { type Version, type VersionRange, compareVersions, parseRange } from '../../core/semver.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
+import { readGraph } from '../../model/graph.js';
+
+/** The entries of a channel that are left, and one sentence for each change to one of them. */
+export interface RepairedChannel {
+  entries: ChannelEntry[];
+  changes: string[];
+}
+
+/**
+ * Takes entries out of a channel and repairs its graph:
+ *
+ * - An entry that replaced one that is gone replaces what that one did, skips it and what it skipped, and takes over
+ *   the range that it skipped. An entry that skipped one that is gone also skips those that are in no entry and led
+ *   there.
+ * - Where the head is gone, the highest version of those that nothing leads on from is the new one. Where it replaces
+ *   nothing, it replaces what the old head did.
+ * - An entry that is now without a way to the head that it had before, or that the rules of a channel want to be
+ *   skipped, is skipped by the nearest entry after it, else by the head.
+ *
+ * So from each entry that is left the head is reached if it was before. A valid channel stays valid, and entries keep
+ * their order. `versions` are those of the bundles by name, as far as they are known. Throws LimitError where entries
+ * would take over more than a million names.
+ */
+export function repairChannel(
+  before: readonly ChannelEntry[],
+  gone: ReadonlySet<string>,
+  versions: ReadonlyMap<string, Version>,
+): RepairedChannel {
+  if (before.every(({ name }) => !gone.has(name))) return { entries: [...before], changes: [] };
+  return new ChannelRepair(before, gone, versions).run();
+}
+
+/** Names that entries may take over from others, in all. */
+const maxTakenOver = 1_000_000;
+
+class ChannelRepair {
+  readonly #before: readonly ChannelEntry[];
+  readonly #versions: ReadonlyMap<string, Version>;
+  /** Entries that are gone, by name. */
+  readonly #gone = new Map<string, ChannelEntry>();
+  /** Those that are left, as they become. */
+  readonly #kept = new Map<string, ChannelEntry>();
+  readonly #ranges = new Map<string, VersionRange | undefined>();
+  #takenOver = 0;
+
+  constructor(
+    before: readonly ChannelEntry[],
+    gone: ReadonlySet<string>,
+    versions: ReadonlyMap<string, Version>,
+  ) {
+    this.#before = before;
+    this.#versions = versions;
+    for (const entry of before) {
+      const { name } = entry;
+      if (gone.has(name)) this.#gone.set(name, entry);
+      else if (!this.#kept.has(name)) this.#kept.set(name, entry);
+    }
+  }
+
+  run(): RepairedChannel {
+    if (this.#kept.size === 0) return { entries: [], changes: [] };
+    const { heads } = readGraph(this.#before);
+    const oldHead = heads.length === 1 ? heads[0] : undefined;
+    const hadWay = oldHead === undefined ? new Set<string>() : this.#leadingTo(oldHead, this.#before);
+    for (const entry of [...this.#kept.values()]) this.#kept.set(entry.name, this.#withoutGone(entry));
+    const head = this.#chooseHead(oldHead);
+    // With one head there is a chain to look at; and the next entry of one that is lost may be lost itself.
+    for (const skipper of ['next', 'next', 'head']) {
+      this.#cutCycle();
+      const entries = [...this.#kept.values()];
+      const { heads, stranded } = readGraph(entries);
+      const hasWay = this.#leadingTo(head, entries);
+      const lost = [...this.#kept.keys()].filter((name) => hadWay.has(name) && !hasWay.has(name));
+      for (const name of new Set([...heads, ...stranded, ...lost])) {
+        if (name === head) continue;
+        const by = (skipper === 'next' ? this.#nextAfter(name) : undefined) ?? head;
+        this.#change(by, ({ skips }) => ({ skips: [...new Set([...skips, name])] }));
+      }
+    }
+    return {
+      entries: this.#before.flatMap(({ name }) => this.#kept.get(name) ?? []),
+      changes: this.#describe(oldHead, head),
+    };
+  }
+
+  #change(name: string, change: (entry: ChannelEntry) => Partial<ChannelEntry>): void {
+    const entry = this.#kept.get(name);
+    if (entry !== undefined) this.#kept.set(name, { ...entry, ...change(entry) });
+  }
+
+  /** An entry that leads past those that are gone. */
+  #withoutGone(entry: ChannelEntry): ChannelEntry {
+    const skips = new Set(entry.skips);
+    const passed = new Set<ChannelEntry>();
+    let { replaces, skipRange } = entry;
+    for (let next = this.#gone.get(replaces); next !== undefined; next = this.#gone.get(replaces)) {
+      if (passed.has(next)) {
+        replaces = '';
+        break;
+      }
+      passed.add(next);
+      skips.add(next.name);
+      for (const name of next.skips) skips.add(name);
+      skipRange = this.#joinRanges(skipRange, next.skipRange);
+      replaces = next.replaces;
+    }
+    // A set takes in what is added while it is gone through.
+    for (const name of skips) {
+      const skipped = this.#gone.get(name);
+      if (skipped === undefined) continue;
+      for (const one of [skipped.replaces, ...skipped.skips]) {
+        if (one !== '' && one !== replaces && !this.#kept.has(one)) skips.add(one);
+      }
+    }
+    if (passed.size > 0 || !entry.skips.includes(entry.name)) skips.delete(entry.name);
+    if (passed.size === 0 && skips.size === new Set(entry.skips).size) return entry;
+    this.#takenOver += skips.size;
+    if (this.#takenOver > maxTakenOver) {
+      throw new LimitError(
+        `entries would take over more than ${maxTakenOver} names from those that are left out`,
+      );
+    }
+    return { ...entry, replaces: replaces === entry.name ? '' : replaces, skips: [...skips], skipRange };
+  }
+
+  /** Both ranges in one; the second only where it says something that the first does not. */
+  #joinRanges(first: string, second: string): string {
+    if (second === '' || this.#rangeOf(second) === undefined) return first;
+    if (first === '') return second;
+    const parts = first.split('||').map((part) => part.trim());
+    if (parts.includes(second.trim()) || this.#rangeOf(first) === undefined) return first;
+    return `${first} || ${second}`;
+  }
+
+  #rangeOf(text: string): VersionRange | undefined {
+    if (this.#ranges.has(text)) return this.#ranges.get(text);
+    let range: VersionRange | undefined;
+    try {
+      range = text === '' ? undefined : parseRange(text);
+    } catch {
+      // Nothing is in a range that does not parse; validation reports it.
+    }
+    this.#ranges.set(text, range);
+    return range;
+  }
+
+  /** Whether a cluster with the bundle `name` can go on to an entry. */
+  #leads(name: string, { name: to, replaces, skips, skipRange }: ChannelEntry): boolean {
+    if (name === to) return false;
+    if (replaces === name || skips.includes(name)) return true;
+    const version = this.#versions.get(name);
+    return version !== undefined && this.#rangeOf(skipRange)?.contains(version) === true;
+  }
+
+  /** The entries from which `head` is reached, step by step, itself included. */
+  #leadingTo(head: string, entries: readonly ChannelEntry[]): Set<string> {
+    const byName = new Map(entries.map((entry) => [entry.name, entry]));
+    const found = new Set([head]);
+    for (const name of found) {
+      const entry = byName.get(name);
+      if (entry === undefined) continue;
+      for (const one of [entry.replaces, ...entry.skips]) if (byName.has(one)) found.add(one);
+      if (entry.skipRange === '') continue;
+      for (const other of byName.keys()) if (!found.has(other) && this.#leads(other, entry)) found.add(other);
+    }
+    return found;
+  }
+
+  #chooseHead(oldHead: string | undefined): string {
+    if (oldHead !== undefined && this.#kept.has(oldHead)) return oldHead;
+    const { heads } = readGraph([...this.#kept.values()]);
+    const names = heads.length > 0 ? heads : [...this.#kept.keys()];
+    const [head = ''] = [...names].sort((a, b) => this.#compare(b, a) || compareBytes(a, b));
+    if (heads.length === 0) {
+      for (const { name, replaces, skips } of [...this.#kept.values()]) {
+        if (replaces === head) this.#change(name, () => ({ replaces: '' }));
+        if (skips.includes(head)) this.#change(name, () => ({ skips: skips.filter((one) => one !== head) }));
+      }
+    }
+    let replaced = oldHead === undefined ? '' : (this.#gone.get(oldHead)?.replaces ?? '');
+    const seen = new Set<string>();
+    while (this.#gone.has(replaced) && !seen.has(replaced)) {
+      seen.add(replaced);
+      replaced = this.#gone.get(replaced)?.replaces ?? '';
+    }
+    const isLeft = this.#kept.has(replaced) && replaced !== head;
+    if (isLeft)
+      this.#change(head, (entry) => ({ replaces: entry.replaces === '' ? replaced : entry.replaces }));
+    return head;
+  }
+
+  /** Compares versions; what has none is below all that has one. */
+  #compare(a: string, b: string): number {
+    const [first, second] = [this.#versions.get(a), this.#versions.get(b)];
+    if (first === undefined || second === undefined) {
+      return Number(first !== undefined) - Number(second !== undefined);
+    }
+    return compareVersions(first, second);
+  }
+
+  /** Entries that only something gone had skipped may have replaced each other in a circle. */
+  #cutCycle(): void {
+    const { cycle } = readGraph([...this.#kept.values()]);
+    const last = cycle.at(-2);
+    if (last !== undefined) this.#change(last, () => ({ replaces: '' }));
+  }
+
+  /** The first entry left on the way that led on from one, past those that are gone. */
+  #nextAfter(from: string): string | undefined {
+    const seen = new Set([from]);
+    for (const name of seen) {
+      for (const entry of this.#before) {
+        if (seen.has(entry.name) || !this.#leads(name, entry)) continue;
+        if (this.#kept.has(entry.name)) return entry.name;
+        seen.add(entry.name);
+      }
+    }
+    return undefined;
+  }
+
+  #describe(oldHead: string | undefined, head: string): string[] {
+    const changes: string[] = [];
+    if (oldHead !== undefined && head !== oldHead) {
+      changes.push(`its head is ${quoteGo(head)} now, since ${quoteGo(oldHead)} is left out`);
+    }
+    for (const entry of this.#before) {
+      const now = this.#kept.get(entry.name);
+      if (now === undefined || now === entry) continue;
+      const parts: string[] = [];
+      if (now.replaces !== entry.replaces) parts.push(describeReplaced(entry.replaces, now.replaces));
+      const skipped = now.skips.filter((name) => this.#kept.has(name) && !entry.skips.includes(name));
+      if (skipped.length > 0) parts.push(`skips ${listed(skipped)}`);
+      if (parts.length > 0) changes.push(`${quoteGo(entry.name)} ${parts.join(' and ')}`);
+    }
+    return changes;
+  }
+}
+
+function describeReplaced(before: string, now: string): string {
+  if (now === '') return `no longer replaces ${quoteGo(before)}`;
+  return `replaces ${quoteGo(now)}${before === '' ? '' : ` in place of ${quoteGo(before)}`}`;
+}
+
+const maxListed = 10;
+
+function listed(names: readonly string[]): string {
+  const more = names.length - maxListed;
+  const shown = names.slice(0, maxListed).map(quoteGo).join(', ');
+  return more > 0 ? `${shown} and ${more} more` : shown;
+}

@@ -1,0 +1,236 @@
+import { mapConcurrent } from '../../core/concurrency.js';
+import { OpmateError, RegistryError } from '../../core/errors.js';
+import { createLimiter } from '../../core/limiter.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import type { Reference } from '../../core/reference.js';
+import { putContents } from '../../oci/copy.js';
+import { isNonDistributable } from '../../oci/layout-manifest.js';
+import type { OpenedReference } from '../../oci/open.js';
+import { type BlobPlace, type CopyBlobOptions, SharedBlobs } from '../../oci/shared-blobs.js';
+import type { Descriptor } from '../../oci/types.js';
+import type { SurveyedTransfer, TransferOptions, TransferReport } from './transfer.js';
+import {
+  OpenPlaces,
+  placeKey,
+  referenceAt,
+  runStep,
+  smallRequestsAtOnce,
+  sortOutcomes,
+} from './transfer-step.js';
+
+/** A blob above this counts as large: of those only `maxPerRegistry` are under way at a time. */
+const largeBlobBytes = 1024 * 1024;
+/** Blobs of one image that are under way at a time. */
+const blobsOfImageAtOnce = 6;
+/** Progress is told so many times in a run, about. */
+const progressSteps = 200;
+
+/**
+ * Copies what a survey found to be lacking. A blob that several repositories of the target need is sent once and
+ * mounted in the others, where the registry can. Who copies in several calls hands `shared` from one to the next, so
+ * that this holds for all of them.
+ */
+export async function copyTransfers(
+  surveyed: readonly SurveyedTransfer[],
+  options: TransferOptions,
+  shared = new SharedBlobs(),
+): Promise<TransferReport> {
+  const places = new OpenPlaces(options);
+  const small = createLimiter(smallRequestsAtOnce(options.maxPerRegistry));
+  const large = createLimiter(options.maxPerRegistry);
+  const progress = new ByteProgress(surveyed, options.logger ?? silentLogger);
+  noteKnown(surveyed, shared);
+  const run: Run = {
+    options,
+    places,
+    shared,
+    progress,
+    whenFree: (bytes, work) => (bytes > largeBlobBytes ? large : small)(work),
+  };
+  const report: TransferReport = { done: [], missing: [], failed: [], blobs: 0, bytes: 0 };
+  const outcomes = new Map<SurveyedTransfer, Awaited<ReturnType<typeof copyOne>> | OpmateError>();
+  progress.start();
+  try {
+    for (const isLast of [false, true]) {
+      const round = surveyed.filter(({ transfer }) => (transfer.isLast ?? false) === isLast);
+      const found = await runStep(
+        round,
+        ({ transfer }) => transfer,
+        (one) => copyOne(one, run),
+        {
+          ...options,
+          atOnce: smallRequestsAtOnce(options.maxPerRegistry),
+        },
+      );
+      for (const [i, one] of round.entries()) outcomes.set(one, found[i] as (typeof found)[number]);
+    }
+  } finally {
+    progress.end();
+    await places.close();
+  }
+  const inOrder = surveyed.map((one) => outcomes.get(one) as Awaited<ReturnType<typeof copyOne>>);
+  const { results, missing, failed } = sortOutcomes(surveyed, ({ transfer }) => transfer, inOrder);
+  for (const { transfer, blobs, bytes } of results as Copied[]) {
+    report.done.push({ transfer, digest: transfer.contents.root.digest });
+    report.blobs += blobs;
+    report.bytes += bytes;
+  }
+  return { ...report, missing, failed };
+}
+
+interface Run {
+  options: TransferOptions;
+  places: OpenPlaces;
+  shared: SharedBlobs;
+  progress: ByteProgress;
+  whenFree: NonNullable<CopyBlobOptions['whenFree']>;
+}
+
+interface Copied {
+  transfer: SurveyedTransfer['transfer'];
+  blobs: number;
+  bytes: number;
+}
+
+async function copyOne(surveyed: SurveyedTransfer, run: Run): Promise<Copied | 'missing'> {
+  const { transfer, manifests, blobs, isTagged } = surveyed;
+  const copied: Copied = { transfer, blobs: 0, bytes: 0 };
+  if (manifests.length === 0 && isTagged) return copied;
+  const { options, places, shared, progress, whenFree } = run;
+  const target = await places.target(transfer.target);
+  const from = await places.source(transfer);
+  try {
+    await mapConcurrent(
+      blobs,
+      blobsOfImageAtOnce,
+      async (blob) => {
+        const onSent = progress.watch(transfer.target, blob);
+        const how = { ...options, whenFree, onSent, isAbsent: true };
+        const outcome = await shared.copy(from.repository, target, blob, how);
+        progress.settle(transfer.target, blob, outcome === 'copied');
+        if (outcome !== 'copied') return;
+        copied.blobs++;
+        copied.bytes += blob.size;
+      },
+      options,
+    );
+    const reference = referenceAt(transfer);
+    await putContents(from.repository, target, transfer.contents, surveyed, reference, options);
+    return copied;
+  } catch (error) {
+    // A blob that is not there is a fault; an image that is not there may be passed over.
+    const mayBeMissing = error instanceof OpmateError && error.code === 'NOT_FOUND';
+    if (mayBeMissing && (await isGone(from, transfer.contents.root, options))) return 'missing';
+    throw transfer.platforms === undefined ? error : explainSparse(error);
+  } finally {
+    await from.close();
+  }
+}
+
+/** What registries say of an index that names images which are not there. */
+const sparseRefusals = ['MANIFEST_BLOB_UNKNOWN', 'MANIFEST_UNKNOWN', 'MANIFEST_INVALID'];
+
+function explainSparse(error: unknown): unknown {
+  if (!(error instanceof RegistryError)) return error;
+  if (!sparseRefusals.some((code) => error.registryCodes.includes(code))) return error;
+  const { message, status, registryCodes, code } = error;
+  const hint =
+    'this registry takes an index only with the images of all its platforms: leave --platform and platforms out';
+  return new RegistryError(message, { status, registryCodes, code, hint, cause: error });
+}
+
+async function isGone(
+  { repository }: OpenedReference,
+  { digest }: Descriptor,
+  options: TransferOptions,
+): Promise<boolean> {
+  return (await repository.headManifest(digest, options)) === undefined;
+}
+
+/** Notes what the survey says about blobs that are at the target: which repositories they can be mounted from. */
+function noteKnown(surveyed: readonly SurveyedTransfer[], shared: SharedBlobs): void {
+  for (const { transfer, blobs } of surveyed) {
+    const place = placeOfTarget(transfer.target);
+    const lacking = new Set(blobs.map(({ digest }) => digest));
+    for (const blob of transfer.contents.manifests.flatMap((manifest) => manifest.blobs)) {
+      // Of a manifest that is there such a layer may be missing all the same.
+      if (!lacking.has(blob.digest) && !isNonDistributable(blob)) shared.note(place, blob.digest);
+    }
+  }
+}
+
+function placeOfTarget(target: Reference): BlobPlace {
+  return target.transport === 'docker' ? target : { registry: placeKey(target), repository: '' };
+}
+
+/** Tells how many bytes have been sent of those that are to be: each blob once a registry, where it mounts. */
+class ByteProgress {
+  readonly #logger: Logger;
+  readonly #expected = new Set<string>();
+  /** Bytes of blobs that are on their way. */
+  readonly #underWay = new Map<string, number>();
+  #total = 0;
+  #settled = 0;
+  #told = 0;
+
+  constructor(surveyed: readonly SurveyedTransfer[], logger: Logger) {
+    this.#logger = logger;
+    for (const { transfer, blobs } of surveyed) {
+      for (const blob of blobs) {
+        const key = keyOf(transfer.target, blob);
+        if (!this.#expected.has(key)) this.#total += blob.size;
+        this.#expected.add(key);
+      }
+    }
+  }
+
+  start(): void {
+    this.#tell('start');
+  }
+
+  end(): void {
+    this.#tell('done');
+  }
+
+  /** Takes note of the bytes of a blob while it is sent. */
+  watch(target: Reference, blob: Descriptor): (bytes: number) => void {
+    const key = `${placeKey(target)} ${blob.digest}`;
+    return (bytes) => {
+      this.#underWay.set(key, bytes);
+      this.#update();
+    };
+  }
+
+  /** A blob is there; `isSent` where it had to be sent, whether that was expected or not. */
+  settle(target: Reference, blob: Descriptor, isSent: boolean): void {
+    this.#underWay.delete(`${placeKey(target)} ${blob.digest}`);
+    const isExpected = this.#expected.delete(keyOf(target, blob));
+    if (isExpected) this.#settled += blob.size;
+    else if (isSent) {
+      this.#total += blob.size;
+      this.#settled += blob.size;
+    }
+    this.#update();
+  }
+
+  #update(): void {
+    const current = this.#current();
+    const isDue = Math.abs(current - this.#told) >= this.#total / progressSteps;
+    if (isDue || (current === this.#total && current !== this.#told)) this.#tell('update');
+  }
+
+  #current(): number {
+    let current = this.#settled;
+    for (const bytes of this.#underWay.values()) current += bytes;
+    return Math.min(current, this.#total);
+  }
+
+  #tell(state: 'start' | 'update' | 'done'): void {
+    this.#told = this.#current();
+    this.#logger.progress({ task: 'mirror', state, current: this.#told, total: this.#total, unit: 'bytes' });
+  }
+}
+
+function keyOf(target: Reference, { digest }: Descriptor): string {
+  return `${placeOfTarget(target).registry} ${digest}`;
+}

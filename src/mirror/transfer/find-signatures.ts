@@ -1,0 +1,101 @@
+import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { silentLogger } from '../../core/log.js';
+import { type ImageContents, readContents, withReferrers } from '../../oci/contents.js';
+import type { OpenedReference } from '../../oci/open.js';
+import type { PinnedTransfer, Transfer, TransferOptions } from './transfer.js';
+import { OpenPlaces, placeKey, runStep, smallRequestsAtOnce } from './transfer-step.js';
+
+/** What is attached to an image by tag: signatures, attestations, lists of components. */
+const suffixes = ['sig', 'att', 'sbom'];
+
+/**
+ * The signatures and what else is attached to images by tag (`sha256-HEX.sig`, `.att`, `.sbom`), as transfers of
+ * their own into the same target repository, pinned; for the root and every manifest below it. Referrers are added
+ * to the contents of their image. What is not there, or cannot be asked for, is none.
+ */
+export async function findSignatures(
+  pinned: readonly PinnedTransfer[],
+  options: TransferOptions,
+): Promise<{ pinned: PinnedTransfer[]; signatures: PinnedTransfer[] }> {
+  const places = new OpenPlaces(options);
+  const signatures = new Map<string, PinnedTransfer>();
+  try {
+    const found = await runStep(
+      pinned,
+      (transfer) => transfer,
+      async (transfer) => {
+        const from = await places.source(transfer).catch(unlessFatal(options));
+        if (from === undefined) return { transfer, attached: [] };
+        try {
+          return await lookAt(from, transfer, options);
+        } finally {
+          await from.close();
+        }
+      },
+      {
+        ...options,
+        continueOnError: false,
+        atOnce: smallRequestsAtOnce(options.maxPerRegistry),
+        task: 'look for signatures',
+      },
+    );
+    const results = found as { transfer: PinnedTransfer; attached: PinnedTransfer[] }[];
+    for (const one of results.flatMap(({ attached }) => attached)) {
+      const key = `${placeKey(one.target)}:${one.target.tag}`;
+      if (!signatures.has(key)) signatures.set(key, one);
+    }
+    return { pinned: results.map(({ transfer }) => transfer), signatures: [...signatures.values()] };
+  } finally {
+    await places.close();
+  }
+}
+
+async function lookAt(
+  { repository }: OpenedReference,
+  transfer: PinnedTransfer,
+  options: TransferOptions,
+): Promise<{ transfer: PinnedTransfer; attached: PinnedTransfer[] }> {
+  const how = { ...options, concurrency: 1 };
+  const attached: PinnedTransfer[] = [];
+  for (const { descriptor } of transfer.contents.manifests) {
+    for (const suffix of suffixes) {
+      const tag = `${descriptor.digest.replace(':', '-')}.${suffix}`;
+      const contents = await readContents(repository, tag, how).catch(unlessFatal(options));
+      if (contents !== undefined) attached.push(attachedTo(transfer, tag, contents));
+    }
+  }
+  const contents = await withReferrers(repository, transfer.contents, how).catch(unlessFatal(options));
+  return { transfer: contents === undefined ? transfer : { ...transfer, contents }, attached };
+}
+
+function attachedTo(transfer: PinnedTransfer, tag: string, contents: ImageContents): PinnedTransfer {
+  const { source, target, sourceName, targetName, isLast } = transfer;
+  return {
+    source:
+      typeof source === 'function'
+        ? async () => ({ ...(await source()), reference: tag })
+        : ({ ...source, tag, digest: undefined } as unknown as Exclude<Transfer['source'], () => unknown>),
+    target: { ...target, tag, digest: undefined } as unknown as Transfer['target'],
+    sourceName: withTag(sourceName, tag),
+    targetName: withTag(targetName, tag),
+    isLast,
+    contents,
+  };
+}
+
+/** The name of an image with another tag. */
+function withTag(name: string, tag: string): string {
+  return `${name.replace(/@[^@/]+$/, '').replace(/:[^:/]+$/, '')}:${tag}`;
+}
+
+/** Takes failures for "there is none", but for those that end all work. */
+function unlessFatal({ signal, logger = silentLogger }: TransferOptions): (error: unknown) => undefined {
+  return (error) => {
+    throwIfCancelled(signal);
+    const isFatal =
+      !(error instanceof OpmateError) || error instanceof CancelledError || error.code === 'INTERNAL';
+    if (isFatal) throw error;
+    if (error.code !== 'NOT_FOUND') logger.log('debug', `${error.message}; taken for no signature`);
+    return undefined;
+  };
+}

@@ -1,0 +1,158 @@
+import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { CancelledError, DigestMismatchError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { silentLogger } from '../../core/log.js';
+import { type Reference, formatReference } from '../../core/reference.js';
+import {
+  type OpenReferenceOptions,
+  type OpenedReference,
+  type OpenedTarget,
+  openReference,
+  openTarget,
+} from '../../oci/open.js';
+import type { PinnedTransfer, StepFaults, Transfer, TransferOptions } from './transfer.js';
+
+/** What became of an image in a step: its result, that it is not at the source, or why it failed. */
+export type Outcome<R> = R | 'missing' | OpmateError;
+
+/** Images that may fail one after the other for want of an answer or permission before anything works. */
+const maxFailuresAtFirst = 8;
+
+/** How many small requests may be under way where `maxPerRegistry` large ones may. */
+export function smallRequestsAtOnce(maxPerRegistry: number): number {
+  // Whoever asks for one at a time means it.
+  return maxPerRegistry === 1 ? 1 : maxPerRegistry * 4;
+}
+
+export interface StepOptions extends TransferOptions {
+  /** Images at a time. */
+  atOnce: number;
+  /** How progress names the step, where it is told by images. */
+  task?: string | undefined;
+}
+
+/**
+ * Does something with each image, several at a time; outcomes are in their order. Throws the first failure unless
+ * `continueOnError`; and with it one of the local disk, or when nothing works from the first. CancelledError always.
+ */
+export async function runStep<T, R>(
+  items: readonly T[],
+  transferOf: (item: T) => Transfer,
+  work: (item: T) => Promise<R | 'missing'>,
+  options: StepOptions,
+): Promise<Outcome<R>[]> {
+  const { logger = silentLogger, task } = options;
+  const reached: Outcome<R>[] = [];
+  const isDead = (outcome: unknown): boolean =>
+    outcome instanceof OpmateError && ['NETWORK', 'AUTH'].includes(outcome.code);
+  const giveUp = (error: OpmateError): boolean => {
+    if (!options.continueOnError || error.code === 'IO') return true;
+    return isDead(error) && reached.length + 1 >= maxFailuresAtFirst && reached.every(isDead);
+  };
+  if (task !== undefined) logger.progress({ task, state: 'start' });
+  try {
+    return await mapConcurrent(
+      items,
+      options.atOnce,
+      async (item) => {
+        const outcome = await attempt(transferOf(item), () => work(item), giveUp, options);
+        reached.push(outcome);
+        const amount = { current: reached.length, total: items.length, unit: 'items' as const };
+        if (task !== undefined) logger.progress({ task, state: 'update', ...amount });
+        return outcome;
+      },
+      options,
+    );
+  } finally {
+    if (task !== undefined) logger.progress({ task, state: 'done' });
+  }
+}
+
+async function attempt<R>(
+  transfer: Transfer,
+  work: () => Promise<R | 'missing'>,
+  giveUp: (error: OpmateError) => boolean,
+  { skipMissing, signal, logger = silentLogger }: TransferOptions,
+): Promise<Outcome<R>> {
+  try {
+    const outcome = await work();
+    if (outcome !== 'missing') return outcome;
+    if (!skipMissing)
+      throw new OpmateError('NOT_FOUND', `${transfer.sourceName}: not found`, {
+        hint: 'pass over it with --skip-missing, or with --config by --on-error skip-image',
+      });
+    logger.log('warn', `${transfer.sourceName}: not there, passed over`);
+    return outcome;
+  } catch (error) {
+    throwIfCancelled(signal);
+    const isFailure =
+      error instanceof OpmateError && !(error instanceof CancelledError) && error.code !== 'INTERNAL';
+    if (!isFailure || giveUp(error)) throw error;
+    logger.log('error', error.message);
+    return error;
+  }
+}
+
+/** Sorts outcomes by what they are. */
+export function sortOutcomes<T, R>(
+  items: readonly T[],
+  transferOf: (item: T) => Transfer,
+  outcomes: readonly Outcome<R>[],
+): StepFaults & { results: R[] } {
+  const sorted: StepFaults & { results: R[] } = { missing: [], failed: [], results: [] };
+  for (const [i, item] of items.entries()) {
+    const outcome = outcomes[i] as Outcome<R>;
+    if (outcome === 'missing') sorted.missing.push(transferOf(item));
+    else if (outcome instanceof OpmateError)
+      sorted.failed.push({ transfer: transferOf(item), error: outcome });
+    else sorted.results.push(outcome);
+  }
+  return sorted;
+}
+
+/** Sources and targets that are open during a step; archives and targets are opened once each. */
+export class OpenPlaces {
+  readonly #options: OpenReferenceOptions;
+  readonly #archives = new Map<string, Promise<OpenedReference>>();
+  readonly #targets = new Map<string, Promise<OpenedTarget>>();
+
+  constructor({ open, signal }: Pick<TransferOptions, 'open'> & CancelOptions) {
+    this.#options = { ...open, signal };
+  }
+
+  /** Opens the source of an image; `close` what is given when it is not needed any more. */
+  async source({ source }: Transfer): Promise<OpenedReference> {
+    if (typeof source === 'function') return source();
+    if (source.transport === 'docker') return openReference(source, this.#options);
+    const key = formatReference(source);
+    let opened = this.#archives.get(key);
+    if (opened === undefined) this.#archives.set(key, (opened = openReference(source, this.#options)));
+    return { ...(await opened), close: async () => undefined };
+  }
+
+  /** The repository of a target, whatever number of images go there. A layout is made where there is none. */
+  async target(target: Reference): Promise<OpenedTarget['repository']> {
+    const key = placeKey(target);
+    let opened = this.#targets.get(key);
+    if (opened === undefined) this.#targets.set(key, (opened = openTarget(target, this.#options)));
+    return (await opened).repository;
+  }
+
+  async close(): Promise<void> {
+    for (const opened of [...this.#archives.values(), ...this.#targets.values()])
+      await opened.then((place) => place.close()).catch(() => undefined);
+  }
+}
+
+/** The repository of a reference as a key. */
+export function placeKey(reference: Reference): string {
+  return formatReference({ ...reference, tag: undefined, digest: undefined } as unknown as Reference);
+}
+
+/** The tag or digest that an image gets. Throws DigestMismatchError where the target is another digest. */
+export function referenceAt({ target, targetName, sourceName, contents }: PinnedTransfer): string {
+  const { digest } = contents.root;
+  if (target.tag !== undefined) return target.tag;
+  if (target.digest !== undefined && target.digest !== digest)
+    throw new DigestMismatchError(`${targetName}: cannot be ${sourceName}, whose digest is ${digest}`);
+  return digest;
+}

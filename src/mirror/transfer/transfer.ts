@@ -1,0 +1,274 @@
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import type { Reference } from '../../core/reference.js';
+import { type ContentManifest, type ImageContents, readContentsOf } from '../../oci/contents.js';
+import { type AskedTarget, surveyContents } from '../../oci/copy.js';
+import { type OpenReferenceOptions, type OpenedReference, openTarget } from '../../oci/open.js';
+import type { Repository } from '../../oci/repository.js';
+import type { Descriptor, Platform } from '../../oci/types.js';
+import { copyTransfers } from './copy-transfers.js';
+import {
+  OpenPlaces,
+  placeKey,
+  referenceAt,
+  runStep,
+  smallRequestsAtOnce,
+  sortOutcomes,
+} from './transfer-step.js';
+
+export { copyTransfers } from './copy-transfers.js';
+export { findSignatures } from './find-signatures.js';
+
+/** An image to be copied. */
+export interface Transfer {
+  /** Where it is, or how to open a place that no reference names, such as an image that was just built. */
+  source: Reference | (() => Promise<OpenedReference>);
+  /** With a tag, or the digest of the source. */
+  target: Reference;
+  /** How messages name both. */
+  sourceName: string;
+  targetName: string;
+  /** Copied when everything else has been: a catalog, which should name only what is there. */
+  isLast?: boolean | undefined;
+  /** Of an index only these platforms' images. */
+  platforms?: readonly Platform[] | undefined;
+  /** What it consists of, where that is known already: then its source is asked only for what must be copied. */
+  contents?: ImageContents | undefined;
+}
+
+/** An image of which is known what it consists of. */
+export interface PinnedTransfer extends Transfer {
+  contents: ImageContents;
+}
+
+/** An image of which is known what the target lacks. */
+export interface SurveyedTransfer {
+  transfer: PinnedTransfer;
+  /** Manifests that the target repository lacks, in the order of the contents. */
+  manifests: readonly ContentManifest[];
+  /** Blobs that these need and the target repository lacks. */
+  blobs: readonly Descriptor[];
+  /** Whether the target's tag names the root already; true where it has none. */
+  isTagged: boolean;
+}
+
+/** What became of the images in a step that goes on after failures. */
+export interface StepFaults {
+  /** Images that are not at the source. */
+  missing: Transfer[];
+  failed: { transfer: Transfer; error: OpmateError }[];
+}
+
+export interface TransferOptions extends CancelOptions {
+  open: OpenReferenceOptions;
+  /** Large blobs under way to or from a registry at a time; of small requests there may be four times as many. */
+  maxPerRegistry: number;
+  /** Goes on after a failure. Images that are not at the source are passed over either way with `skipMissing`. */
+  continueOnError: boolean;
+  skipMissing: boolean;
+  /** Copies what refers to the images too. */
+  referrers?: boolean | undefined;
+  /** Looks for each image at its source, and copies none. */
+  dryRun?: boolean | undefined;
+  logger?: Logger | undefined;
+}
+
+/** What became of the transfers, each list in their order. */
+export interface TransferReport {
+  done: { transfer: Transfer; digest: string }[];
+  /** Images that are not at the source. */
+  missing: Transfer[];
+  failed: { transfer: Transfer; error: OpmateError }[];
+  /** Blobs and their bytes that were sent. */
+  blobs: number;
+  bytes: number;
+}
+
+/** Bytes of manifests that are kept from reading to writing; those beyond are read again. */
+const maxKeptBytes = 32 * 1024 * 1024;
+
+/**
+ * Reads what each image consists of: one request a manifest, none a blob. Transfers that have their contents are
+ * passed on. Stops or goes on as `transferImages` does.
+ */
+export async function pinTransfers(
+  transfers: readonly Transfer[],
+  options: TransferOptions,
+): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
+  const places = new OpenPlaces(options);
+  const { atOnce, concurrency } = shareOut(transfers.length, options);
+  let kept = 0;
+  try {
+    const outcomes = await runStep(
+      transfers,
+      (transfer) => transfer,
+      async (transfer): Promise<PinnedTransfer | 'missing'> => {
+        if (transfer.contents !== undefined) return { ...transfer, contents: transfer.contents };
+        const from = await places.source(transfer);
+        try {
+          const { platforms } = transfer;
+          const contents = await readImage(from, { ...options, platforms, concurrency });
+          if (contents === undefined) return 'missing';
+          const manifests = contents.manifests.map((manifest) => {
+            kept += manifest.bytes?.length ?? 0;
+            return kept > maxKeptBytes ? { ...manifest, bytes: undefined } : manifest;
+          });
+          return { ...transfer, contents: { ...contents, manifests } };
+        } finally {
+          await from.close();
+        }
+      },
+      { ...options, atOnce, task: 'read manifests' },
+    );
+    const { results, ...faults } = sortOutcomes(transfers, (transfer) => transfer, outcomes);
+    return { ...faults, pinned: results };
+  } finally {
+    await places.close();
+  }
+}
+
+/** What an image consists of; undefined where it is not there. */
+async function readImage(
+  { repository, reference }: OpenedReference,
+  options: Parameters<typeof readContentsOf>[3],
+): Promise<ImageContents | undefined> {
+  const root = await repository.getManifest(reference, options).catch((error: unknown) => {
+    // Of an image that is there nothing may be missing.
+    if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
+    throw error;
+  });
+  return root && readContentsOf(repository, reference, root, options);
+}
+
+/**
+ * Asks the target what it has: one request a manifest, and one a blob of those manifests that are not there, each
+ * blob once a repository. Nothing is written, and no layout directory made.
+ */
+export async function surveyTransfers(
+  pinned: readonly PinnedTransfer[],
+  options: TransferOptions,
+): Promise<StepFaults & { surveyed: SurveyedTransfer[] }> {
+  const targets = new Map<string, Promise<AskedTarget>>();
+  const { atOnce, concurrency } = shareOut(pinned.length, options);
+  const outcomes = await runStep(
+    pinned,
+    (transfer) => transfer,
+    async (transfer): Promise<SurveyedTransfer> => {
+      const reference = referenceAt(transfer);
+      const key = placeKey(transfer.target);
+      let target = targets.get(key);
+      if (target === undefined) targets.set(key, (target = openToAsk(transfer.target, options)));
+      const { contents } = transfer;
+      return {
+        transfer,
+        ...(await surveyContents(await target, contents, reference, { ...options, concurrency })),
+      };
+    },
+    { ...options, atOnce, task: 'look at the target' },
+  );
+  const { results, ...faults } = sortOutcomes(pinned, (transfer) => transfer, outcomes);
+  return { ...faults, surveyed: results };
+}
+
+/** A target that is asked by digest once for each; one that is not there has nothing. */
+async function openToAsk(target: Reference, options: TransferOptions): Promise<AskedTarget> {
+  const repository = await openToRead(target, options);
+  if (repository === undefined)
+    return { headManifest: () => Promise.resolve(undefined), hasBlob: () => Promise.resolve(false) };
+  const manifests = new Map<string, Promise<Descriptor | undefined>>();
+  const blobs = new Map<string, Promise<boolean>>();
+  return {
+    headManifest(reference, how) {
+      let answer = manifests.get(reference);
+      if (answer === undefined) manifests.set(reference, (answer = repository.headManifest(reference, how)));
+      return answer;
+    },
+    hasBlob(blob, how) {
+      let answer = blobs.get(blob.digest);
+      if (answer === undefined) blobs.set(blob.digest, (answer = repository.hasBlob(blob, how)));
+      return answer;
+    },
+  };
+}
+
+async function openToRead(
+  target: Reference,
+  { open, signal }: TransferOptions,
+): Promise<Repository | undefined> {
+  if (target.transport !== 'oci') {
+    return (await openTarget(target, { ...open, signal })).repository;
+  }
+  const { openLayout } = await import('../../oci/layout.js');
+  return openLayout(target.path).catch((error: unknown) => {
+    if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
+    throw error;
+  });
+}
+
+/** How many images are worked on at a time, and how many requests each may have under way. */
+function shareOut(
+  count: number,
+  { maxPerRegistry }: TransferOptions,
+): { atOnce: number; concurrency: number } {
+  const requests = smallRequestsAtOnce(maxPerRegistry);
+  const atOnce = Math.max(1, Math.min(requests, count));
+  return { atOnce, concurrency: Math.max(1, Math.floor(requests / atOnce)) };
+}
+
+/**
+ * Copies images with all their platforms, several at a time, each verified by digest and complete before it gets
+ * its tag. What a target has already is not sent again, so that a run that was interrupted or has failed can be
+ * repeated. Throws the first failure unless `continueOnError`; and with it one of the local disk, or when nothing
+ * works from the first. CancelledError always.
+ */
+export async function transferImages(
+  transfers: readonly Transfer[],
+  options: TransferOptions,
+): Promise<TransferReport> {
+  if (options.dryRun) return lookForImages(transfers, options);
+  // Each step makes images anew; a report is about those that were given.
+  const given = new Map(transfers.map((transfer, i) => [i, transfer]));
+  const numbered = transfers.map((transfer, i) => ({ ...transfer, position: i }));
+  const positionOf = (transfer: Transfer): number => (transfer as (typeof numbered)[number]).position;
+  const pin = await pinTransfers(numbered, options);
+  const survey = await surveyTransfers(pin.pinned, options);
+  const report = await copyTransfers(survey.surveyed, options);
+  const inOrder = <T>(items: readonly T[], transferOf: (item: T) => Transfer): [T, Transfer][] =>
+    items
+      .map((item) => [item, positionOf(transferOf(item))] as const)
+      .sort(([, a], [, b]) => a - b)
+      .map(([item, i]) => [item, given.get(i) as Transfer]);
+  return {
+    ...report,
+    done: inOrder(report.done, ({ transfer }) => transfer).map(([one, transfer]) => ({ ...one, transfer })),
+    missing: inOrder([...pin.missing, ...report.missing], (one) => one).map(([, transfer]) => transfer),
+    failed: inOrder([...pin.failed, ...survey.failed, ...report.failed], ({ transfer }) => transfer).map(
+      ([one, transfer]) => ({ ...one, transfer }),
+    ),
+  };
+}
+
+/** Looks for each image at its source. */
+async function lookForImages(
+  transfers: readonly Transfer[],
+  options: TransferOptions,
+): Promise<TransferReport> {
+  const places = new OpenPlaces(options);
+  const outcomes = await runStep(
+    transfers,
+    (transfer) => transfer,
+    async (transfer) => {
+      const from = await places.source(transfer);
+      try {
+        const found = await from.repository.headManifest(from.reference, options);
+        return found === undefined ? 'missing' : { transfer, digest: found.digest };
+      } finally {
+        await from.close();
+      }
+    },
+    { ...options, atOnce: options.maxPerRegistry, task: 'look for images' },
+  ).finally(() => places.close());
+  const { results, ...faults } = sortOutcomes(transfers, (transfer) => transfer, outcomes);
+  return { ...faults, done: results, blobs: 0, bytes: 0 };
+}

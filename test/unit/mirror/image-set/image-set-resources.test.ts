@@ -1,0 +1,166 @@
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { OpmateError } from '../../../../src/core/errors.js';
+import { parseReference } from '../../../../src/core/reference.js';
+import { parseYaml } from '../../../../src/core/yaml.js';
+import type { OperatorConfig } from '../../../../src/mirror/image-set/image-set-config.js';
+import {
+  type ClusterResourceOptions,
+  type MirroredCatalog,
+  type MirroredImage,
+  type MirroredSet,
+  clusterResources,
+  isObjectName,
+  isObjectPrefix,
+  readCatalogSourceTemplates,
+} from '../../../../src/mirror/image-set/image-set-resources.js';
+import { directoryWith } from '../../../support/temporary.js';
+
+const registry = 'registry.test';
+
+function imageOf(text: string, kind: MirroredImage['kind'] = 'related', repository?: string): MirroredImage {
+  const reference = parseReference(text);
+  const own = reference.transport === 'docker' ? `base/${reference.repository}` : 'base/other';
+  return { kind, reference, repository: repository ?? own };
+}
+
+function catalogOf(repository: string, tag: string): MirroredCatalog {
+  return {
+    operator: { catalog: `quay.io/${repository}:${tag}`, targetCatalogSourceTemplate: undefined },
+    destination: `${registry}/base/${repository}:${tag}`,
+    name: { repository, tag },
+  };
+}
+
+const planOf = (images: MirroredImage[], catalogs: MirroredCatalog[] = []): MirroredSet => {
+  return { images, catalogs };
+};
+
+/** Names of the mirror sets of a file, and their entries as `source -> mirrors`. */
+function entriesOf(files: Map<string, string>, file: string): Record<string, string[]> {
+  const documents = (files.get(file) ?? '').split('---\n').slice(1);
+  return Object.fromEntries(
+    documents.map((text) => {
+      const { metadata, spec } = parseYaml(text) as unknown as {
+        metadata: { name: string };
+        spec: Record<string, { source: string; mirrors: string[] }[]>;
+      };
+      const [list = []] = Object.values(spec);
+      return [metadata.name, list.map(({ source, mirrors }) => `${source} -> ${mirrors.join(' ')}`)];
+    }),
+  );
+}
+
+const digest = `sha256:${'a'.repeat(64)}`;
+const resources = (plan: MirroredSet, options: Partial<ClusterResourceOptions> = {}) =>
+  clusterResources(plan, { registry, ...options });
+
+describe('mirror/image-set-resources', () => {
+  it('redirects digests and tags in sets of their own, by namespace where paths are kept', () => {
+    const files = resources(
+      planOf([
+        imageOf(`quay.io/acme/app@${digest}`),
+        imageOf(`quay.io/acme/other@${digest}`, 'bundle'),
+        imageOf(`quay.io/both/app:v1@${digest}`),
+        imageOf('registry.redhat.io/ubi9:latest'),
+        imageOf('quay.io/tools/tool:v1', 'additional', 'mine/tool'),
+        imageOf('quay.io/acme/index:v1', 'catalog'),
+      ]),
+    );
+    expect([...files.keys()].sort()).toEqual(['idms-oc-mirror.yaml', 'itms-oc-mirror.yaml']);
+    expect(entriesOf(files, 'idms-oc-mirror.yaml')).toEqual({
+      'idms-operator-0': [
+        'quay.io/acme -> registry.test/base/acme',
+        'quay.io/both -> registry.test/base/both',
+      ],
+    });
+    expect(entriesOf(files, 'itms-oc-mirror.yaml')).toEqual({
+      'itms-generic-0': ['quay.io/tools/tool -> registry.test/mine/tool'],
+      'itms-operator-0': [
+        'quay.io/both -> registry.test/base/both',
+        'registry.redhat.io -> registry.test/base',
+      ],
+    });
+  });
+
+  it('names each repository where paths were shortened, and one policy where that is asked for', () => {
+    const plan = planOf([imageOf(`quay.io/acme/app@${digest}`), imageOf('quay.io/acme/app:v1')]);
+    const files = resources(plan, { byRepository: true, icsp: true, prefix: 'team-' });
+    expect([...files.keys()]).toEqual(['icsp-oc-mirror.yaml']);
+    expect(entriesOf(files, 'icsp-oc-mirror.yaml')).toEqual({
+      'team-icsp-operator-0': ['quay.io/acme/app -> registry.test/base/acme/app'],
+    });
+  });
+
+  it.each([
+    ['redhat/redhat-operator-index', 'v4.15', 'redhat-operator-index-v4-15'],
+    ['acme/index', `sha256-7c4ef${'0'.repeat(59)}`, 'index-sha256-7c4ef'],
+    ['acme/my_index', 'Release_2026.01', 'my-index-release-2026'],
+    [`acme/${'long'.repeat(20)}`, 'v1', `${'long'.repeat(20).slice(0, 57)}-v1`],
+  ])(
+    'calls the objects of %s:%s as oc-mirror does, and always by a name that is one',
+    (repository, tag, suffix) => {
+      const files = resources(planOf([], [catalogOf(repository, tag)]));
+      expect([...files.keys()]).toEqual([`cs-${suffix}.yaml`, `cc-${suffix}.yaml`]);
+      const { metadata } = parseYaml(files.get(`cs-${suffix}.yaml`) as string) as {
+        metadata: { name: string };
+      };
+      expect(metadata.name).toBe(`cs-${suffix}`);
+      expect(isObjectName(metadata.name)).toBe(true);
+    },
+  );
+
+  it('takes names of one’s own, and tells clusters when to look again', () => {
+    const plan = planOf([], [catalogOf('acme/index', 'v1')]);
+    const options = { catalogName: 'ours', prefix: 'x-', pollIntervalMinutes: 30 };
+    const files = resources(plan, options);
+    expect(parseYaml(files.get('cs-index-v1.yaml') as string)).toMatchObject({
+      metadata: { name: 'ours' },
+      spec: { updateStrategy: { registryPoll: { interval: '30m' } } },
+    });
+    expect(parseYaml(files.get('cc-index-v1.yaml') as string)).toMatchObject({
+      metadata: { name: 'ours' },
+      spec: { source: { image: { pollIntervalMinutes: 30 } } },
+    });
+    expect(resources(plan, { prefix: 'x-' }).get('cc-index-v1.yaml')).toContain('name: x-cc-index-v1\n');
+    expect([
+      isObjectName('-a'),
+      isObjectName('A'),
+      isObjectPrefix('x-'),
+      isObjectPrefix('x'.repeat(32)),
+    ]).toEqual([false, false, true, false]);
+  });
+
+  it('refuses one name for the objects of two catalogs', () => {
+    const plan = planOf([], [catalogOf('acme/index', 'v1'), catalogOf('other/index', 'v1')]);
+    expect(() => resources(plan)).toThrow(/both quay.io\/acme\/index:v1 and quay.io\/other\/index:v1/);
+    expect(() => resources(plan, { catalogName: 'ours' })).toThrow('ours: 2 catalogs cannot have one name');
+  });
+
+  it.each([
+    ['kind: [', 'yaml'],
+    ['kind: ConfigMap', 'not a CatalogSource'],
+    [
+      'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nspec: {sourceType: internal}',
+      'not grpc',
+    ],
+    ['apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nspec: {configMap: a}', 'is an image'],
+    ['apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nspec: 1', 'expected keys and values'],
+  ])('refuses the template %j', async (text, fault) => {
+    const directory = await directoryWith({ 'cs.yaml': text });
+    const operator = { targetCatalogSourceTemplate: 'cs.yaml' } as OperatorConfig;
+    const reading = readCatalogSourceTemplates([operator], (file) => path.join(directory, file));
+    await expect(reading).rejects.toThrow(OpmateError);
+    await expect(reading).rejects.toThrow(fault);
+  });
+
+  it('reads templates from files only, and none that is too large', async () => {
+    const directory = await directoryWith({ 'large.yaml': '#'.repeat(1024 * 1024 + 1) });
+    const read = (file: string) =>
+      readCatalogSourceTemplates([{ targetCatalogSourceTemplate: file }], (name) =>
+        path.join(directory, name),
+      );
+    await expect(read('large.yaml')).rejects.toThrow('large.yaml: more than 1048576 bytes');
+    await expect(read('../../../../../../../../dev/zero')).rejects.toThrow('dev/zero: not an ordinary file');
+  });
+});

@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import type { OpmateError } from '../../../../src/core/errors.js';
+import { parsePlace } from '../../../../src/mirror/mapping/image-names.js';
+import { type MappingOptions, formatLine, mapImages } from '../../../../src/mirror/mapping/mapping.js';
+import { mirrorEntriesOf } from '../../../../src/mirror/mapping/mirror-sets.js';
+
+const [a, b] = ['a', 'b'].map((digit) => `sha256:${digit.repeat(64)}`);
+const etcd =
+  'quay.io/coreos/etcd-operator@sha256:c0301e4686c3ed4206e370b42de5a3bd2229b9fb4906cf85f3f30650424abec2';
+
+function map(
+  images: string[],
+  to = 'reg.example/olm',
+  from = 'quay.io/acme/cat:v1',
+  more: Partial<MappingOptions> = {},
+) {
+  return mapImages(images, {
+    source: parsePlace(from),
+    destination: parsePlace(to, { isPrefix: true }),
+    maxComponents: 2,
+    ...more,
+  });
+}
+
+const lines = (...args: Parameters<typeof map>): string[] => map(...args).images.map(formatLine);
+
+function collisionsOf(images: string[], more: Partial<MappingOptions> = {}): string[] {
+  try {
+    map(images, 'reg.example/olm', undefined, more);
+  } catch (error) {
+    const { cause, message } = error as OpmateError;
+    return cause instanceof AggregateError ? cause.errors.map((one: Error) => one.message) : [message];
+  }
+  return [];
+}
+
+describe('mirror/mapping', () => {
+  it('has a sorted line an image, the catalog among them', () => {
+    expect(lines([etcd, 'busybox', 'quay.io/zoo/app:v1', etcd])).toEqual([
+      'docker.io/library/busybox:latest=reg.example/olm/busybox:latest',
+      'quay.io/acme/cat:v1=reg.example/olm/acme-cat:v1',
+      `${etcd}=reg.example/olm/coreos-etcd-operator:2f1eb95`,
+      'quay.io/zoo/app:v1=reg.example/olm/zoo-app:v1',
+    ]);
+  });
+
+  it('puts everything of a catalog below it in files', () => {
+    expect(lines([etcd], 'file:///local/index', 'quay.io/example/image:tag')).toEqual([
+      `${etcd}=file://local/index/example/image/coreos/etcd-operator:2f1eb95`,
+      'quay.io/example/image:tag=file://local/index/example/image:tag',
+    ]);
+  });
+
+  it('finds it there again, and gives it the same tags', () => {
+    const from = 'file://local/index/example/image:tag';
+    expect(lines([etcd, 'quay.io/a/b:v1'], 'reg.example', from)).toEqual([
+      `file://local/index/example/image/a/b:v1=reg.example/a/b:v1`,
+      `file://local/index/example/image/coreos/etcd-operator@${etcd.split('@')[1]}=reg.example/coreos/etcd-operator:2f1eb95`,
+      `${from}=reg.example/local/index-example-image:tag`,
+    ]);
+    // A cluster asks for the images by the names that the catalog has.
+    expect(mirrorEntriesOf(map([etcd], 'reg.example', from).images, 'repository')).toEqual([
+      { source: 'quay.io/coreos/etcd-operator', mirrors: ['reg.example/coreos/etcd-operator'] },
+    ]);
+  });
+
+  it('says latest for a catalog without tag', () => {
+    expect(lines([], 'reg.example', 'quay.io/acme/cat')).toEqual([
+      'quay.io/acme/cat:latest=reg.example/acme/cat:latest',
+    ]);
+  });
+
+  it('tells clusters of images with a digest only, by repository or registry', () => {
+    const { images } = map([`quay.io/a/b@${a}`, `quay.io/a/b:v2@${b}`, 'quay.io/c/d:v1', `app@${a}`]);
+    expect(mirrorEntriesOf(images, 'repository')).toEqual([
+      { source: 'docker.io/library/app', mirrors: ['reg.example/olm/app'] },
+      { source: 'quay.io/a/b', mirrors: ['reg.example/olm/a-b'] },
+    ]);
+    expect(mirrorEntriesOf(images, 'registry')).toEqual([
+      { source: 'docker.io', mirrors: ['reg.example'] },
+      { source: 'quay.io', mirrors: ['reg.example'] },
+    ]);
+  });
+
+  it('goes on where a reference is none', () => {
+    const { faults, images } = map(['UPPER/case', 'quay.io/a/b:v1', ' ']);
+    expect(images).toHaveLength(2);
+    expect(faults.map(({ message }) => message)).toEqual([
+      expect.stringContaining('image reference " "'),
+      expect.stringContaining('image reference "UPPER/case"'),
+    ]);
+  });
+
+  it('takes an image that is named by tag, and by tag and digest, once', () => {
+    const { images, notes } = map(['quay.io/a/b:v1', `quay.io/a/b:v1@${a}`]);
+    expect(images.map(formatLine)).toContain(`quay.io/a/b@${a}=reg.example/olm/a-b:v1`);
+    expect(images).toHaveLength(2);
+    expect(notes).toEqual([`quay.io/a/b:v1: mirrored as ${a}, which the catalog names for this tag as well`]);
+  });
+
+  it('refuses two images on one tag, and names both', () => {
+    expect(collisionsOf([`quay.io/a/b:v1@${a}`, `quay.io/a/b:v1@${b}`])).toEqual([
+      `reg.example/olm/a-b:v1: is where both quay.io/a/b@${a} and quay.io/a/b@${b} would be put`,
+    ]);
+  });
+
+  it('refuses two repositories under one name, and names both', () => {
+    const folded = ['quay.io/a-b/c:v1', 'quay.io/a/b-c:v2'];
+    expect(collisionsOf(folded)).toEqual([
+      'reg.example/olm/a-b-c: is what both quay.io/a-b/c and quay.io/a/b-c would be called',
+    ]);
+    expect(collisionsOf(folded, { mergeRepositories: true })).toEqual([]);
+    expect(collisionsOf(folded, { maxComponents: 0 })).toEqual([]);
+    const sameTag = ['quay.io/a-b/c:v1', 'quay.io/a/b-c:v1', 'docker.io/x/y:1', 'gcr.io/x/y:2'];
+    expect(collisionsOf(sameTag)).toEqual([
+      'reg.example/olm/x-y: is what both docker.io/x/y and gcr.io/x/y would be called',
+      'reg.example/olm/a-b-c:v1: is where both quay.io/a-b/c:v1 and quay.io/a/b-c:v1 would be put',
+    ]);
+    expect(collisionsOf(sameTag, { mergeRepositories: true })).toHaveLength(1);
+  });
+
+  it('knows that Docker Hub has two names', () => {
+    expect(
+      collisionsOf(['docker.io/a/b:v1', 'index.docker.io/a/b:v1', 'index.docker.io/a/b:v2', 'a/b:v3']),
+    ).toEqual([]);
+  });
+});

@@ -1,0 +1,252 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parseReference } from '../../../../src/core/reference.js';
+import { type TransferOptions, transferImages } from '../../../../src/mirror/transfer/transfer.js';
+import { mediaTypes } from '../../../../src/oci/types.js';
+import { type Registry, startRegistry } from '../../../../src/serve/registry.js';
+import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
+import {
+  type FaultRegistry,
+  type FaultResponse,
+  startFaultRegistry,
+} from '../../../support/fault-registry.js';
+import { bytesOf, descriptorOf, type SmallImage, serveImage, smallImage } from '../../../support/images.js';
+import { type RegistryProxy, startRegistryProxy } from '../../../support/registry-proxy.js';
+
+let bench: Workbench;
+let source: FaultRegistry;
+let registry: Registry;
+let target: RegistryProxy;
+
+beforeEach(async () => {
+  bench = await openWorkbench();
+  source = await startFaultRegistry();
+  registry = await startRegistry({ directory: join(bench.home, 'registry') });
+  target = await startRegistryProxy(new URL(registry.url).host);
+});
+afterEach(async () => {
+  await target.close();
+  await registry.close();
+  await source.close();
+  await bench.close();
+});
+
+/** An image with a layer that is too large to be held in memory. */
+const large: SmallImage = (() => {
+  const layer = randomBytes(3_000_000);
+  const small = smallImage();
+  const manifest = { ...small.manifest, layers: [descriptorOf(layer)] };
+  const bytes = bytesOf(manifest);
+  return { ...small, layer, manifest, bytes, descriptor: descriptorOf(bytes, mediaTypes.ociManifest) };
+})();
+const small = smallImage({ text: 'small' });
+const largeLayer = descriptorOf(large.layer).digest;
+const smallLayer = descriptorOf(small.layer).digest;
+
+function serveBoth(): void {
+  serveImage(source, 'ns/large', 'v1', large);
+  serveImage(source, 'ns/small', 'v1', small);
+}
+
+const run = (more: Partial<TransferOptions> = {}) =>
+  transferImages(
+    ['ns/large', 'ns/small'].map((name) => ({
+      source: parseReference(`${source.host}/${name}:v1`),
+      target: parseReference(`${target.host}/${name}:v1`),
+      sourceName: `source ${name}`,
+      targetName: `target ${name}`,
+    })),
+    {
+      open: { connection: bench.connect({ useHttp: true }) },
+      maxPerRegistry: 4,
+      continueOnError: true,
+      skipMissing: true,
+      ...more,
+    },
+  );
+
+async function tagged(): Promise<string[]> {
+  const found = await Promise.all(
+    ['ns/large', 'ns/small'].map(async (name) => {
+      const answer = await fetch(`${registry.url}/v2/${name}/manifests/v1`, { method: 'HEAD' });
+      return answer.ok ? name : '';
+    }),
+  );
+  return found.filter((name) => name !== '');
+}
+
+/** The layers are at the target, byte for byte. */
+async function expectWhole(): Promise<void> {
+  expect(await tagged()).toEqual(['ns/large', 'ns/small']);
+  for (const [name, digest] of [
+    ['ns/large', largeLayer],
+    ['ns/small', smallLayer],
+  ]) {
+    const answer = await fetch(`${registry.url}/v2/${name}/blobs/${digest}`);
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    expect(`sha256:${createHash('sha256').update(bytes).digest('hex')}`).toBe(digest);
+  }
+}
+
+const busy: [string, FaultResponse][] = [
+  ['429 with seconds', { status: 429, headers: { 'retry-after': '0' } }],
+  [
+    '429 with a date',
+    {
+      status: 429,
+      headers: { 'retry-after': 'Sat, 21 Nov 2026 10:00:00 GMT', date: 'Sat, 21 Nov 2026 10:00:00 GMT' },
+    },
+  ],
+  ['429 with words', { status: 429, body: '{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}' }],
+  ['429 without anything', { status: 429 }],
+  ['500', { status: 500 }],
+  [
+    '502 with a page',
+    { status: 502, headers: { 'content-type': 'text/html' }, body: '<html>bad gateway</html>' },
+  ],
+  ['503', { status: 503, headers: { 'retry-after': '0' } }],
+  ['a reset', { reset: true }],
+  ['a hang-up', { hangUp: true }],
+];
+
+describe('mirror/transfer, faults of the source', () => {
+  it.each(busy)('survives %s, at every request', async (_, respond) => {
+    serveBoth();
+    for (const path of new Set(
+      ['ns/large', 'ns/small'].flatMap((name, i) => {
+        const image = [large, small][i] as SmallImage;
+        const blobs = [image.manifest.config, ...image.manifest.layers];
+        return [`manifests/v1`, ...blobs.map(({ digest }) => `blobs/${digest}`)].map(
+          (what) => `/v2/${name}/${what}`,
+        );
+      }),
+    ))
+      source.on({ path, times: 2, respond });
+    const { done, failed } = await run();
+    expect(failed).toEqual([]);
+    expect(done).toHaveLength(2);
+    await expectWhole();
+  });
+
+  it('goes on where a download was cut, without sending anything twice', async () => {
+    serveBoth();
+    for (const [path, body, truncateAfter] of [
+      [`/v2/ns/large/blobs/${largeLayer}`, large.layer, 1_500_000],
+      [`/v2/ns/small/blobs/${smallLayer}`, small.layer, 5],
+    ] as const)
+      source.on({ path, times: 1, respond: { body, truncateAfter } });
+    expect((await run()).done).toHaveLength(2);
+    const ranges = source.requests.flatMap(({ headers }) => headers['range'] ?? []);
+    expect(ranges).toContain('bytes=5-');
+    expect(ranges).toHaveLength(2);
+    expect(target.uploaded()).toHaveLength(3);
+    await expectWhole();
+  });
+
+  it.each([
+    ['large', large],
+    ['small', small],
+  ])('tags nothing where a %s layer is not what its digest says', async (name, image) => {
+    serveBoth();
+    const { digest } = descriptorOf(image.layer);
+    const other = Buffer.from(image.layer).fill(1, 3, 9);
+    source.on({ path: `/v2/ns/${name}/blobs/${digest}`, respond: { body: other } });
+    const { done, failed } = await run();
+    expect(done).toHaveLength(1);
+    expect(failed[0]?.transfer.sourceName).toBe(`source ns/${name}`);
+    expect(failed[0]?.error).toMatchObject({ code: 'DIGEST' });
+    expect(failed[0]?.error.message).toContain(`${source.host}/ns/${name}: blob ${digest}: digest mismatch`);
+    expect(await tagged()).toEqual([name === 'large' ? 'ns/small' : 'ns/large']);
+    expect(target.uploaded()).not.toContain(digest);
+  });
+
+  it('asks for a new token whenever the old one has expired', async () => {
+    serveBoth();
+    let tokens = 0;
+    let uses = 0;
+    const auth = await startFaultRegistry();
+    auth.on({
+      path: '/token',
+      respond: () => {
+        uses = 0;
+        return { body: JSON.stringify({ token: `t${++tokens}`, expires_in: 60 }) };
+      },
+    });
+    source.gate((request) =>
+      request.authorization === `Bearer t${tokens}` && ++uses <= 2
+        ? undefined
+        : {
+            status: 401,
+            headers: { 'www-authenticate': `Bearer realm="${auth.origin}/token",service="registry"` },
+          },
+    );
+    try {
+      const connection = bench.connect({ useHttp: true, trustedRealmHosts: [auth.host] });
+      expect(await run({ open: { connection }, maxPerRegistry: 1 })).toMatchObject({ failed: [] });
+      expect(tokens).toBeGreaterThan(2);
+      await expectWhole();
+    } finally {
+      await auth.close();
+    }
+  });
+});
+
+describe('mirror/transfer, faults of the target', () => {
+  it.each([429, 500, 503])('survives %s', async (status) => {
+    serveBoth();
+    const seen = new Set<string>();
+    target.disturb(({ method, path }) => {
+      // Each way of asking once.
+      const what = `${method} ${path.replace(/uploads\/.*/, 'uploads')}`;
+      if (seen.has(what) || method === 'DELETE') return undefined;
+      seen.add(what);
+      return { status, headers: { 'retry-after': '0' } };
+    });
+    expect(await run()).toMatchObject({ failed: [] });
+    await expectWhole();
+  });
+
+  it('sends a blob again whose upload was cut, and only that', async () => {
+    serveBoth();
+    let cuts = 0;
+    target.disturb(({ method, path }) =>
+      method === 'PUT' && path.includes(encodeURIComponent(largeLayer)) && cuts++ < 2
+        ? { cutRequestAfter: 1_000_000 }
+        : undefined,
+    );
+    expect(await run()).toMatchObject({ failed: [], blobs: 3 });
+    expect(cuts).toBeGreaterThan(2);
+    expect(target.uploaded()).toHaveLength(3);
+    await expectWhole();
+  });
+
+  it.each([500, 507])(
+    'names the blob for which there was no space (%s), and can be repeated',
+    async (status) => {
+      serveBoth();
+      const body = '{"errors":[{"code":"UNKNOWN","message":"no space left on device"}]}';
+      target.disturb(({ method, path }) =>
+        method === 'PUT' && path.includes(encodeURIComponent(largeLayer)) ? { status, body } : undefined,
+      );
+      const { done, failed } = await run();
+      expect(done).toHaveLength(1);
+      expect(failed[0]?.error.message).toContain(target.host);
+      expect(failed[0]?.error.message).toContain(largeLayer);
+      expect(failed[0]?.error.message).toContain('no space left on device');
+      expect(await tagged()).toEqual(['ns/small']);
+      target.disturb(() => undefined);
+      target.requests.length = 0;
+      expect(await run()).toMatchObject({ failed: [], blobs: 1, bytes: large.layer.length });
+      expect(target.uploaded()).toEqual([largeLayer]);
+      await expectWhole();
+    },
+  );
+
+  it('ends with the first failure where that is wanted', async () => {
+    serveBoth();
+    target.disturb(({ method }) => (method === 'POST' ? { status: 403 } : undefined));
+    expect(await failureOf(run({ continueOnError: false }))).toMatchObject({ code: 'AUTH' });
+    expect(await tagged()).toEqual([]);
+  });
+});

@@ -1,0 +1,298 @@
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parseReference } from '../../../../src/core/reference.js';
+import {
+  copyTransfers,
+  findSignatures,
+  pinTransfers,
+  surveyTransfers,
+  type Transfer,
+  type TransferOptions,
+} from '../../../../src/mirror/transfer/transfer.js';
+import { parsePlatform } from '../../../../src/oci/platform.js';
+import { mediaTypes } from '../../../../src/oci/types.js';
+import { type Registry, startRegistry } from '../../../../src/serve/registry.js';
+import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
+import { type FaultRegistry, startFaultRegistry } from '../../../support/fault-registry.js';
+import {
+  bytesOf,
+  descriptorOf,
+  indexOf,
+  type SmallImage,
+  serveImage,
+  smallImage,
+} from '../../../support/images.js';
+import { type RegistryProxy, startRegistryProxy } from '../../../support/registry-proxy.js';
+
+let bench: Workbench;
+let source: FaultRegistry;
+let registry: Registry;
+let target: RegistryProxy;
+let options: TransferOptions;
+
+beforeEach(async () => {
+  bench = await openWorkbench();
+  source = await startFaultRegistry();
+  registry = await startRegistry({ directory: join(bench.home, 'registry') });
+  target = await startRegistryProxy(new URL(registry.url).host);
+  options = {
+    open: { connection: bench.connect({ useHttp: true, maxAttempts: 1 }) },
+    maxPerRegistry: 1,
+    continueOnError: false,
+    skipMissing: false,
+  };
+});
+afterEach(async () => {
+  await target.close();
+  await registry.close();
+  await source.close();
+  await bench.close();
+});
+
+const transferOf = (from: string, to = from, more: Partial<Transfer> = {}): Transfer => ({
+  source: parseReference(`${source.host}/${from}`),
+  target: parseReference(`${target.host}/${to}`),
+  sourceName: `source ${from}`,
+  targetName: `target ${to}`,
+  ...more,
+});
+
+/** An image whose second layer is the same in all of them. */
+function serveSharing(repository: string): SmallImage {
+  return serveSharingAs(repository, 'v1');
+}
+function serveSharingAs(repository: string, tag: string): SmallImage {
+  const text = `${repository}:${tag}`;
+  const image = smallImage({ text: `layer of ${text}`, labels: { repository: text } });
+  const manifest = { ...image.manifest, layers: [...image.manifest.layers, descriptorOf(base)] };
+  const bytes = bytesOf(manifest);
+  const whole = { ...image, manifest, bytes, descriptor: descriptorOf(bytes, mediaTypes.ociManifest) };
+  source.serveBlob(repository, base);
+  serveImage(source, repository, tag, whole);
+  return whole;
+}
+const base = Buffer.from('a layer that all share');
+
+const both = ['amd64', 'arm64'].map((architecture) => smallImage({ architecture }));
+const index = indexOf(
+  both.map(({ descriptor }, i) => ({
+    ...descriptor,
+    platform: parsePlatform(['linux/amd64', 'linux/arm64'][i] as string),
+  })),
+);
+function serveIndex(repository: string): void {
+  for (const image of both) serveImage(source, repository, undefined, image);
+  source.serveManifest(repository, 'v1', index.bytes, mediaTypes.ociIndex);
+}
+
+async function copy(transfers: readonly Transfer[]) {
+  const { pinned } = await pinTransfers(transfers, options);
+  const { surveyed } = await surveyTransfers(pinned, options);
+  return { pinned, surveyed, report: await copyTransfers(surveyed, options) };
+}
+
+const askedFor = (part: string): number => source.requests.filter(({ path }) => path.includes(part)).length;
+
+describe('mirror/transfer, requests', () => {
+  it('reads each manifest once and no blob to know what images consist of', async () => {
+    serveIndex('ns/multi');
+    serveSharing('ns/one');
+    const { pinned } = await pinTransfers([transferOf('ns/multi:v1'), transferOf('ns/one:v1')], options);
+    expect(source.requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'GET', 'GET']);
+    expect(askedFor('/blobs/')).toBe(0);
+    expect(pinned.map(({ contents }) => contents.manifests.length)).toEqual([3, 1]);
+    expect(pinned[0]?.contents.manifests.at(-1)?.descriptor.digest).toBe(index.descriptor.digest);
+    expect(target.requests).toEqual([]);
+  });
+
+  it('asks the target once a manifest, and once a blob of those that are not there', async () => {
+    serveIndex('ns/multi');
+    const { pinned } = await pinTransfers([transferOf('ns/multi:v1')], options);
+    const { surveyed } = await surveyTransfers(pinned, options);
+    expect(target.counts()).toEqual({ 'HEAD manifests': 3, 'HEAD blobs': 4 });
+    expect(surveyed[0]).toMatchObject({ isTagged: false });
+    expect(surveyed[0]?.blobs).toHaveLength(4);
+  });
+
+  it('asks a second time, with what is known, one request a manifest and nothing else', async () => {
+    serveIndex('ns/multi');
+    serveSharing('ns/one');
+    const { pinned } = await copy([transferOf('ns/multi:v1'), transferOf('ns/one:v1')]);
+    source.requests.length = target.requests.length = 0;
+    const { report } = await copy(pinned);
+    expect(report).toMatchObject({ blobs: 0, bytes: 0, failed: [], missing: [] });
+    expect(report.done.map(({ digest }) => digest)).toEqual(
+      pinned.map(({ contents }) => contents.root.digest),
+    );
+    expect(target.counts()).toEqual({ 'HEAD manifests': 4 });
+    expect(source.requests).toEqual([]);
+  });
+
+  it('sends a blob that many need once, and mounts it elsewhere', async () => {
+    const names = [0, 1, 2, 3, 4].map((i) => `ns/app${i}`);
+    names.forEach(serveSharing);
+    const transfers = names.map((name) => transferOf(`${name}:v1`));
+    const { report } = await copy(transfers);
+    const { digest } = descriptorOf(base);
+    expect(askedFor(digest)).toBe(1);
+    expect(target.uploaded().filter((one) => one === digest)).toHaveLength(1);
+    expect(target.counts()['POST mount']).toBe(4);
+    expect(report.blobs).toBe(11);
+  });
+
+  it('lets one wait for the other where both need a blob at the same time', async () => {
+    options = { ...options, maxPerRegistry: 6 };
+    const names = Array.from({ length: 12 }, (_, i) => `ns/app${i}`);
+    names.forEach(serveSharing);
+    await copy(names.map((name) => transferOf(`${name}:v1`)));
+    expect(askedFor(descriptorOf(base).digest)).toBe(1);
+    expect(new Set(target.uploaded()).size).toBe(target.uploaded().length);
+  });
+
+  it('mounts what the target has in another repository, and asks no source for it', async () => {
+    ['ns/a', 'ns/b'].forEach(serveSharing);
+    await copy([transferOf('ns/a:v1')]);
+    source.requests.length = target.requests.length = 0;
+    await copy([transferOf('ns/a:v1'), transferOf('ns/b:v1')]);
+    expect(askedFor(descriptorOf(base).digest)).toBe(0);
+    expect(target.counts()['POST mount']).toBe(1);
+  });
+
+  it('mounts a blob in a repository once, whatever number of its images need it', async () => {
+    options.maxPerRegistry = 6;
+    serveSharing('ns/one');
+    await copy([transferOf('ns/one:v1')]);
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    for (const name of names) serveSharingAs('ns/many', name);
+    target.requests.length = 0;
+    const { report } = await copy(
+      ['ns/one:v1', ...names.map((name) => `ns/many:${name}`)].map((name) => transferOf(name)),
+    );
+    expect(report.done).toHaveLength(6);
+    expect(target.counts()['POST mount']).toBe(1);
+  });
+
+  it('sends what a registry refuses to mount, and does not try that again', async () => {
+    const names = ['ns/a', 'ns/b', 'ns/c'];
+    names.forEach(serveSharing);
+    target.disturb(({ path }) =>
+      path.includes('?mount=')
+        ? { status: 202, headers: { location: '/v2/ns/b/blobs/uploads/none' } }
+        : undefined,
+    );
+    const { report } = await copy(names.map((name) => transferOf(`${name}:v1`)));
+    expect(report.done).toHaveLength(3);
+    expect(target.counts()['POST mount']).toBe(1);
+    expect(target.uploaded().filter((one) => one === descriptorOf(base).digest)).toHaveLength(3);
+  });
+
+  it('only tags a root that is there under another tag', async () => {
+    serveSharing('ns/a');
+    await copy([transferOf('ns/a:v1')]);
+    source.requests.length = target.requests.length = 0;
+    await copy([transferOf('ns/a:v1', 'ns/a:v2')]);
+    expect(target.counts()).toEqual({ 'HEAD manifests': 1, 'HEAD blobs': 3, 'PUT manifests': 1 });
+    expect(source.requests).toHaveLength(1);
+  });
+
+  it('copies the platforms that are asked for, image by image', async () => {
+    serveIndex('ns/multi');
+    const platforms = [parsePlatform('linux/arm64')];
+    const { pinned } = await pinTransfers([transferOf('ns/multi:v1', 'ns/multi:v1', { platforms })], options);
+    const digests = pinned[0]?.contents.manifests.map(({ descriptor }) => descriptor.digest);
+    expect(digests).toEqual([both[1]?.descriptor.digest, index.descriptor.digest]);
+    expect(askedFor(both[0]?.descriptor.digest as string)).toBe(0);
+  });
+
+  it('says what to leave out where a registry takes no index without all its images', async () => {
+    serveIndex('ns/multi');
+    target.disturb(({ method, path }) => {
+      if (method !== 'PUT' || !path.endsWith('/manifests/v1')) return undefined;
+      const errors = [{ code: 'MANIFEST_BLOB_UNKNOWN', message: 'blob unknown to registry' }];
+      return { status: 400, body: JSON.stringify({ errors }) };
+    });
+    const platforms = [parsePlatform('linux/arm64')];
+    const hint = expect.stringContaining('leave --platform and platforms out') as string;
+    const sparse = transferOf('ns/multi:v1', 'ns/multi:v1', { platforms });
+    expect(await failureOf(copy([sparse]))).toMatchObject({ code: 'REGISTRY', hint });
+    expect((await failureOf(copy([transferOf('ns/multi:v1')]))).hint).not.toEqual(hint);
+  });
+
+  it('reads by digest what is not at hand, and notices contents that were changed', async () => {
+    const { descriptor } = serveSharing('ns/a');
+    const [pinned] = (await pinTransfers([transferOf('ns/a:v1')], options)).pinned;
+    if (pinned === undefined) throw new Error('not pinned');
+    const [manifest] = pinned.contents.manifests.map((one) => ({ ...one, bytes: undefined }));
+    if (manifest === undefined) throw new Error('without manifest');
+    const withManifest = (one: typeof manifest): Transfer => ({
+      ...pinned,
+      contents: { ...pinned.contents, manifests: [one] },
+    });
+    source.requests.length = 0;
+    const fewer = withManifest({ ...manifest, blobs: manifest.blobs.slice(1) });
+    expect(await failureOf(copy([fewer]))).toMatchObject({
+      code: 'INVALID',
+      message: `${source.host}/ns/a@${descriptor.digest}: needs other content than was written down for it`,
+    });
+    await copy([withManifest(manifest)]);
+    expect(askedFor('/manifests/v1')).toBe(0);
+    expect(askedFor(`/manifests/${descriptor.digest}`)).toBe(2);
+  });
+
+  it('sends what a survey found lacking only where the tag can be given', async () => {
+    const { descriptor } = serveSharing('ns/a');
+    const wrong = {
+      ...transferOf('ns/a:v1'),
+      target: parseReference(`${target.host}/ns/a@${digestOfZeros}`),
+    };
+    expect(await failureOf(copy([wrong]))).toMatchObject({
+      code: 'DIGEST',
+      message: `target ns/a:v1: cannot be source ns/a:v1, whose digest is ${descriptor.digest}`,
+    });
+    expect(target.requests).toEqual([]);
+  });
+});
+
+const digestOfZeros = `sha256:${'0'.repeat(64)}`;
+
+describe('mirror/find-signatures', () => {
+  it('finds what is attached by tag to the root and what is below it, and referrers', async () => {
+    serveIndex('ns/multi');
+    const tagOf = (digest: string): string => `${digest.replace(':', '-')}.sig`;
+    const signatures = [index.descriptor, both[1]?.descriptor ?? index.descriptor].map(({ digest }) => {
+      const image = smallImage({ text: `signature of ${digest}` });
+      serveImage(source, 'ns/multi', tagOf(digest), image);
+      return image;
+    });
+    const referrer = bytesOf({ ...both[0]?.manifest, subject: index.descriptor });
+    source.serveManifest('ns/multi', undefined, referrer);
+    source.serveManifest(
+      'ns/multi',
+      index.descriptor.digest.replace(':', '-'),
+      indexOf([descriptorOf(referrer, mediaTypes.ociManifest)]).bytes,
+      mediaTypes.ociIndex,
+    );
+    const { pinned } = await pinTransfers([transferOf('ns/multi:v1', 'mirror/multi:v1')], options);
+    const found = await findSignatures(pinned, options);
+    expect(found.pinned[0]?.contents.manifests).toHaveLength(4);
+    expect(found.pinned[0]?.contents.root).toEqual(index.descriptor);
+    expect(found.signatures.map(({ targetName }) => targetName).sort()).toEqual(
+      [index.descriptor, both[1]?.descriptor ?? index.descriptor]
+        .map(({ digest }) => `target mirror/multi:${tagOf(digest)}`)
+        .sort(),
+    );
+    const { report } = await copy([...found.pinned, ...found.signatures]);
+    expect(report.done.map(({ digest }) => digest).sort()).toEqual(
+      [index, ...signatures].map(({ descriptor }) => descriptor.digest).sort(),
+    );
+    const again = await findSignatures(pinned, options);
+    expect(again.signatures).toHaveLength(2);
+  });
+
+  it('takes what cannot be asked for as none', async () => {
+    serveSharing('ns/a');
+    const { pinned } = await pinTransfers([transferOf('ns/a:v1')], options);
+    source.on({ path: /./, respond: { status: 403 } });
+    expect(await findSignatures(pinned, options)).toEqual({ pinned, signatures: [] });
+  });
+});

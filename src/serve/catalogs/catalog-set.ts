@@ -1,0 +1,52 @@
+import { compareBytes } from '../../core/order.js';
+import type { CatalogSet, ServedCatalog } from './stored-content.js';
+
+/** Catalogs by name, each replaced at once and as a whole. Ready when told so. */
+export class HeldCatalogs implements CatalogSet {
+  readonly #catalogs = new Map<string, ServedCatalog>();
+  #list: readonly ServedCatalog[] = [];
+  #ready = false;
+
+  list(): readonly ServedCatalog[] {
+    return this.#list;
+  }
+
+  find(name: string): ServedCatalog | undefined {
+    return this.#catalogs.get(name);
+  }
+
+  isReady(): boolean {
+    return this.#ready;
+  }
+
+  markReady(): void {
+    this.#ready = true;
+  }
+
+  /** Serves a catalog, instead of what had its name; the content of that is closed once its readers are done. */
+  async put(catalog: ServedCatalog): Promise<void> {
+    const before = this.#catalogs.get(catalog.name);
+    this.#catalogs.set(catalog.name, catalog);
+    this.#changed();
+    if (before !== undefined && before.content !== catalog.content) await before.content.close();
+  }
+
+  /** Stops serving a catalog. */
+  async remove(name: string): Promise<void> {
+    const before = this.#catalogs.get(name);
+    if (before === undefined) return;
+    this.#catalogs.delete(name);
+    this.#changed();
+    await before.content.close();
+  }
+
+  /** Stops serving all of them. */
+  async close(): Promise<void> {
+    this.#ready = false;
+    await Promise.all([...this.#catalogs.keys()].map((name) => this.remove(name)));
+  }
+
+  #changed(): void {
+    this.#list = [...this.#catalogs.values()].sort((a, b) => compareBytes(a.name, b.name));
+  }
+}

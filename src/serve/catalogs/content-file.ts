@@ -1,0 +1,91 @@
+import { read } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { fileError } from '../../core/errors.js';
+
+/** Bytes that are written once, in order, and then read at any place. */
+export interface ContentFile {
+  /** Appends; the bytes may be used otherwise as soon as this is done. */
+  append(bytes: Buffer): Promise<void>;
+  /** Fills `target` from a place; says how much there was. */
+  read(target: Buffer, position: number): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** An open file; who has removed its name or its directory meanwhile does not matter. */
+export class DiskFile implements ContentFile {
+  readonly #handle: FileHandle;
+  readonly #label: string;
+  #end = 0;
+
+  constructor(handle: FileHandle, label: string) {
+    this.#handle = handle;
+    this.#label = label;
+  }
+
+  async append(bytes: Buffer): Promise<void> {
+    for (let done = 0; done < bytes.length;) {
+      const { bytesWritten } = await this.#handle.write(bytes, done, bytes.length - done, this.#end);
+      done += bytesWritten;
+      this.#end += bytesWritten;
+    }
+  }
+
+  async sync(): Promise<void> {
+    await this.#handle.datasync();
+  }
+
+  read(target: Buffer, position: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const readOn = (done: number): void => {
+        // The handle's own method takes twice as long.
+        read(this.#handle.fd, target, done, target.length - done, position + done, (error, length) => {
+          if (error !== null) reject(fileError(`read ${this.#label}`, error, { file: this.#label }));
+          else if (length === 0 || done + length === target.length) resolve(done + length);
+          else readOn(done + length);
+        });
+      };
+      if (target.length === 0) resolve(0);
+      else readOn(0);
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+}
+
+const chunkBytes = 1024 * 1024;
+
+/** For where nothing can be written to. */
+export class MemoryFile implements ContentFile {
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+
+  append(bytes: Buffer): Promise<void> {
+    for (let done = 0; done < bytes.length;) {
+      const used = this.#size % chunkBytes;
+      if (used === 0) this.#chunks.push(Buffer.allocUnsafeSlow(chunkBytes));
+      const copied = bytes.copy(this.#chunks.at(-1) as Buffer, used, done);
+      done += copied;
+      this.#size += copied;
+    }
+    return Promise.resolve();
+  }
+
+  read(target: Buffer, position: number): Promise<number> {
+    const wanted = Math.max(0, Math.min(target.length, this.#size - position));
+    for (let done = 0; done < wanted;) {
+      const at = position + done;
+      const chunk = this.#chunks[Math.floor(at / chunkBytes)] as Buffer;
+      const from = at % chunkBytes;
+      done += chunk.copy(target, done, from, from + wanted - done);
+    }
+    return Promise.resolve(wanted);
+  }
+
+  close(): Promise<void> {
+    this.#chunks.length = 0;
+    this.#size = 0;
+    return Promise.resolve();
+  }
+}

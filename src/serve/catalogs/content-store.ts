@@ -1,0 +1,463 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { type FileHandle, lstat, open, readFile, readdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { makeTemporaryDirectory } from '../../archive/temporary-directory.js';
+import type { Catalog } from '../../catalog/catalog.js';
+import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
+import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
+import { encodeGoJson, sortKeysDeep } from '../../core/go-json.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import { makeDirectory } from '../../oci/make-directory.js';
+import { type ContentFile, DiskFile, MemoryFile } from './content-file.js';
+import {
+  type ContentIndex,
+  ContentIndexBuilder,
+  type ContentState,
+  parseContentIndex,
+} from './content-index.js';
+import type {
+  ContentPlace,
+  ContentReader,
+  MetasQuery,
+  Section,
+  StoreOptions,
+  StoredContent,
+} from './stored-content.js';
+
+const contentName = 'catalog.jsonl';
+const indexName = 'index.json';
+const keysName = 'keys';
+const stagingPrefix = '.new-';
+const discardedPrefix = '.old-';
+/** What nobody has written to for this long belongs to no running process. */
+const staleMs = 60 * 60 * 1000;
+/** Largest index that is read: that of some ten million blobs. */
+const maxIndexBytes = 512 * 1024 * 1024;
+const maxKeyFileBytes = 1024;
+const bufferBytes = 4 * 1024 * 1024;
+
+/** See `storeContent`. */
+export async function store(catalog: Catalog, options: StoreOptions): Promise<StoredContent> {
+  const { key, directory, logger = silentLogger } = options;
+  if (key !== undefined && directory !== undefined) {
+    const hash = await readKey(directory, key);
+    const known = hash === undefined ? undefined : await openStored(hash, options);
+    if (known !== undefined) return known;
+  }
+  const content = await storeSomewhere(catalog, options);
+  if (key !== undefined && directory !== undefined) {
+    await writeKey(directory, key, content.hash).catch((error: unknown) => {
+      logger.log('debug', `${directory}: not written: ${systemReason(error)}`);
+    });
+  }
+  return content;
+}
+
+/** Tries the directory, a nameless file and memory in turn, as long as it is the place that fails. */
+async function storeSomewhere(catalog: Catalog, options: StoreOptions): Promise<StoredContent> {
+  const { directory, temporaryDirectory, logger = silentLogger } = options;
+  const places: { name: string; open: () => Promise<Staging> }[] = [];
+  if (directory !== undefined) {
+    places.push({ name: directory, open: () => stageInDirectory(directory, options.now()) });
+  }
+  if (temporaryDirectory !== undefined) {
+    places.push({ name: temporaryDirectory, open: () => stageNameless(temporaryDirectory, options.now()) });
+  }
+  for (const { name, open } of places) {
+    try {
+      return await storeIn(await open().catch(throwPlaceError), catalog, options);
+    } catch (error) {
+      if (!(error instanceof PlaceError)) throw error;
+      logger.log('warn', `${name}: cannot keep the catalog here: ${error.message}`);
+    }
+  }
+  return storeIn({ file: new MemoryFile(), discard: () => Promise.resolve() }, catalog, options);
+}
+
+/** Where content is written before its hash is known. */
+interface Staging {
+  file: ContentFile;
+  /** Removes what has a name. */
+  discard(): Promise<void>;
+  /** Makes it what the directory has under the hash; the file stays open. */
+  publish?(hash: string, index: string): Promise<void>;
+}
+
+/** Something is wrong with the place that content is written to, not with the catalog. */
+class PlaceError extends Error {}
+
+function throwPlaceError(error: unknown): never {
+  throw new PlaceError(systemReason(error), { cause: error });
+}
+
+async function storeIn(staging: Staging, catalog: Catalog, options: StoreOptions): Promise<StoredContent> {
+  const { file } = staging;
+  const { logger = silentLogger } = options;
+  try {
+    const { index, hash } = await writeLines(catalog, file, options);
+    const existing = await openStored(hash, options);
+    if (existing !== undefined) {
+      await file.close();
+      return existing;
+    }
+    const state = { hash, storedAt: options.now() };
+    try {
+      await staging.publish?.(hash, index.encode(state));
+    } catch (error) {
+      // It is written, so it can be served; the next process has to store it again.
+      logger.log('warn', `${options.directory ?? ''}: cannot keep ${hash}: ${systemReason(error)}`);
+    }
+    return new OpenContent(file, index, state);
+  } catch (error) {
+    await file.close().catch(() => undefined);
+    throw error;
+  } finally {
+    await staging.discard();
+  }
+}
+
+/** Writes each blob as a line. While one buffer is being written the other is filled. */
+async function writeLines(
+  catalog: Catalog,
+  file: ContentFile,
+  options: StoreOptions,
+): Promise<{ index: ContentIndex; hash: string }> {
+  const { signal, logger } = options;
+  const index = new ContentIndexBuilder();
+  const hash = createHash('sha256');
+  const buffers: [Buffer, Buffer] = [
+    Buffer.allocUnsafeSlow(bufferBytes),
+    Buffer.allocUnsafeSlow(bufferBytes),
+  ];
+  let buffer = buffers[0];
+  let filled = 0;
+  let writing: Promise<unknown> = Promise.resolve();
+  const write = async (bytes: Buffer): Promise<void> => {
+    await writing;
+    hash.update(bytes);
+    writing = file.append(bytes).catch(throwPlaceError);
+    // It is awaited before the next one, or at the end.
+    writing.catch(() => undefined);
+  };
+  const flush = async (): Promise<void> => {
+    if (filled === 0) return;
+    await write(buffer.subarray(0, filled));
+    buffer = buffer === buffers[0] ? buffers[1] : buffers[0];
+    filled = 0;
+  };
+  for await (const meta of catalog.metas({ signal, logger })) {
+    throwIfCancelled(signal);
+    const line = `${encodeGoJson(sortKeysDeep(meta.value))}\n`;
+    // A character is three bytes at most.
+    if (line.length * 3 > bufferBytes - filled) await flush();
+    let length: number;
+    if (line.length * 3 > bufferBytes) {
+      const bytes = Buffer.from(line);
+      length = bytes.length;
+      await write(bytes);
+    } else {
+      length = buffer.write(line, filled);
+      filled += length;
+    }
+    index.add(meta, length);
+  }
+  await flush();
+  await writing;
+  return { index: index.finish(), hash: `sha256:${hash.digest('hex')}` };
+}
+
+async function stageInDirectory(directory: string, now: Date): Promise<Staging> {
+  await makeDirectory(directory);
+  await sweepLeftovers(directory, now);
+  const staging = path.join(directory, `${stagingPrefix}${randomBytes(8).toString('hex')}`);
+  const discard = () => rm(staging, { recursive: true, force: true }).catch(() => undefined);
+  try {
+    await makeDirectory(staging);
+    const handle = await open(path.join(staging, contentName), 'wx+', 0o644);
+    const file = new DiskFile(handle, path.join(directory, contentName));
+    const publish = async (hash: string, index: string): Promise<void> => {
+      await file.sync();
+      await writeSynced(path.join(staging, indexName), index);
+      await syncDirectory(staging);
+      await takePlace(staging, path.join(directory, parseDigest(hash).hex));
+      await syncDirectory(directory);
+    };
+    return { file, discard, publish };
+  } catch (error) {
+    await discard();
+    throw error;
+  }
+}
+
+/** A file that is gone when it is closed, however the process ends. */
+async function stageNameless(parent: string, now: Date): Promise<Staging> {
+  const temporary = await makeTemporaryDirectory(parent, now);
+  try {
+    const handle = await open(path.join(temporary.path, contentName), 'wx+', 0o600);
+    return { file: new DiskFile(handle, contentName), discard: () => Promise.resolve() };
+  } finally {
+    await temporary.remove();
+  }
+}
+
+/** Moves a finished directory to its final name. What is there is damaged: sound content would have been used. */
+async function takePlace(staging: string, target: string): Promise<void> {
+  try {
+    await rename(staging, target);
+  } catch (error) {
+    const code = systemCode(error);
+    if (code !== 'ENOTEMPTY' && code !== 'EEXIST' && code !== 'ENOTDIR') throw error;
+    const discarded = path.join(path.dirname(target), `${discardedPrefix}${randomBytes(8).toString('hex')}`);
+    await rename(target, discarded);
+    try {
+      await rename(staging, target);
+    } finally {
+      await rm(discarded, { recursive: true, force: true });
+    }
+  }
+}
+
+async function writeSynced(file: string, text: string): Promise<void> {
+  const handle = await open(file, 'wx', 0o644);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Removes what killed processes have left half-written. */
+async function sweepLeftovers(directory: string, now: Date): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (!name.startsWith(stagingPrefix) && !name.startsWith(discardedPrefix)) continue;
+    const leftover = path.join(directory, name);
+    // A directory's own date does not change while a file in it grows.
+    const found =
+      (await lstat(path.join(leftover, contentName)).catch(() => undefined)) ??
+      (await lstat(leftover).catch(() => undefined));
+    if (found === undefined || now.getTime() - found.mtimeMs < staleMs) continue;
+    await rm(leftover, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+/** See `openContent`. */
+export async function openStored(
+  hash: string,
+  { directory, logger = silentLogger }: ContentPlace,
+): Promise<StoredContent | undefined> {
+  if (directory === undefined || !isDigest(hash)) return undefined;
+  const place = path.join(directory, parseDigest(hash).hex);
+  let handle: FileHandle | undefined;
+  try {
+    const { index, state } = await readIndex(path.join(place, indexName));
+    handle = await openRegular(path.join(place, contentName));
+    const file = new DiskFile(handle, path.join(place, contentName));
+    await checkContent(handle, file, index, state, hash);
+    return new OpenContent(file, index, state);
+  } catch (error) {
+    await handle?.close();
+    const isAbsent = ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
+    if (!isAbsent) logDamage(logger, place, error);
+    return undefined;
+  }
+}
+
+function logDamage(logger: Logger, place: string, error: unknown): void {
+  const reason = error instanceof OpmateError ? error.message : systemReason(error);
+  logger.log('warn', `${place}: not used: ${reason}`);
+}
+
+async function readIndex(file: string): Promise<{ index: ContentIndex; state: ContentState }> {
+  const handle = await openRegular(file);
+  try {
+    const { size } = await handle.stat();
+    if (size > maxIndexBytes) throw new OpmateError('LIMIT', `index of more than ${maxIndexBytes} bytes`);
+    return parseContentIndex(await handle.readFile('utf8'));
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Opens a file, and nothing else: opening a pipe would wait for somebody to write. */
+async function openRegular(file: string): Promise<FileHandle> {
+  const found = await lstat(file);
+  if (!found.isFile()) throw new OpmateError('INVALID', `${path.basename(file)} is not a file`);
+  return open(file, 'r');
+}
+
+/** Throws OpmateError unless the content is that of its hash, to the last byte. */
+async function checkContent(
+  handle: FileHandle,
+  file: ContentFile,
+  index: ContentIndex,
+  state: ContentState,
+  hash: string,
+): Promise<void> {
+  const { size } = await handle.stat();
+  if (state.hash !== hash) throw new OpmateError('DIGEST', `index is of ${state.hash}`);
+  if (index.size !== size) throw new OpmateError('DIGEST', `has ${size} bytes instead of ${index.size}`);
+  const { algorithm, hex } = parseDigest(hash);
+  const actual = createHash(algorithm);
+  const buffer = Buffer.allocUnsafeSlow(Math.min(bufferBytes, size));
+  for (let at = 0; at < size; at += buffer.length) {
+    const part = buffer.subarray(0, Math.min(buffer.length, size - at));
+    if ((await file.read(part, at)) < part.length) throw new OpmateError('DIGEST', 'ends too early');
+    actual.update(part);
+  }
+  if (actual.digest('hex') !== hex) throw new OpmateError('DIGEST', 'content has another digest');
+}
+
+function keyFile(directory: string, key: string): string {
+  return path.join(directory, keysName, parseDigest(digestOf(key)).hex);
+}
+
+async function readKey(directory: string, key: string): Promise<string | undefined> {
+  try {
+    const file = keyFile(directory, key);
+    const found = await lstat(file);
+    if (!found.isFile() || found.size > maxKeyFileBytes) return undefined;
+    return (await readFile(file, 'utf8')).trim();
+  } catch {
+    return undefined;
+  }
+}
+
+async function writeKey(directory: string, key: string, hash: string): Promise<void> {
+  const file = keyFile(directory, key);
+  if ((await readKey(directory, key)) === hash) return;
+  // What is kept elsewhere cannot be found by the next process.
+  await lstat(path.join(directory, parseDigest(hash).hex));
+  await makeDirectory(path.dirname(file));
+  const temporary = path.join(directory, `${stagingPrefix}${randomBytes(8).toString('hex')}`);
+  try {
+    await writeSynced(temporary, `${hash}\n`);
+    await rename(temporary, file);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
+
+/**
+ * Removes the contents of a directory that are not in `keep` and have not been stored within the last hour, and
+ * leftovers of killed processes. Whoever has one open, in this process or another, can read it to its end.
+ */
+export async function pruneContents(directory: string, keep: ReadonlySet<string>, now: Date): Promise<void> {
+  await sweepLeftovers(directory, now);
+  const kept = new Set([...keep].map((hash) => parseDigest(hash).hex));
+  for (const name of await readdir(directory)) {
+    if (kept.has(name) || !/^[0-9a-f]{64}$/.test(name)) continue;
+    const place = path.join(directory, name);
+    const found = await lstat(place).catch(() => undefined);
+    if (found === undefined || now.getTime() - found.mtimeMs < staleMs) continue;
+    await rm(place, { recursive: true, force: true });
+  }
+}
+
+class OpenContent implements StoredContent {
+  readonly hash: string;
+  readonly storedAt: Date;
+  readonly #file: ContentFile;
+  readonly #index: ContentIndex;
+  #readers = 0;
+  #closed = false;
+  #done: (() => void) | undefined;
+
+  constructor(file: ContentFile, index: ContentIndex, { hash, storedAt }: ContentState) {
+    this.#file = file;
+    this.#index = index;
+    this.hash = hash;
+    this.storedAt = storedAt;
+  }
+
+  get size(): number {
+    return this.#index.size;
+  }
+
+  get count(): number {
+    return this.#index.count;
+  }
+
+  get packages(): readonly string[] {
+    return this.#index.packages;
+  }
+
+  find(query: MetasQuery): readonly Section[] {
+    return this.#index.find(query);
+  }
+
+  blobs(query: MetasQuery) {
+    return this.#index.blobs(query);
+  }
+
+  open(section: Section = { offset: 0, length: this.size }): Readable {
+    const reader = this.openReader();
+    let at = section.offset;
+    const end = section.offset + section.length;
+    return new Readable({
+      read(size) {
+        const part = Buffer.allocUnsafe(Math.min(size, end - at));
+        if (part.length === 0) return void this.push(null);
+        reader.read(part, at).then(
+          () => {
+            at += part.length;
+            this.push(part);
+          },
+          (error: Error) => this.destroy(error),
+        );
+      },
+      destroy(error, done) {
+        reader.close();
+        done(error);
+      },
+      highWaterMark: 256 * 1024,
+    });
+  }
+
+  openReader(): ContentReader {
+    if (this.#closed) throw new OpmateError('INTERNAL', `${this.hash}: has been closed`);
+    this.#readers++;
+    let isOpen = true;
+    let pending = 0;
+    // The file must not be closed under a read that is under way: its number may be given to another file.
+    const release = (): void => {
+      if (isOpen || pending > 0) return;
+      if (--this.#readers === 0) this.#done?.();
+    };
+    return {
+      read: async (target, position) => {
+        if (!isOpen) throw new OpmateError('INTERNAL', `${this.hash}: reader has been closed`);
+        pending++;
+        try {
+          const length = await this.#file.read(target, position);
+          if (length < target.length) throw new OpmateError('IO', `${this.hash}: ends too early`);
+        } finally {
+          pending--;
+          release();
+        }
+      },
+      close: () => {
+        if (!isOpen) return;
+        isOpen = false;
+        release();
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#readers > 0) await new Promise<void>((resolve) => (this.#done = resolve));
+    await this.#file.close();
+  }
+}

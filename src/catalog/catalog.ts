@@ -32,6 +32,8 @@ export interface Catalog {
   storedImages?(): Iterable<StoredImage>;
   /** Which bundles are stored in which channels, where `metas` does not tell all of them. */
   storedMembers?(): Iterable<StoredMember>;
+  /** The files that it is read from, in walk order, where it is made of files; names are relative to its directory. */
+  listFiles?(): Promise<{ path: string; name: string }[]>;
   close(): Promise<void>;
 }
 
@@ -97,6 +99,11 @@ export class DirectoryCatalog implements Catalog {
     } finally {
       await handle.close();
     }
+  }
+
+  async listFiles(): Promise<{ path: string; name: string }[]> {
+    const files = await listCatalogFiles(this.#root, '');
+    return files.map(({ path, label }) => ({ path, name: label }));
   }
 
   read(origin: BlobOrigin): Promise<JsonObject> {

@@ -1,0 +1,463 @@
+import type { Catalog } from '../../catalog/catalog.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, messageOf, systemReason } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import { compareBytes } from '../../core/order.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
+import { encodeChannelPart } from './bundle-messages.js';
+import { CacheWriter, hashCatalog, openCache } from './catalog-cache.js';
+import {
+  CatalogContent,
+  DamagedRecordError,
+  type IndexedBlob,
+  type IndexedBundle,
+  type IndexedChannel,
+  type IndexedPackage,
+  bundleKey,
+} from './catalog-content.js';
+import { apiText } from './messages.js';
+import { RecordFile } from './record-file.js';
+import type { ApiName, ChannelEntryAnswer, PackageAnswer, RegistryAnswers } from './registry-answers.js';
+
+export interface CatalogAnswersOptions extends CancelOptions {
+  /** Where encoded bundles wait in an unnamed file while there is no cache. It need not exist. */
+  temporaryDirectory: string;
+  /** Where encoded catalogs are kept from one start to the next; nowhere when left out. */
+  cacheDirectory?: string | undefined;
+  /** Fail where the cache is not one of this content, instead of making it. */
+  requireCache?: boolean | undefined;
+  now: () => Date;
+  logger?: Logger | undefined;
+}
+
+/** The answers of a file-based catalog. They can be asked at once, while bundles are still being encoded. */
+export interface CatalogAnswers extends RegistryAnswers {
+  /**
+   * Settles when all bundles are encoded: whether they are in a cache now, and if not, why. Never rejects.
+   * `close` ends it early.
+   */
+  readonly encoded: Promise<{ isCached: boolean; reason?: string }>;
+}
+
+/**
+ * Reads a catalog and answers the registry API from it; `catalog` must stay open until the answers are closed.
+ * Throws OpmateError INVALID, which tells all faults, for a catalog that is not valid, and what reading throws.
+ * A cache that does not fit is made again, and one that cannot be written is told to the logger.
+ */
+export async function openCatalogAnswers(
+  catalog: Catalog,
+  options: CatalogAnswersOptions,
+): Promise<CatalogAnswers> {
+  const opened = new OpenedCatalog(catalog, options);
+  return new AnswersFromContent(opened, await opened.open());
+}
+
+/** Where content comes from: the cache, or else the catalog, which then becomes the cache. */
+class OpenedCatalog {
+  readonly #catalog: Catalog;
+  readonly #options: CatalogAnswersOptions;
+  readonly #logger: Logger;
+  readonly #stop = new AbortController();
+  encoded: Promise<{ isCached: boolean; reason?: string }> = Promise.resolve({ isCached: true });
+
+  constructor(catalog: Catalog, options: CatalogAnswersOptions) {
+    this.#catalog = catalog;
+    this.#options = options;
+    this.#logger = options.logger ?? silentLogger;
+  }
+
+  async open(): Promise<CatalogContent> {
+    const { cacheDirectory, requireCache, signal } = this.#options;
+    if (cacheDirectory === undefined) return this.read();
+    const hash = await hashCatalog(this.#catalog, { signal });
+    if (hash !== undefined) {
+      const found = await openCache(cacheDirectory, hash);
+      if ('index' in found) return new CatalogContent(found.index, found.records);
+      if (requireCache) {
+        throw new OpmateError(
+          'INVALID',
+          `integrity check failed: cache ${cacheDirectory}: ${found.missing}`,
+          {
+            hint: 'make it with --cache-only, or leave out --cache-enforce-integrity and it is made now',
+          },
+        );
+      }
+      this.#logger.log('info', 'making the cache', { directory: cacheDirectory, reason: found.missing });
+    }
+    return this.read(hash);
+  }
+
+  /** Reads the catalog, and goes on with encoding it when this returns. */
+  async read(hash?: string): Promise<CatalogContent> {
+    const { signal } = this.#options;
+    const writer = hash === undefined ? undefined : await this.#createCache();
+    const records = writer?.records ?? (await this.#createTemporary());
+    let content: CatalogContent;
+    try {
+      content = await CatalogContent.read(this.#catalog, records, { signal, logger: this.#logger });
+    } catch (error) {
+      await writer?.discard();
+      await records?.close();
+      throw error;
+    }
+    this.encoded = this.#encode(content, writer, hash);
+    return content;
+  }
+
+  /** Content instead of what was found to be damaged; the cache is made again. */
+  async replace(damage: DamagedRecordError): Promise<CatalogContent> {
+    this.#logger.log('warn', `${damage.message}; the catalog is read again`);
+    return this.read(await hashCatalog(this.#catalog, { signal: this.#options.signal }));
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.encoded;
+  }
+
+  async #encode(
+    content: CatalogContent,
+    writer: CacheWriter | undefined,
+    hash: string | undefined,
+  ): Promise<{ isCached: boolean; reason?: string }> {
+    const { signal } = this.#stop;
+    try {
+      const isWhole = await content.encodeAll({ signal });
+      if (writer === undefined || hash === undefined) return { isCached: false, reason: 'there is none' };
+      if (!isWhole) throw new OpmateError('IO', 'the disk is full or failing');
+      // What was encoded must be what was hashed.
+      if ((await hashCatalog(this.#catalog, { signal })) !== hash) {
+        throw new OpmateError('IO', 'the catalog has changed since');
+      }
+      await writer.publish(hash, content.index, this.#options.now());
+      return { isCached: true };
+    } catch (error) {
+      await writer?.discard();
+      const reason = messageOf(error);
+      if (signal.aborted) return { isCached: false, reason: 'it was stopped' };
+      const what = writer === undefined ? 'bundles cannot be encoded' : 'the cache is not kept';
+      this.#logger.log('warn', `${what}: ${reason}`);
+      return { isCached: false, reason };
+    }
+  }
+
+  async #createCache(): Promise<CacheWriter | undefined> {
+    const directory = this.#options.cacheDirectory as string;
+    try {
+      return await CacheWriter.create(directory);
+    } catch (error) {
+      this.#logger.log('warn', `cache ${directory} cannot be written: ${systemReason(error)}`);
+      return undefined;
+    }
+  }
+
+  async #createTemporary(): Promise<RecordFile | undefined> {
+    const { temporaryDirectory } = this.#options;
+    try {
+      return await RecordFile.unnamed(temporaryDirectory);
+    } catch (error) {
+      const reason = `${temporaryDirectory} cannot be written: ${systemReason(error)}`;
+      this.#logger.log('info', `${reason}; bundles are encoded each time they are asked for`);
+      return undefined;
+    }
+  }
+}
+
+interface Placed {
+  package: IndexedPackage;
+  channel: IndexedChannel;
+  entry: ChannelEntry;
+}
+
+/** What questions look up, made of a content once. */
+class Lookup {
+  readonly content: CatalogContent;
+  readonly packages = new Map<string, { indexed: IndexedPackage; channels: Map<string, ChannelLookup> }>();
+  readonly bundles = new Map<string, IndexedBundle>();
+  /** All places of all bundles, by package, channel and name. */
+  readonly places: Placed[] = [];
+  #replacing: Map<string, ChannelEntryAnswer[]> | undefined;
+  #providing: Map<string, Placed[]> | undefined;
+
+  constructor(content: CatalogContent) {
+    this.content = content;
+    for (const bundle of content.index.bundles)
+      this.bundles.set(bundleKey(bundle.package, bundle.name), bundle);
+    for (const indexed of content.index.packages) {
+      const channels = new Map<string, ChannelLookup>();
+      for (const channel of indexed.channels) {
+        const entries = new Map(channel.entries.map((entry) => [entry.name, entry]));
+        channels.set(channel.name, { indexed: channel, entries });
+        for (const entry of channel.entries) this.places.push({ package: indexed, channel, entry });
+      }
+      this.packages.set(indexed.name, { indexed, channels });
+    }
+  }
+
+  bundleOf({ package: owner, entry }: Placed): IndexedBundle {
+    const found = this.bundles.get(bundleKey(owner.name, entry.name));
+    if (found === undefined) throw new OpmateError('INTERNAL', `bundle ${quoteGo(entry.name)} is lost`);
+    return found;
+  }
+
+  /** Entries by the names that they replace or skip; those that replace nothing by the empty one, as upstream. */
+  get replacing(): Map<string, ChannelEntryAnswer[]> {
+    if (this.#replacing !== undefined) return this.#replacing;
+    const replacing = new Map<string, ChannelEntryAnswer[]>();
+    for (const place of this.places) {
+      const { replaces, skips } = place.entry;
+      for (const name of [replaces, ...skips.filter((skip) => skip !== replaces)]) {
+        const list = replacing.get(name);
+        const answer = entryAnswer(place, replaces);
+        if (list === undefined) replacing.set(name, [answer]);
+        else list.push(answer);
+      }
+    }
+    return (this.#replacing = replacing);
+  }
+
+  /** Places by the APIs that their bundles provide. */
+  get providing(): Map<string, Placed[]> {
+    if (this.#providing !== undefined) return this.#providing;
+    const providing = new Map<string, Placed[]>();
+    for (const place of this.places) {
+      for (const key of new Set(this.bundleOf(place).provided.map(apiKey))) {
+        const list = providing.get(key);
+        if (list === undefined) providing.set(key, [place]);
+        else list.push(place);
+      }
+    }
+    return (this.#providing = providing);
+  }
+}
+
+interface ChannelLookup {
+  indexed: IndexedChannel;
+  entries: Map<string, ChannelEntry>;
+}
+
+class AnswersFromContent implements CatalogAnswers {
+  readonly #opened: OpenedCatalog;
+  #lookup: Lookup;
+  #again: Promise<void> | undefined;
+
+  constructor(opened: OpenedCatalog, content: CatalogContent) {
+    this.#opened = opened;
+    this.#lookup = new Lookup(content);
+  }
+
+  get encoded(): Promise<{ isCached: boolean; reason?: string }> {
+    return this.#opened.encoded;
+  }
+
+  listPackages(): string[] {
+    return this.#lookup.content.index.packages.map(({ name }) => name);
+  }
+
+  getPackage(name: string): PackageAnswer {
+    const { indexed } = this.#package(name);
+    return {
+      name,
+      channels: indexed.channels.map(({ name: channel, head, deprecation }) => ({
+        name: channel,
+        csvName: head,
+        deprecation: deprecationOf(deprecation),
+      })),
+      defaultChannelName: indexed.defaultChannel,
+      deprecation: deprecationOf(indexed.deprecation),
+    };
+  }
+
+  async getBundle(packageName: string, channelName: string, csvName: string): Promise<Uint8Array> {
+    const owner = this.#package(packageName);
+    const channel = this.#channel(owner, packageName, channelName);
+    const entry = channel.entries.get(csvName);
+    if (entry === undefined) {
+      throw notFound(`${placeText(packageName, channelName)}, bundle ${quoteGo(csvName)} not found`);
+    }
+    return this.#encode({ package: owner.indexed, channel: channel.indexed, entry }, 'one');
+  }
+
+  async getBundleForChannel(packageName: string, channelName: string): Promise<Uint8Array> {
+    const { indexed } = this.#channel(this.#package(packageName), packageName, channelName);
+    return this.getBundle(packageName, channelName, indexed.head);
+  }
+
+  async getBundleThatReplaces(
+    csvName: string,
+    packageName: string,
+    channelName: string,
+  ): Promise<Uint8Array> {
+    const owner = this.#lookup.packages.get(packageName);
+    if (owner === undefined) throw notFound(`package ${packageName} not found`);
+    const { indexed: channel } = this.#channel(owner, packageName, channelName);
+    const entry = channel.entries.find(
+      ({ replaces, skips }) => replaces === csvName || skips.includes(csvName),
+    );
+    if (entry === undefined) {
+      throw notFound(`no entry found for package ${quoteGo(packageName)}, channel ${quoteGo(channelName)}`);
+    }
+    return this.#encode({ package: owner.indexed, channel, entry }, 'one');
+  }
+
+  getChannelEntriesThatReplace(csvName: string): ChannelEntryAnswer[] {
+    const found = this.#lookup.replacing.get(csvName);
+    if (found === undefined) throw notFound(`no channel entries found that replace ${csvName}`);
+    return found;
+  }
+
+  getChannelEntriesThatProvide(api: ApiName): ChannelEntryAnswer[] {
+    return this.#providers(api, ({ entry }) => entry.skips.filter((skip) => skip !== entry.replaces));
+  }
+
+  getLatestChannelEntriesThatProvide(api: ApiName): ChannelEntryAnswer[] {
+    return this.#latestProviders(api);
+  }
+
+  async getDefaultBundleThatProvides(api: ApiName): Promise<Uint8Array> {
+    const found = this.#latestProviders(api).find(
+      ({ packageName, channelName }) =>
+        this.#lookup.packages.get(packageName)?.indexed.defaultChannel === channelName,
+    );
+    if (found === undefined) throw notFound(`no entry found that provides ${apiText(api)}`);
+    return this.getBundle(found.packageName, found.channelName, found.bundleName);
+  }
+
+  async *listBundles(): AsyncGenerator<Uint8Array> {
+    const places = [...this.#lookup.places].sort(
+      (a, b) =>
+        compareBytes(a.channel.name, b.channel.name) ||
+        compareBytes(a.package.name, b.package.name) ||
+        compareBytes(a.entry.name, b.entry.name),
+    );
+    for (const place of places) yield await this.#encode(place, 'listed');
+  }
+
+  async *listCustomSchemas(schema: string, packageName: string): AsyncGenerator<Record<string, unknown>> {
+    const isWanted = (blob: IndexedBlob): boolean => blob.schema === schema && blob.package === packageName;
+    for (let at = 0; at < this.#lookup.content.index.custom.length; at++) {
+      const { content } = this.#lookup;
+      const blob = content.index.custom[at] as IndexedBlob;
+      if (!isWanted(blob)) continue;
+      try {
+        yield await content.customBlob(blob);
+      } catch (error) {
+        if (!(error instanceof DamagedRecordError)) throw error;
+        await this.#readAgain(content, error);
+        yield await this.#lookup.content.customBlob(this.#lookup.content.index.custom[at] as IndexedBlob);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#opened.stop();
+    await this.#again?.catch(() => undefined);
+    await this.#lookup.content.close();
+  }
+
+  #package(name: string): { indexed: IndexedPackage; channels: Map<string, ChannelLookup> } {
+    const found = this.#lookup.packages.get(name);
+    if (found === undefined) throw notFound(`package ${quoteGo(name)} not found`);
+    return found;
+  }
+
+  #channel(
+    owner: { channels: Map<string, ChannelLookup> },
+    packageName: string,
+    channelName: string,
+  ): ChannelLookup {
+    const found = owner.channels.get(channelName);
+    if (found === undefined) throw notFound(`${placeText(packageName, channelName)} not found`);
+    return found;
+  }
+
+  #latestProviders(api: ApiName): ChannelEntryAnswer[] {
+    return this.#providers(
+      api,
+      ({ channel, entry }) => {
+        const inChannel = new Set(channel.entries.map(({ name }) => name));
+        return entry.skips.filter((skip) => skip !== entry.replaces && inChannel.has(skip));
+      },
+      ({ channel, entry }) => channel.head === entry.name,
+    );
+  }
+
+  /** One answer for what a provider replaces, and one for each of its skips that count. */
+  #providers(
+    api: ApiName,
+    skipsOf: (place: Placed) => string[],
+    counts: (place: Placed) => boolean = () => true,
+  ): ChannelEntryAnswer[] {
+    const places = (this.#lookup.providing.get(apiKey(api)) ?? []).filter(counts);
+    if (places.length === 0) {
+      throw notFound(`no channel entries found that provide ${apiText(api)}`);
+    }
+    return places.flatMap((place) =>
+      [place.entry.replaces, ...skipsOf(place)].map((name) => entryAnswer(place, name)),
+    );
+  }
+
+  /** The message of a bundle in a channel. Where what is kept of it is damaged, the catalog is read again. */
+  async #encode(place: Placed, form: 'one' | 'listed'): Promise<Uint8Array> {
+    const lookup = this.#lookup;
+    try {
+      return await this.#assemble(lookup, place, form);
+    } catch (error) {
+      if (!(error instanceof DamagedRecordError)) throw error;
+      await this.#readAgain(lookup.content, error);
+      return this.#assemble(this.#lookup, place, form);
+    }
+  }
+
+  async #assemble(lookup: Lookup, place: Placed, form: 'one' | 'listed'): Promise<Uint8Array> {
+    const { content } = lookup;
+    const bundle = lookup.bundleOf(place);
+    const facts = await content.factsOf(bundle);
+    const part = encodeChannelPart({
+      channelName: place.channel.name,
+      entry: place.entry,
+      withUpgrades: form === 'listed',
+      deprecation: deprecationOf(bundle.deprecation),
+    });
+    if (form === 'listed' && bundle.hasImage) return Buffer.concat([facts, part]);
+    return Buffer.concat([facts, await content.manifestsOf(bundle), part]);
+  }
+
+  #readAgain(damaged: CatalogContent, error: DamagedRecordError): Promise<void> {
+    if (this.#lookup.content !== damaged) return Promise.resolve();
+    this.#again ??= this.#opened
+      .replace(error)
+      .then(async (content) => {
+        this.#lookup = new Lookup(content);
+        await damaged.close();
+      })
+      .finally(() => (this.#again = undefined));
+    return this.#again;
+  }
+}
+
+function apiKey({ group, version, kind }: ApiName): string {
+  return `${group}\0${version}\0${kind}`;
+}
+
+function entryAnswer(place: Placed, replaces: string): ChannelEntryAnswer {
+  return {
+    packageName: place.package.name,
+    channelName: place.channel.name,
+    bundleName: place.entry.name,
+    replaces,
+  };
+}
+
+function deprecationOf(message: string | undefined): { message: string } | undefined {
+  return message === undefined ? undefined : { message };
+}
+
+function placeText(packageName: string, channelName: string): string {
+  return `package ${quoteGo(packageName)}, channel ${quoteGo(channelName)}`;
+}
+
+function notFound(message: string): OpmateError {
+  return new OpmateError('NOT_FOUND', message);
+}

@@ -1,0 +1,391 @@
+import { decodeMeta } from '../../catalog/blob.js';
+import { type Catalog, type MetasOptions, isFault } from '../../catalog/catalog.js';
+import { locate } from '../../catalog/locate.js';
+import type { Meta } from '../../catalog/meta.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { encodeGoJson, parseGoJson, quoteGo } from '../../core/go-json.js';
+import { isJsonObject } from '../../core/json.js';
+import { compareBytes } from '../../core/order.js';
+import {
+  type ChannelEntry,
+  type PackageBlob,
+  propertyTypes,
+  schemas,
+} from '../../model/declarative-config.js';
+import {
+  describeBundle,
+  describeChannel,
+  describeDeprecations,
+  describePackage,
+} from '../../model/describe.js';
+import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
+import { readGraph } from '../../model/graph.js';
+import { validateCatalog } from '../../model/validate.js';
+import { encodeFacts, encodeManifests, providedApis } from './bundle-messages.js';
+import type { RecordFile, Slot } from './record-file.js';
+
+/** What is kept in memory of encoded facts, and of manifests that were asked for last. */
+const maxFactsBytes = 32 * 1024 * 1024;
+const maxRecentBytes = 32 * 1024 * 1024;
+
+/** What questions about a catalog need; JSON, so that a cache can hold it. Sorted by name throughout. */
+export interface CatalogIndex {
+  packages: IndexedPackage[];
+  bundles: IndexedBundle[];
+  /** Blobs that are not of the format's own schemas, in walk order. */
+  custom: IndexedBlob[];
+}
+
+export interface IndexedPackage {
+  name: string;
+  defaultChannel: string;
+  deprecation?: string | undefined;
+  channels: IndexedChannel[];
+}
+
+export interface IndexedChannel {
+  name: string;
+  head: string;
+  deprecation?: string | undefined;
+  entries: ChannelEntry[];
+}
+
+export interface IndexedBundle {
+  package: string;
+  name: string;
+  deprecation?: string | undefined;
+  provided: { group: string; version: string; kind: string }[];
+  /** A bundle without an image is listed with its manifests, which are nowhere else. */
+  hasImage: boolean;
+  /** Where its blob is; not known of a bundle from a cache. */
+  origin?: BlobOrigin | undefined;
+  /** The parts of its message, once they are written. */
+  facts?: Slot | undefined;
+  manifests?: Slot | undefined;
+}
+
+export interface IndexedBlob {
+  schema: string;
+  package: string;
+  origin?: BlobOrigin | undefined;
+  text?: Slot | undefined;
+}
+
+/** The catalog, or the file that holds what was made of it, is no longer what it was. */
+export class DamagedRecordError extends OpmateError {}
+
+/**
+ * The bundles of a catalog as parts of messages: encoded when they are first asked for, or before by `encodeAll`, and
+ * then kept in a file, if there is one. Without one they are made anew each time.
+ */
+export class CatalogContent {
+  readonly index: CatalogIndex;
+  readonly #catalog: Catalog | undefined;
+  #records: RecordFile | undefined;
+  readonly #origins = new Map<string, BlobOrigin>();
+  readonly #facts = new Map<IndexedBundle, Buffer>();
+  #factsBytes = 0;
+  #isFull = false;
+  /** Manifests by use, the last used at the end. */
+  readonly #recent = new Map<IndexedBundle, Buffer>();
+  #recentBytes = 0;
+  readonly #pending = new Map<IndexedBundle, Promise<Buffer>>();
+  #owner: { name: string; blob: Promise<PackageBlob> } | undefined;
+
+  /** `catalog` is where blobs are read again; left out where all parts are in `records`. */
+  constructor(index: CatalogIndex, records: RecordFile | undefined, catalog?: Catalog) {
+    this.index = index;
+    this.#records = records;
+    this.#catalog = catalog;
+  }
+
+  /**
+   * Reads a catalog. Throws OpmateError INVALID, which tells all faults, for one that is not valid, and what reading
+   * throws. The catalog must stay open, and `records` is closed with the content.
+   */
+  static async read(
+    catalog: Catalog,
+    records: RecordFile | undefined,
+    options: MetasOptions = {},
+  ): Promise<CatalogContent> {
+    const index: CatalogIndex = { packages: [], bundles: [], custom: [] };
+    const content = new CatalogContent(index, records, catalog);
+    const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+    const faults: OpmateError[] = [];
+    const onFault = (fault: OpmateError): void => void faults.push(fault);
+    for await (const meta of catalog.metas({ ...options, onFault })) {
+      try {
+        await content.#add(meta, facts);
+      } catch (error) {
+        const located = await locate(catalog, meta.origin, error);
+        if (!isFault(located)) throw located;
+        faults.push(located);
+      }
+    }
+    const [first] = faults;
+    if (faults.length === 1) throw first;
+    if (first !== undefined) {
+      throw new OpmateError(first.code, first.message, {
+        hint: first.hint,
+        cause: new AggregateError(faults),
+      });
+    }
+    const report = validateCatalog(facts);
+    if (!report.passed) {
+      throw new OpmateError('INVALID', report.message ?? 'invalid index', {
+        hint: 'opmate validate tells every problem with its place',
+      });
+    }
+    addPackages(index, facts);
+    return content;
+  }
+
+  async #add(meta: Meta, facts: CatalogFacts): Promise<void> {
+    const { origin } = meta;
+    const decoded = decodeMeta(meta);
+    switch (decoded.kind) {
+      case 'package':
+        facts.packages.push(describePackage(decoded.blob, origin));
+        this.#origins.set(decoded.blob.name, origin);
+        break;
+      case 'channel':
+        facts.channels.push(describeChannel(decoded.blob, origin));
+        break;
+      case 'deprecations':
+        facts.deprecations.push(describeDeprecations(decoded.blob, origin));
+        break;
+      case 'bundle': {
+        const { blob } = decoded;
+        const described = describeBundle(blob, origin);
+        facts.bundles.push(described);
+        // Validation tells what is wrong with it.
+        if (described.propertyFaults.length > 0) break;
+        const made = blob.properties.filter(({ type }) => type === propertyTypes.csvMetadata).length;
+        if (made > 1) {
+          throw new OpmateError(
+            'INVALID',
+            `package ${quoteGo(blob.package)}, bundle ${quoteGo(blob.name)}: ` +
+              `expected at most 1 property of type ${quoteGo(propertyTypes.csvMetadata)}, found ${made}`,
+            { hint: 'keep one of the properties', file: origin.file },
+          );
+        }
+        const bundle: IndexedBundle = {
+          package: described.package,
+          name: described.name,
+          provided: providedApis(blob).map(({ group, version, kind }) => ({
+            group: detached(group),
+            version: detached(version),
+            kind: detached(kind),
+          })),
+          hasImage: described.image !== '',
+          origin,
+        };
+        this.index.bundles.push(bundle);
+        const bytes = encodeFacts(blob);
+        this.#keepFacts(bundle, bytes);
+        bundle.facts = await this.#append(bytes);
+        break;
+      }
+      case 'other': {
+        const blob: IndexedBlob = {
+          schema: detached(meta.schema),
+          package: detached(meta.package),
+          origin,
+        };
+        this.index.custom.push(blob);
+        if (this.#records !== undefined)
+          blob.text = await this.#append(Buffer.from(encodeGoJson(meta.value)));
+        break;
+      }
+    }
+  }
+
+  /** The part of a bundle's message that its blob tells, without manifests. Throws DamagedRecordError. */
+  async factsOf(bundle: IndexedBundle): Promise<Buffer> {
+    const kept = this.#facts.get(bundle) ?? (await this.#read(bundle.facts));
+    if (kept !== undefined) {
+      this.#keepFacts(bundle, kept);
+      return kept;
+    }
+    return encodeFacts(await this.#blobOf(bundle));
+  }
+
+  /** The manifests of a bundle as part of its message. Throws DamagedRecordError. */
+  async manifestsOf(bundle: IndexedBundle): Promise<Buffer> {
+    const recent = this.#recent.get(bundle);
+    if (recent !== undefined) {
+      this.#recent.delete(bundle);
+      this.#recent.set(bundle, recent);
+      return recent;
+    }
+    const bytes = await this.#loadManifests(bundle);
+    this.#remember(bundle, bytes);
+    return bytes;
+  }
+
+  /** Callers who want the same at the same time share it. */
+  #loadManifests(bundle: IndexedBundle): Promise<Buffer> {
+    let pending = this.#pending.get(bundle);
+    if (pending === undefined) {
+      pending = this.#readManifests(bundle).finally(() => this.#pending.delete(bundle));
+      this.#pending.set(bundle, pending);
+    }
+    return pending;
+  }
+
+  async #readManifests(bundle: IndexedBundle): Promise<Buffer> {
+    const kept = await this.#read(bundle.manifests);
+    if (kept !== undefined) return kept;
+    const blob = await this.#blobOf(bundle);
+    const bytes = await encodeManifests(blob, () => this.#packageOf(bundle.package));
+    bundle.manifests ??= await this.#append(bytes);
+    return bytes;
+  }
+
+  /** A blob that is not of the format's own schemas. Throws DamagedRecordError. */
+  async customBlob(blob: IndexedBlob): Promise<Record<string, unknown>> {
+    const text = await this.#read(blob.text);
+    const value = text === undefined ? await this.#blobAt(blob.origin) : parseGoJson(text.toString());
+    if (isJsonObject(value)) return value;
+    throw new DamagedRecordError('INTERNAL', 'cache: a blob is no object');
+  }
+
+  /** Encodes what is not encoded yet. Returns whether all of it is in the file. */
+  async encodeAll({ signal }: CancelOptions): Promise<boolean> {
+    for (const bundle of this.index.bundles) {
+      throwIfCancelled(signal);
+      if (this.#records === undefined || this.#isFull) return false;
+      if (bundle.manifests === undefined) await this.#loadManifests(bundle);
+      // Callers come first.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const { bundles, custom } = this.index;
+    return (
+      bundles.every(({ facts, manifests }) => facts !== undefined && manifests !== undefined) &&
+      custom.every(({ text }) => text !== undefined)
+    );
+  }
+
+  async close(): Promise<void> {
+    const records = this.#records;
+    this.#records = undefined;
+    await records?.close();
+  }
+
+  /** Writes a record, if there is a file. Where that fails there is none from then on. */
+  async #append(bytes: Buffer): Promise<Slot | undefined> {
+    if (this.#isFull) return undefined;
+    try {
+      return await this.#records?.append(bytes);
+    } catch {
+      // A full disk: what has been written can still be read, what comes now is made anew each time.
+      this.#isFull = true;
+      return undefined;
+    }
+  }
+
+  async #read(slot: Slot | undefined): Promise<Buffer | undefined> {
+    if (slot === undefined) return undefined;
+    const bytes = await this.#records?.read(slot);
+    if (bytes === undefined && this.#catalog === undefined) {
+      throw new DamagedRecordError('IO', 'cache: a bundle is damaged');
+    }
+    return bytes;
+  }
+
+  async #blobOf(bundle: IndexedBundle) {
+    const value = await this.#blobAt(bundle.origin);
+    const { package: packageName, name, origin } = bundle;
+    const decoded = decodeMeta({
+      schema: schemas.bundle,
+      package: packageName,
+      name,
+      value,
+      origin: origin as BlobOrigin,
+    });
+    if (decoded.kind === 'bundle') return decoded.blob;
+    throw new DamagedRecordError('INTERNAL', `bundle ${quoteGo(name)} is no bundle`);
+  }
+
+  async #blobAt(origin: BlobOrigin | undefined) {
+    if (origin === undefined || this.#catalog === undefined) {
+      throw new DamagedRecordError('IO', 'cache: a blob is missing');
+    }
+    return this.#catalog.read(origin);
+  }
+
+  /** The package that a bundle belongs to; bundles of one package are mostly read together. */
+  #packageOf(name: string): Promise<PackageBlob> {
+    if (this.#owner?.name === name) return this.#owner.blob;
+    const read = async (): Promise<PackageBlob> => {
+      const origin = this.#origins.get(name) as BlobOrigin;
+      const value = await this.#blobAt(origin);
+      const decoded = decodeMeta({ schema: schemas.package, package: '', name, value, origin });
+      if (decoded.kind === 'package') return decoded.blob;
+      throw new DamagedRecordError('INTERNAL', `package ${quoteGo(name)} is no package`);
+    };
+    this.#owner = { name, blob: read() };
+    this.#owner.blob.catch(() => (this.#owner = undefined));
+    return this.#owner.blob;
+  }
+
+  #keepFacts(bundle: IndexedBundle, bytes: Buffer): void {
+    if (this.#facts.has(bundle) || this.#factsBytes + bytes.length > maxFactsBytes) return;
+    this.#factsBytes += bytes.length;
+    this.#facts.set(bundle, compact(bytes));
+  }
+
+  #remember(bundle: IndexedBundle, bytes: Buffer): void {
+    if (this.#recent.has(bundle) || bytes.length > maxRecentBytes / 4) return;
+    this.#recent.set(bundle, compact(bytes));
+    this.#recentBytes += bytes.length;
+    for (const [oldest, { length }] of this.#recent) {
+      if (this.#recentBytes <= maxRecentBytes) break;
+      this.#recent.delete(oldest);
+      this.#recentBytes -= length;
+    }
+  }
+}
+
+/** The same bytes in memory of their own. */
+function compact(bytes: Buffer): Buffer {
+  return bytes.buffer.byteLength <= bytes.length + 64 ? bytes : Buffer.from(bytes);
+}
+
+/** A copy of a text that keeps nothing else alive; see `model/describe.ts`. */
+function detached(text: string): string {
+  return text.length < 13 ? text : Buffer.from(text).toString();
+}
+
+function addPackages(index: CatalogIndex, facts: CatalogFacts): void {
+  const packages = new Map<string, IndexedPackage>();
+  for (const { name, defaultChannel } of facts.packages) {
+    packages.set(name, { name, defaultChannel, channels: [] });
+  }
+  for (const { package: owner, name, entries } of facts.channels) {
+    const [head = ''] = readGraph(entries).heads;
+    const sorted = [...entries].sort((a, b) => compareBytes(a.name, b.name));
+    packages.get(owner)?.channels.push({ name, head, entries: sorted });
+  }
+  const bundles = new Map(index.bundles.map((bundle) => [bundleKey(bundle.package, bundle.name), bundle]));
+  for (const { package: owner, entries } of facts.deprecations) {
+    const found = packages.get(owner);
+    for (const { reference, message } of entries) {
+      const target =
+        reference.schema === schemas.package
+          ? found
+          : reference.schema === schemas.channel
+            ? found?.channels.find(({ name }) => name === reference.name)
+            : bundles.get(bundleKey(owner, reference.name));
+      if (target !== undefined) target.deprecation = message;
+    }
+  }
+  index.packages = [...packages.values()].sort((a, b) => compareBytes(a.name, b.name));
+  for (const { channels } of index.packages) channels.sort((a, b) => compareBytes(a.name, b.name));
+}
+
+/** A bundle among those of all packages. */
+export function bundleKey(packageName: string, name: string): string {
+  return `${packageName}\0${name}`;
+}

@@ -1,0 +1,67 @@
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import { OpmateError, fileError, messageOf } from '../../core/errors.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import type { ServerKeyPair } from './server.js';
+
+/** How often the files are looked at. */
+const checkMs = 2_000;
+
+/** The files of a certificate chain and its key, PEM. */
+export interface CertificateFiles {
+  cert: string;
+  key: string;
+}
+
+/** Reads a certificate and its key. Throws OpmateError: unreadable, no PEM, or not belonging together. */
+export async function readCertificateFiles(files: CertificateFiles): Promise<ServerKeyPair> {
+  const [cert, key] = await Promise.all([read(files.cert), read(files.key)]);
+  try {
+    createSecureContext({ cert, key });
+  } catch (error) {
+    throw new OpmateError('INVALID', `${files.cert}, ${files.key}: ${messageOf(error)}`, {
+      cause: error,
+      hint: 'give a certificate chain and the key that belongs to it, both as PEM',
+    });
+  }
+  return { cert, key };
+}
+
+async function read(file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (error) {
+    throw fileError(`open ${file}`, error, { file });
+  }
+}
+
+/**
+ * Calls `use` with every new content of the files, until `stop` is called. Contents are compared, since mounted
+ * secrets change by links. A pair that does not belong together, as while the two are being written, is told to the
+ * logger and left alone.
+ */
+export function watchCertificateFiles(
+  files: CertificateFiles,
+  current: ServerKeyPair,
+  use: (certificate: ServerKeyPair) => void,
+  logger: Logger = silentLogger,
+): { stop(): void } {
+  let [known, refused] = [current, ''];
+  const check = async (): Promise<void> => {
+    try {
+      const found = await readCertificateFiles(files);
+      refused = '';
+      if (found.cert.equals(known.cert) && found.key.equals(known.key)) return;
+      use(found);
+      known = found;
+      logger.log('info', `${files.cert}: the new certificate is served`);
+    } catch (error) {
+      const reason = messageOf(error);
+      if (reason !== refused) logger.log('warn', `${reason}; the certificate before is still served`);
+      refused = reason;
+    }
+  };
+  const timer = setInterval(() => void check(), checkMs);
+  timer.unref();
+  return { stop: () => clearInterval(timer) };
+}

@@ -1,0 +1,432 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type Metadata,
+  type MethodDefinition,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type ServiceDefinition,
+  type UntypedServiceImplementation,
+  experimental,
+  status,
+} from '@grpc/grpc-js';
+import { OpmateError, messageOf, redact, systemReason } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import {
+  encodeChannelEntry,
+  encodePackage,
+  encodePackageName,
+  encodeStruct,
+  readRequest,
+} from './messages.js';
+import { encodeMessage } from './protobuf.js';
+import { type Reflection, loadReflection } from './reflection.js';
+import type { ApiName, RegistryAnswers } from './registry-answers.js';
+
+/** Largest request; also gRPC's default. */
+const maxRequestBytes = 4 * 1024 * 1024;
+/** Calls that a connection may have at once; clients wait with the others. Each may hold one large answer. */
+const maxStreamsPerConnection = 100;
+/** What a stream may have handed over before its reader has taken it. */
+const maxUnreadBytes = 256 * 1024;
+/** A connection on which nothing comes for this long is asked whether it is alive, and dropped without an answer. */
+const keepaliveMs = 60_000;
+const keepaliveTimeoutMs = 20_000;
+/** Longest text of an error: it becomes a header. */
+const maxErrorLength = 2048;
+/** How long `close` waits for calls that are under way. */
+const closeGraceMs = 10_000;
+
+/** Certificate chain and key, PEM. */
+export interface ServerKeyPair {
+  cert: Buffer;
+  key: Buffer;
+}
+
+export interface RegistryServerOptions {
+  answers: RegistryAnswers;
+  /** Address to listen on; all of them, IPv6 included where there is any, when left out. */
+  host?: string | undefined;
+  /** 0 takes a free port. */
+  port: number;
+  /** Plain text when left out. */
+  certificate?: ServerKeyPair | undefined;
+  /** Gets one line a call: method, code, duration and an id, never what was asked or answered. */
+  logger?: Logger | undefined;
+}
+
+export interface RegistryServer {
+  readonly port: number;
+  /** What new connections are shown from now on. Throws for what is no certificate with its key. */
+  replaceCertificate(certificate: ServerKeyPair): void;
+  /** Takes no more calls, finishes those under way for some seconds, and ends. The answers stay open. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves `api.Registry`, `api.ExperimentalRegistry` where the answers have blobs, health and reflection.
+ * Throws OpmateError IO where the port cannot be listened on.
+ */
+export async function startRegistryServer(options: RegistryServerOptions): Promise<RegistryServer> {
+  const { answers, logger = silentLogger } = options;
+  const server = new Server({
+    'grpc.max_receive_message_length': maxRequestBytes,
+    'grpc.max_send_message_length': -1,
+    'grpc.max_concurrent_streams': maxStreamsPerConnection,
+    'grpc.keepalive_time_ms': keepaliveMs,
+    'grpc.keepalive_timeout_ms': keepaliveTimeoutMs,
+    'grpc.keepalive_permit_without_calls': 1,
+  });
+  const services = [registryService(answers, logger), healthService(logger)];
+  if (answers.listCustomSchemas !== undefined) services.push(experimentalService(answers, logger));
+  const versions = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
+  const reflection = await loadReflection([...services.map(({ name }) => name), ...versions]);
+  services.push(...versions.map((name) => reflectionService(name, reflection)));
+  for (const { definition, handlers } of services) server.addService(definition, handlers);
+
+  const identity = new Identity(options.certificate);
+  const credentials =
+    options.certificate === undefined
+      ? ServerCredentials.createInsecure()
+      : experimental.createCertificateProviderServerCredentials(identity, null, false);
+  const port = await listen(server, options, credentials);
+  return {
+    port,
+    replaceCertificate: (certificate) => identity.replace(certificate),
+    close: () => drain(server),
+  };
+}
+
+async function listen(
+  server: Server,
+  { host, port }: RegistryServerOptions,
+  credentials: ServerCredentials,
+): Promise<number> {
+  const bind = (address: string): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const target = `${address.includes(':') ? `[${address}]` : address}:${port}`;
+      server.bindAsync(target, credentials, (error, bound) => (error ? reject(error) : resolve(bound)));
+    });
+  try {
+    if (host !== undefined) return await bind(host);
+    // A machine without IPv6 refuses the address that stands for all.
+    return await bind('::').catch((error: unknown) => {
+      if (/EAFNOSUPPORT|EADDRNOTAVAIL/.test(messageOf(error))) return bind('0.0.0.0');
+      throw error;
+    });
+  } catch (error) {
+    const text = messageOf(error);
+    const isUsed = text.includes('EADDRINUSE');
+    const reason = isUsed ? 'the port is in use' : /EACCES/.test(text) ? 'permission denied' : undefined;
+    throw new OpmateError(
+      'IO',
+      `listen on ${host ?? ''}:${port}: ${reason ?? systemReason(error)}`.replace('on :', 'on port '),
+      {
+        cause: error,
+        hint: isUsed ? 'give another --port, or end what listens there' : 'give another address or --port',
+      },
+    );
+  }
+}
+
+function drain(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => {
+      server.forceShutdown();
+      resolve();
+    }, closeGraceMs);
+    server.tryShutdown(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+type IdentityListener = (update: { certificate: Buffer; privateKey: Buffer } | null) => void;
+
+/** Tells the server which certificate to show; the library's interface asks for more than it then uses. */
+class Identity {
+  readonly #listeners = new Set<IdentityListener>();
+  #current: ServerKeyPair | undefined;
+
+  constructor(current: ServerKeyPair | undefined) {
+    this.#current = current;
+  }
+
+  replace(current: ServerKeyPair): void {
+    this.#current = current;
+    for (const listener of this.#listeners) listener({ certificate: current.cert, privateKey: current.key });
+  }
+
+  addIdentityCertificateListener(listener: IdentityListener): void {
+    this.#listeners.add(listener);
+    const current = this.#current;
+    listener(current === undefined ? null : { certificate: current.cert, privateKey: current.key });
+  }
+
+  removeIdentityCertificateListener(listener: IdentityListener): void {
+    this.#listeners.delete(listener);
+  }
+
+  addCaCertificateListener(): void {
+    // Clients show no certificates.
+  }
+
+  removeCaCertificateListener(): void {
+    // Clients show no certificates.
+  }
+}
+
+// Services. All messages are bytes for the library: what is sent is encoded already.
+
+interface Service {
+  name: string;
+  definition: ServiceDefinition;
+  handlers: UntypedServiceImplementation;
+}
+
+const asIs = (bytes: Buffer): Buffer => bytes;
+
+function method(
+  path: string,
+  { streamsIn = false, streamsOut = false } = {},
+): MethodDefinition<Buffer, Buffer> {
+  return {
+    path,
+    requestStream: streamsIn,
+    responseStream: streamsOut,
+    requestSerialize: asIs,
+    requestDeserialize: asIs,
+    responseSerialize: asIs,
+    responseDeserialize: asIs,
+  };
+}
+
+type Unary = (request: Buffer) => Uint8Array | Promise<Uint8Array>;
+type Stream = (request: Buffer, metadata: Metadata) => Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+
+class ServiceBuilder implements Service {
+  readonly definition: Record<string, MethodDefinition<Buffer, Buffer>> = {};
+  readonly handlers: UntypedServiceImplementation = {};
+  readonly name: string;
+  readonly #log: CallLog;
+
+  constructor(name: string, logger: Logger, level: 'info' | 'debug' = 'info') {
+    this.name = name;
+    this.#log = new CallLog(logger, level);
+  }
+
+  unary(name: string, answer: Unary): this {
+    const path = `/${this.name}/${name}`;
+    this.definition[name] = method(path);
+    this.handlers[name] = (
+      call: ServerUnaryCall<Buffer, Buffer>,
+      respond: (error: { code: number; details: string } | null, answer?: Uint8Array) => void,
+    ): void => {
+      const end = this.#log.begin(path);
+      // A caller that has gone gets nothing, and no handler is told when its answer was not wanted.
+      call.once('cancelled', () => end(status.CANCELLED));
+      const fail = (error: unknown): void => {
+        const told = statusOf(error);
+        end(told.code, error);
+        respond(told);
+      };
+      const succeed = (bytes: Uint8Array): void => {
+        end(status.OK);
+        respond(null, bytes);
+      };
+      try {
+        const bytes = answer(call.request);
+        if (bytes instanceof Promise) bytes.then(succeed, fail);
+        else succeed(bytes);
+      } catch (error) {
+        fail(error);
+      }
+    };
+    return this;
+  }
+
+  stream(name: string, answer: Stream): this {
+    const path = `/${this.name}/${name}`;
+    this.definition[name] = method(path, { streamsOut: true });
+    this.handlers[name] = (call: ServerWritableStream<Buffer, Uint8Array>): void => {
+      const end = this.#log.begin(path);
+      sendAll(call, () => answer(call.request, call.metadata)).then(
+        (isWhole) => end(isWhole ? status.OK : status.CANCELLED),
+        (error: unknown) => {
+          const told = statusOf(error);
+          end(told.code, error);
+          call.emit('error', told);
+        },
+      );
+    };
+    return this;
+  }
+}
+
+/** Sends messages as fast as they are read at the other end. Returns whether all were; false after a cancellation. */
+async function sendAll(
+  call: ServerWritableStream<Buffer, Uint8Array>,
+  messages: () => Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+): Promise<boolean> {
+  let unread = 0;
+  let wake: (() => void) | undefined;
+  const awaken = (): void => {
+    wake?.();
+    wake = undefined;
+  };
+  call.once('cancelled', awaken);
+  for await (const message of messages()) {
+    if (call.cancelled) return false;
+    unread += message.length;
+    call.write(message, () => {
+      unread -= message.length;
+      if (unread <= maxUnreadBytes) awaken();
+    });
+    while (unread > maxUnreadBytes && !call.cancelled) {
+      await new Promise<void>((resolve) => (wake = resolve));
+    }
+  }
+  if (call.cancelled) return false;
+  call.end();
+  return true;
+}
+
+/** What a caller is told of a failure. All that upstream does not find is UNKNOWN. */
+function statusOf(error: unknown): { code: number; details: string } {
+  const details = redact(messageOf(error));
+  const shown =
+    details.length > maxErrorLength
+      ? `${details.slice(0, maxErrorLength).replace(/[\ud800-\udbff]$/, '')}…`
+      : details;
+  return { code: codeOf(error), details: shown };
+}
+
+function codeOf(error: unknown): number {
+  if (!(error instanceof OpmateError)) return status.INTERNAL;
+  switch (error.code) {
+    case 'NOT_FOUND':
+      return status.UNKNOWN;
+    case 'USAGE':
+      return status.INVALID_ARGUMENT;
+    case 'UNSUPPORTED':
+      return status.UNIMPLEMENTED;
+    default:
+      return status.INTERNAL;
+  }
+}
+
+/** Logs calls when they end. */
+class CallLog {
+  readonly #logger: Logger;
+  readonly #level: 'info' | 'debug';
+
+  constructor(logger: Logger, level: 'info' | 'debug') {
+    this.#logger = logger;
+    this.#level = level;
+  }
+
+  /** Returns what is to be told the end; only the first one counts. */
+  begin(path: string): (code: number, error?: unknown) => void {
+    const start = performance.now();
+    let isOver = false;
+    return (code, error) => {
+      if (isOver) return;
+      isOver = true;
+      const fault = code === status.INTERNAL ? { error: messageOf(error) } : {};
+      this.#logger.log(code === status.INTERNAL ? 'error' : this.#level, 'finished call', {
+        id: randomUUID(),
+        method: path,
+        code: status[code],
+        durationMs: Math.round((performance.now() - start) * 100) / 100,
+        ...fault,
+      });
+    };
+  }
+}
+
+function* encoded<T>(items: Iterable<T>, encode: (item: T) => Uint8Array): Generator<Uint8Array> {
+  for (const item of items) yield encode(item);
+}
+
+function registryService(answers: RegistryAnswers, logger: Logger): Service {
+  const apiOf = (request: Buffer): ApiName => {
+    const [group = '', version = '', kind = ''] = readRequest(request, 3);
+    return { group, version, kind };
+  };
+  const textsOf = (request: Buffer): [string, string, string] =>
+    readRequest(request, 3) as [string, string, string];
+  return new ServiceBuilder('api.Registry', logger)
+    .stream('ListPackages', () => encoded(answers.listPackages(), encodePackageName))
+    .unary('GetPackage', (request) => encodePackage(answers.getPackage(textsOf(request)[0])))
+    .unary('GetBundle', (request) => answers.getBundle(...textsOf(request)))
+    .unary('GetBundleForChannel', (request) => {
+      const [packageName, channelName] = textsOf(request);
+      return answers.getBundleForChannel(packageName, channelName);
+    })
+    .stream('GetChannelEntriesThatReplace', (request) =>
+      encoded(answers.getChannelEntriesThatReplace(textsOf(request)[0]), encodeChannelEntry),
+    )
+    .unary('GetBundleThatReplaces', (request) => answers.getBundleThatReplaces(...textsOf(request)))
+    .stream('GetChannelEntriesThatProvide', (request) =>
+      encoded(answers.getChannelEntriesThatProvide(apiOf(request)), encodeChannelEntry),
+    )
+    .stream('GetLatestChannelEntriesThatProvide', (request) =>
+      encoded(answers.getLatestChannelEntriesThatProvide(apiOf(request)), encodeChannelEntry),
+    )
+    .unary('GetDefaultBundleThatProvides', (request) => answers.getDefaultBundleThatProvides(apiOf(request)))
+    .stream('ListBundles', () => answers.listBundles());
+}
+
+const customNamePattern = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
+
+function experimentalService(answers: RegistryAnswers, logger: Logger): Service {
+  async function* listCustomSchemas(request: Buffer, metadata: Metadata): AsyncGenerator<Uint8Array> {
+    if (metadata.get('x-acknowledge-experimental')[0] !== 'true') return;
+    const [schema = '', packageName = ''] = readRequest(request, 2);
+    if (schema === '') throw new OpmateError('USAGE', 'schema is required');
+    for (const [what, name] of Object.entries({ schema, package: packageName })) {
+      if (name === '' || customNamePattern.test(name)) continue;
+      const fault = `invalid ${what} ${quoteGo(name)}: must match ${customNamePattern.source}`;
+      throw new OpmateError('USAGE', `invalid custom schema query: ${fault}`);
+    }
+    const blobs = answers.listCustomSchemas?.(schema, packageName) ?? [];
+    for await (const blob of blobs) yield encodeStruct(blob);
+  }
+  return new ServiceBuilder('api.ExperimentalRegistry', logger).stream(
+    'ExperimentalListPackageCustomSchemas',
+    listCustomSchemas,
+  );
+}
+
+/** Always serving, whatever service is asked for: before there is something to serve, nobody can ask. */
+function healthService(logger: Logger): Service {
+  const serving = encodeMessage((message) => message.varint(1, 1));
+  return new ServiceBuilder('grpc.health.v1.Health', logger, 'debug').unary('Check', () => serving);
+}
+
+function reflectionService(name: string, reflection: Reflection): Service {
+  const path = `/${name}/ServerReflectionInfo`;
+  return {
+    name,
+    definition: { ServerReflectionInfo: method(path, { streamsIn: true, streamsOut: true }) },
+    handlers: {
+      ServerReflectionInfo: (call: ServerDuplexStream<Buffer, Uint8Array>): void => {
+        call.on('data', (request: Buffer) => {
+          try {
+            // What is asked next waits until this is on its way.
+            call.pause();
+            call.write(reflection.answer(request), () => call.resume());
+          } catch (error) {
+            call.emit('error', statusOf(error));
+          }
+        });
+        call.on('end', () => call.end());
+        call.on('error', () => undefined);
+      },
+    },
+  };
+}

@@ -8,6 +8,7 @@ import { writeAll } from './output.js';
 import { addArchiveCommands, addMirrorCommands } from './mirror-commands.js';
 import { addRegistryCommands } from './registry-commands.js';
 import type { Runner } from './runner.js';
+import { addServeCommands } from './serve-commands.js';
 
 /** What `run` must know even when a command fails. */
 export interface RunState {
@@ -74,6 +75,7 @@ const opmCommands: ReadonlySet<string> = new Set([
   'mirror',
   'registry',
   'render',
+  'serve',
   'validate',
   'version',
 ]);
@@ -240,6 +242,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   addIndexCommands(program, context, runner);
   addMirrorCommands(program, context, runner);
   addArchiveCommands(program, context, runner);
+  addServeCommands(program, context, runner);
   addOciCommands(program, context, runner);
 
   program

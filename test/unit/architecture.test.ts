@@ -22,7 +22,7 @@ const arrow = [
 
 /** Folder that alone may import a library, and how many of its modules do. */
 const libraries: Record<string, { folder: string; modules: number }> = {
-  commander: { folder: 'cli', modules: 8 },
+  commander: { folder: 'cli', modules: 9 },
   chalk: { folder: 'cli', modules: 1 },
   ora: { folder: 'cli', modules: 1 },
   'better-sqlite3': { folder: 'sqlite', modules: 1 },
@@ -32,6 +32,7 @@ const libraries: Record<string, { folder: string; modules: number }> = {
   'smol-toml': { folder: 'oci', modules: 1 },
   'tar-stream': { folder: 'archive', modules: 2 },
   fzstd: { folder: 'archive', modules: 1 },
+  '@grpc/grpc-js': { folder: 'serve', modules: 1 },
 };
 
 interface Import {

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { Report } from './report.js';
 import { compareCatalogs } from './catalogs.js';
 import { compareCases } from './fbc-cases.js';
+import { compareGrpc } from './grpc.js';
 import { compareInitializer } from './initializer.js';
 import { compareLists, compareRenderYaml } from './list.js';
 import { compareOcMirror } from './oc-mirror.js';
@@ -30,6 +31,7 @@ const comparers = {
   'sqlite-combined': compareSqliteCombined,
   'sqlite-migrate': compareSqliteMigrate,
   'oc-mirror': compareOcMirror,
+  grpc: compareGrpc,
 };
 
 const corpus = process.env.OPMATE_CORPUS;

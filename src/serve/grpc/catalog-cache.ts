@@ -3,8 +3,8 @@ import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'nod
 import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
 import { readFully } from '../../catalog/file-access.js';
-import type { CancelOptions } from '../../core/concurrency.js';
-import { fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
+import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { fileError, systemCode } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import type { CatalogIndex } from './catalog-content.js';
 import { RecordFile, digestOf } from './record-file.js';
@@ -25,7 +25,8 @@ const maxIndexBytes = 1024 * 1024 * 1024;
 const keptOthers = 1;
 /** A temporary file of a run that was killed. */
 const orphanAgeMs = 24 * 60 * 60 * 1000;
-const chunkBytes = 1024 * 1024;
+const pieceBytes = 1024 * 1024;
+const hashedAtOnce = 3;
 
 /**
  * The hash of a catalog's content: of names and bytes of its files, in walk order. Undefined for a catalog that is
@@ -38,28 +39,30 @@ export async function hashCatalog(
   const files = await catalog.listFiles?.();
   if (files === undefined) return undefined;
   const hash = createHash('sha256');
-  const chunk = Buffer.allocUnsafe(chunkBytes);
-  for (const { path: file, name } of files) {
-    throwIfCancelled(signal);
-    const handle = await open(file).catch((error: unknown) => {
-      throw fileError(`open ${name}`, error, { file: name });
-    });
-    try {
-      let size = 0;
-      const content = createHash('sha256');
-      for (;;) {
-        const got = await readFully(handle, chunk, size, name);
-        content.update(chunk.subarray(0, got));
-        size += got;
-        if (got < chunk.length) break;
-      }
-      // The lengths tell where a name ends, so that no two trees are hashed as the same text.
-      hash.update(`${Buffer.byteLength(name)}:${name}:${size}:`).update(content.digest());
-    } finally {
-      await handle.close();
-    }
+  const hashes = await mapConcurrent(files, hashedAtOnce, hashFile, { signal });
+  // The lengths tell where a name ends, so that no two trees are hashed as the same text.
+  for (const [index, { name }] of files.entries()) {
+    hash.update(`${Buffer.byteLength(name)}:${name}:`).update(hashes[index] as string);
   }
   return hash.digest('hex');
+}
+
+/** One file is read while another is hashed. */
+async function hashFile({ path: file, name }: { path: string; name: string }): Promise<string> {
+  const hash = createHash('sha256');
+  const piece = Buffer.allocUnsafeSlow(pieceBytes);
+  const handle = await open(file).catch((error: unknown) => {
+    throw fileError(`open ${name}`, error, { file: name });
+  });
+  try {
+    for (let size = 0; ; size += piece.length) {
+      const got = await readFully(handle, piece, size, name);
+      hash.update(piece.subarray(0, got));
+      if (got < piece.length) return `${size + got}:${hash.digest('hex')}`;
+    }
+  } finally {
+    await handle.close();
+  }
 }
 
 /** A cache that was found whole. */

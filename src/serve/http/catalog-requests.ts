@@ -1,0 +1,532 @@
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Writable } from 'node:stream';
+import { digestOf } from '../../core/digest.js';
+import { messageOf, redact } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import { compareBytes } from '../../core/order.js';
+import type {
+  CatalogSet,
+  ContentBlob,
+  ContentReader,
+  MetasQuery,
+  Section,
+  ServedCatalog,
+} from '../catalogs/stored-content.js';
+import { catalogNameFault } from './catalog-names.js';
+import { type Representation, evaluateConditions, selectRange } from './conditions.js';
+import { BufferPool, readSections, totalOf } from './content-stream.js';
+import {
+  type Coding,
+  availableCodings,
+  createCompressor,
+  minCompressedBytes,
+  negotiateCoding,
+} from './encoding.js';
+import { RequestMetrics } from './metrics.js';
+
+/** Bodies up to this size are read in one piece and sent in one. */
+const smallBytes = 64 * 1024;
+/** Characters of a path that a log line has. */
+const maxLoggedPath = 300;
+
+const contentType = 'application/jsonl';
+const jsonType = 'application/json';
+
+export interface CatalogRequestsOptions {
+  catalogs: CatalogSet;
+  logger: Logger;
+  /** Without a final slash. */
+  externalUrl: string | undefined;
+  secure: boolean;
+}
+
+interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  method: string;
+  path: string;
+  query: URLSearchParams;
+  id: string;
+  /** Bytes of the body that were sent. */
+  bytes: number;
+}
+
+/** An answer that ends a request: status and text. */
+class Refusal extends Error {
+  readonly status: number;
+  constructor(status: number, text: string) {
+    super(text);
+    this.status = status;
+  }
+}
+
+const routeNotFound = () => new Refusal(404, '404 page not found');
+const catalogNotFound = () => new Refusal(404, '404 Not Found');
+const badRequest = () => new Refusal(400, '400 Bad Request');
+
+/** Answers the requests of the HTTP catalog API. */
+export class CatalogRequests {
+  readonly #catalogs: CatalogSet;
+  readonly #logger: Logger;
+  readonly #externalUrl: string | undefined;
+  readonly #secure: boolean;
+  readonly #metrics = new RequestMetrics();
+  readonly #pool = new BufferPool();
+  /** What this process puts before the numbers of its requests. */
+  readonly #idPrefix = randomBytes(4).toString('hex');
+  #requests = 0;
+
+  constructor({ catalogs, logger, externalUrl, secure }: CatalogRequestsOptions) {
+    this.#catalogs = catalogs;
+    this.#logger = logger;
+    this.#externalUrl = externalUrl;
+    this.#secure = secure;
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse): void {
+    const started = performance.now();
+    this.#metrics.begin();
+    const { method = 'GET' } = request;
+    // A proxy may ask for the whole URL.
+    const url = (request.url ?? '/').replace(/^https?:\/\/[^/?]*/i, '');
+    const mark = url.indexOf('?');
+    const exchange: Exchange = {
+      request,
+      response,
+      method,
+      path: mark < 0 ? url : url.slice(0, mark),
+      query: new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)),
+      id: requestId(request) ?? `${this.#idPrefix}-${++this.#requests}`,
+      bytes: 0,
+    };
+    response.setHeader('X-Request-Id', exchange.id);
+    response.once('close', () => {
+      const seconds = (performance.now() - started) / 1000;
+      this.#metrics.end(response.statusCode, seconds, exchange.bytes);
+      this.#log(exchange, response.statusCode >= 500 ? 'error' : 'debug', seconds);
+    });
+    this.#answer(exchange).catch((error: unknown) => {
+      if (!response.destroyed) {
+        this.#logger.log('error', `${method} ${shownPath(exchange)}: ${redact(messageOf(error))}`, {
+          request: exchange.id,
+        });
+      }
+      if (response.headersSent) response.destroy();
+      else {
+        for (const name of response.getHeaderNames()) {
+          if (name !== 'x-request-id') response.removeHeader(name);
+        }
+        sendText(exchange, 500, '500 Internal Server Error');
+      }
+    });
+  }
+
+  #log(exchange: Exchange, level: 'error' | 'debug', seconds: number): void {
+    const { method, response, id, bytes } = exchange;
+    this.#logger.log(level, `${method} ${shownPath(exchange)}`, {
+      request: id,
+      status: response.statusCode,
+      bytes,
+      ms: Math.round(seconds * 10_000) / 10,
+      ...(response.writableFinished ? {} : { aborted: true }),
+    });
+  }
+
+  async #answer(exchange: Exchange): Promise<void> {
+    try {
+      await this.#route(exchange);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      sendText(exchange, error.status, error.message);
+    }
+  }
+
+  async #route(exchange: Exchange): Promise<void> {
+    const [, first, ...rest] = exchange.path.split('/');
+    const tail = rest.join('/');
+    if (first === 'catalogs' && rest.length === 0) {
+      allowReading(exchange);
+      return this.#sendListing(exchange);
+    }
+    if (first === 'catalogs' && rest.length > 1 && rest[0] !== '') {
+      const [name = '', ...route] = rest;
+      switch (route.join('/')) {
+        case 'api/v1/all':
+        case 'all.json':
+          allowReading(exchange);
+          return await this.#sendAll(exchange, checkedName(name));
+        case 'api/v1/metas':
+          allowReading(exchange);
+          return await this.#sendMetas(exchange, checkedName(name));
+      }
+    }
+    if (first === 'api' && tail === 'v1/metas') {
+      allowReading(exchange);
+      return await this.#sendFromAll(exchange);
+    }
+    if (rest.length > 0) throw routeNotFound();
+    switch (first ?? '') {
+      case 'healthz':
+        allowReading(exchange);
+        return sendText(exchange, 200, 'ok');
+      case 'readyz': {
+        allowReading(exchange);
+        const ready = this.#catalogs.isReady();
+        return sendText(exchange, ready ? 200 : 503, ready ? 'ok' : 'not ready: catalogs are being read');
+      }
+      case 'metrics': {
+        allowReading(exchange);
+        const body = Buffer.from(this.#metrics.format(this.#catalogs));
+        return sendBuffer(exchange, 200, 'text/plain; version=0.0.4; charset=utf-8', body);
+      }
+    }
+    throw routeNotFound();
+  }
+
+  #find(name: string): ServedCatalog {
+    const served = this.#catalogs.find(name);
+    if (served === undefined) throw catalogNotFound();
+    return served;
+  }
+
+  async #sendAll(exchange: Exchange, name: string): Promise<void> {
+    const served = this.#find(name);
+    const sections = served.content.find({ schema: '', package: '', name: '' });
+    await this.#sendContent(exchange, served, sections, tagsOf(served.content.hash), true);
+  }
+
+  async #sendMetas(exchange: Exchange, name: string): Promise<void> {
+    const query = metasQuery(exchange.query, []);
+    const served = this.#find(name);
+    const tags = tagsOf(served.content.hash, [query.schema, query.package, query.name]);
+    await this.#sendContent(exchange, served, served.content.find(query), tags, false);
+  }
+
+  async #sendContent(
+    exchange: Exchange,
+    served: ServedCatalog,
+    sections: readonly Section[],
+    tags: Tags,
+    hasRanges: boolean,
+  ): Promise<void> {
+    const { request, response, method } = exchange;
+    const { content } = served;
+    const lastModified = served.changedAt ?? content.storedAt;
+    const size = totalOf(sections);
+    response.setHeader('Vary', 'Accept-Encoding');
+    response.setHeader('Last-Modified', lastModified.toUTCString());
+    const range = hasRanges
+      ? selectRange(request.headers, size, { etag: tags.identity, otherEtags: [], lastModified })
+      : undefined;
+    const coding = range === undefined ? codingFor(exchange, size) : undefined;
+    if (isSettled(exchange, { ...representationOf(tags, coding), lastModified })) return;
+    if (range === 'unsatisfiable') {
+      response.removeHeader('Last-Modified');
+      response.setHeader('Content-Range', `bytes */${size}`);
+      return sendText(exchange, 416, '416 Requested Range Not Satisfiable');
+    }
+    response.setHeader('Content-Type', contentType);
+    response.setHeader('ETag', coding === undefined ? tags.identity : tags.coded(coding));
+    if (hasRanges && coding === undefined) response.setHeader('Accept-Ranges', 'bytes');
+    let sent = sections;
+    let length = size;
+    if (range !== undefined) {
+      length = range.end - range.start + 1;
+      sent = [{ offset: range.start, length }];
+      response.statusCode = 206;
+      response.setHeader('Content-Range', `bytes ${range.start}-${range.end}/${size}`);
+    }
+    if (coding === undefined) response.setHeader('Content-Length', length);
+    else response.setHeader('Content-Encoding', coding);
+    if (method === 'HEAD' || length === 0) return void response.end();
+    const reader = content.openReader();
+    try {
+      if (coding === undefined && length <= smallBytes) {
+        const body = Buffer.allocUnsafe(length);
+        let filled = 0;
+        for (const section of sent) {
+          await reader.read(body.subarray(filled, filled + section.length), section.offset);
+          filled += section.length;
+        }
+        exchange.bytes = length;
+        response.end(body);
+      } else await this.#stream(exchange, readSections(reader, sent, this.#pool), coding);
+    } finally {
+      reader.close();
+    }
+  }
+
+  /** Sends pieces, compressed where a coding is given. A piece is done with before the next one is asked for. */
+  async #stream(
+    exchange: Exchange,
+    pieces: AsyncGenerator<Buffer, void, undefined>,
+    coding: Coding | undefined,
+  ): Promise<void> {
+    const { response } = exchange;
+    const send = sender(response);
+    const sendAll = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
+      for await (const chunk of chunks) {
+        if (!(await send(chunk))) return;
+        exchange.bytes += chunk.length;
+      }
+      response.end();
+    };
+    if (coding === undefined) return await sendAll(pieces);
+    const compressor = createCompressor(coding);
+    const feed = sender(compressor);
+    const compress = async (): Promise<void> => {
+      try {
+        for await (const piece of pieces) if (!(await feed(piece))) return;
+        compressor.end();
+      } catch (error) {
+        compressor.destroy(error as Error);
+      }
+    };
+    const compressing = compress();
+    try {
+      await sendAll(compressor as AsyncIterable<Buffer>);
+    } finally {
+      compressor.destroy();
+      await compressing;
+    }
+  }
+
+  /**
+   * What all catalogs have of a query, told apart: each line is an object with the blob as it is in `blob`, its
+   * catalog in `catalog`, and `CATALOG/PACKAGE` in `package` where it belongs to one. Catalogs of a higher priority
+   * come first, then in the order of their names.
+   */
+  async #sendFromAll(exchange: Exchange): Promise<void> {
+    const { response, method } = exchange;
+    const query = metasQuery(exchange.query, ['catalog', 'selector']);
+    const selected = this.#select(exchange.query, query);
+    const key = selected.map(({ name, content, priority }) => [name, content.hash, priority]);
+    const tags = tagsOf(digestOf(JSON.stringify(key)), [
+      query.schema,
+      query.package,
+      query.name,
+      exchange.query.get('catalog') ?? '',
+      exchange.query.get('selector') ?? '',
+    ]);
+    const packageQuery = { ...query, package: withoutCatalog(query.package) };
+    let size = 0;
+    for (const { content } of selected) size += totalOf(content.find(packageQuery));
+    response.setHeader('Vary', 'Accept-Encoding');
+    const coding = codingFor(exchange, size);
+    if (isSettled(exchange, representationOf(tags, coding))) return;
+    response.setHeader('Content-Type', contentType);
+    response.setHeader('ETag', coding === undefined ? tags.identity : tags.coded(coding));
+    if (coding !== undefined) response.setHeader('Content-Encoding', coding);
+    if (method === 'HEAD') return void response.end();
+    const open = selected.map((served) => ({ served, reader: served.content.openReader() }));
+    try {
+      await this.#stream(exchange, wrappedBlobs(open, packageQuery), coding);
+    } finally {
+      for (const { reader } of open) reader.close();
+    }
+  }
+
+  #select(parameters: URLSearchParams, query: MetasQuery): ServedCatalog[] {
+    const wanted = parameters.get('catalog') ?? '';
+    const slash = query.package.indexOf('/');
+    const qualifier = slash < 0 ? '' : query.package.slice(0, slash);
+    const labels = parseSelector(parameters.get('selector') ?? '');
+    return this.#catalogs
+      .list()
+      .filter(({ name }) => (wanted === '' || name === wanted) && (qualifier === '' || name === qualifier))
+      .filter((served) =>
+        labels.every(([key, value]) => Object.hasOwn(served.labels, key) && served.labels[key] === value),
+      )
+      .sort((a, b) => b.priority - a.priority || compareBytes(a.name, b.name));
+  }
+
+  #sendListing(exchange: Exchange): void {
+    const root = this.#externalUrl ?? socketUrl(exchange.request, this.#secure);
+    const catalogs = this.#catalogs.list().map(({ name, content, labels, priority, changedAt }) => {
+      const base = `${root}/catalogs/${name}`;
+      return {
+        name,
+        priority,
+        labels,
+        hash: content.hash,
+        size: content.size,
+        count: content.count,
+        packages: content.packages.length,
+        changedAt: (changedAt ?? content.storedAt).toISOString(),
+        urls: { base, all: `${base}/api/v1/all`, metas: `${base}/api/v1/metas` },
+      };
+    });
+    sendBuffer(exchange, 200, jsonType, Buffer.from(`${JSON.stringify({ catalogs }, null, 2)}\n`));
+  }
+}
+
+/** Writes pieces; tells that one has been taken, or that nobody takes any more. */
+function sender(stream: Writable): (piece: Buffer) => Promise<boolean> {
+  let settle: ((taken: boolean) => void) | undefined;
+  stream.once('close', () => settle?.(false));
+  return (piece) =>
+    new Promise((resolve) => {
+      if (stream.destroyed) return resolve(false);
+      settle = resolve;
+      stream.write(piece, (error) => resolve(!error));
+    });
+}
+
+/** The lines of `#sendFromAll`. */
+async function* wrappedBlobs(
+  open: readonly { served: ServedCatalog; reader: ContentReader }[],
+  query: MetasQuery,
+): AsyncGenerator<Buffer, void, undefined> {
+  let lines: Buffer[] = [];
+  let bytes = 0;
+  for (const { served, reader } of open) {
+    for (const blob of served.content.blobs(query)) {
+      const [before, after] = wrapping(served.name, blob).map((text) => Buffer.from(text)) as [
+        Buffer,
+        Buffer,
+      ];
+      // The line break of the blob's own line is written over.
+      const text = blob.section.length - 1;
+      const line = Buffer.allocUnsafe(before.length + text + after.length);
+      before.copy(line);
+      await reader.read(line.subarray(before.length, before.length + text), blob.section.offset);
+      after.copy(line, before.length + text);
+      lines.push(line);
+      bytes += line.length;
+      if (bytes < smallBytes) continue;
+      yield Buffer.concat(lines);
+      lines = [];
+      bytes = 0;
+    }
+  }
+  if (bytes > 0) yield Buffer.concat(lines);
+}
+
+function wrapping(catalog: string, blob: ContentBlob): [string, string] {
+  const name = blob.package !== '' ? blob.package : blob.schema === 'olm.package' ? blob.name : '';
+  const last = name === '' ? '' : `,"package":${JSON.stringify(`${catalog}/${name}`)}`;
+  // The order of keys is that of every other line.
+  return ['{"blob":', `,"catalog":${JSON.stringify(catalog)}${last}}\n`];
+}
+
+function withoutCatalog(text: string): string {
+  return text.slice(text.indexOf('/') + 1);
+}
+
+/** `key=value,key=value`. */
+function parseSelector(text: string): [string, string][] {
+  if (text === '') return [];
+  return text.split(',').map((part) => {
+    const equals = part.indexOf('=');
+    if (equals <= 0) throw badRequest();
+    return [part.slice(0, equals).trim(), part.slice(equals + 1).trim()];
+  });
+}
+
+interface Tags {
+  identity: string;
+  coded(coding: Coding): string;
+}
+
+/** Strong tags: the hash of the content, what was asked of it, and the coding. */
+function tagsOf(hash: string, query?: readonly string[]): Tags {
+  const asked = query === undefined || query.every((text) => text === '') ? '' : `-${shortDigest(query)}`;
+  const tag = `sha256-${hash.slice(hash.indexOf(':') + 1)}${asked}`;
+  return { identity: `"${tag}"`, coded: (coding) => `"${tag}-${coding}"` };
+}
+
+function shortDigest(texts: readonly string[]): string {
+  const digest = digestOf(JSON.stringify(texts));
+  return digest.slice(digest.indexOf(':') + 1).slice(0, 16);
+}
+
+function representationOf(tags: Tags, coding: Coding | undefined): Representation {
+  const all = [tags.identity, ...availableCodings.map((each) => tags.coded(each))];
+  const etag = coding === undefined ? tags.identity : tags.coded(coding);
+  return { etag, otherEtags: all.filter((tag) => tag !== etag) };
+}
+
+function codingFor({ method, request }: Exchange, size: number): Coding | undefined {
+  if (method === 'HEAD' || size < minCompressedBytes) return undefined;
+  const header = request.headers['accept-encoding'];
+  return negotiateCoding(Array.isArray(header) ? header.join(',') : header);
+}
+
+/** Answers 304 or 412 where the conditions of a request ask for it. */
+function isSettled({ request, response }: Exchange, representation: Representation): boolean {
+  const verdict = evaluateConditions(request.headers, representation);
+  if (verdict.kind === 'send') return false;
+  if (verdict.kind === 'unchanged') {
+    response.statusCode = 304;
+    response.setHeader('ETag', verdict.etag);
+  } else response.statusCode = 412;
+  response.end();
+  return true;
+}
+
+/** What `metas` is asked for: the first of each key. Throws a 400 for keys that it does not have. */
+function metasQuery(parameters: URLSearchParams, others: readonly string[]): MetasQuery {
+  for (const key of parameters.keys()) {
+    if (!['schema', 'package', 'name', ...others].includes(key)) throw badRequest();
+  }
+  return {
+    schema: parameters.get('schema') ?? '',
+    package: parameters.get('package') ?? '',
+    name: parameters.get('name') ?? '',
+  };
+}
+
+function checkedName(segment: string): string {
+  let name: string;
+  try {
+    name = decodeURIComponent(segment);
+  } catch {
+    throw badRequest();
+  }
+  const fault = catalogNameFault(name);
+  if (fault !== undefined) throw new Refusal(400, `invalid catalog name: ${fault}`);
+  return name;
+}
+
+function allowReading({ method }: Exchange): void {
+  if (method !== 'GET' && method !== 'HEAD') throw new Refusal(405, 'Method Not Allowed');
+}
+
+function sendText(exchange: Exchange, status: number, text: string): void {
+  exchange.response.setHeader('X-Content-Type-Options', 'nosniff');
+  sendBuffer(exchange, status, 'text/plain; charset=utf-8', Buffer.from(`${text}\n`));
+}
+
+function sendBuffer(exchange: Exchange, status: number, type: string, body: Buffer): void {
+  const { request, response, method } = exchange;
+  response.statusCode = status;
+  response.setHeader('Content-Type', type);
+  response.setHeader('Content-Length', body.length);
+  // A body that nobody reads is in the way of the next request.
+  if (hasBody(request)) response.setHeader('Connection', 'close');
+  if (method === 'HEAD') return void response.end();
+  exchange.bytes = body.length;
+  response.end(body);
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** The id that a client or proxy has given a request, if it is harmless. */
+function requestId({ headers }: IncomingMessage): string | undefined {
+  const id = headers['x-request-id'];
+  return typeof id === 'string' && /^[\w.:-]{1,64}$/.test(id) ? id : undefined;
+}
+
+/** A path for a log line: without values that were asked for. */
+function shownPath({ path }: Exchange): string {
+  return path.length <= maxLoggedPath ? path : `${path.slice(0, maxLoggedPath)}…`;
+}
+
+function socketUrl({ socket }: IncomingMessage, secure: boolean): string {
+  const address = (socket.localAddress ?? '127.0.0.1').replace(/^::ffff:(?=[\d.]+$)/, '');
+  const host = address.includes(':') ? `[${address}]` : address;
+  return `${secure ? 'https' : 'http'}://${host}:${socket.localPort ?? ''}`;
+}

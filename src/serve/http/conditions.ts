@@ -1,0 +1,127 @@
+/** Conditional requests (RFC 9110, section 13) and ranges (section 14). */
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** What is known of what would be sent. */
+export interface Representation {
+  /** The strong tag, quotes included. */
+  etag: string;
+  /** Tags of the same content in other codings. */
+  otherEtags: readonly string[];
+  lastModified?: Date | undefined;
+}
+
+/** What the conditions of a request come to; `etag` is the one that the client has. */
+export type Verdict = { kind: 'send' } | { kind: 'unchanged'; etag: string } | { kind: 'failed' };
+
+const send: Verdict = { kind: 'send' };
+
+/** Looks at the conditions in the order that RFC 9110 gives (13.2.2). Dates that cannot be read are no conditions. */
+export function evaluateConditions(headers: IncomingHttpHeaders, representation: Representation): Verdict {
+  const tags = [representation.etag, ...representation.otherEtags];
+  const { lastModified } = representation;
+  const ifMatch = headers['if-match'];
+  if (ifMatch !== undefined) {
+    if (matchingTag(ifMatch, tags, 'strong') === undefined) return { kind: 'failed' };
+  } else {
+    const limit = parseHttpDate(headers['if-unmodified-since']);
+    if (limit !== undefined && lastModified !== undefined && secondsOf(lastModified) > secondsOf(limit)) {
+      return { kind: 'failed' };
+    }
+  }
+  const ifNoneMatch = headers['if-none-match'];
+  if (ifNoneMatch !== undefined) {
+    const etag = matchingTag(ifNoneMatch, tags, 'weak');
+    return etag === undefined ? send : { kind: 'unchanged', etag };
+  }
+  const since = parseHttpDate(headers['if-modified-since']);
+  if (since !== undefined && lastModified !== undefined && secondsOf(lastModified) <= secondsOf(since)) {
+    return { kind: 'unchanged', etag: representation.etag };
+  }
+  return send;
+}
+
+/** The first of `tags` that a list of tags names; the first of all for `*`. */
+function matchingTag(
+  list: string,
+  tags: readonly string[],
+  comparison: 'strong' | 'weak',
+): string | undefined {
+  if (list.trim() === '*') return tags[0];
+  for (const [, weak, tag] of list.matchAll(/(W\/)?("[^"]*")/g)) {
+    if (weak !== undefined && comparison === 'strong') continue;
+    if (tags.includes(tag as string)) return tag;
+  }
+  return undefined;
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+const month = `(${months.join('|')})`;
+const dateForms = [
+  // Sun, 06 Nov 1994 08:49:37 GMT
+  new RegExp(
+    `^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (?<day>\\d\\d) (?<month>${month}) (?<year>\\d{4}) (?<time>\\d\\d:\\d\\d:\\d\\d) GMT$`,
+  ),
+  // Sunday, 06-Nov-94 08:49:37 GMT
+  new RegExp(
+    `^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, (?<day>\\d\\d)-(?<month>${month})-(?<year>\\d\\d) (?<time>\\d\\d:\\d\\d:\\d\\d) GMT$`,
+  ),
+  // Sun Nov  6 08:49:37 1994
+  new RegExp(
+    `^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?<month>${month}) (?<day>[ \\d]\\d) (?<time>\\d\\d:\\d\\d:\\d\\d) (?<year>\\d{4})$`,
+  ),
+];
+
+/** A date in one of the three forms of RFC 9110 (5.6.7); undefined for anything else. */
+export function parseHttpDate(text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined;
+  for (const form of dateForms) {
+    const groups = form.exec(text.trim())?.groups;
+    if (groups === undefined) continue;
+    const { day = '', month: name = '', year = '', time = '' } = groups;
+    // Two digits: the pivot that Go's reader has.
+    const century = year.length > 2 ? '' : Number(year) >= 69 ? '19' : '20';
+    const monthNumber = String(months.indexOf(name) + 1).padStart(2, '0');
+    const iso = `${century}${year}-${monthNumber}-${day.trim().padStart(2, '0')}T${time}.000Z`;
+    const date = new Date(iso);
+    // A day that its month does not have would count into the next one.
+    return !Number.isNaN(date.getTime()) && date.toISOString() === iso ? date : undefined;
+  }
+  return undefined;
+}
+
+function secondsOf(date: Date): number {
+  return Math.floor(date.getTime() / 1000);
+}
+
+/** First and last byte, both included. */
+export interface ByteRange {
+  start: number;
+  end: number;
+}
+
+/**
+ * The one range that a request wants. Several ranges, other units and what does not parse are answered with the
+ * whole, as RFC 9110 allows, and so is a range whose `If-Range` does not hold.
+ */
+export function selectRange(
+  headers: IncomingHttpHeaders,
+  size: number,
+  { etag, lastModified }: Representation,
+): ByteRange | 'unsatisfiable' | undefined {
+  const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(headers.range?.trim() ?? '');
+  if (match === null || size === 0) return undefined;
+  const [, first = '', last = ''] = match;
+  if (first === '' && last === '') return undefined;
+  if (first !== '' && last !== '' && Number(first) > Number(last)) return undefined;
+  const condition = headers['if-range'];
+  if (typeof condition === 'string' && !holds(condition.trim(), etag, lastModified)) return undefined;
+  const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
+  const end = first === '' || last === '' ? size - 1 : Math.min(Number(last), size - 1);
+  return start > end ? 'unsatisfiable' : { start, end };
+}
+
+function holds(condition: string, etag: string, lastModified: Date | undefined): boolean {
+  if (condition.startsWith('"')) return condition === etag;
+  const date = parseHttpDate(condition);
+  return date !== undefined && lastModified !== undefined && secondsOf(date) === secondsOf(lastModified);
+}

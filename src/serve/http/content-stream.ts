@@ -1,0 +1,109 @@
+import type { ContentReader, Section } from '../catalogs/stored-content.js';
+
+const kilobyte = 1024;
+const smallest = 8 * kilobyte;
+
+interface Tier {
+  bytes: number;
+  limit: number;
+  inUse: number;
+  free: Buffer[];
+}
+
+/** Buffers of a kind that are kept for the next stream. */
+const maxFree = 8;
+
+/**
+ * Buffers that streams read into. Large ones make streams fast and are few; when they are all in use, as they are
+ * when many clients read slowly, small ones are given out, so that memory stays within bounds.
+ */
+export class BufferPool {
+  readonly #small: Tier = { bytes: smallest, limit: Infinity, inUse: 0, free: [] };
+  readonly #tiers: readonly Tier[] = [
+    { bytes: 1024 * kilobyte, limit: 16, inUse: 0, free: [] },
+    { bytes: 64 * kilobyte, limit: 256, inUse: 0, free: [] },
+    this.#small,
+  ];
+
+  /** The largest buffer that is left and not larger than needed. */
+  take(needed: number): Buffer {
+    const tier =
+      this.#tiers.find(({ bytes, limit, inUse }) => inUse < limit && bytes < needed * 2) ?? this.#small;
+    tier.inUse++;
+    return tier.free.pop() ?? Buffer.allocUnsafeSlow(tier.bytes);
+  }
+
+  give(buffer: Buffer): void {
+    const tier = this.#tiers.find(({ bytes }) => bytes === buffer.length);
+    if (tier === undefined) return;
+    tier.inUse--;
+    if (tier.free.length < maxFree) tier.free.push(buffer);
+  }
+}
+
+/**
+ * The bytes of sections, one after the other, in pieces that are valid until the next one is asked for. The next
+ * piece is read while one is being used.
+ */
+export async function* readSections(
+  reader: ContentReader,
+  sections: readonly Section[],
+  pool: BufferPool,
+): AsyncGenerator<Buffer, void, undefined> {
+  const total = totalOf(sections);
+  if (total === 0) return;
+  const first = pool.take(total);
+  const buffers = [first];
+  // Whoever gets the smallest is one of very many.
+  if (total > first.length && first.length > smallest) buffers.push(pool.take(total));
+  const cursor = { section: 0, done: 0 };
+  let next: Promise<Buffer> | undefined;
+  try {
+    for (let turn = 0; ; turn = (turn + 1) % buffers.length) {
+      next ??= fill(reader, sections, cursor, buffers[turn] as Buffer);
+      const piece = await next;
+      next = undefined;
+      if (piece.length === 0) return;
+      if (buffers.length > 1) {
+        next = fill(reader, sections, cursor, buffers[(turn + 1) % buffers.length] as Buffer);
+        // It is awaited when this piece is done with; failing before that must not end the process.
+        next.catch(() => undefined);
+      }
+      yield piece;
+    }
+  } finally {
+    // It still writes into its buffer.
+    await next?.catch(() => undefined);
+    for (const buffer of buffers) pool.give(buffer);
+  }
+}
+
+/** Fills a buffer with what comes next of as many sections as go into it. */
+async function fill(
+  reader: ContentReader,
+  sections: readonly Section[],
+  cursor: { section: number; done: number },
+  buffer: Buffer,
+): Promise<Buffer> {
+  let filled = 0;
+  while (filled < buffer.length) {
+    const section = sections[cursor.section];
+    if (section === undefined) break;
+    const length = Math.min(section.length - cursor.done, buffer.length - filled);
+    await reader.read(buffer.subarray(filled, filled + length), section.offset + cursor.done);
+    filled += length;
+    cursor.done += length;
+    if (cursor.done === section.length) {
+      cursor.section++;
+      cursor.done = 0;
+    }
+  }
+  return buffer.subarray(0, filled);
+}
+
+/** Bytes of all sections together. */
+export function totalOf(sections: readonly Section[]): number {
+  let total = 0;
+  for (const { length } of sections) total += length;
+  return total;
+}

@@ -1,0 +1,50 @@
+import type { Transform } from 'node:stream';
+import * as zlib from 'node:zlib';
+
+export type Coding = 'zstd' | 'gzip';
+
+/** Bodies that are smaller are not worth it. (Source: catalogd's handler.) */
+export const minCompressedBytes = 1024;
+
+/** Node.js 22.15 and newer have it; the types that this project builds with do not. */
+const createZstd = (zlib as unknown as { createZstdCompress?: () => Transform }).createZstdCompress;
+
+/** Codings that this Node.js can make, the preferred one first. */
+export const availableCodings: readonly Coding[] = createZstd === undefined ? ['gzip'] : ['zstd', 'gzip'];
+
+/**
+ * The coding that an `Accept-Encoding` header wants most, by its q-values (RFC 9110, 12.5.3); undefined for none.
+ * Of those wanted equally, the first of `available`, and any of them rather than none.
+ */
+export function negotiateCoding(
+  header: string | undefined,
+  available: readonly Coding[] = availableCodings,
+): Coding | undefined {
+  if (header === undefined) return undefined;
+  const weights = new Map<string, number>();
+  for (const part of header.split(',')) {
+    const [name = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase());
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
+    const q = weight === undefined ? 1 : /^(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(weight) ? Number(weight) : 0;
+    if (name !== '') weights.set(name === 'x-gzip' ? 'gzip' : name, q);
+  }
+  let best: Coding | undefined;
+  let bestWeight = weights.get('identity') ?? 0;
+  for (const coding of available) {
+    const weight = weights.get(coding) ?? weights.get('*') ?? 0;
+    if (weight === 0 || weight < bestWeight || (weight === bestWeight && best !== undefined)) continue;
+    best = coding;
+    bestWeight = weight;
+  }
+  return best;
+}
+
+/** A stream that compresses. Throws for a coding that is not available. */
+export function createCompressor(coding: Coding): Transform {
+  if (coding === 'gzip') return zlib.createGzip({ level: gzipLevel });
+  if (createZstd === undefined) throw new Error('zstd is not available');
+  return createZstd();
+}
+
+/** A catalog is mostly base64, of which slower levels make hardly less. */
+const gzipLevel = 1;

@@ -99,7 +99,7 @@ export async function serve(
 
 /** Serves answers until the process is told to stop; then calls that are under way are finished. */
 export async function serveAnswers(
-  context: CommandContext,
+  context: Pick<CommandContext, 'signal'>,
   answers: RegistryAnswers,
   name: string,
   port: number,

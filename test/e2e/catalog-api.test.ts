@@ -395,7 +395,7 @@ describe('the HTTP catalog API under load', () => {
     const content = served.set.find('cat')?.content as StoredContent;
     const before = process.memoryUsage().arrayBuffers;
     const sockets: Socket[] = [];
-    for (let i = 0; i < 200; i++) {
+    for (let i = 0; i < 120; i++) {
       const socket = connect(served.port, '127.0.0.1');
       socket.on('error', () => undefined);
       socket.pause();
@@ -788,7 +788,7 @@ describe('what users asked of catalogd', () => {
         directory: ${JSON.stringify(directory)}, key: 'k', now: () => new Date() });
       console.log('stored');`;
     let finished = 0;
-    for (let delay = 0; finished < 2 && delay < 400; delay += delay < 30 ? 3 : 12) {
+    for (let delay = 0; finished < 2 && delay < 400; delay += delay < 30 ? 6 : 20) {
       const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
         stdio: ['ignore', 'pipe', 'inherit'],
       });

@@ -1,5 +1,6 @@
 import { digestOf } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
+import { isJsonObject } from '../../core/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { ContentBlob, MetasQuery, Section } from './stored-content.js';
 
@@ -196,7 +197,8 @@ export function parseContentIndex(text: string): { index: ContentIndex; state: C
   const lineEnd = text.indexOf('\n');
   const body = text.slice(lineEnd + 1);
   if (lineEnd < 0 || digestOf(body) !== text.slice(0, lineEnd)) throw unsound('is damaged');
-  const value = JSON.parse(body) as Record<string, unknown>;
+  const value: unknown = parseOrUndefined(body);
+  if (!isJsonObject(value)) throw unsound('is damaged');
   if (value['version'] !== version) throw unsound('is of another version of opmate');
   const { hash, size, storedAt, blobs } = value;
   if (typeof hash !== 'string' || typeof storedAt !== 'string' || !isCounts(blobs))
@@ -219,11 +221,20 @@ export function parseContentIndex(text: string): { index: ContentIndex; state: C
   return { index, state: { hash, storedAt: date } };
 }
 
+function parseOrUndefined(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether this is three texts and a length for each blob; no line is empty. */
 function isCounts(value: unknown): value is number[] {
   return (
     Array.isArray(value) &&
     value.length % 4 === 0 &&
-    value.every((item) => Number.isSafeInteger(item) && (item as number) >= 0)
+    value.every((item, i) => Number.isSafeInteger(item) && item >= (i % 4 === 3 ? 1 : 0))
   );
 }
 

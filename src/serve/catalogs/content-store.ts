@@ -322,9 +322,12 @@ function keyFile(directory: string, key: string): string {
   return path.join(directory, keysName, parseDigest(digestOf(key)).hex);
 }
 
-async function readKey(directory: string, key: string): Promise<string | undefined> {
+function readKey(directory: string, key: string): Promise<string | undefined> {
+  return readKeyFile(keyFile(directory, key));
+}
+
+async function readKeyFile(file: string): Promise<string | undefined> {
   try {
-    const file = keyFile(directory, key);
     const found = await lstat(file);
     if (!found.isFile() || found.size > maxKeyFileBytes) return undefined;
     return (await readFile(file, 'utf8')).trim();
@@ -349,7 +352,7 @@ async function writeKey(directory: string, key: string, hash: string): Promise<v
 }
 
 /**
- * Removes the contents of a directory that are not in `keep` and have not been stored within the last hour, and
+ * Removes the contents of a directory that are not in `keep` and have not been stored within the last hour, their keys, and
  * leftovers of killed processes. Whoever has one open, in this process or another, can read it to its end.
  */
 export async function pruneContents(directory: string, keep: ReadonlySet<string>, now: Date): Promise<void> {
@@ -361,6 +364,20 @@ export async function pruneContents(directory: string, keep: ReadonlySet<string>
     const found = await lstat(place).catch(() => undefined);
     if (found === undefined || now.getTime() - found.mtimeMs < staleMs) continue;
     await rm(place, { recursive: true, force: true });
+  }
+  await pruneKeys(directory);
+}
+
+/** Removes keys of contents that are gone. */
+async function pruneKeys(directory: string): Promise<void> {
+  const keys = path.join(directory, keysName);
+  for (const name of await readdir(keys).catch(() => [])) {
+    const file = path.join(keys, name);
+    const hash = await readKeyFile(file);
+    const place =
+      hash !== undefined && isDigest(hash) ? path.join(directory, parseDigest(hash).hex) : undefined;
+    if (place !== undefined && (await lstat(place).catch(() => undefined)) !== undefined) continue;
+    await rm(file, { force: true });
   }
 }
 

@@ -317,6 +317,17 @@ describe('serve/catalogs/stored-content', () => {
     expect(await text(b.open())).toBe('{"schema":"b"}\n');
   });
 
+  it('prunes keys whose content is gone', async () => {
+    const directory = await directoryWith();
+    const kept = await storeContent(catalogOf([{ schema: 'a' }]), { now, directory, key: 'one' });
+    const gone = await storeContent(catalogOf([{ schema: 'b' }]), { now, directory, key: 'two' });
+    await rm(path.join(directory, hex(gone.hash)), { recursive: true });
+    await pruneContents(directory, new Set([kept.hash]), now());
+    expect(await readdir(path.join(directory, 'keys'))).toHaveLength(1);
+    const again = await storeContent(unreadable, { now, directory, key: 'one' });
+    expect(again.hash).toBe(kept.hash);
+  });
+
   it.each(['', 'sha256:..', '../../etc', `sha256:${'A'.repeat(64)}`, `sha256:${'0'.repeat(64)}`])(
     'has no content of hash %j',
     async (hash) => {

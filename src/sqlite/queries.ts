@@ -1,7 +1,7 @@
-import { LimitError } from '../core/errors.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import type { TypedValue } from './bundle-record.js';
 import { type ColumnValue, type Database, type Row, textOf } from './database.js';
+import { LookupTables } from './lookup-tables.js';
 
 /** A package as it is stored. */
 export interface StoredPackage {
@@ -54,57 +54,24 @@ export interface StoredManifests {
   objects: Buffer;
 }
 
-/** The longest value that is read: the manifests of a bundle are at most a few megabytes. */
-const maxValueLength = 64 * 1024 * 1024;
-
-/** What is read of each table. */
-const columns: Readonly<Record<string, readonly string[]>> = {
-  operatorbundle: [
-    'name',
-    'csv',
-    'bundle',
-    'bundlepath',
-    'skiprange',
-    'version',
-    'replaces',
-    'skips',
-    'substitutesfor',
-  ],
-  package: ['name', 'default_channel'],
-  channel: ['name', 'package_name', 'head_operatorbundle_name'],
-  channel_entry: ['channel_name', 'package_name', 'operatorbundle_name'],
-  properties: ['type', 'value', 'operatorbundle_name'],
-  dependencies: ['type', 'value', 'operatorbundle_name'],
-  related_image: ['image', 'operatorbundle_name'],
-};
-
-/** The tables that are looked up by a column without an index, and that column. */
-const lookups = {
-  channel_entry: 'package_name',
-  properties: 'operatorbundle_name',
-  dependencies: 'operatorbundle_name',
-  related_image: 'operatorbundle_name',
-} as const;
-
 /** Bundles whose rows a parameter lists, as JSON; joined in this order, whatever sqlite thinks of it. */
-const wantedBundles =
+export const wantedBundles =
   'json_each(?) AS wanted CROSS JOIN main.operatorbundle ON operatorbundle.rowid = wanted.value';
 
 /**
- * Reads what is in an index, package by package or bundle by bundle, whatever its size: the schema has no
- * indexes for that, so they are made beside it, in a temporary file that goes with the connection. The
- * database must have the latest schema. All methods throw OpmateError that begins with the database's name:
+ * Reads what is in an index, package by package or bundle by bundle, whatever its size. The database must have
+ * the latest schema. All methods throw OpmateError that begins with the database's name:
  * INVALID where a table is missing or is none, LIMIT for a value above 64 MiB.
  */
 export class IndexQueries {
   readonly #database: Database;
-  readonly #checked = new Set<string>();
-  readonly #indexed = new Set<string>();
+  readonly #lookups: LookupTables;
   #minDepth: number | undefined;
   #deprecated: ReadonlySet<number> | undefined;
 
-  constructor(database: Database) {
+  constructor(database: Database, lookups = new LookupTables(database)) {
     this.#database = database;
+    this.#lookups = lookups;
   }
 
   /** How messages name the database. */
@@ -114,7 +81,7 @@ export class IndexQueries {
 
   /** Every package with its channels, by name. */
   packages(): StoredPackage[] {
-    this.#check('package', 'channel');
+    this.#lookups.check('package', 'channel');
     const channels = new Map<string, StoredChannel[]>();
     for (const row of this.#database.iterate(
       'SELECT package_name AS package, name, head_operatorbundle_name AS head FROM channel ORDER BY rowid',
@@ -141,11 +108,11 @@ export class IndexQueries {
    * the others what they skip. (Source: ListBundles of operator-registry.)
    */
   members(packageName: string): StoredMember[] {
-    this.#check('operatorbundle', 'channel_entry');
+    this.#lookups.check('operatorbundle', 'channel_entry');
     const entries = this.#database.all<EntryRow>(
       `SELECT entry_id AS id, channel_name AS channel, operatorbundle_name AS name,
               channel_entry.replaces AS replaces, depth, operatorbundle.rowid AS bundle
-       FROM ${this.#lookup('channel_entry')} AS own
+       FROM ${this.#lookups.table('entriesOfPackage')} AS own
        JOIN main.channel_entry ON channel_entry.rowid = own.id
        LEFT JOIN main.operatorbundle ON operatorbundle.name = channel_entry.operatorbundle_name
        WHERE own.owner = ? ORDER BY entry_id`,
@@ -207,7 +174,7 @@ export class IndexQueries {
    * sound index. A bundle that is deprecated does not count.
    */
   findLostBundle(): { package: string; bundle: string } | undefined {
-    this.#check('operatorbundle', 'package', 'channel_entry');
+    this.#lookups.check('operatorbundle', 'package', 'channel_entry');
     const deprecated = this.#deprecatedBundles();
     const rows = this.#database.iterate<{ id: number; package: ColumnValue; bundle: ColumnValue }>(
       `SELECT operatorbundle.rowid AS id, package_name AS package, operatorbundle.name AS bundle
@@ -222,21 +189,21 @@ export class IndexQueries {
 
   /** The row of the bundle of a name; undefined where there is none. */
   findBundle(name: string): number | undefined {
-    this.#check('operatorbundle');
+    this.#lookups.check('operatorbundle');
     return this.#database.get<{ id: number }>('SELECT rowid AS id FROM operatorbundle WHERE name = ?', name)
       ?.id;
   }
 
   /** Names of all bundles, sorted. */
   bundleNames(): string[] {
-    this.#check('operatorbundle');
+    this.#lookups.check('operatorbundle');
     const rows = this.#database.all('SELECT name FROM operatorbundle WHERE name IS NOT NULL');
     return rows.map((row) => text(row['name'])).sort(compareBytes);
   }
 
   /** The skip ranges of bundles by their rows; deprecated bundles are left out. */
   liveSkipRanges(ids: readonly number[]): Map<number, string> {
-    this.#check('operatorbundle');
+    this.#lookups.check('operatorbundle');
     const deprecated = this.#deprecatedBundles();
     const live = ids.filter((id) => !deprecated.has(id));
     const rows = this.#database.all<{ id: number; skiprange: ColumnValue }>(
@@ -248,7 +215,7 @@ export class IndexQueries {
 
   #deprecatedBundles(): ReadonlySet<number> {
     if (this.#deprecated === undefined) {
-      this.#check('operatorbundle', 'properties');
+      this.#lookups.check('operatorbundle', 'properties');
       const rows = this.#database.all<{ id: number }>(
         `SELECT DISTINCT operatorbundle.rowid AS id FROM properties
          CROSS JOIN main.operatorbundle ON operatorbundle.name = operatorbundle_name
@@ -261,7 +228,7 @@ export class IndexQueries {
 
   /** Bundles by their rows, with what is stored for their names; those that are not there are left out. */
   bundlesAt(ids: readonly number[]): Map<number, StoredBundle> {
-    this.#check('operatorbundle', 'properties', 'dependencies', 'related_image');
+    this.#lookups.check('operatorbundle', 'properties', 'dependencies', 'related_image');
     const wanted = JSON.stringify(ids);
     const bundles = new Map<number, StoredBundle>();
     for (const row of this.#database.all(
@@ -300,10 +267,10 @@ export class IndexQueries {
   }
 
   /** The rows of a table that are stored for the names of bundles, in the order in which they were stored. */
-  #rowsOf(table: keyof typeof lookups, fields: string, wanted: string): Row[] {
+  #rowsOf(table: 'properties' | 'dependencies' | 'related_image', fields: string, wanted: string): Row[] {
     return this.#database.all(
       `SELECT operatorbundle.rowid AS id, ${fields} FROM ${wantedBundles}
-       CROSS JOIN ${this.#lookup(table)} AS own ON own.owner = operatorbundle.name
+       CROSS JOIN ${this.#lookups.table(table)} AS own ON own.owner = operatorbundle.name
        CROSS JOIN main.${table} ON ${table}.rowid = own.id ORDER BY own.id`,
       wanted,
     );
@@ -311,7 +278,7 @@ export class IndexQueries {
 
   /** The manifests of a bundle by its row; of those that are cleared in the index, empty ones. */
   manifestsAt(id: number): StoredManifests {
-    this.#check('operatorbundle');
+    this.#lookups.check('operatorbundle');
     const row = this.#database.get('SELECT csv, bundle FROM operatorbundle WHERE rowid = ?', id);
     return { csv: bytesOf(row?.['csv'] ?? null), objects: bytesOf(row?.['bundle'] ?? null) };
   }
@@ -320,7 +287,7 @@ export class IndexQueries {
   imagesOfBundle(name: string): string[] {
     return imagesOf(
       this.#database.all(
-        `SELECT image FROM ${this.#lookup('related_image')} AS own
+        `SELECT image FROM ${this.#lookups.table('related_image')} AS own
          CROSS JOIN main.related_image ON related_image.rowid = own.id WHERE own.owner = ? AND image <> ''`,
         name,
       ),
@@ -329,7 +296,7 @@ export class IndexQueries {
 
   /** Every image that some bundle needs, each once, sorted. */
   allImages(): string[] {
-    this.#check('related_image');
+    this.#lookups.check('related_image');
     return imagesOf(this.#database.all(`SELECT DISTINCT image FROM related_image WHERE image <> ''`));
   }
 
@@ -338,7 +305,7 @@ export class IndexQueries {
    * bundle in several packages is told with the first of them; rows of a bundle that is not there count too.
    */
   *bundleImages(): Generator<{ image: string; kind: 'bundle' | 'related'; package: string; bundle: string }> {
-    this.#check('operatorbundle', 'channel_entry', 'related_image');
+    this.#lookups.check('operatorbundle', 'channel_entry', 'related_image');
     const packages = new Map<string, string>();
     for (const row of this.#database.iterate(
       `SELECT DISTINCT operatorbundle_name AS bundle, package_name AS package FROM channel_entry
@@ -374,7 +341,7 @@ export class IndexQueries {
 
   /** Name and pull specification of every bundle, by name. */
   bundleReferences(): { name: string; image: string }[] {
-    this.#check('operatorbundle');
+    this.#lookups.check('operatorbundle');
     return this.#database
       .all('SELECT name, bundlepath FROM operatorbundle')
       .map((row) => ({ name: text(row['name']), image: text(row['bundlepath']) }))
@@ -384,41 +351,6 @@ export class IndexQueries {
   /** A number that changes when another connection changes the database. */
   state(): number {
     return Number(this.#database.get('PRAGMA data_version')?.['data_version']);
-  }
-
-  /** Throws where tables hold values that are too long to be read; their length is known unread. */
-  #check(...tables: string[]): void {
-    for (const table of tables) {
-      if (this.#checked.has(table)) continue;
-      const names = columns[table] as readonly string[];
-      const limit = names.map((column) => `octet_length(${column}) > ${maxValueLength}`).join(' OR ');
-      const found = this.#database.get<{ length: number }>(
-        `SELECT max(0, ${names.map((column) => `coalesce(octet_length(${column}), 0)`).join(', ')}) AS length
-         FROM main.${table} WHERE ${limit} LIMIT 1`,
-      );
-      if (found !== undefined) {
-        throw new LimitError(
-          `${this.name}: table ${table} holds a value of ${found.length} bytes, above the limit of ${maxValueLength}`,
-          { file: this.name, hint: 'nothing that belongs in an index is that large' },
-        );
-      }
-      this.#checked.add(table);
-    }
-  }
-
-  /** The name of the temporary table that finds the rows of a table by `owner`. */
-  #lookup(table: keyof typeof lookups): string {
-    const name = `opmate_${table}`;
-    if (!this.#indexed.has(table)) {
-      this.#check(table);
-      this.#database.execute(
-        `CREATE TEMP TABLE ${name} (owner, id INTEGER, PRIMARY KEY (owner, id)) WITHOUT ROWID;
-         INSERT INTO temp.${name} SELECT ${lookups[table]}, rowid FROM main.${table}
-         WHERE ${lookups[table]} IS NOT NULL ORDER BY 1, 2`,
-      );
-      this.#indexed.add(table);
-    }
-    return `temp.${name}`;
   }
 }
 
@@ -431,11 +363,13 @@ interface EntryRow {
   bundle: number | null;
 }
 
-function text(value: ColumnValue | undefined): string {
+/** A column as text; an empty one where it holds NULL. */
+export function text(value: ColumnValue | undefined): string {
   return textOf(value ?? null) ?? '';
 }
 
-function bytesOf(value: ColumnValue): Buffer {
+/** A column as bytes; none where it holds NULL. */
+export function bytesOf(value: ColumnValue): Buffer {
   return Buffer.isBuffer(value) ? value : Buffer.from(textOf(value) ?? '');
 }
 
@@ -443,6 +377,7 @@ function imagesOf(rows: readonly Row[]): string[] {
   return sortedByBytes(new Set(rows.map((row) => text(row['image']))));
 }
 
-function withoutRepeats(values: readonly TypedValue[]): TypedValue[] {
+/** The values without those that came before. */
+export function withoutRepeats(values: readonly TypedValue[]): TypedValue[] {
   return [...new Map(values.map((value) => [`${value.type}\0${value.value}`, value])).values()];
 }

@@ -264,6 +264,8 @@ export interface ReadOptions extends CancelOptions {
   now: () => Date;
   /** How messages name the database; its path where it is left out. */
   name?: string | undefined;
+  /** Milliseconds to wait for another process that writes; 10 s unless told. */
+  timeoutMs?: number | undefined;
 }
 
 /** A database that is open for reading; `close` it when done. */
@@ -278,9 +280,9 @@ export interface ReadableDatabase {
  * is read. Throws what opening and migrating throw.
  */
 export async function openForReading(file: string, options: ReadOptions): Promise<ReadableDatabase> {
-  const { name = file, signal } = options;
+  const { name = file, signal, timeoutMs } = options;
   throwIfCancelled(signal);
-  const direct = await openAsItIs(file, name);
+  const direct = await openAsItIs(file, name, timeoutMs);
   if (direct !== undefined) return { database: direct, close: async () => direct.close() };
   return openInTemporaryDirectory(options, async (directory) => {
     const copy = path.join(directory, 'index.db');
@@ -298,11 +300,15 @@ export async function openForReading(file: string, options: ReadOptions): Promis
 }
 
 /** The database itself where it can be read in place at the latest schema; undefined where a copy is needed. */
-async function openAsItIs(file: string, name: string): Promise<Database | undefined> {
+async function openAsItIs(
+  file: string,
+  name: string,
+  timeoutMs: number | undefined,
+): Promise<Database | undefined> {
   let database: Database | undefined;
   try {
     if (await needsFilesBeside(file)) return undefined;
-    database = await openDatabase(file, { access: 'read', name });
+    database = await openDatabase(file, { access: 'read', name, timeoutMs });
     if (readVersion(database) === latestVersion) {
       checkTables(database);
       return database;

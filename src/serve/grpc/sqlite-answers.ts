@@ -1,0 +1,176 @@
+import { OpmateError } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
+import type { ReadOptions } from '../../sqlite/edit.js';
+import {
+  type ProvidingEntry,
+  type ServedBundle,
+  type ServedEntry,
+  type ServedIndex,
+  compareEntries,
+  openServedIndex,
+} from '../../sqlite/served-index.js';
+import type { TypedValue } from '../../sqlite/bundle-record.js';
+import { bundleFields } from './bundle-fields.js';
+import { type MessageWriter, encodeMessage } from './protobuf.js';
+import type { ApiName, ChannelEntryAnswer, PackageAnswer, RegistryAnswers } from './registry-answers.js';
+
+/**
+ * Opens a database file for the registry API. It is never changed; one of an older schema is copied first. Throws
+ * OpmateError, see `openServedIndex`.
+ */
+export async function openSqliteAnswers(file: string, options: ReadOptions): Promise<RegistryAnswers> {
+  return new SqliteAnswers(await openServedIndex(file, options));
+}
+
+/** The registry API of an index, with the texts of `opm registry serve` for what is not found. */
+class SqliteAnswers implements RegistryAnswers {
+  readonly #index: ServedIndex;
+
+  constructor(index: ServedIndex) {
+    this.#index = index;
+  }
+
+  listPackages(): string[] {
+    return this.#index.packageNames();
+  }
+
+  getPackage(name: string): PackageAnswer {
+    const found = this.#index.findPackage(name);
+    if (found === undefined || found.channels.length === 0) throw notFound(`package ${name} not found`);
+    return {
+      name,
+      channels: found.channels
+        .map((channel) => ({ name: channel.name, csvName: channel.head }))
+        .sort((a, b) => compareBytes(a.name, b.name)),
+      defaultChannelName: found.defaultChannel,
+    };
+  }
+
+  async getBundle(packageName: string, channelName: string, csvName: string): Promise<Uint8Array> {
+    const bundle = this.#index.findBundle(packageName, channelName, csvName);
+    if (bundle === undefined) throw notFound(`no entry found for ${packageName} ${channelName} ${csvName}`);
+    return encodeBundle(bundle, packageName, channelName);
+  }
+
+  async getBundleForChannel(packageName: string, channelName: string): Promise<Uint8Array> {
+    const head = this.#index.findHead(packageName, channelName);
+    if (head === undefined) throw notFound(`no entry found for ${packageName} ${channelName}`);
+    return encodeMessage((message) => {
+      message.text(bundleFields.csvName, head.name);
+      if (head.csv.length > 0) message.bytes(bundleFields.csvJson, head.csv);
+    });
+  }
+
+  async getBundleThatReplaces(
+    csvName: string,
+    packageName: string,
+    channelName: string,
+  ): Promise<Uint8Array> {
+    const bundle = this.#index.findReplacement(csvName, packageName, channelName);
+    if (bundle === undefined) throw notFound(`no entry found for ${packageName} ${channelName}`);
+    return encodeBundle(bundle, packageName, channelName);
+  }
+
+  async getDefaultBundleThatProvides(api: ApiName): Promise<Uint8Array> {
+    for (const entry of nearestToHeads(this.#providers(api))) {
+      if (this.#index.findPackage(entry.package)?.defaultChannel !== entry.channel) continue;
+      const bundle = this.#index.findBundle(entry.package, entry.channel, entry.bundle);
+      if (bundle !== undefined) return encodeBundle(bundle, entry.package, entry.channel);
+    }
+    throw notFound(`no entry found that provides ${api.group} ${api.version} ${api.kind}`);
+  }
+
+  getChannelEntriesThatReplace(csvName: string): ChannelEntryAnswer[] {
+    const entries = this.#index.listReplacements(csvName);
+    if (entries.length === 0) throw notFound(`no channel entries found that replace ${csvName}`);
+    return entries.map(answerOf);
+  }
+
+  getChannelEntriesThatProvide(api: ApiName): ChannelEntryAnswer[] {
+    const sorted = this.#requireProviders(api).sort(compareEntries);
+    return sorted
+      .filter((entry, index) => index === 0 || compareEntries(entry, sorted[index - 1] as ServedEntry) !== 0)
+      .map(answerOf);
+  }
+
+  getLatestChannelEntriesThatProvide(api: ApiName): ChannelEntryAnswer[] {
+    return nearestToHeads(this.#requireProviders(api)).map(answerOf);
+  }
+
+  #providers({ group, version, kind }: ApiName): ProvidingEntry[] {
+    return this.#index.listProviders(group, version, kind);
+  }
+
+  #requireProviders(api: ApiName): ProvidingEntry[] {
+    const entries = this.#providers(api);
+    if (entries.length > 0) return entries;
+    throw notFound(`no channel entries found that provide ${api.group} ${api.version} ${api.kind}`);
+  }
+
+  /** By package, bundle and channel. */
+  async *listBundles(): AsyncGenerator<Uint8Array, void, undefined> {
+    for (const { bundle, package: packageName, places } of this.#index.listBundles()) {
+      const common = encodeBundle(bundle, packageName, '');
+      for (const { channel, replaces, skips } of places) {
+        const own = encodeMessage((message) => {
+          message.text(bundleFields.channelName, channel);
+          message.text(bundleFields.replaces, replaces).items(bundleFields.skips, skips);
+        });
+        yield Buffer.concat([common, own]);
+      }
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#index.close();
+  }
+}
+
+function notFound(message: string): OpmateError {
+  return new OpmateError('NOT_FOUND', message);
+}
+
+function answerOf({ package: packageName, channel, bundle, replaces }: ServedEntry): ChannelEntryAnswer {
+  return { packageName, channelName: channel, bundleName: bundle, replaces };
+}
+
+/** Of each channel the entry that is nearest to its head, of several the one that was stored first; sorted. */
+function nearestToHeads(entries: readonly ProvidingEntry[]): ProvidingEntry[] {
+  const nearest = new Map<string, ProvidingEntry>();
+  for (const entry of entries) {
+    const key = `${entry.package}\0${entry.channel}`;
+    const known = nearest.get(key);
+    if (known === undefined || entry.depth < known.depth) nearest.set(key, entry);
+  }
+  return [...nearest.values()].sort(compareEntries);
+}
+
+function encodeBundle(bundle: ServedBundle, packageName: string, channelName: string): Buffer {
+  return encodeMessage((message) => {
+    message
+      .text(bundleFields.csvName, bundle.name)
+      .text(bundleFields.packageName, packageName)
+      .text(bundleFields.channelName, channelName)
+      .text(bundleFields.bundlePath, bundle.image)
+      .text(bundleFields.version, bundle.version)
+      .text(bundleFields.skipRange, bundle.skipRange);
+    if (bundle.csv.length > 0) message.bytes(bundleFields.csvJson, bundle.csv);
+    for (const object of bundle.objects) message.bytes(bundleFields.object, object);
+    writeApis(message, bundleFields.providedApis, bundle.providedApis);
+    writeApis(message, bundleFields.requiredApis, bundle.requiredApis);
+    writeValues(message, bundleFields.dependencies, bundle.dependencies);
+    writeValues(message, bundleFields.properties, bundle.properties);
+  });
+}
+
+function writeApis(message: MessageWriter, field: number, apis: ServedBundle['providedApis']): void {
+  for (const { group, version, kind, plural } of apis) {
+    message.message(field, (inner) => inner.text(1, group).text(2, version).text(3, kind).text(4, plural));
+  }
+}
+
+function writeValues(message: MessageWriter, field: number, values: readonly TypedValue[]): void {
+  for (const { type, value } of values) {
+    message.message(field, (inner) => inner.text(1, type).text(2, value));
+  }
+}

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
 import { booleanFlag, separated, withChoices } from './options.js';
 import type { Runner } from './runner.js';
+import { addServerOptions } from './serve-commands.js';
 
 const databaseDescription = 'database file of the index';
 
@@ -207,6 +208,26 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
       (await import('./commands/registry-build.js')).registryBuild(context, options),
     ),
   );
+  const serve = registry
+    .command('serve')
+    .description('serve an index to clusters: the gRPC registry API')
+    .option('-d, --database <file>', `${databaseDescription} (default: bundles.db)`)
+    .option('--configmap <file>', 'serve the manifests in a ConfigMap, as configmap-server did')
+    .option(
+      '--appregistry-namespace <directory>',
+      'serve a directory of downloaded app-registry archives, as appregistry-server did',
+    )
+    .addOption(permissive());
+  addServerOptions(serve);
+  serve
+    .option('--timeout-seconds <seconds>', 'end after this long', 'infinite')
+    .addOption(new Option('--skip-migrate', 'accepted: the file is never changed').hideHelp())
+    .addOption(containerTool().hideHelp())
+    .action((_options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/registry-serve.js')).registryServe(context, options),
+      ),
+    );
 
   registry
     .command('images')

@@ -42,6 +42,10 @@ export async function compareGrpc(corpus, report) {
   await withRegistryServer(['serve', path.join(corpus, 'catalogs/dev')], corpus, async (client) => {
     await compareAnswers(client, path.join(corpus, 'golden/grpc/fbc'), 'grpc/fbc', report);
   });
+  const index = path.join(corpus, 'golden/sqlite-combined/index.db');
+  await withRegistryServer(['registry', 'serve', '-d', index], corpus, async (client) => {
+    await compareAnswers(client, path.join(corpus, 'golden/grpc/sqlite'), 'grpc/sqlite', report);
+  });
 }
 
 /** Compares a server with all answers of a folder. */

@@ -10,12 +10,16 @@ import { exitCodes } from '../exit-codes.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
-interface InitCommandOptions extends GlobalOptions {
+/** Where manifests come from: one of these; `manifests`, below the working directory, when none is given. */
+export interface ManifestOptions extends GlobalOptions {
   manifests?: string;
   configmap?: string;
   appregistryNamespace?: string;
-  output?: string;
   permissive?: boolean;
+}
+
+interface InitCommandOptions extends ManifestOptions {
+  output?: string;
 }
 
 /**
@@ -24,32 +28,43 @@ interface InitCommandOptions extends GlobalOptions {
  * something out.
  */
 export async function registryInit(context: CommandContext, options: InitCommandOptions): Promise<number> {
-  const { manifests, configmap, appregistryNamespace, output = 'bundles.db', permissive } = options;
+  const { manifests, configmap, appregistryNamespace, output = 'bundles.db' } = options;
   const given = [manifests, configmap, appregistryNamespace].filter((value) => value !== undefined);
   if (given.length > 1) {
     throw new UsageError('give one of --manifests, --configmap and --appregistry-namespace');
   }
   return useSession(context, options, async (session) => {
-    const { signal, logger, temporaryDirectory, limits } = session;
-    const load = (database: Database): Promise<LoadReport> => {
-      const common = { permissive, signal, logger };
-      if (configmap !== undefined) return loadConfigMap(database, configmap, common);
-      if (appregistryNamespace === undefined)
-        return loadPackageManifests(database, manifests ?? 'manifests', common);
-      const unpacking = { temporaryDirectory, now: context.now, limits };
-      return loadAppRegistry(database, appregistryNamespace, { ...common, ...unpacking });
-    };
-    try {
-      const report = await editDatabase(output, { create: true, signal }, load);
-      return tell(session, report, output);
-    } catch (error) {
-      if (error instanceof ManifestsError && error.problems.length > 1) tellProblems(session, error.problems);
-      throw error;
-    }
+    const report = await makeIndex(output, context, session, options);
+    return tell(session, report, output);
   });
 }
 
-function tell({ logger }: CommandSession, report: LoadReport, output: string): number {
+/** Makes a database of manifests, or adds them to one that is there. Tells each problem where it then throws. */
+export async function makeIndex(
+  output: string,
+  context: CommandContext,
+  session: CommandSession,
+  { manifests, configmap, appregistryNamespace, permissive }: ManifestOptions,
+): Promise<LoadReport> {
+  const { signal, logger, temporaryDirectory, limits } = session;
+  const load = (database: Database): Promise<LoadReport> => {
+    const common = { permissive, signal, logger };
+    if (configmap !== undefined) return loadConfigMap(database, configmap, common);
+    if (appregistryNamespace === undefined)
+      return loadPackageManifests(database, manifests ?? 'manifests', common);
+    const unpacking = { temporaryDirectory, now: context.now, limits };
+    return loadAppRegistry(database, appregistryNamespace, { ...common, ...unpacking });
+  };
+  try {
+    return await editDatabase(output, { create: true, signal }, load);
+  } catch (error) {
+    if (error instanceof ManifestsError && error.problems.length > 1) tellProblems(session, error.problems);
+    throw error;
+  }
+}
+
+/** Tells what was made, and what was left out; returns the exit code. */
+export function tell({ logger }: CommandSession, report: LoadReport, output: string): number {
   const { bundles, packages, problems } = report;
   tellProblems({ logger }, problems);
   if (bundles.length === 0 && packages.length === 0 && problems.length === 0)

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { type AddressInfo, type Server as SocketServer, type Socket, createServer } from 'node:net';
+import { createSecureContext } from 'node:tls';
 import {
   type Metadata,
   type MethodDefinition,
@@ -10,9 +12,11 @@ import {
   type ServiceDefinition,
   type UntypedServiceImplementation,
   experimental,
+  logVerbosity,
+  setLogVerbosity,
   status,
 } from '@grpc/grpc-js';
-import { OpmateError, messageOf, redact, systemReason } from '../../core/errors.js';
+import { OpmateError, messageOf, redact, systemCode, systemReason } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import {
@@ -37,8 +41,10 @@ const keepaliveMs = 60_000;
 const keepaliveTimeoutMs = 20_000;
 /** Longest text of an error: it becomes a header. */
 const maxErrorLength = 2048;
-/** How long `close` waits for calls that are under way. */
+/** How long `close` waits for calls that are under way, and then for what they have answered to be read. */
 const closeGraceMs = 10_000;
+const flushGraceMs = 5_000;
+const pollMs = 10;
 
 /** Certificate chain and key, PEM. */
 export interface ServerKeyPair {
@@ -72,6 +78,8 @@ export interface RegistryServer {
  */
 export async function startRegistryServer(options: RegistryServerOptions): Promise<RegistryServer> {
   const { answers, logger = silentLogger } = options;
+  // What fails is thrown or told to callers; the library would print it.
+  setLogVerbosity(logVerbosity.NONE);
   const server = new Server({
     'grpc.max_receive_message_length': maxRequestBytes,
     'grpc.max_send_message_length': -1,
@@ -80,69 +88,76 @@ export async function startRegistryServer(options: RegistryServerOptions): Promi
     'grpc.keepalive_timeout_ms': keepaliveTimeoutMs,
     'grpc.keepalive_permit_without_calls': 1,
   });
-  const services = [registryService(answers, logger), healthService(logger)];
-  if (answers.listCustomSchemas !== undefined) services.push(experimentalService(answers, logger));
+  const calls = new Calls(logger);
+  const services = [registryService(answers, calls), healthService(calls)];
+  if (answers.listCustomSchemas !== undefined) services.push(experimentalService(answers, calls));
   const versions = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
   const reflection = await loadReflection([...services.map(({ name }) => name), ...versions]);
   services.push(...versions.map((name) => reflectionService(name, reflection)));
   for (const { definition, handlers } of services) server.addService(definition, handlers);
 
   const identity = new Identity(options.certificate);
-  const credentials =
+  const connections = server.createConnectionInjector(
     options.certificate === undefined
       ? ServerCredentials.createInsecure()
-      : experimental.createCertificateProviderServerCredentials(identity, null, false);
-  const port = await listen(server, options, credentials);
+      : experimental.createCertificateProviderServerCredentials(identity, null, false),
+  );
+  // A socket server of our own, since that of the library does not let go of connections that say nothing.
+  const sockets = new Set<Socket>();
+  const listener = createServer({ noDelay: true }, (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    socket.on('error', () => undefined);
+    connections.injectConnection(socket);
+  });
+  const port = await listen(listener, options);
+  let closed: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    listener.close();
+    connections.drain(closeGraceMs);
+    await within(closeGraceMs, () => calls.areOver());
+    // What was answered is read to its end; who has never said anything waits for nothing.
+    await within(flushGraceMs, () => [...sockets].every(({ bytesRead }) => bytesRead === 0));
+    server.forceShutdown();
+    for (const socket of sockets) socket.destroy();
+  };
   return {
     port,
     replaceCertificate: (certificate) => identity.replace(certificate),
-    close: () => drain(server),
+    close: () => (closed ??= close()),
   };
 }
 
-async function listen(
-  server: Server,
-  { host, port }: RegistryServerOptions,
-  credentials: ServerCredentials,
-): Promise<number> {
-  const bind = (address: string): Promise<number> =>
+/** Waits until something holds, for no longer than this time. */
+async function within(limitMs: number, holds: () => boolean): Promise<void> {
+  const end = performance.now() + limitMs;
+  while (!holds() && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, pollMs));
+}
+
+async function listen(listener: SocketServer, { host, port }: RegistryServerOptions): Promise<number> {
+  const bind = (address: string | undefined): Promise<number> =>
     new Promise((resolve, reject) => {
-      const target = `${address.includes(':') ? `[${address}]` : address}:${port}`;
-      server.bindAsync(target, credentials, (error, bound) => (error ? reject(error) : resolve(bound)));
+      listener.once('error', reject);
+      // Without an address: all, of both kinds where the machine has both.
+      listener.listen({ port, host: address }, () => {
+        listener.off('error', reject);
+        resolve((listener.address() as AddressInfo).port);
+      });
     });
   try {
-    if (host !== undefined) return await bind(host);
-    // A machine without IPv6 refuses the address that stands for all.
-    return await bind('::').catch((error: unknown) => {
-      if (/EAFNOSUPPORT|EADDRNOTAVAIL/.test(messageOf(error))) return bind('0.0.0.0');
-      throw error;
-    });
+    return await bind(host);
   } catch (error) {
-    const text = messageOf(error);
-    const isUsed = text.includes('EADDRINUSE');
-    const reason = isUsed ? 'the port is in use' : /EACCES/.test(text) ? 'permission denied' : undefined;
+    const isUsed = systemCode(error) === 'EADDRINUSE';
     throw new OpmateError(
       'IO',
-      `listen on ${host ?? ''}:${port}: ${reason ?? systemReason(error)}`.replace('on :', 'on port '),
+      `listen on ${host === undefined ? 'port ' : `${host}:`}${port}: ` +
+        (isUsed ? 'the port is in use' : systemReason(error)),
       {
         cause: error,
         hint: isUsed ? 'give another --port, or end what listens there' : 'give another address or --port',
       },
     );
   }
-}
-
-function drain(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => {
-      server.forceShutdown();
-      resolve();
-    }, closeGraceMs);
-    server.tryShutdown(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }
 
 type IdentityListener = (update: { certificate: Buffer; privateKey: Buffer } | null) => void;
@@ -157,6 +172,8 @@ class Identity {
   }
 
   replace(current: ServerKeyPair): void {
+    // Of what does not fit the library would make a server that answers nobody.
+    createSecureContext(current);
     this.#current = current;
     for (const listener of this.#listeners) listener({ certificate: current.cert, privateKey: current.key });
   }
@@ -164,7 +181,10 @@ class Identity {
   addIdentityCertificateListener(listener: IdentityListener): void {
     this.#listeners.add(listener);
     const current = this.#current;
-    listener(current === undefined ? null : { certificate: current.cert, privateKey: current.key });
+    // The library hears only what it is told after this call.
+    if (current !== undefined) {
+      queueMicrotask(() => listener({ certificate: current.cert, privateKey: current.key }));
+    }
   }
 
   removeIdentityCertificateListener(listener: IdentityListener): void {
@@ -212,11 +232,13 @@ class ServiceBuilder implements Service {
   readonly definition: Record<string, MethodDefinition<Buffer, Buffer>> = {};
   readonly handlers: UntypedServiceImplementation = {};
   readonly name: string;
-  readonly #log: CallLog;
+  readonly #calls: Calls;
+  readonly #level: 'info' | 'debug';
 
-  constructor(name: string, logger: Logger, level: 'info' | 'debug' = 'info') {
+  constructor(name: string, calls: Calls, level: 'info' | 'debug' = 'info') {
     this.name = name;
-    this.#log = new CallLog(logger, level);
+    this.#calls = calls;
+    this.#level = level;
   }
 
   unary(name: string, answer: Unary): this {
@@ -226,7 +248,7 @@ class ServiceBuilder implements Service {
       call: ServerUnaryCall<Buffer, Buffer>,
       respond: (error: { code: number; details: string } | null, answer?: Uint8Array) => void,
     ): void => {
-      const end = this.#log.begin(path);
+      const end = this.#calls.begin(path, this.#level);
       // A caller that has gone gets nothing, and no handler is told when its answer was not wanted.
       call.once('cancelled', () => end(status.CANCELLED));
       const fail = (error: unknown): void => {
@@ -253,7 +275,7 @@ class ServiceBuilder implements Service {
     const path = `/${this.name}/${name}`;
     this.definition[name] = method(path, { streamsOut: true });
     this.handlers[name] = (call: ServerWritableStream<Buffer, Uint8Array>): void => {
-      const end = this.#log.begin(path);
+      const end = this.#calls.begin(path, this.#level);
       sendAll(call, () => answer(call.request, call.metadata)).then(
         (isWhole) => end(isWhole ? status.OK : status.CANCELLED),
         (error: unknown) => {
@@ -319,25 +341,30 @@ function codeOf(error: unknown): number {
   }
 }
 
-/** Logs calls when they end. */
-class CallLog {
+/** Knows which calls are under way, and logs them when they end. */
+class Calls {
   readonly #logger: Logger;
-  readonly #level: 'info' | 'debug';
+  #underWay = 0;
 
-  constructor(logger: Logger, level: 'info' | 'debug') {
+  constructor(logger: Logger) {
     this.#logger = logger;
-    this.#level = level;
+  }
+
+  areOver(): boolean {
+    return this.#underWay === 0;
   }
 
   /** Returns what is to be told the end; only the first one counts. */
-  begin(path: string): (code: number, error?: unknown) => void {
+  begin(path: string, level: 'info' | 'debug'): (code: number, error?: unknown) => void {
     const start = performance.now();
     let isOver = false;
+    this.#underWay++;
     return (code, error) => {
       if (isOver) return;
       isOver = true;
+      this.#underWay--;
       const fault = code === status.INTERNAL ? { error: messageOf(error) } : {};
-      this.#logger.log(code === status.INTERNAL ? 'error' : this.#level, 'finished call', {
+      this.#logger.log(code === status.INTERNAL ? 'error' : level, 'finished call', {
         id: randomUUID(),
         method: path,
         code: status[code],
@@ -352,14 +379,14 @@ function* encoded<T>(items: Iterable<T>, encode: (item: T) => Uint8Array): Gener
   for (const item of items) yield encode(item);
 }
 
-function registryService(answers: RegistryAnswers, logger: Logger): Service {
+function registryService(answers: RegistryAnswers, calls: Calls): Service {
   const apiOf = (request: Buffer): ApiName => {
     const [group = '', version = '', kind = ''] = readRequest(request, 3);
     return { group, version, kind };
   };
   const textsOf = (request: Buffer): [string, string, string] =>
     readRequest(request, 3) as [string, string, string];
-  return new ServiceBuilder('api.Registry', logger)
+  return new ServiceBuilder('api.Registry', calls)
     .stream('ListPackages', () => encoded(answers.listPackages(), encodePackageName))
     .unary('GetPackage', (request) => encodePackage(answers.getPackage(textsOf(request)[0])))
     .unary('GetBundle', (request) => answers.getBundle(...textsOf(request)))
@@ -383,7 +410,7 @@ function registryService(answers: RegistryAnswers, logger: Logger): Service {
 
 const customNamePattern = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
 
-function experimentalService(answers: RegistryAnswers, logger: Logger): Service {
+function experimentalService(answers: RegistryAnswers, calls: Calls): Service {
   async function* listCustomSchemas(request: Buffer, metadata: Metadata): AsyncGenerator<Uint8Array> {
     if (metadata.get('x-acknowledge-experimental')[0] !== 'true') return;
     const [schema = '', packageName = ''] = readRequest(request, 2);
@@ -396,16 +423,16 @@ function experimentalService(answers: RegistryAnswers, logger: Logger): Service 
     const blobs = answers.listCustomSchemas?.(schema, packageName) ?? [];
     for await (const blob of blobs) yield encodeStruct(blob);
   }
-  return new ServiceBuilder('api.ExperimentalRegistry', logger).stream(
+  return new ServiceBuilder('api.ExperimentalRegistry', calls).stream(
     'ExperimentalListPackageCustomSchemas',
     listCustomSchemas,
   );
 }
 
 /** Always serving, whatever service is asked for: before there is something to serve, nobody can ask. */
-function healthService(logger: Logger): Service {
+function healthService(calls: Calls): Service {
   const serving = encodeMessage((message) => message.varint(1, 1));
-  return new ServiceBuilder('grpc.health.v1.Health', logger, 'debug').unary('Check', () => serving);
+  return new ServiceBuilder('grpc.health.v1.Health', calls, 'debug').unary('Check', () => serving);
 }
 
 function reflectionService(name: string, reflection: Reflection): Service {

@@ -1,0 +1,250 @@
+import { connect } from 'node:net';
+import { chmod, mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { ChannelCredentials } from '@grpc/grpc-js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createAuthority } from '../support/certificates.js';
+import { type RunOptions, type RunningCommand, useSandbox } from '../support/command-line.js';
+import { type RegistryClient, registryClient } from '../support/registry-client.js';
+import { caseOf, catalogOf, widgetCatalog } from './catalogs.js';
+import { makeCatalogImage, storeImage } from './images.js';
+
+const sandbox = useSandbox();
+const at = (...parts: string[]): string => path.join(sandbox.work, ...parts);
+
+/** The port that a server says it listens on. */
+async function portOf(server: RunningCommand): Promise<number> {
+  for (;;) {
+    const found = /serving registry.*?port[=":]+(\d+)/.exec(server.stderr());
+    if (found !== null) return Number(found[1]);
+    const ended = await Promise.race([server.result, new Promise((resolve) => setTimeout(resolve, 10))]);
+    if (ended !== undefined) throw new Error(`ended: ${server.stderr()}`);
+  }
+}
+
+/** Runs `work` against `opmate serve ARGS`; returns the result of the server, which is then told to stop. */
+async function withServer(
+  args: string[],
+  work: (client: RegistryClient, port: number, server: RunningCommand) => Promise<void>,
+  options: RunOptions & { credentials?: ChannelCredentials } = {},
+) {
+  const { credentials, ...run } = options;
+  const server = sandbox.start(['serve', ...args, '-p', '0', '--host', '127.0.0.1'], run);
+  const port = await portOf(server);
+  const client = registryClient(port, credentials === undefined ? {} : { credentials });
+  try {
+    await work(client, port, server);
+  } finally {
+    client.close();
+  }
+  return server.stop();
+}
+
+const packagesOf = async (client: RegistryClient): Promise<unknown[]> =>
+  (await client.call('ListPackages')).map(({ name }) => name);
+
+beforeAll(async () => {
+  await sandbox.write({
+    'catalog/all.json': widgetCatalog,
+    'other/all.json': catalogOf('other', [{ name: 'o.v1' }]),
+  });
+});
+
+describe('opmate serve', () => {
+  it('serves a directory until it is told to stop, prints nothing, and leaves nothing behind', async () => {
+    const result = await withServer(['catalog'], async (client) => {
+      expect(await packagesOf(client)).toEqual(['widget']);
+      expect((await client.call('ListBundles')).length).toBeGreaterThan(0);
+    });
+    expect(result).toMatchObject({ code: 0, stdout: '' });
+    expect(result.stderr).toMatch(/^info: serving registry catalog=catalog port=\d+ tls=false\n/);
+    expect(await sandbox.leftovers()).toEqual([]);
+  });
+
+  it('serves an image and a layout, and unpacks nothing that stays', async () => {
+    await storeImage(at('layout'), 'v1', await makeCatalogImage({ 'all.json': widgetCatalog }));
+    const result = await withServer(['oci:layout:v1', '--cache-dir', 'layout-cache'], async (client) => {
+      expect(await packagesOf(client)).toEqual(['widget']);
+    });
+    expect(result.code).toBe(0);
+    expect(await sandbox.leftovers()).toEqual([]);
+  });
+
+  it('stops on SIGINT too, with exit code 0', async () => {
+    const server = sandbox.start(['serve', 'catalog', '-p', '0']);
+    await portOf(server);
+    expect(await server.stop('SIGINT')).toMatchObject({ code: 0 });
+  });
+
+  it('refuses a catalog that is not valid, in the words of opm, and tells the termination log', async () => {
+    const { catalog, message } = caseOf('bundle-unknown-package');
+    await sandbox.write({ 'invalid/all.json': catalog, 'termination.log': '' });
+    const result = await sandbox.run(['serve', 'invalid', '-p', '0', '-t', 'termination.log']);
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    const [line = ''] = message.split('\n').filter((text) => /config|package/.test(text));
+    const said = /config contains .*|package .*/.exec(line)?.[0] ?? line;
+    expect(result.stderr).toContain(said.trim());
+    expect(await readFile(at('termination.log'), 'utf8')).toContain(said.trim());
+  });
+
+  it('only warns of a termination log that it cannot write', async () => {
+    const result = await sandbox.run(['serve', 'nowhere', '-t', 'no/such/file']);
+    expect(result.code).toBe(1);
+    expect(result.stderr).toMatch(/warn: cannot write no\/such\/file: .*\n/);
+    expect(result.stderr).toContain('nowhere');
+  });
+
+  it.each([
+    [['catalog', '-p', 'x'], '--port x: not a port'],
+    [['catalog', '-p', '65536'], '--port 65536: not a port'],
+    [
+      ['catalog', '--cache-enforce-integrity'],
+      '--cache-dir must be specified with --cache-enforce-integrity',
+    ],
+    [['catalog', '--cache-only'], '--cache-only needs --cache-dir'],
+    [['catalog', '--tls-cert', 'x'], '--tls-cert and --tls-key belong together'],
+    [[], "missing required argument 'catalog'"],
+  ])('%j is wrong usage', async (args, message) => {
+    const result = await sandbox.run(['serve', ...args]);
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toContain(message);
+  });
+
+  it('says in one line that the port is in use', async () => {
+    await withServer(['catalog'], async (_client, port) => {
+      const result = await sandbox.run(['serve', 'other', '-p', String(port), '--host', '127.0.0.1']);
+      expect(result).toMatchObject({ code: 1, stdout: '' });
+      expect(result.stderr.split('\n')[0]).toBe(`listen on 127.0.0.1:${port}: the port is in use`);
+    });
+  });
+
+  it('takes the flags of opm that it does not need', async () => {
+    const flags = [
+      '--debug',
+      '--pprof-addr',
+      '',
+      '--cache-dir',
+      'flags-cache',
+      '--cache-enforce-integrity=false',
+    ];
+    const result = await withServer(['catalog', ...flags], async (client) => {
+      expect(await packagesOf(client)).toEqual(['widget']);
+    });
+    expect(result.stderr).not.toContain('profiles');
+    const asked = await withServer(['catalog', '--pprof-addr', 'localhost:6060'], async () => undefined);
+    expect(asked.stderr).toContain('profiles are not offered');
+  });
+
+  it('needs no directory for temporary files', async () => {
+    const result = await withServer(
+      ['catalog'],
+      async (client) => expect((await client.call('ListBundles')).length).toBeGreaterThan(0),
+      { env: { TMPDIR: '/nonexistent' } },
+    );
+    expect(result.code).toBe(0);
+  });
+
+  it('logs calls as JSON, without content', async () => {
+    const result = await withServer(['catalog', '--log-format', 'json'], async (client) => {
+      await client.call('GetPackage', { name: 'widget' }, { authorization: 'Bearer secret-token' });
+    });
+    const lines = result.stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    const call = lines.find(({ message }) => message === 'finished call');
+    expect(call).toMatchObject({ level: 'info', method: '/api.Registry/GetPackage', code: 'OK' });
+    expect(Object.keys(call as object).sort()).toEqual(
+      ['code', 'durationMs', 'id', 'level', 'message', 'method', 'time'].sort(),
+    );
+    expect(result.stderr).not.toContain('secret-token');
+  });
+
+  it('serves TLS, and the new certificate when its files change', async () => {
+    const [before, after] = [createAuthority('before'), createAuthority('after')];
+    const write = async ({ cert, key }: { cert: string; key: string }): Promise<void> =>
+      sandbox.write({ 'tls.crt': cert, 'tls.key': key });
+    const trusting = (cert: string): ChannelCredentials => ChannelCredentials.createSsl(Buffer.from(cert));
+    await write(before.issue());
+    const tls = ['--tls-cert', 'tls.crt', '--tls-key', 'tls.key'];
+    await withServer(
+      ['catalog', ...tls],
+      async (client, port, server) => {
+        expect(await packagesOf(client)).toEqual(['widget']);
+        await writeFile(at('tls.crt'), 'half written');
+        while (!server.stderr().includes('still served'))
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        expect(await packagesOf(client)).toEqual(['widget']);
+        await write(after.issue());
+        while (!server.stderr().includes('new certificate'))
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        const other = registryClient(port, { credentials: trusting(after.cert) });
+        expect(await packagesOf(other)).toEqual(['widget']);
+        other.close();
+      },
+      { credentials: trusting(before.cert) },
+    );
+    const refused = await sandbox.run([
+      'serve',
+      'catalog',
+      '-p',
+      '0',
+      '--tls-cert',
+      'tls.crt',
+      '--tls-key',
+      'none',
+    ]);
+    expect(refused).toMatchObject({ code: 1 });
+  });
+
+  it('makes a cache for an image layer, which a server then needs and takes', async () => {
+    const made = await sandbox.run([
+      'serve',
+      'catalog',
+      '--cache-dir',
+      'cache',
+      '--cache-only',
+      '-t',
+      '/dev/null',
+    ]);
+    expect(made).toMatchObject({ code: 0, stdout: '' });
+    const [file] = await readdir(at('cache'));
+    expect((await stat(at('cache', file as string))).mode & 0o777).toBe(0o644);
+    await chmod(at('cache'), 0o555);
+    const strict = ['--cache-dir', 'cache', '--cache-enforce-integrity'];
+    const result = await withServer(['catalog', ...strict], async (client) => {
+      expect(await packagesOf(client)).toEqual(['widget']);
+    });
+    expect(result.stderr).not.toContain('cache');
+    const other = await sandbox.run(['serve', 'other', ...strict]);
+    expect(other.code).toBe(1);
+    expect(other.stderr).toContain('integrity check failed');
+    await chmod(at('cache'), 0o755);
+  });
+
+  it('leaves a cache of opm alone, and says why it makes its own', async () => {
+    await mkdir(at('opm-cache/pogreb.v1'), { recursive: true });
+    await writeFile(at('opm-cache/pogreb.v1/digest'), '0123456789abcdef');
+    const result = await withServer(['catalog', '--cache-dir', 'opm-cache'], async (client) => {
+      expect(await packagesOf(client)).toEqual(['widget']);
+    });
+    expect(result).toMatchObject({ code: 0 });
+    expect(await readFile(at('opm-cache/pogreb.v1/digest'), 'utf8')).toBe('0123456789abcdef');
+  });
+
+  it('fails to make only a cache where it cannot be written', async () => {
+    await writeFile(at('file'), '');
+    const result = await sandbox.run(['serve', 'catalog', '--cache-dir', 'file', '--cache-only']);
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toContain('no cache was made');
+  });
+
+  it('is not kept from stopping by a connection that says nothing', async () => {
+    const server = sandbox.start(['serve', 'catalog', '-p', '0', '--host', '127.0.0.1']);
+    const socket = connect(await portOf(server), '127.0.0.1');
+    await new Promise((resolve) => socket.once('connect', resolve));
+    socket.on('error', () => undefined);
+    expect(await server.stop()).toMatchObject({ code: 0 });
+    socket.destroy();
+  });
+});

@@ -1,0 +1,372 @@
+import { readdir } from 'node:fs/promises';
+import { connect as connectHttp2 } from 'node:http2';
+import path from 'node:path';
+import { ChannelCredentials } from '@grpc/grpc-js';
+import { loadFileDescriptorSetFromBuffer, loadSync } from '@grpc/proto-loader';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { OpmateError } from '../../../../src/core/errors.js';
+import type { LogFields, Logger } from '../../../../src/core/log.js';
+import { encodeMessage, readTexts } from '../../../../src/serve/grpc/protobuf.js';
+import { loadReflection } from '../../../../src/serve/grpc/reflection.js';
+import type { RegistryAnswers } from '../../../../src/serve/grpc/registry-answers.js';
+import {
+  type RegistryServerOptions,
+  startRegistryServer,
+  type RegistryServer,
+} from '../../../../src/serve/grpc/server.js';
+import { createAuthority } from '../../../support/certificates.js';
+import { projectRoot } from '../../../support/command-line.js';
+import { registryClient } from '../../../support/registry-client.js';
+
+const bundleOf = (name: string, size = 0): Buffer =>
+  encodeMessage((message) => message.text(1, name).text(4, 'x'.repeat(size)));
+
+/** Answers of a catalog that has nothing, but for what a test gives it. */
+function answersOf(some: Partial<RegistryAnswers>): RegistryAnswers {
+  const missing = (): never => {
+    throw new OpmateError('NOT_FOUND', 'nothing is here');
+  };
+  return {
+    listPackages: () => [],
+    getPackage: missing,
+    getBundle: async () => missing(),
+    getBundleForChannel: async () => missing(),
+    getBundleThatReplaces: async () => missing(),
+    getDefaultBundleThatProvides: async () => missing(),
+    getChannelEntriesThatReplace: missing,
+    getChannelEntriesThatProvide: missing,
+    getLatestChannelEntriesThatProvide: missing,
+    async *listBundles() {},
+    close: async () => undefined,
+    ...some,
+  };
+}
+
+async function start(
+  some: Partial<RegistryAnswers> = {},
+  options: Partial<RegistryServerOptions> = {},
+): Promise<RegistryServer> {
+  const answers = answersOf(some);
+  const server = await startRegistryServer({ answers, host: '127.0.0.1', port: 0, ...options });
+  onTestFinished(() => server.close());
+  return server;
+}
+
+function clientOf(server: RegistryServer, options?: Parameters<typeof registryClient>[1]) {
+  const client = registryClient(server.port, options);
+  onTestFinished(() => client.close());
+  return client;
+}
+
+const until = async (holds: () => boolean): Promise<void> => {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
+};
+
+describe('serve/grpc/server', () => {
+  it('is healthy whatever service is asked for, and has no other calls of health, as upstream', async () => {
+    const client = clientOf(await start(), { service: 'grpc.health.v1.Health' });
+    expect(await client.call('Check', { service: '' })).toEqual([{ status: 'SERVING' }]);
+    expect(await client.call('Check', { service: 'anything' })).toEqual([{ status: 'SERVING' }]);
+    expect(await client.failure('Watch')).toMatch(/^12: /);
+    expect(await client.failure('List')).toMatch(/^12: /);
+  });
+
+  it('leaves the experimental service out where there are no blobs', async () => {
+    const client = clientOf(await start(), { service: 'api.ExperimentalRegistry' });
+    expect(await client.failure('ExperimentalListPackageCustomSchemas')).toMatch(/^12: /);
+  });
+
+  it('tells faults of its own as internal, not found as unknown', async () => {
+    const server = await start({
+      getPackage: () => {
+        throw new OpmateError('IO', 'catalog.json: changed');
+      },
+      getBundle: () => Promise.reject(new TypeError('x is undefined')),
+    });
+    const client = clientOf(server);
+    expect(await client.failure('GetPackage')).toBe('13: catalog.json: changed');
+    expect(await client.failure('GetBundle')).toBe('13: x is undefined');
+    expect(await client.failure('GetBundleForChannel')).toBe('2: nothing is here');
+    expect(await client.failure('GetChannelEntriesThatReplace')).toBe('2: nothing is here');
+  });
+
+  it('refuses requests of more than 4 MiB, and shortens what it says of long names', async () => {
+    const server = await start({
+      getPackage: (name) => {
+        throw new OpmateError('NOT_FOUND', `package ${name} not found`);
+      },
+    });
+    const client = clientOf(server);
+    expect(await client.failure('GetPackage', { name: 'x'.repeat(5 * 1024 * 1024) })).toMatch(/^8: /);
+    const said = await client.failure('GetPackage', { name: '😀'.repeat(100_000) });
+    expect(said).toMatch(/^2: package 😀/u);
+    expect(said.length).toBeLessThan(3000);
+  });
+
+  it.each([
+    ['cut off', Buffer.from([0x0a, 0x05, 0x61])],
+    ['of a group', Buffer.from([0x0b])],
+    ['with text that is no UTF-8', Buffer.from([0x0a, 0x01, 0xff])],
+    ['with an endless number', Buffer.alloc(20, 0xff)],
+  ])('refuses a message that is %s', async (_what, message) => {
+    const server = await start({ getPackage: (name) => ({ name, channels: [], defaultChannelName: '' }) });
+    const session = connectHttp2(`http://127.0.0.1:${server.port}`);
+    onTestFinished(() => session.destroy());
+    const status = await new Promise((resolve, reject) => {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': '/api.Registry/GetPackage',
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      });
+      stream.on('error', reject);
+      stream.on(
+        'response',
+        (headers) => headers['grpc-status'] !== undefined && resolve(headers['grpc-status']),
+      );
+      stream.on('trailers', (headers) => resolve(headers['grpc-status']));
+      stream.resume();
+      const head = Buffer.alloc(5);
+      head.writeUInt32BE(message.length, 1);
+      stream.end(Buffer.concat([head, message]));
+    });
+    expect(status).toBe('13');
+  });
+
+  it('reads only as much ahead as a slow reader leaves room for, and stops for one that goes', async () => {
+    let made = 0;
+    let isOver = false;
+    const server = await start({
+      async *listBundles() {
+        try {
+          for (; made < 2000; made++) yield bundleOf(`b${made}`, 100_000);
+        } finally {
+          isOver = true;
+        }
+      },
+    });
+    const session = connectHttp2(`http://127.0.0.1:${server.port}`);
+    onTestFinished(() => session.destroy());
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/api.Registry/ListBundles',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
+    stream.on('error', () => undefined);
+    stream.end(Buffer.alloc(5));
+    await new Promise((resolve) => stream.once('response', resolve));
+    stream.pause();
+    await until(() => made > 0);
+    // Other callers are served in the meantime, and the list does not grow for long.
+    const client = clientOf(server);
+    for (let i = 0; i < 50; i++) await client.call('ListPackages');
+    expect(made).toBeLessThan(30);
+    stream.close(8);
+    await until(() => isOver);
+    expect(made).toBeLessThan(30);
+  });
+
+  it('answers ten thousand streams of one connection', async () => {
+    let open = 0;
+    let most = 0;
+    const server = await start({
+      async *listBundles() {
+        most = Math.max(most, ++open);
+        await new Promise((resolve) => setImmediate(resolve));
+        yield bundleOf('one');
+        open--;
+      },
+    });
+    const session = connectHttp2(`http://127.0.0.1:${server.port}`);
+    session.setMaxListeners(0);
+    onTestFinished(() => session.destroy());
+    await new Promise((resolve) => session.once('remoteSettings', resolve));
+    const ask = (): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        const stream = session.request({
+          ':method': 'POST',
+          ':path': '/api.Registry/ListBundles',
+          'content-type': 'application/grpc',
+          te: 'trailers',
+        });
+        stream.on('error', reject);
+        stream.on('trailers', (headers) => resolve(headers['grpc-status']));
+        stream.resume();
+        stream.end(Buffer.alloc(5));
+      });
+    const statuses = await Promise.all(Array.from({ length: 10_000 }, ask));
+    expect(new Set(statuses)).toEqual(new Set(['0']));
+    expect(most).toBeLessThanOrEqual(100);
+  });
+
+  it('sends bundles of any size', async () => {
+    const client = clientOf(await start({ getBundle: async (name) => bundleOf(name, 20_000_000) }));
+    const [bundle] = await client.call('GetBundle', { pkgName: 'big' });
+    expect((bundle?.['csvJson'] as string).length).toBe(20_000_000);
+  });
+
+  it('logs each call with id, method, code and duration, and nothing of what was asked or answered', async () => {
+    const lines: [string, string, LogFields | undefined][] = [];
+    const logger: Logger = {
+      log: (level, message, fields) => void lines.push([level, message, fields]),
+      progress: () => undefined,
+    };
+    const server = await start({ getBundle: async () => bundleOf('secret') }, { logger });
+    const client = clientOf(server);
+    await client.call('GetBundle', { pkgName: 'secret' }, { authorization: 'Bearer secret' });
+    await client.failure('GetPackage', { name: 'secret' });
+    await clientOf(server, { service: 'grpc.health.v1.Health' }).call('Check');
+    await until(() => lines.length === 3);
+    expect(lines.map(([level, , fields]) => [level, fields?.['method'], fields?.['code']])).toEqual([
+      ['info', '/api.Registry/GetBundle', 'OK'],
+      ['info', '/api.Registry/GetPackage', 'UNKNOWN'],
+      ['debug', '/grpc.health.v1.Health/Check', 'OK'],
+    ]);
+    expect(lines[0]?.[2]?.['durationMs']).toBeTypeOf('number');
+    expect(new Set(lines.map(([, , fields]) => fields?.['id'])).size).toBe(3);
+    expect(JSON.stringify(lines)).not.toContain('secret');
+  });
+
+  it('says which port is in use', async () => {
+    const { port } = await start();
+    await expect(start({}, { port })).rejects.toMatchObject({
+      code: 'IO',
+      message: `listen on 127.0.0.1:${port}: the port is in use`,
+    });
+    await expect(start({}, { host: '203.0.113.1' })).rejects.toMatchObject({ code: 'IO' });
+  });
+
+  it('listens on all addresses, of both kinds where there are both', async () => {
+    const { port } = await startRegistryServer({ answers: answersOf({}), port: 0 }).then((server) => {
+      onTestFinished(() => server.close());
+      return server;
+    });
+    const client = registryClient(port);
+    onTestFinished(() => client.close());
+    expect(await client.call('ListPackages')).toEqual([]);
+  });
+
+  it('finishes what is under way when it is closed, and takes no more', async () => {
+    let go = (): void => undefined;
+    const server = await start({
+      getBundle: (name) => new Promise((resolve) => (go = () => resolve(bundleOf(name)))),
+    });
+    const client = clientOf(server);
+    let isAsked = false;
+    const answer = client.call('GetBundle', { pkgName: 'late' });
+    await until(() => (isAsked = go.length === 0 && go.toString().includes('bundleOf')));
+    expect(isAsked).toBe(true);
+    const closed = server.close();
+    go();
+    expect((await answer)[0]).toMatchObject({ csvName: 'late' });
+    await closed;
+    expect(await clientOf(server).failure('ListPackages')).toMatch(/^14: /);
+  });
+
+  it('serves TLS, and a new certificate to those who come after it', async () => {
+    const [before, after] = [createAuthority('before'), createAuthority('after')];
+    const pair = ({ cert, key }: { cert: string; key: string }) => ({
+      cert: Buffer.from(cert),
+      key: Buffer.from(key),
+    });
+    const server = await start({}, { certificate: pair(before.issue()) });
+    const trusting = (cert: string) =>
+      clientOf(server, { credentials: ChannelCredentials.createSsl(Buffer.from(cert)) });
+    expect(await trusting(before.cert).call('ListPackages')).toEqual([]);
+    expect(await trusting(after.cert).failure('ListPackages')).toMatch(/^14: /);
+    expect(await clientOf(server).failure('ListPackages')).toMatch(/^14: /);
+    const mixed = { ...pair(after.issue()), key: Buffer.from(before.issue().key) };
+    expect(() => server.replaceCertificate(mixed)).toThrow();
+    expect(await trusting(before.cert).call('ListPackages')).toEqual([]);
+    server.replaceCertificate(pair(after.issue()));
+    expect(await trusting(after.cert).call('ListPackages')).toEqual([]);
+  });
+});
+
+describe('serve/grpc/reflection', () => {
+  const schemas = path.join(projectRoot, 'schemas');
+  const ask = async (field: number, value: string): Promise<Buffer> => {
+    const reflection = await loadReflection(['b.B', 'a.A']);
+    return reflection.answer(encodeMessage((message) => message.item(field, value)));
+  };
+
+  it('describes every file as the library that reads .proto files does', async () => {
+    const files = (await readdir(schemas, { recursive: true })).filter(
+      (name) => name.endsWith('.proto') && !name.startsWith('google'),
+    );
+    expect(files.length).toBeGreaterThan(2);
+    for (const name of files) {
+      // The members of a message that hold files have the numbers that a set of descriptors has.
+      const answer = await ask(3, name);
+      const set = readMessages(readMessages(answer, 4)[0] as Buffer, 1);
+      const reread = loadFileDescriptorSetFromBuffer(
+        encodeMessage((message) => set.forEach((file) => message.bytes(1, file))),
+        { keepCase: true },
+      );
+      const expected = loadSync(name, { includeDirs: [schemas], keepCase: true });
+      for (const [symbol, definition] of Object.entries(expected)) {
+        // That library has a copy of its own of these.
+        if (symbol.startsWith('google.')) continue;
+        expect(shapeOf(reread[symbol]), symbol).toEqual(shapeOf(definition));
+      }
+    }
+  });
+
+  it('sends a file with all that it imports, under the name by which it is imported', async () => {
+    const [response] = readMessages(await ask(4, 'api.Registry.ListBundles'), 4);
+    const names = readMessages(response as Buffer, 1).map((file) => readMessages(file, 1).toString());
+    expect(names).toEqual(['registry.proto', 'google/protobuf/struct.proto']);
+  });
+
+  it('lists services in order', async () => {
+    const [list] = readMessages(await ask(7, ''), 6);
+    expect(readMessages(list as Buffer, 1).map((one) => readTexts(one).get(1))).toEqual(['a.A', 'b.B']);
+  });
+
+  it.each([
+    [3, 'nope.proto'],
+    [4, 'api.Nope'],
+    [6, 'api.Nope'],
+  ])('says what it does not know (field %i)', async (field, name) => {
+    const [error] = readMessages(await ask(field, name), 7);
+    expect(readTexts(error as Buffer).get(2)).toBe(`${name} not found`);
+  });
+
+  it('says which call is deprecated', async () => {
+    const [response] = readMessages(await ask(3, 'registry.proto'), 4);
+    const [service] = readMessages(readMessages(response as Buffer, 1)[0] as Buffer, 6);
+    const deprecated = readMessages(service as Buffer, 2).filter((call) => readMessages(call, 4).length > 0);
+    expect(deprecated.map((call) => readMessages(call, 1).toString())).toEqual(['GetBundleForChannel']);
+  });
+});
+
+/** The embedded messages of a field. */
+function readMessages(bytes: Buffer, field: number): Buffer[] {
+  const found: Buffer[] = [];
+  for (let at = 0; at < bytes.length;) {
+    const number = (): number => {
+      let value = 0;
+      for (let shift = 1; ; shift *= 128) {
+        const byte = bytes[at++] as number;
+        value += (byte & 127) * shift;
+        if (byte < 128) return value;
+      }
+    };
+    const tag = number();
+    const size = number();
+    if (tag % 8 === 0) continue;
+    if (tag >> 3 === field) found.push(bytes.subarray(at, at + size));
+    at += size;
+  }
+  return found;
+}
+
+/** What a definition says, without where it comes from. */
+function shapeOf(definition: unknown): unknown {
+  const text = JSON.stringify(definition, (key, value: unknown) =>
+    ['fileDescriptorProtos', 'options', 'jsonName', 'visibility'].includes(key) ? undefined : value,
+  );
+  // One writes types as they are named in the file, the other in full; entries of maps have names of their own.
+  return text.replace(/"typeName":"[^"]*?([^".]+)"/g, '"typeName":"$1"').replaceAll('Entry"', '"');
+}

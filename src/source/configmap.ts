@@ -1,0 +1,67 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { openInTemporaryDirectory } from '../archive/temporary-directory.js';
+import { DirectoryCatalog } from '../catalog/catalog.js';
+import { digestOf } from '../core/digest.js';
+import { OpmateError } from '../core/errors.js';
+import { encodeGoJson, quoteGo, sortKeysDeep } from '../core/go-json.js';
+import type { JsonObject } from '../core/json.js';
+import { makeDirectory } from '../oci/make-directory.js';
+import { holdsManifestData, loadConfigMap } from '../sqlite/configmap.js';
+import type { CatalogOrigin, FoundOrigin, OriginOptions } from './origin.js';
+import type { CatalogSource } from './source.js';
+
+type ConfigMapOrigin = Extract<CatalogOrigin, { type: 'ConfigMap' }>;
+
+/** The data of a ConfigMap, which is at hand. */
+export function lookAtConfigMap(origin: ConfigMapOrigin, options: OriginOptions): Promise<FoundOrigin> {
+  const { name, data, binaryData = {} } = origin;
+  const id = digestOf(encodeGoJson(sortKeysDeep({ data, binaryData })));
+  const ref = `configmap/${name}@${id}`;
+  const open = (): Promise<CatalogSource> =>
+    holdsManifestData(data) ? openManifests(name, data, options) : openFiles(ref, data, binaryData, options);
+  return Promise.resolve({ state: { id: ref, ref }, isImmutable: true, open });
+}
+
+/** Manifests of operators become an index, as OLM's own server of ConfigMaps makes one. */
+async function openManifests(name: string, data: JsonObject, options: OriginOptions): Promise<CatalogSource> {
+  return openInTemporaryDirectory(options, async (temporary) => {
+    const file = path.join(temporary, 'configmap.json');
+    const database = path.join(temporary, 'index.db');
+    await writeFile(file, encodeGoJson({ kind: 'ConfigMap', data }), { mode: 0o600 });
+    const { editDatabase } = await import('../sqlite/edit.js');
+    const { openSqliteCatalog } = await import('../sqlite/catalog.js');
+    const { signal, logger } = options;
+    const common = { label: `configmap/${name}`, signal, logger };
+    await editDatabase(database, { create: true, signal }, (opened) => loadConfigMap(opened, file, common));
+    const catalog = await openSqliteCatalog(database, { ...options, name: `configmap/${name}` });
+    return { kind: 'catalog', catalog, close: () => catalog.close() };
+  });
+}
+
+/** Each key is a file of the catalog. */
+async function openFiles(
+  ref: string,
+  data: JsonObject,
+  binaryData: JsonObject,
+  options: OriginOptions,
+): Promise<CatalogSource> {
+  return openInTemporaryDirectory(options, async (temporary) => {
+    const root = path.join(temporary, 'catalog');
+    await makeDirectory(root, 0o700);
+    const keys = [...Object.keys(data), ...Object.keys(binaryData)];
+    if (keys.length === 0) throw new OpmateError('INVALID', `${ref}: holds no files`);
+    for (const key of keys) {
+      // As the API server has it; what begins with two dots would be hidden, too, when it is mounted.
+      if (!/^[-._a-zA-Z0-9]{1,253}$/.test(key) || key.startsWith('..') || key === '.') {
+        throw new OpmateError('INVALID', `${ref}: ${quoteGo(key)} is no key of a ConfigMap`);
+      }
+      const isText = Object.hasOwn(data, key);
+      const value = isText ? data[key] : binaryData[key];
+      if (typeof value !== 'string') throw new OpmateError('INVALID', `${ref}: ${key}: expected a text`);
+      await writeFile(path.join(root, key), isText ? value : Buffer.from(value, 'base64'), { mode: 0o600 });
+    }
+    const catalog = new DirectoryCatalog(root, ref);
+    return { kind: 'catalog', catalog, close: () => catalog.close() };
+  });
+}

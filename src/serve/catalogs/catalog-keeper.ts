@@ -1,0 +1,530 @@
+import type { Catalog } from '../../catalog/catalog.js';
+import { CancelledError, OpmateError, messageOf } from '../../core/errors.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import {
+  type FoundOrigin,
+  type OriginOptions,
+  type OriginState,
+  isPinned,
+  lookAtOrigin,
+} from '../../source/origin.js';
+import type { CatalogSource } from '../../source/source.js';
+import type { CatalogManifest } from './catalog-manifests.js';
+import { CatalogRecords, contentsOf } from './catalog-records.js';
+import type { HeldCatalogs } from './catalog-set.js';
+import {
+  type CatalogCondition,
+  type CatalogRecord,
+  conditionMessage,
+  recordOfManifest,
+  secondsOf,
+  withCondition,
+} from './catalog-status.js';
+import { type StoredContent, openContent, storeContent } from './stored-content.js';
+
+/** Time as the keeper sees it. */
+export interface KeeperClock {
+  now(): Date;
+  /** Resolves after a time, or at once when the signal fires. */
+  wait(ms: number, signal: AbortSignal): Promise<void>;
+}
+
+export interface KeeperOptions {
+  /** What is served. */
+  held: HeldCatalogs;
+  /** Where contents and records are kept; in memory or nameless files where it is left out. */
+  storage?: string | undefined;
+  origins: OriginOptions;
+  clock: KeeperClock;
+  /** From 0 to 1, so that many servers do not ask at the same moment. */
+  random: () => number;
+  logger?: Logger | undefined;
+}
+
+/** The first wait after a failure, and the longest. */
+const firstRetryMs = 5_000;
+const maxRetryMs = 10 * 60_000;
+/** A poll comes up to this part of its interval later. (Source: catalogd.) */
+const pollJitter = 0.01;
+/** How often contents that nobody needs are looked for. (Source: catalogd.) */
+const sweepMs = 12 * 3_600_000;
+/** Catalogs that are unpacked at the same time. */
+const maxUnpacking = 2;
+
+/**
+ * Keeps catalogs as their manifests say: looks at each origin, stores another state whole, and only then serves it
+ * instead of the one before. What fails is tried again later, and told; other catalogs do not wait for it.
+ */
+export class CatalogKeeper {
+  readonly #options: KeeperOptions;
+  readonly #keeps = new Map<string, KeptCatalog>();
+  readonly #shared: Shared;
+  readonly #stop = new AbortController();
+  readonly #sweeping: Promise<void>;
+
+  constructor(options: KeeperOptions) {
+    const { storage, logger = silentLogger } = options;
+    this.#options = options;
+    this.#shared = {
+      ...options,
+      logger,
+      records: storage === undefined ? undefined : new CatalogRecords(storage),
+      contents: storage === undefined ? undefined : contentsOf(storage),
+      turns: new Turns(maxUnpacking),
+      stop: this.#stop.signal,
+      changed: () => this.#checkReady(),
+    };
+    this.#sweeping = this.#sweepAgainAndAgain();
+  }
+
+  /** Makes the catalogs those of the manifests: new ones are begun, others changed or removed. */
+  async apply(manifests: readonly CatalogManifest[]): Promise<void> {
+    const wanted = new Map(manifests.map((manifest) => [manifest.name, manifest]));
+    for (const [name, keep] of this.#keeps) {
+      if (wanted.has(name)) continue;
+      this.#keeps.delete(name);
+      this.#shared.logger.log('info', `catalog ${name}: removed`);
+      await keep.remove();
+    }
+    // Catalogs that a manifest has had before the last stop.
+    for (const record of await this.#recordsLeft()) {
+      if (!wanted.has(record.name)) await this.#shared.records?.remove(record.name).catch(() => undefined);
+    }
+    for (const [name, manifest] of wanted) {
+      const keep = this.#keeps.get(name);
+      if (keep !== undefined) keep.change(manifest);
+      else {
+        const made = new KeptCatalog(manifest, this.#shared);
+        this.#keeps.set(name, made);
+        made.start();
+      }
+    }
+    this.#checkReady();
+  }
+
+  /** How the catalogs fare, by name. */
+  records(): CatalogRecord[] {
+    return [...this.#keeps.values()].map((keep) => keep.record);
+  }
+
+  /** Removes contents that no catalog has any more. */
+  async sweep(): Promise<void> {
+    const { contents, records, clock, logger } = this.#shared;
+    if (contents === undefined || records === undefined) return;
+    try {
+      const kept = new Set<string>();
+      for (const { contentHash } of [...this.records(), ...(await records.list())]) {
+        if (contentHash !== undefined) kept.add(contentHash);
+      }
+      const { pruneContents } = await import('./content-store.js');
+      await pruneContents(contents, kept, clock.now());
+    } catch (error) {
+      logger.log('debug', `${contents}: not swept: ${messageOf(error)}`);
+    }
+  }
+
+  /** Ends all work, and says in the records that nothing is served any more. The contents stay. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all([...this.#keeps.values()].map((keep) => keep.end()));
+    await this.#sweeping;
+  }
+
+  async #recordsLeft(): Promise<CatalogRecord[]> {
+    return (await this.#shared.records?.list().catch(() => [])) ?? [];
+  }
+
+  async #sweepAgainAndAgain(): Promise<void> {
+    const { clock } = this.#options;
+    await this.#shared.records?.sweep();
+    while (!this.#stop.signal.aborted) {
+      await clock.wait(sweepMs, this.#stop.signal);
+      if (!this.#stop.signal.aborted) await this.sweep();
+    }
+  }
+
+  /** Ready once every catalog is served or has been tried, and one is served where one is wanted. */
+  #checkReady(): void {
+    const keeps = [...this.#keeps.values()];
+    const isTried = keeps.every((keep) => keep.isTried);
+    const isWanted = keeps.some((keep) => keep.record.isAvailable);
+    if (isTried && (!isWanted || this.#options.held.list().length > 0)) this.#options.held.markReady();
+  }
+}
+
+interface Shared extends KeeperOptions {
+  logger: Logger;
+  records: CatalogRecords | undefined;
+  contents: string | undefined;
+  turns: Turns;
+  stop: AbortSignal;
+  changed(): void;
+}
+
+/** One catalog, and the loop that looks after it. */
+class KeptCatalog {
+  record: CatalogRecord;
+  /** Whether it has been served, or could not be, at least once. */
+  isTried = false;
+  #manifest: CatalogManifest;
+  readonly #shared: Shared;
+  readonly #gone = new AbortController();
+  /** Ends the wait for the next look. */
+  #wake = new AbortController();
+  #loop: Promise<void> = Promise.resolve();
+  #content: StoredContent | undefined;
+  #failures = 0;
+  /** A state of which is known that it cannot be served; it is not fetched again for that. */
+  #refused: { id: string; error: unknown } | undefined;
+  #isRecordWritten = true;
+
+  constructor(manifest: CatalogManifest, shared: Shared) {
+    this.#manifest = manifest;
+    this.#shared = shared;
+    this.record = { ...recordOfManifest(manifest), conditions: [] };
+  }
+
+  start(): void {
+    this.#loop = this.#run().catch((error: unknown) => {
+      if (this.#isStopped()) return;
+      this.#shared.logger.log('error', `catalog ${this.record.name}: ${messageOf(error)}`);
+    });
+  }
+
+  change(manifest: CatalogManifest): void {
+    if (manifest.key === this.#manifest.key) {
+      this.#manifest = manifest;
+      return;
+    }
+    this.#shared.logger.log('info', `catalog ${manifest.name}: the manifest has changed`);
+    this.#manifest = manifest;
+    this.#failures = 0;
+    this.#refused = undefined;
+    this.#wake.abort();
+  }
+
+  /** Serves it no longer, and forgets it. */
+  async remove(): Promise<void> {
+    this.#gone.abort();
+    this.#wake.abort();
+    await this.#loop;
+    const { held, records } = this.#shared;
+    await records?.remove(this.record.name).catch(() => undefined);
+    // Slow readers are not waited for.
+    void held.remove(this.record.name);
+    this.#content = undefined;
+  }
+
+  /** Ends the loop; what is served is closed by whoever serves it. */
+  async end(): Promise<void> {
+    this.#wake.abort();
+    await this.#loop;
+    if (this.record.isAvailable) {
+      await this.#note({
+        type: 'Serving',
+        status: 'False',
+        reason: 'Unavailable',
+        message: 'the server has ended',
+      });
+    }
+  }
+
+  #isStopped(): boolean {
+    return this.#shared.stop.aborted || this.#gone.signal.aborted;
+  }
+
+  async #run(): Promise<void> {
+    await this.#restore();
+    while (!this.#isStopped()) {
+      const manifest = this.#manifest;
+      this.#wake = new AbortController();
+      const waitMs = await this.#look(manifest);
+      this.isTried = true;
+      this.#shared.changed();
+      if (this.#isStopped()) return;
+      if (manifest.key !== this.#manifest.key) continue;
+      const signal = AbortSignal.any([this.#wake.signal, this.#shared.stop]);
+      await this.#shared.clock.wait(waitMs, signal);
+    }
+  }
+
+  /** Serves what was served before the last stop. */
+  async #restore(): Promise<void> {
+    const { records, contents, logger } = this.#shared;
+    const before = await records?.read(this.record.name);
+    if (before === undefined || !this.#manifest.isAvailable) return;
+    const { conditions, contentHash } = before;
+    const content =
+      contentHash === undefined ? undefined : await openContent(contentHash, { directory: contents, logger });
+    if (content === undefined) {
+      this.record = { ...this.record, conditions };
+      const message = 'there is no content yet';
+      return this.#note({ type: 'Serving', status: 'False', reason: 'Unavailable', message });
+    }
+    this.record = { ...before, ...recordOfManifest(this.#manifest), sourceType: before.sourceType };
+    this.#content = content;
+    this.#serve(content);
+    await this.#write();
+    logger.log('info', `catalog ${before.name}: served as before`, { content: contentHash });
+  }
+
+  /** Looks at the origin once; says how long to wait for the next time. */
+  async #look(manifest: CatalogManifest): Promise<number> {
+    const { clock, random } = this.#shared;
+    if (!manifest.isAvailable) return this.#withdraw(manifest);
+    try {
+      await this.#update(manifest);
+    } catch (error) {
+      if (this.#isStopped()) return 0;
+      return this.#noteFailure(manifest, error);
+    }
+    this.#failures = 0;
+    this.#refused = undefined;
+    this.record = { ...this.record, ...recordOfManifest(manifest), lastChecked: secondsOf(clock.now()) };
+    await this.#note(
+      {
+        type: 'Progressing',
+        status: 'True',
+        reason: 'Succeeded',
+        message: 'the catalog is in its latest state',
+      },
+      { type: 'Serving', status: 'True', reason: 'Available', message: 'the catalog is served' },
+    );
+    return manifest.pollMs === undefined ? Infinity : manifest.pollMs * (1 + random() * pollJitter);
+  }
+
+  async #update(manifest: CatalogManifest): Promise<void> {
+    const { origins } = this.#shared;
+    const signal = AbortSignal.any([this.#shared.stop, this.#gone.signal]);
+    const options = { ...origins, signal };
+    const known = this.record.originKey === manifest.originKey ? this.record.origin : undefined;
+    const found = await lookAtOrigin(manifest.origin, known, options);
+    try {
+      if (this.#content !== undefined && found.state.id === known?.id) {
+        this.record = { ...this.record, origin: found.state };
+        this.#serve(this.#content, manifest);
+        return;
+      }
+      if (this.#refused?.id === found.state.id) throw this.#refused.error;
+      await this.#shared.turns.take(signal, () => this.#takeOver(manifest, found, options));
+    } finally {
+      await found.close?.();
+    }
+  }
+
+  /** Stores a state, and then serves it: until that is written down, a restart serves the one before. */
+  async #takeOver(manifest: CatalogManifest, found: FoundOrigin, options: OriginOptions): Promise<void> {
+    const { clock, contents, logger } = this.#shared;
+    const { state, isImmutable } = found;
+    const catalog = new LazyCatalog(manifest.name, () => found.open());
+    let content: StoredContent;
+    try {
+      content = await storeContent(catalog, {
+        directory: contents,
+        temporaryDirectory: options.temporaryDirectory,
+        now: () => clock.now(),
+        key: isImmutable ? state.id : undefined,
+        signal: options.signal,
+        logger,
+      });
+    } catch (error) {
+      if (isAboutContent(error) && isImmutable) this.#refused = { id: state.id, error };
+      throw error;
+    } finally {
+      await catalog.close();
+    }
+    try {
+      if ((await found.confirm?.()) === false) {
+        throw new OpmateError('IO', `${state.ref}: has changed while it was read`);
+      }
+      if (this.#isStopped()) throw new CancelledError();
+    } catch (error) {
+      await content.close();
+      throw error;
+    }
+    await this.#swap(manifest, state, content);
+  }
+
+  async #swap(manifest: CatalogManifest, state: OriginState, content: StoredContent): Promise<void> {
+    const { clock, logger } = this.#shared;
+    const before = this.record;
+    const isSame = this.#content?.hash === content.hash;
+    this.record = {
+      ...before,
+      ...recordOfManifest(manifest),
+      originKey: manifest.originKey,
+      origin: state,
+      contentHash: content.hash,
+      lastUnpacked: isSame ? before.lastUnpacked : secondsOf(clock.now()),
+    };
+    if (isSame) {
+      await content.close();
+      await this.#write();
+      this.#serve(this.#content as StoredContent, manifest);
+      return;
+    }
+    await this.#write();
+    this.#content = content;
+    this.#serve(content, manifest);
+    logger.log('info', `catalog ${manifest.name}: serves ${state.ref}`, {
+      content: content.hash,
+      packages: content.packages.length,
+    });
+  }
+
+  /** Puts the content among what is served. The one before is closed when its last reader is done: not waited for. */
+  #serve(content: StoredContent, manifest = this.#manifest): void {
+    const { held, logger } = this.#shared;
+    const { name, labels, priority } = manifest;
+    const { lastUnpacked } = this.record;
+    const changedAt = lastUnpacked === undefined ? undefined : new Date(lastUnpacked);
+    held.put({ name, content, labels, priority, changedAt }).catch((error: unknown) => {
+      logger.log('debug', `catalog ${name}: ${messageOf(error)}`);
+    });
+    this.isTried = true;
+    this.#shared.changed();
+    const message = 'the catalog is served';
+    this.record = {
+      ...this.record,
+      conditions: this.#conditions({ type: 'Serving', status: 'True', reason: 'Available', message }),
+    };
+  }
+
+  /** A catalog that the user has switched off: its content goes. */
+  async #withdraw(manifest: CatalogManifest): Promise<number> {
+    this.#content = undefined;
+    this.record = { ...recordOfManifest(manifest), conditions: this.record.conditions };
+    await this.#note(
+      { type: 'Progressing', status: 'True', reason: 'Succeeded', message: 'the catalog is not wanted' },
+      {
+        type: 'Serving',
+        status: 'False',
+        reason: 'UserSpecifiedUnavailable',
+        message: 'the manifest says Unavailable',
+      },
+    );
+    void this.#shared.held.remove(manifest.name);
+    return Infinity;
+  }
+
+  async #noteFailure(manifest: CatalogManifest, error: unknown): Promise<number> {
+    const { logger, random } = this.#shared;
+    const message = conditionMessage(error);
+    const isBlocked = isAboutContent(error) && isPinned(manifest.origin);
+    const waitMs = isBlocked
+      ? Infinity
+      : Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(this.#failures++, 20)) * (0.75 + random() / 2);
+    const progressing = this.record.conditions.find(({ type }) => type === 'Progressing');
+    const { name, labels, priority, isAvailable } = recordOfManifest(manifest);
+    this.record = { ...this.record, name, labels, priority, isAvailable };
+    if (this.#content !== undefined) this.#serve(this.#content, manifest);
+    // The same trouble again is only of interest to those who look for it.
+    const isNew = progressing?.message !== message || !['Retrying', 'Blocked'].includes(progressing.reason);
+    const next = isBlocked ? 'not tried again' : `tried again in ${Math.round(waitMs / 1000)} s`;
+    const still = this.#content === undefined ? '' : '; what was served before still is';
+    logger.log(isNew ? 'warn' : 'debug', `catalog ${name}: ${message}; ${next}${still}`);
+    await this.#note(
+      isBlocked
+        ? { type: 'Progressing', status: 'False', reason: 'Blocked', message }
+        : { type: 'Progressing', status: 'True', reason: 'Retrying', message },
+      this.#content === undefined
+        ? { type: 'Serving', status: 'False', reason: 'Unavailable', message: 'there is no content yet' }
+        : { type: 'Serving', status: 'True', reason: 'Available', message: 'the catalog is served' },
+    );
+    return waitMs;
+  }
+
+  #conditions(next: Omit<CatalogCondition, 'lastTransitionTime'>): CatalogCondition[] {
+    return withCondition(this.record.conditions, next, this.#shared.clock.now());
+  }
+
+  async #note(...conditions: Omit<CatalogCondition, 'lastTransitionTime'>[]): Promise<void> {
+    for (const condition of conditions) {
+      this.record = { ...this.record, conditions: this.#conditions(condition) };
+    }
+    await this.#write();
+  }
+
+  /** A disk that takes nothing does not stop serving. */
+  async #write(): Promise<void> {
+    const { records, logger } = this.#shared;
+    if (records === undefined || this.#gone.signal.aborted) return;
+    try {
+      await records.write(this.record);
+      this.#isRecordWritten = true;
+    } catch (error) {
+      logger.log(
+        this.#isRecordWritten ? 'warn' : 'debug',
+        `${messageOf(error)}; a restart will read it again`,
+      );
+      this.#isRecordWritten = false;
+    }
+  }
+}
+
+/** Whether looking again can only find the same: the content itself is wrong, not the way to it. */
+function isAboutContent(error: unknown): boolean {
+  const codes = ['SYNTAX', 'INVALID', 'UNSUPPORTED', 'LIMIT', 'UNSAFE'];
+  return error instanceof OpmateError && codes.includes(error.code);
+}
+
+/** A catalog that is opened when it is first read, which the store may find that it need not. */
+class LazyCatalog implements Catalog {
+  readonly name: string;
+  readonly #open: () => Promise<CatalogSource>;
+  #source: CatalogSource | undefined;
+
+  constructor(name: string, open: () => Promise<CatalogSource>) {
+    this.name = name;
+    this.#open = open;
+  }
+
+  async *metas(options?: Parameters<Catalog['metas']>[0]): ReturnType<Catalog['metas']> {
+    yield* (await this.#opened()).metas(options);
+  }
+
+  async read(origin: Parameters<Catalog['read']>[0]): ReturnType<Catalog['read']> {
+    return (await this.#opened()).read(origin);
+  }
+
+  async readText(origin: Parameters<Catalog['read']>[0]): Promise<Buffer> {
+    return (await this.#opened()).readText(origin);
+  }
+
+  async lineOf(...place: Parameters<Catalog['lineOf']>): Promise<number | undefined> {
+    return (await this.#opened()).lineOf(...place);
+  }
+
+  async close(): Promise<void> {
+    await this.#source?.close();
+  }
+
+  async #opened(): Promise<Catalog> {
+    this.#source ??= await this.#open();
+    return this.#source.catalog;
+  }
+}
+
+/** Lets a few at a time work, in the order in which they came. */
+class Turns {
+  readonly #most: number;
+  #working = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  async take<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    if (this.#working >= this.#most) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#working++;
+    try {
+      if (signal.aborted) throw new CancelledError();
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#working--;
+      else next();
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import { randomBytes } from 'node:crypto';
+import { lstat, open, readFile, readdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { isDigest } from '../../core/digest.js';
+import { fileError, systemCode } from '../../core/errors.js';
+import { parseGoJson } from '../../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import type { OriginState } from '../../source/origin.js';
+import { makeDirectory } from '../../oci/make-directory.js';
+import { catalogNameFault } from '../http/catalog-names.js';
+import type { CatalogCondition, CatalogRecord } from './catalog-status.js';
+
+const recordsName = 'catalogs';
+const serverName = 'server.json';
+const temporaryPrefix = '.new-';
+/** What a record holds is capped, its origin and messages included. */
+const maxRecordBytes = 1024 * 1024;
+const formatVersion = 1;
+
+/**
+ * What a server writes down below its storage directory: one file for each catalog, replaced in one step, which is
+ * also what decides which content a catalog has after a restart; and where the server is to be found.
+ */
+export class CatalogRecords {
+  readonly #directory: string;
+
+  constructor(storage: string) {
+    this.#directory = path.join(storage, recordsName);
+  }
+
+  /** All records that are sound, by name. */
+  async list(): Promise<CatalogRecord[]> {
+    const names = await readdir(this.#directory).catch((error: unknown) => {
+      if (systemCode(error) === 'ENOENT') return [];
+      throw fileError(this.#directory, error);
+    });
+    const records: CatalogRecord[] = [];
+    for (const name of names.sort()) {
+      const record = catalogNameFault(name) === undefined ? await this.read(name) : undefined;
+      if (record !== undefined) records.push(record);
+    }
+    return records;
+  }
+
+  /** The record of a catalog; undefined where there is none, or none of this program. */
+  async read(name: string): Promise<CatalogRecord | undefined> {
+    const file = path.join(this.#directory, name);
+    const found = await lstat(file).catch(() => undefined);
+    if (found?.isFile() !== true || found.size > maxRecordBytes) return undefined;
+    try {
+      const record = recordFrom(parseGoJson(await readFile(file, 'utf8')));
+      return record?.name === name ? record : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Throws OpmateError IO; then the record from before is still there. */
+  async write(record: CatalogRecord): Promise<void> {
+    await writeReplacing(this.#directory, record.name, { formatVersion, ...record });
+  }
+
+  async remove(name: string): Promise<void> {
+    await rm(path.join(this.#directory, name), { force: true });
+  }
+
+  /** Removes what killed processes have left half-written. */
+  async sweep(): Promise<void> {
+    for (const name of await readdir(this.#directory).catch(() => [])) {
+      if (name.startsWith(temporaryPrefix)) await rm(path.join(this.#directory, name), { force: true });
+    }
+  }
+}
+
+/** Where a server keeps contents. */
+export function contentsOf(storage: string): string {
+  return path.join(storage, 'contents');
+}
+
+/** How a server that uses the storage directory is reached from outside. */
+export async function writeServerUrl(storage: string, url: string): Promise<void> {
+  await writeReplacing(storage, serverName, { formatVersion, url });
+}
+
+/** The URL that the last server was reached at; undefined where there was none. */
+export async function readServerUrl(storage: string): Promise<string | undefined> {
+  try {
+    const value = parseGoJson(await readFile(path.join(storage, serverName), 'utf8'));
+    const url = isJsonObject(value) ? value['url'] : undefined;
+    return typeof url === 'string' ? url : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function writeReplacing(directory: string, name: string, value: object): Promise<void> {
+  const file = path.join(directory, name);
+  const temporary = path.join(directory, `${temporaryPrefix}${randomBytes(8).toString('hex')}`);
+  try {
+    await makeDirectory(directory);
+    const handle = await open(temporary, 'wx', 0o644);
+    try {
+      await handle.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw fileError(file, error);
+  }
+}
+
+function recordFrom(value: JsonValue): CatalogRecord | undefined {
+  if (!isJsonObject(value) || value['formatVersion'] !== formatVersion) return undefined;
+  const { name, labels, priority, isAvailable, sourceType, conditions, contentHash } = value;
+  if (typeof name !== 'string' || typeof sourceType !== 'string' || typeof priority !== 'number')
+    return undefined;
+  if (contentHash !== undefined && !(typeof contentHash === 'string' && isDigest(contentHash)))
+    return undefined;
+  if (!isJsonObject(labels ?? null) || !Array.isArray(conditions)) return undefined;
+  return {
+    name,
+    labels: Object.fromEntries(
+      Object.entries(labels as JsonObject).filter(([, label]) => typeof label === 'string'),
+    ) as Record<string, string>,
+    priority,
+    isAvailable: isAvailable === true,
+    sourceType,
+    originKey: textOf(value, 'originKey'),
+    origin: originFrom(value['origin']),
+    contentHash,
+    lastUnpacked: textOf(value, 'lastUnpacked'),
+    lastChecked: textOf(value, 'lastChecked'),
+    conditions: conditions.flatMap((condition) => conditionFrom(condition) ?? []),
+  };
+}
+
+function textOf(object: JsonObject, key: string): string | undefined {
+  const value = object[key];
+  return typeof value === 'string' ? value : undefined;
+}
+
+function originFrom(value: JsonValue | undefined): OriginState | undefined {
+  if (value === undefined || !isJsonObject(value)) return undefined;
+  const { id, ref } = value;
+  if (typeof id !== 'string' || typeof ref !== 'string') return undefined;
+  return { id, ref, validator: textOf(value, 'validator') };
+}
+
+function conditionFrom(value: JsonValue): CatalogCondition | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { type, status, reason, message, lastTransitionTime } = value;
+  const texts = [type, status, reason, message, lastTransitionTime];
+  if (texts.some((text) => typeof text !== 'string')) return undefined;
+  return { type, status, reason, message, lastTransitionTime } as unknown as CatalogCondition;
+}

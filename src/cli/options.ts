@@ -20,7 +20,8 @@ function byteSize(text: string): number {
   return size;
 }
 
-function milliseconds(text: string): number {
+/** A duration such as `30s`, in milliseconds. */
+export function milliseconds(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text);
   if (match === null) throw new InvalidArgumentError('expected a duration such as 30s or 2m');
   return Number(match[1]) * (match[2] === 'ms' ? 1 : match[2] === 'm' ? 60_000 : 1000);

@@ -6,6 +6,8 @@ import { addIndexCommands } from './index-commands.js';
 import { addGlobalOptions, collect, outputFormatOf, withChoices } from './options.js';
 import { writeAll } from './output.js';
 import { addArchiveCommands, addMirrorCommands } from './mirror-commands.js';
+import { addCatalogsCommands } from './catalogs-commands.js';
+import { addMirrorCommands } from './mirror-commands.js';
 import { addRegistryCommands } from './registry-commands.js';
 import type { Runner } from './runner.js';
 import { addServeCommands } from './serve-commands.js';
@@ -243,6 +245,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   addMirrorCommands(program, context, runner);
   addArchiveCommands(program, context, runner);
   addServeCommands(program, context, runner);
+  addCatalogsCommands(program, context, runner);
   addOciCommands(program, context, runner);
 
   program

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { UsageError } from '../core/errors.js';
 import type { CommandContext } from './context.js';
 import { booleanFlag } from './options.js';
 import type { Runner } from './runner.js';
@@ -7,19 +8,29 @@ import type { Runner } from './runner.js';
 export function addServeCommands(program: Command, context: CommandContext, runner: Runner): void {
   const serve = program
     .command('serve')
-    .description('serve a catalog to clusters: the gRPC registry API')
-    .argument('<catalog>', 'catalog directory, or an image that holds one');
+    .description('serve a catalog to clusters: the gRPC registry API; or with --catalogs many, over HTTP')
+    .argument('[catalog]', 'catalog directory, or an image that holds one');
   addServerOptions(serve);
   serve
     .option('--cache-dir <directory>', 'keep encoded bundles there from one start to the next')
+    .option('--catalogs <directory>', 'serve the catalogs that the manifests there describe, over HTTP')
+    .option('--http [address]', 'with --catalogs: HOST:PORT to listen on (default: 127.0.0.1:8080)')
+    .option('--storage <directory>', 'with --catalogs: keep contents and states there')
+    .option('--external-url <url>', 'with --catalogs: what URLs of catalogs begin with')
+    .option('--tls-self-signed', 'with --catalogs: serve TLS with a certificate made for this run')
     .addOption(new Option('--pprof-addr <address>', 'accepted; nothing listens there').hideHelp());
   booleanFlag(serve, 'cache-only', 'make the cache and end');
   booleanFlag(serve, 'cache-enforce-integrity', 'fail where the cache is not of this catalog');
   booleanFlag(serve, 'pprof-capture-profiles', 'accepted; nothing is captured', { isHidden: true });
-  serve.action((reference: string, _options, command: Command) =>
-    runner.run(command, async (options) =>
-      (await import('./commands/serve.js')).serve(context, reference, options),
-    ),
+  serve.action((reference: string | undefined, _options, command: Command) =>
+    runner.run(command, async (options) => {
+      if (command.getOptionValue('catalogs') !== undefined) {
+        if (reference !== undefined) throw new UsageError('--catalogs: serves no other catalog beside them');
+        return (await import('./commands/serve-catalogs.js')).serveCatalogs(context, options);
+      }
+      if (reference === undefined) throw new UsageError("missing required argument 'catalog'");
+      return (await import('./commands/serve.js')).serve(context, reference, options);
+    }),
   );
 }
 

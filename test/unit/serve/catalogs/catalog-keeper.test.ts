@@ -1,0 +1,515 @@
+import { readFile, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { LogLevel } from '../../../../src/core/log.js';
+import { imageLabels } from '../../../../src/model/image-labels.js';
+import type { OriginOptions } from '../../../../src/source/origin.js';
+import { CatalogKeeper, type KeeperClock } from '../../../../src/serve/catalogs/catalog-keeper.js';
+import {
+  type CatalogManifest,
+  readCatalogManifests,
+} from '../../../../src/serve/catalogs/catalog-manifests.js';
+import { CatalogRecords } from '../../../../src/serve/catalogs/catalog-records.js';
+import { HeldCatalogs } from '../../../../src/serve/catalogs/catalog-set.js';
+import { catalogStatus } from '../../../../src/serve/catalogs/catalog-status.js';
+import { layerOf } from '../../../../src/archive/tar-writer.js';
+import { buildImage } from '../../../../src/oci/image-builder.js';
+import { type Workbench, openWorkbench } from '../../../support/connect.js';
+import { type FaultRegistry, startFaultRegistry } from '../../../support/fault-registry.js';
+import { readAll } from '../../../support/images.js';
+import { directoryWith } from '../../../support/temporary.js';
+
+const minute = 60_000;
+
+/** A clock that stands still until it is told to go on. */
+class FakeClock implements KeeperClock {
+  #now = Date.parse('2026-01-01T00:00:00Z');
+  readonly #waits = new Set<{ at: number; ms: number; wake: () => void }>();
+
+  now(): Date {
+    return new Date(this.#now);
+  }
+
+  wait(ms: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const one = {
+        at: this.#now + ms,
+        ms,
+        wake: () => {
+          this.#waits.delete(one);
+          resolve();
+        },
+      };
+      this.#waits.add(one);
+      signal.addEventListener('abort', one.wake, { once: true });
+    });
+  }
+
+  /** What is waited for, besides the next sweep. */
+  get pending(): number[] {
+    return [...this.#waits].filter(({ ms }) => ms !== 12 * 60 * minute).map(({ at }) => at - this.#now);
+  }
+
+  go(ms: number): void {
+    this.#now += ms;
+    for (const one of [...this.#waits]) if (one.at <= this.#now) one.wake();
+  }
+}
+
+const packageOf = (name: string): string =>
+  `${JSON.stringify({ schema: 'olm.package', name, defaultChannel: 'stable' })}\n`;
+
+let bench: Workbench;
+let registry: FaultRegistry;
+let isDown: boolean;
+let keepers: { keeper: CatalogKeeper; held: HeldCatalogs }[];
+
+beforeEach(async () => {
+  bench = await openWorkbench();
+  registry = await startFaultRegistry();
+  isDown = false;
+  registry.gate(() => (isDown ? { hangUp: true } : undefined));
+  keepers = [];
+});
+
+afterEach(async () => {
+  for (const { keeper, held } of keepers) {
+    await keeper.close();
+    await held.close();
+  }
+  await registry.close();
+  await bench.close();
+});
+
+async function push(
+  tag: string,
+  files: Record<string, string>,
+  labels?: Record<string, string>,
+): Promise<string> {
+  const entries = Object.entries(files).map(([name, text]) => ({
+    path: `configs/${name}`,
+    content: Buffer.from(text),
+  }));
+  const image = await buildImage({
+    layers: [await layerOf(entries)],
+    labels: labels ?? { [imageLabels.configs]: '/configs' },
+  });
+  registry.serveBlob('ns/catalog', image.config);
+  for (const { bytes } of image.layers) registry.serveBlob('ns/catalog', bytes);
+  return registry.serveManifest('ns/catalog', tag, image.manifest);
+}
+
+interface Setup {
+  keeper: CatalogKeeper;
+  held: HeldCatalogs;
+  clock: FakeClock;
+  logged: string[];
+  storage: string | undefined;
+}
+
+function setUp(storage: string | undefined, temporaryDirectory: string): Setup {
+  const held = new HeldCatalogs();
+  const clock = new FakeClock();
+  const logged: string[] = [];
+  const logger = {
+    log: (level: LogLevel, message: string) => void logged.push(`${level}: ${message}`),
+    progress: () => undefined,
+  };
+  const connection = bench.connect({ useHttp: true, maxAttempts: 1 });
+  const origins: OriginOptions = {
+    connect: () => connection,
+    temporaryDirectory,
+    now: () => clock.now(),
+    hostPlatform: { os: 'linux', architecture: 'amd64' },
+    environment: {},
+    logger,
+  };
+  const keeper = new CatalogKeeper({ held, storage, origins, clock, random: () => 0.5, logger });
+  keepers.push({ keeper, held });
+  return { keeper, held, clock, logged, storage };
+}
+
+async function setUpStored(): Promise<Setup> {
+  return setUp(await directoryWith(), await directoryWith());
+}
+
+/** Manifests as they are read from files. */
+async function manifestsOf(...objects: object[]): Promise<CatalogManifest[]> {
+  const files = Object.fromEntries(objects.map((one, i) => [`${i}.json`, JSON.stringify(one)]));
+  const logger = { log: () => undefined, progress: () => undefined };
+  return readCatalogManifests(await directoryWith(files), logger);
+}
+
+function clusterCatalog(name: string, source: object, spec: object = {}): object {
+  return {
+    apiVersion: 'olm.operatorframework.io/v1',
+    kind: 'ClusterCatalog',
+    metadata: { name },
+    spec: { source, ...spec },
+  };
+}
+
+const imageSource = (tag = 'latest', more: object = { pollIntervalMinutes: 10 }): object => ({
+  type: 'Image',
+  image: { ref: `${registry.host}/ns/catalog:${tag}`, ...more },
+});
+
+async function until(what: () => boolean | Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 2_000; i++) {
+    if (await what()) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error('did not come about');
+}
+
+/** Waits until every catalog waits for its next look. */
+const idle = ({ clock, keeper }: Setup): Promise<void> =>
+  until(() => clock.pending.length === keeper.records().length && keeper.records().length > 0);
+
+async function contentOf({ held }: Setup, name: string): Promise<string | undefined> {
+  const found = held.find(name);
+  return found === undefined ? undefined : String(await readAll(found.content.open()));
+}
+
+function conditionsOf({ keeper }: Setup, name: string): string[] {
+  const record = keeper.records().find((one) => one.name === name);
+  return (record?.conditions ?? []).map(({ type, status, reason }) => `${type}=${status} ${reason}`);
+}
+
+const tagRequests = (): number =>
+  registry.requests.filter((one) => one.path.endsWith('/manifests/latest')).length;
+const blobRequests = (): number => registry.requests.filter((one) => one.path.includes('/blobs/')).length;
+
+describe('serve/catalogs/catalog-keeper', () => {
+  it('serves the catalog of an image, and tells what of', async () => {
+    const digest = await push('latest', { 'a.json': packageOf('widget') });
+    const setup = await setUpStored();
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(setup);
+    expect(await contentOf(setup, 'first')).toContain('"name":"widget"');
+    expect(setup.held.isReady()).toBe(true);
+    const [record] = await new CatalogRecords(setup.storage as string).list();
+    expect(catalogStatus(record as NonNullable<typeof record>, 'https://catalogs.example')).toMatchObject({
+      kind: 'ClusterCatalog',
+      metadata: { name: 'first', labels: { 'olm.operatorframework.io/metadata.name': 'first' } },
+      status: {
+        resolvedSource: { type: 'Image', image: { ref: `${registry.host}/ns/catalog@${digest}` } },
+        urls: { base: 'https://catalogs.example/catalogs/first' },
+        contentURL: 'https://catalogs.example/catalogs/first/api/v1/all',
+        contentHash: setup.held.find('first')?.content.hash,
+        lastUnpacked: '2026-01-01T00:00:00Z',
+        conditions: [
+          { type: 'Progressing', status: 'True', reason: 'Succeeded' },
+          { type: 'Serving', status: 'True', reason: 'Available' },
+        ],
+      },
+    });
+  });
+
+  it('row 38: does not unpack again what has not changed: a poll is one request', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    const setup = await setUpStored();
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(setup);
+    const [before, blobs, tags] = [registry.requests.length, blobRequests(), tagRequests()];
+    for (let poll = 1; poll <= 3; poll++) {
+      setup.clock.go(11 * minute);
+      await until(() => tagRequests() === tags + poll);
+      await idle(setup);
+    }
+    expect(registry.requests.length - before).toBe(3);
+    expect(registry.requests.slice(before).map(({ method }) => method)).toEqual(['HEAD', 'HEAD', 'HEAD']);
+    expect(blobRequests()).toBe(blobs);
+    expect(setup.keeper.records()[0]).toMatchObject({
+      lastUnpacked: '2026-01-01T00:00:00Z',
+      lastChecked: '2026-01-01T00:33:00Z',
+    });
+  });
+
+  it('row 26: a changed catalog has another hash and date, one with the same blobs has not', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    const setup = await setUpStored();
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(setup);
+    const hash = setup.held.find('first')?.content.hash;
+    // The same blobs in another file, so another image.
+    const same = await push('latest', { 'b.json': packageOf('widget') });
+    setup.clock.go(11 * minute);
+    await until(() => setup.keeper.records()[0]?.origin?.ref.endsWith(same) === true);
+    await idle(setup);
+    expect(setup.keeper.records()[0]).toMatchObject({
+      contentHash: hash,
+      lastUnpacked: '2026-01-01T00:00:00Z',
+    });
+    await push('latest', { 'b.json': packageOf('gadget') });
+    setup.clock.go(11 * minute);
+    await until(async () => (await contentOf(setup, 'first'))?.includes('gadget') === true);
+    await idle(setup);
+    expect(setup.keeper.records()[0]).toMatchObject({ lastUnpacked: '2026-01-01T00:22:00Z' });
+    expect(setup.held.find('first')?.content.hash).not.toBe(hash);
+  });
+
+  it('row 36: an update that does not parse changes nothing, and is told; it is not fetched again', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    const setup = await setUpStored();
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(setup);
+    const served = await contentOf(setup, 'first');
+    await push('latest', { 'a.json': `${packageOf('gadget')}{"schema": ` });
+    setup.clock.go(11 * minute);
+    await until(() => conditionsOf(setup, 'first').includes('Progressing=True Retrying'));
+    await idle(setup);
+    expect(conditionsOf(setup, 'first')).toContain('Serving=True Available');
+    expect(await contentOf(setup, 'first')).toBe(served);
+    expect(setup.keeper.records()[0]?.conditions[0]?.message).toMatch(/a\.json/);
+    const [blobs, tags] = [blobRequests(), tagRequests()];
+    setup.clock.go(minute);
+    await until(() => tagRequests() > tags);
+    await idle(setup);
+    expect(blobRequests()).toBe(blobs);
+    await push('latest', { 'a.json': packageOf('gadget') });
+    setup.clock.go(minute);
+    await until(async () => (await contentOf(setup, 'first'))?.includes('gadget') === true);
+    await idle(setup);
+    expect(conditionsOf(setup, 'first')).toContain('Progressing=True Succeeded');
+  });
+
+  it('row 11: a registry that is down for hours costs a few requests, and nothing of what is served', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    const setup = await setUpStored();
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(setup);
+    isDown = true;
+    const before = registry.requests.length;
+    const waits: number[] = [];
+    for (let hours = 0; hours < 6 * 60 * minute;) {
+      const [next = Infinity] = setup.clock.pending;
+      waits.push(next);
+      hours += next;
+      const asked = registry.requests.length;
+      setup.clock.go(next);
+      await until(() => registry.requests.length > asked);
+      await idle(setup);
+    }
+    expect(waits.slice(1, 8)).toEqual([5, 10, 20, 40, 80, 160, 320].map((seconds) => seconds * 1000));
+    expect(Math.max(...waits.slice(1))).toBe(10 * minute);
+    // HEAD, and GET where that is no answer.
+    expect(registry.requests.length - before).toBeLessThan(100);
+    expect(conditionsOf(setup, 'first')).toEqual(['Progressing=True Retrying', 'Serving=True Available']);
+    expect(await contentOf(setup, 'first')).toContain('widget');
+    expect(setup.logged.filter((line) => line.startsWith('warn: '))).toHaveLength(1);
+    isDown = false;
+    setup.clock.go(11 * minute);
+    await until(() => conditionsOf(setup, 'first').includes('Progressing=True Succeeded'));
+  });
+
+  it('waits with jitter, so that servers do not ask at the same moment', async () => {
+    const setup = await setUpStored();
+    const values = [0, 1];
+    const held = new HeldCatalogs();
+    const connection = bench.connect({ useHttp: true, maxAttempts: 1 });
+    isDown = true;
+    const keeper = new CatalogKeeper({
+      held,
+      clock: setup.clock,
+      random: () => values.shift() ?? 0.5,
+      origins: {
+        connect: () => connection,
+        temporaryDirectory: await directoryWith(),
+        now: () => setup.clock.now(),
+        hostPlatform: { os: 'linux', architecture: 'amd64' },
+        environment: {},
+      },
+    });
+    keepers.push({ keeper, held });
+    await keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await until(() => setup.clock.pending.length === 1);
+    expect(setup.clock.pending).toEqual([3_750]);
+    setup.clock.go(3_750);
+    await until(() => setup.clock.pending.length === 1);
+    expect(setup.clock.pending).toEqual([12_500]);
+  });
+
+  it('is blocked by an image without label that is named by digest, and tries a tag again', async () => {
+    const digest = await push('latest', { 'a.json': packageOf('widget') }, { other: 'label' });
+    const setup = await setUpStored();
+    const pinned = { type: 'Image', image: { ref: `${registry.host}/ns/catalog@${digest}` } };
+    await setup.keeper.apply(
+      await manifestsOf(clusterCatalog('pinned', pinned), clusterCatalog('tagged', imageSource())),
+    );
+    await idle(setup);
+    expect(conditionsOf(setup, 'pinned')).toEqual(['Progressing=False Blocked', 'Serving=False Unavailable']);
+    expect(conditionsOf(setup, 'tagged')).toEqual(['Progressing=True Retrying', 'Serving=False Unavailable']);
+    expect(setup.clock.pending.sort((a, b) => a - b)).toEqual([5_000, Infinity]);
+    expect(setup.held.isReady()).toBe(false);
+  });
+
+  it('rows 14 and 32: catalogs with the same packages do not hide each other', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    const directory = await directoryWith({ 'a.json': packageOf('widget') });
+    const setup = await setUpStored();
+    const other = clusterCatalog('second', { type: 'Directory', directory: { path: directory } });
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource()), other));
+    await idle(setup);
+    expect(setup.held.list().map(({ name }) => name)).toEqual(['first', 'second']);
+    await setup.keeper.apply(await manifestsOf(other));
+    expect(setup.held.list().map(({ name }) => name)).toEqual(['second']);
+    expect(await contentOf(setup, 'second')).toContain('widget');
+  });
+
+  it('row 12: a removed manifest removes record and content', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    const setup = await setUpStored();
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(setup);
+    const contents = path.join(setup.storage as string, 'contents');
+    const [content] = (await readdir(contents)).filter((name) => name !== 'keys');
+    await setup.keeper.apply([]);
+    expect(setup.held.list()).toEqual([]);
+    expect(await new CatalogRecords(setup.storage as string).list()).toEqual([]);
+    // Contents that were stored within the hour may be another process' own.
+    const stored = new Date(setup.clock.now().getTime() - 2 * 60 * minute);
+    await utimes(path.join(contents, content as string), stored, stored);
+    await setup.keeper.sweep();
+    expect((await readdir(contents)).filter((name) => name === content)).toEqual([]);
+  });
+
+  it('serves nothing of a catalog that is set to Unavailable, and all of it once that is taken back', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    const setup = await setUpStored();
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(setup);
+    await setup.keeper.apply(
+      await manifestsOf(clusterCatalog('first', imageSource(), { availabilityMode: 'Unavailable' })),
+    );
+    await until(() => conditionsOf(setup, 'first').includes('Serving=False UserSpecifiedUnavailable'));
+    await idle(setup);
+    expect(setup.held.find('first')).toBeUndefined();
+    expect(conditionsOf(setup, 'first')).toContain('Progressing=True Succeeded');
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await until(() => setup.held.find('first') !== undefined);
+  });
+
+  it('serves after a restart what it served before, also while the registry is down', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    const before = await setUpStored();
+    await before.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(before);
+    await before.keeper.close();
+    await before.held.close();
+    const [stopped] = await new CatalogRecords(before.storage as string).list();
+    expect(stopped?.conditions.map(({ reason }) => reason)).toEqual(['Succeeded', 'Unavailable']);
+    isDown = true;
+    const after = setUp(before.storage, await directoryWith());
+    await after.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(after);
+    expect(await contentOf(after, 'first')).toContain('widget');
+    expect(conditionsOf(after, 'first')).toEqual(['Progressing=True Retrying', 'Serving=True Available']);
+    expect(after.held.isReady()).toBe(true);
+  });
+
+  it('asks for no layer after a restart when the image is the same', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    const before = await setUpStored();
+    await before.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(before);
+    await before.keeper.close();
+    const blobs = blobRequests();
+    const after = setUp(before.storage, await directoryWith());
+    await after.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(after);
+    // Nor for another catalog of the same image.
+    await after.keeper.apply(
+      await manifestsOf(clusterCatalog('first', imageSource()), clusterCatalog('again', imageSource())),
+    );
+    await idle(after);
+    expect(await contentOf(after, 'again')).toContain('widget');
+    expect(blobRequests()).toBe(blobs);
+  });
+
+  it.each(['damaged content', 'damaged record', 'record of another format'])(
+    'fetches again what it cannot trust: %s',
+    async (what) => {
+      await push('latest', { 'a.json': packageOf('widget') });
+      const before = await setUpStored();
+      await before.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+      await idle(before);
+      const storage = before.storage as string;
+      const [content = ''] = (await readdir(path.join(storage, 'contents'))).filter(
+        (name) => name !== 'keys',
+      );
+      await before.keeper.close();
+      const record = path.join(storage, 'catalogs', 'first');
+      if (what === 'damaged content') {
+        const file = path.join(storage, 'contents', content, 'catalog.jsonl');
+        await writeFile(file, (await readFile(file, 'utf8')).replace('widget', 'gidget'));
+      } else if (what === 'damaged record') await writeFile(record, '{"name": "first", ');
+      else await writeFile(record, '{"formatVersion": 99, "name": "first"}');
+      const after = setUp(storage, await directoryWith());
+      await after.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+      await idle(after);
+      expect(await contentOf(after, 'first')).toContain('"name":"widget"');
+    },
+  );
+
+  it('serves without a place to keep anything, and when the place goes away', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    const nowhere = setUp(undefined, await directoryWith());
+    await nowhere.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(nowhere);
+    expect(await contentOf(nowhere, 'first')).toContain('widget');
+    const setup = await setUpStored();
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(setup);
+    await rm(setup.storage as string, { recursive: true });
+    await writeFile(setup.storage as string, 'a file is in the way');
+    await push('latest', { 'a.json': packageOf('gadget') });
+    setup.clock.go(11 * minute);
+    await until(async () => (await contentOf(setup, 'first'))?.includes('gadget') === true);
+    await idle(setup);
+    expect(conditionsOf(setup, 'first')).toEqual(['Progressing=True Succeeded', 'Serving=True Available']);
+  });
+
+  it('row 3: a directory that changes is served anew, each state whole', async () => {
+    const directory = await directoryWith({ 'a.json': packageOf('widget'), 'b.json': packageOf('gadget') });
+    const setup = await setUpStored();
+    const source = { type: 'Directory', directory: { path: directory, pollIntervalMinutes: 1 } };
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', source)));
+    await idle(setup);
+    expect((await contentOf(setup, 'first'))?.split('\n')).toHaveLength(3);
+    await rm(path.join(directory, 'a.json'));
+    await writeFile(path.join(directory, 'b.json'), packageOf('gizmo'));
+    setup.clock.go(2 * minute);
+    await until(
+      async () =>
+        (await contentOf(setup, 'first')) ===
+        '{"defaultChannel":"stable","name":"gizmo","schema":"olm.package"}\n',
+    );
+  });
+
+  it('row 37: blobs of any fields are created, updated and removed with the image', async () => {
+    const matrix = [
+      { schema: 'my.schema' },
+      { schema: 'my.schema', name: 'n' },
+      { schema: 'my.schema', package: 'p' },
+      { schema: 'my.schema', package: 'p', name: 'n', foo: { bar: [1, 'two', null] } },
+    ];
+    const text = (blobs: object[]): string => blobs.map((blob) => `${JSON.stringify(blob)}\n`).join('');
+    await push('latest', { 'a.json': text(matrix) });
+    const setup = await setUpStored();
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(setup);
+    const parsed = async (): Promise<unknown[]> =>
+      ((await contentOf(setup, 'first')) ?? '')
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as unknown);
+    expect(await parsed()).toEqual(matrix);
+    const next = [{ ...matrix[3], foo: 'changed' }, { schema: 'other' }];
+    await push('latest', { 'a.json': text(next) });
+    setup.clock.go(11 * minute);
+    await until(async () => JSON.stringify(await parsed()).includes('changed'));
+    expect(await parsed()).toEqual(next);
+  });
+});

@@ -1,0 +1,317 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { OpmateError } from '../../../../src/core/errors.js';
+import type { LogLevel } from '../../../../src/core/log.js';
+import {
+  type CatalogManifest,
+  readCatalogManifests,
+} from '../../../../src/serve/catalogs/catalog-manifests.js';
+import { projectRoot } from '../../../support/command-line.js';
+import { directoryWith } from '../../../support/temporary.js';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+
+async function read(files: Record<string, string>, warnings: string[] = []): Promise<CatalogManifest[]> {
+  const log = (level: LogLevel, message: string): void => void warnings.push(`${level}: ${message}`);
+  return readCatalogManifests(await directoryWith(files), { log, progress: () => undefined });
+}
+
+/** What is wrong, a line each, without the directory. */
+async function faultsOf(files: Record<string, string>): Promise<string[]> {
+  const error = await read(files).then(
+    () => undefined,
+    (thrown: unknown) => thrown as OpmateError,
+  );
+  if (error === undefined) return [];
+  const { cause } = error;
+  const all = cause instanceof AggregateError ? (cause.errors as OpmateError[]) : [error];
+  return all.map(({ message, hint }) => {
+    const text = hint === undefined ? message : `${message} (${hint})`;
+    return text.replaceAll(/\/[^\s:]*opmate-test-[^\s/:]*\//g, '');
+  });
+}
+
+const cluster = (spec: string, apiVersion = 'olm.operatorframework.io/v1', kind = 'ClusterCatalog'): string =>
+  `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata:\n  name: c\nspec:\n${spec.replace(/^/gm, '  ')}\n`;
+const image = (ref: string, more = ''): string =>
+  cluster(`source:\n  type: Image\n  image:\n    ref: ${ref}\n${more.replace(/^(?=.)/gm, '    ')}`);
+
+describe('serve/catalogs/catalog-manifests', () => {
+  it('row 18: reads ClusterCatalog as pasted from a cluster', async () => {
+    const [found] = await read({
+      'a.yaml': `
+apiVersion: olm.operatorframework.io/v1
+kind: ClusterCatalog
+metadata:
+  annotations: {note: kept}
+  creationTimestamp: "2026-01-01T00:00:00Z"
+  finalizers: [olm.operatorframework.io/delete-server-cache]
+  generation: 3
+  labels: {olm.operatorframework.io/metadata.name: operatorhubio, tier: gold}
+  managedFields: [{manager: kubectl, operation: Update}]
+  name: operatorhubio
+  resourceVersion: "1234"
+  uid: 4a
+spec:
+  availabilityMode: Available
+  priority: -100
+  source:
+    type: Image
+    image: {ref: "quay.io/operatorhubio/catalog:latest", pollIntervalMinutes: 15}
+status:
+  conditions: [{type: Serving, status: "True"}]
+`,
+    });
+    expect(found).toMatchObject({
+      name: 'operatorhubio',
+      kind: 'ClusterCatalog',
+      priority: -100,
+      isAvailable: true,
+      pollMs: 15 * 60_000,
+      origin: { type: 'Image', ref: 'quay.io/operatorhubio/catalog:latest' },
+      labels: { tier: 'gold', 'olm.operatorframework.io/metadata.name': 'operatorhubio' },
+      line: 11,
+    });
+  });
+
+  it.each([
+    ['olm.operatorframework.io/v1alpha1', 'ClusterCatalog', 'Image'],
+    ['catalogd.operatorframework.io/v1alpha1', 'ClusterCatalog', 'image'],
+    ['catalogd.operatorframework.io/v1alpha1', 'Catalog', 'image'],
+    ['core.rukpak.io/v1alpha1', 'Catalog', 'image'],
+  ])('row 21: takes what it was called before: %s %s', async (apiVersion, kind, type) => {
+    const spec = `source:\n  type: ${type}\n  image:\n    ref: quay.io/a/b:v1\n    pollInterval: 1h30m`;
+    const [found] = await read({ 'a.yml': cluster(spec, apiVersion, kind) });
+    expect(found).toMatchObject({
+      kind,
+      origin: { type: 'Image', ref: 'quay.io/a/b:v1' },
+      pollMs: 90 * 60_000,
+    });
+  });
+
+  it('reads CatalogSource, its interval and its ConfigMap, also from a List', async () => {
+    const found = await read({
+      'list.json': JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'List',
+        items: [
+          {
+            apiVersion: 'operators.coreos.com/v1alpha1',
+            kind: 'CatalogSource',
+            metadata: { name: 'community', namespace: 'olm' },
+            spec: {
+              sourceType: 'grpc',
+              image: 'quay.io/a/b:latest',
+              displayName: 'Community',
+              publisher: 'us',
+              priority: 5,
+              secrets: ['pull'],
+              grpcPodConfig: { securityContextConfig: 'restricted' },
+              updateStrategy: { registryPoll: { interval: '45m' } },
+            },
+          },
+          {
+            apiVersion: 'operators.coreos.com/v1alpha1',
+            kind: 'CatalogSource',
+            metadata: { name: 'local', namespace: 'olm' },
+            spec: { sourceType: 'internal', configMap: 'files' },
+          },
+          {
+            apiVersion: 'v1',
+            kind: 'ConfigMap',
+            metadata: { name: 'files', namespace: 'olm' },
+            data: { a: 'x' },
+          },
+        ],
+      }),
+    });
+    expect(found.map(({ name, pollMs, priority }) => [name, pollMs, priority])).toEqual([
+      ['community', 45 * 60_000, 5],
+      ['local', undefined, 0],
+    ]);
+    expect(found[1]?.origin).toEqual({ type: 'ConfigMap', name: 'files', data: { a: 'x' } });
+  });
+
+  it('row 30: reads every member of the union of sources', async () => {
+    const sources = [
+      'type: Git\ngit: {repository: "https://github.com/a/b", ref: {branch: main}, directory: x/catalog}',
+      'type: Git\ngit: {repository: "git@github.com:a/b.git", ref: {tag: v1}}',
+      'type: HTTP\nhttp: {url: "https://example.com/c.tar.gz", pollIntervalMinutes: 5, directory: /configs/}',
+      'type: Directory\ndirectory: {path: catalogs/a}',
+      'type: Artifact\nartifact: {ref: "quay.io/a/b:v1"}',
+      'type: Image\nimage: {ref: "oci:layouts/a:v1"}',
+    ];
+    const directory: string[] = [];
+    for (const source of sources) {
+      const files = { 'a.yaml': cluster(`source:\n${source.replace(/^/gm, '  ')}`) };
+      const [found] = await read(files);
+      const base = path.dirname(found?.file ?? '');
+      directory.push(JSON.stringify(found?.origin).replaceAll(base, 'DIR'));
+    }
+    expect(directory.map((text) => JSON.parse(text) as unknown)).toEqual([
+      { type: 'Git', repository: 'https://github.com/a/b', branch: 'main', directory: 'x/catalog' },
+      { type: 'Git', repository: 'git@github.com:a/b.git', tag: 'v1' },
+      { type: 'HTTP', url: 'https://example.com/c.tar.gz', directory: 'configs' },
+      { type: 'Directory', path: 'DIR/catalogs/a' },
+      { type: 'Artifact', ref: 'quay.io/a/b:v1' },
+      { type: 'Image', ref: 'oci:DIR/layouts/a:v1' },
+    ]);
+  });
+
+  it('row 18: tells every unknown field of every file, with place and nearest name', async () => {
+    const faults = await faultsOf({
+      'a.yaml': `${image('quay.io/a/b:v1', 'polIntervalMinutes: 5\n').replace('spec:', 'spec:\n  prioritty: 5')}`,
+      'b.yaml': `# a comment\n---\n${cluster('source:\n  type: image\n  image: {ref: "quay.io/a/b:v1"}').replace('name: c', 'name: d')}`,
+      'c.json':
+        '{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",\n "metadata": {"name": "e"},\n "spec": {"sourcetype": "grpc", "image": "quay.io/a/b:v1"}}',
+    });
+    expect(faults).toEqual([
+      'a.yaml:6: spec.prioritty: unknown field (did you mean priority)',
+      'a.yaml:11: spec.source.image.polIntervalMinutes: unknown field (did you mean pollIntervalMinutes)',
+      'b.yaml:9: spec.source.type: unknown value "image" (did you mean Image)',
+      'c.json:3: spec.sourcetype: unknown field (did you mean sourceType)',
+      'c.json:3: spec.sourceType: is missing',
+    ]);
+  });
+
+  it.each([
+    ['b:v1', 'names no registry (write docker.io/b:v1 if that is meant)'],
+    ['ns/b:v1', 'names no registry (write docker.io/ns/b:v1 if that is meant)'],
+    ['quay.io/a/b', 'has neither tag nor digest (write e.g. quay.io/a/b:latest)'],
+    ['quay.io/a/b@sha256:12', 'is no image reference: invalid reference format'],
+    [`quay.io/a/b:${'x'.repeat(129)}`, 'is no image reference: invalid reference format'],
+    ['https://quay.io/a/b:v1', 'is no image reference'],
+  ])('refuses the image %s', async (ref, problem) => {
+    const [fault] = await faultsOf({ 'a.yaml': image(JSON.stringify(ref)) });
+    expect(fault).toContain('a.yaml:9: spec.source.image.ref: ');
+    expect(fault).toContain(problem);
+  });
+
+  it('shows no password that stands in a reference', async () => {
+    const faults = await faultsOf({ 'a.yaml': image('"user:hunter2@quay.io/a/b:v1"') });
+    expect(faults).toHaveLength(1);
+    expect(faults.join()).not.toContain('hunter2');
+  });
+
+  it.each([
+    ['pollIntervalMinutes: 0', 'expected a whole number from 1 to 43200, found 0'],
+    ['pollIntervalMinutes: "5"', 'expected a whole number from 1 to 43200, found a string'],
+    ['pollIntervalMinutes: 1.5', 'expected a whole number from 1 to 43200, found 1.5'],
+  ])('refuses %s', async (line, problem) => {
+    const faults = await faultsOf({ 'a.yaml': image('quay.io/a/b:v1', line) });
+    expect(faults).toEqual([`a.yaml:10: spec.source.image.pollIntervalMinutes: ${problem}`]);
+  });
+
+  it('refuses to poll a digest', async () => {
+    expect(await faultsOf({ 'a.yaml': image(`quay.io/a/b@${digest}`, 'pollIntervalMinutes: 5') })).toEqual([
+      'a.yaml:10: spec.source.image.pollIntervalMinutes: an image named by digest never changes (leave it out, or name a tag)',
+    ]);
+    expect(await faultsOf({ 'a.yaml': image(`quay.io/a/b@${digest}`) })).toEqual([]);
+  });
+
+  it.each([
+    ['repository: "ext::sh -c id"', 'is not the URL of a git repository'],
+    ['repository: "--upload-pack=id"', 'is not the URL of a git repository'],
+    ['repository: "ssh://-oProxyCommand=id/x"', 'has no valid host'],
+    ['repository: "https://user:secret@example.com/x"', 'credentials do not belong into a URL'],
+    ['repository: "https://a.example/b"\nref: {branch: "--help"}', 'is no branch of git'],
+    ['repository: "https://a.example/b"\nref: {branch: "a..b"}', 'is no branch of git'],
+    ['repository: "https://a.example/b"\nref: {commit: abc}', 'is no commit of git'],
+    ['repository: "https://a.example/b"\nref: {branch: a, tag: b}', 'does not go with branch'],
+    ['repository: "https://a.example/b"\ndirectory: ../../etc', 'is no path inside of the source'],
+  ])('refuses the git source %s', async (lines, problem) => {
+    const spec = `source:\n  type: Git\n  git:\n${lines.replace(/^/gm, '    ')}`;
+    const faults = await faultsOf({ 'a.yaml': cluster(spec) });
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toContain(problem);
+    expect(faults[0]).not.toContain('secret');
+  });
+
+  it.each([
+    [
+      'a name that is none',
+      cluster('source: {type: Image, image: {ref: "quay.io/a/b:v1"}}').replace('name: c', 'name: ../x'),
+      'must be a DNS-1123 subdomain',
+    ],
+    [
+      'no spec',
+      'apiVersion: olm.operatorframework.io/v1\nkind: ClusterCatalog\nmetadata: {name: a}\n',
+      'spec: is missing',
+    ],
+    [
+      'two members',
+      cluster(
+        'source: {type: Image, image: {ref: "quay.io/a/b:v1"}, git: {repository: "https://a.example/b"}}',
+      ),
+      'spec.source.git: does not go with type Image',
+    ],
+    [
+      'a member of another type',
+      cluster('source: {type: Git, image: {ref: "quay.io/a/b:v1"}}'),
+      'spec.source.git: is missing, which type Git needs',
+    ],
+    [
+      'a kind misspelt',
+      cluster('source: {}').replace('ClusterCatalog', 'ClusterCatlog'),
+      'did you mean ClusterCatalog',
+    ],
+    [
+      'an address',
+      'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: a}\nspec: {sourceType: grpc, address: "a:50051"}\n',
+      'a catalog that another server has cannot be served',
+    ],
+    [
+      'a ConfigMap that is not there',
+      'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: a}\nspec: {sourceType: configmap, configMap: x}\n',
+      'there is no ConfigMap "x"',
+    ],
+    [
+      'an interval that is none',
+      'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: a}\nspec: {sourceType: grpc, image: "quay.io/a/b:v1", updateStrategy: {registryPoll: {interval: soon}}}\n',
+      'is no duration',
+    ],
+    [
+      'a key twice',
+      `${cluster('source: {type: Image, image: {ref: "quay.io/a/b:v1"}}')}  priority: 1\n  priority: 2\n`,
+      'key is there twice',
+    ],
+    ['no YAML', 'a: [1, 2\n', 'a.yaml:'],
+    ['an empty file', ' \n', 'is empty'],
+    ['a list', '- a\n', 'expected a manifest, found a list'],
+  ])('refuses %s', async (_what, text, problem) => {
+    const faults = await faultsOf({ 'a.yaml': text });
+    expect(faults.join('\n')).toContain(problem);
+  });
+
+  it('rows 6 and 14: two catalogs of one name are an error, also of two namespaces and kinds', async () => {
+    const source =
+      'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: c, namespace: x}\nspec: {sourceType: grpc, image: "quay.io/a/b:v1"}\n';
+    const [fault, ...more] = await faultsOf({ 'a.yaml': image('quay.io/a/b:v1'), 'b.yaml': source });
+    expect(fault).toContain('b.yaml:3: metadata.name: there is a catalog "c" already, in a.yaml:4');
+    expect(more).toEqual([]);
+  });
+
+  it('passes over other kinds and other files, and says so', async () => {
+    const warnings: string[] = [];
+    const files = {
+      'namespace.yaml': 'apiVersion: v1\nkind: Namespace\nmetadata: {name: olm}\n',
+      'README.md': '# no manifest',
+      '.hidden.yaml': 'neither: [',
+      'further/down.yaml': 'nor: [',
+      'a.yaml': image('quay.io/a/b:v1'),
+    };
+    expect(await read(files, warnings)).toHaveLength(1);
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatch(/namespace\.yaml:2: kind "Namespace" says nothing about catalogs/);
+  });
+
+  it('reads the examples of the documentation', async () => {
+    const directory = path.join(projectRoot, 'docs/examples/catalogs');
+    const files = Object.fromEntries(
+      readdirSync(directory).map((name) => [name, readFileSync(path.join(directory, name), 'utf8')]),
+    );
+    const found = await read(files);
+    expect(found.length).toBeGreaterThanOrEqual(6);
+  });
+});

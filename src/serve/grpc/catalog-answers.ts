@@ -413,15 +413,13 @@ class AnswersFromContent implements CatalogAnswers {
   async #assemble(lookup: Lookup, place: Placed, form: 'one' | 'listed'): Promise<Uint8Array> {
     const { content } = lookup;
     const bundle = lookup.bundleOf(place);
-    const facts = await content.factsOf(bundle);
     const part = encodeChannelPart({
       channelName: place.channel.name,
       entry: place.entry,
       withUpgrades: form === 'listed',
       deprecation: deprecationOf(bundle.deprecation),
     });
-    if (form === 'listed' && bundle.hasImage) return Buffer.concat([facts, part]);
-    return Buffer.concat([facts, await content.manifestsOf(bundle), part]);
+    return content.messageOf(bundle, part, form === 'one' || !bundle.hasImage);
   }
 
   #readAgain(damaged: CatalogContent, error: DamagedRecordError): Promise<void> {

@@ -25,9 +25,9 @@ import { validateCatalog } from '../../model/validate.js';
 import { encodeFacts, encodeManifests, providedApis } from './bundle-messages.js';
 import type { RecordFile, Slot } from './record-file.js';
 
-/** What is kept in memory of encoded facts, and of manifests that were asked for last. */
-const maxFactsBytes = 32 * 1024 * 1024;
-const maxRecentBytes = 32 * 1024 * 1024;
+/** What is kept in memory of encoded facts, and of messages that were asked for last. */
+const maxFactsBytes = 24 * 1024 * 1024;
+const maxRecentBytes = 64 * 1024 * 1024;
 
 /** What questions about a catalog need; JSON, so that a cache can hold it. Sorted by name throughout. */
 export interface CatalogIndex {
@@ -87,8 +87,8 @@ export class CatalogContent {
   readonly #facts = new Map<IndexedBundle, Buffer>();
   #factsBytes = 0;
   #isFull = false;
-  /** Manifests by use, the last used at the end. */
-  readonly #recent = new Map<IndexedBundle, Buffer>();
+  /** Messages with manifests by use, the last used at the end. */
+  readonly #recent = new Map<string, Buffer>();
   #recentBytes = 0;
   readonly #pending = new Map<IndexedBundle, Promise<Buffer>>();
   #owner: { name: string; blob: Promise<PackageBlob> } | undefined;
@@ -211,16 +211,35 @@ export class CatalogContent {
     return encodeFacts(await this.#blobOf(bundle));
   }
 
-  /** The manifests of a bundle as part of its message. Throws DamagedRecordError. */
-  async manifestsOf(bundle: IndexedBundle): Promise<Buffer> {
-    const recent = this.#recent.get(bundle);
+  /**
+   * The message of a bundle in a channel, `part` being what belongs to the channel. Messages with manifests that were
+   * asked for last are kept under `part`. Throws DamagedRecordError.
+   */
+  async messageOf(bundle: IndexedBundle, part: Buffer, withManifests: boolean): Promise<Buffer> {
+    if (!withManifests) return Buffer.concat([await this.factsOf(bundle), part]);
+    const key = `${bundleKey(bundle.package, bundle.name)}\0${part.toString('latin1')}`;
+    const recent = this.#recent.get(key);
     if (recent !== undefined) {
-      this.#recent.delete(bundle);
-      this.#recent.set(bundle, recent);
+      this.#recent.delete(key);
+      this.#recent.set(key, recent);
       return recent;
     }
-    const bytes = await this.#loadManifests(bundle);
-    this.#remember(bundle, bytes);
+    const facts = await this.factsOf(bundle);
+    const message =
+      (await this.#readBetween(facts, bundle.manifests, part)) ??
+      Buffer.concat([facts, await this.#loadManifests(bundle), part]);
+    this.#remember(key, message);
+    return message;
+  }
+
+  /** A record between other bytes, without a copy of it on the way: large buffers are what takes the time. */
+  async #readBetween(before: Buffer, slot: Slot | undefined, after: Buffer): Promise<Buffer | undefined> {
+    if (slot === undefined || this.#records === undefined) return undefined;
+    const bytes = Buffer.allocUnsafeSlow(before.length + slot.length + after.length);
+    const end = before.length + slot.length;
+    if (!(await this.#records.readInto(slot, bytes.subarray(before.length, end)))) return undefined;
+    before.copy(bytes);
+    after.copy(bytes, end);
     return bytes;
   }
 
@@ -336,10 +355,10 @@ export class CatalogContent {
     this.#facts.set(bundle, compact(bytes));
   }
 
-  #remember(bundle: IndexedBundle, bytes: Buffer): void {
-    if (this.#recent.has(bundle) || bytes.length > maxRecentBytes / 4) return;
-    this.#recent.set(bundle, compact(bytes));
-    this.#recentBytes += bytes.length;
+  #remember(key: string, message: Buffer): void {
+    if (this.#recent.has(key) || message.length > maxRecentBytes / 4) return;
+    this.#recent.set(key, message);
+    this.#recentBytes += message.length;
     for (const [oldest, { length }] of this.#recent) {
       if (this.#recentBytes <= maxRecentBytes) break;
       this.#recent.delete(oldest);

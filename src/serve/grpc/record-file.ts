@@ -48,8 +48,14 @@ export class RecordFile {
 
   /** A record as it was written; undefined where it is damaged or cannot be read. */
   async read(slot: Slot): Promise<Buffer | undefined> {
-    const bytes = await this.readAt(slot.offset, slot.length).catch(() => undefined);
-    return bytes !== undefined && digestOf(bytes) === slot.digest ? bytes : undefined;
+    const bytes = Buffer.allocUnsafeSlow(slot.length);
+    return (await this.readInto(slot, bytes)) ? bytes : undefined;
+  }
+
+  /** Reads a record into bytes of its length. Returns whether it is as it was written. */
+  async readInto(slot: Slot, bytes: Buffer): Promise<boolean> {
+    const got = await readFully(this.#handle, bytes, slot.offset, this.#name).catch(() => -1);
+    return got === slot.length && digestOf(bytes) === slot.digest;
   }
 
   /** Bytes at an offset; undefined where the file ends before. Throws OpmateError IO. */

@@ -33,11 +33,11 @@ const lookups = {
   entriesOfPackage: { table: 'channel_entry', column: 'package_name' },
   entriesOfBundle: { table: 'channel_entry', column: 'operatorbundle_name' },
   /** By the entries that are replaced. */
-  entriesByReplaced: { table: 'channel_entry', column: 'replaces' },
+  entriesByReplaced: { table: 'channel_entry', column: 'replaces', type: 'INTEGER' },
   properties: { table: 'properties', column: 'operatorbundle_name' },
   dependencies: { table: 'dependencies', column: 'operatorbundle_name' },
   related_image: { table: 'related_image', column: 'operatorbundle_name' },
-} as const satisfies Record<string, { table: TableName; column: string }>;
+} as const satisfies Record<string, { table: TableName; column: string; type?: string }>;
 
 export type LookupName = keyof typeof lookups;
 
@@ -82,12 +82,12 @@ export class LookupTables {
 
   /** The name of the temporary table that finds rows, as `id`, by what the column holds, as `owner`. */
   table(lookup: LookupName): string {
-    const { table, column } = lookups[lookup];
+    const { table, column, type = '' }: { table: TableName; column: string; type?: string } = lookups[lookup];
     const name = nameOf(lookup);
     if (!this.#made.has(name)) {
       this.check(table);
       this.#database.execute(
-        `CREATE TEMP TABLE ${name} (owner, id INTEGER, PRIMARY KEY (owner, id)) WITHOUT ROWID;
+        `CREATE TEMP TABLE ${name} (owner ${type}, id INTEGER, PRIMARY KEY (owner, id)) WITHOUT ROWID;
          INSERT INTO temp.${name} SELECT ${column}, rowid FROM main.${table}
          WHERE ${column} IS NOT NULL ORDER BY 1, 2`,
       );

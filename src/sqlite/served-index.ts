@@ -82,6 +82,12 @@ export async function openServedIndex(file: string, options: ReadOptions): Promi
   }
 }
 
+/** A bundle without its objects, and the text that they are in, where that was asked for. */
+interface ReadBundle {
+  bundle: ServedBundle;
+  manifests: Buffer;
+}
+
 /** What was read of the file when it was as it is. */
 interface Content {
   state: number;
@@ -291,34 +297,35 @@ export class ServedIndex {
       const ids = [...bundles.keys()];
       for (let at = 0; at < ids.length; at += batchSize) {
         const read = same(() => this.#bundles(ids.slice(at, at + batchSize), false));
-        for (const [id, bundle] of read) {
-          if (bundle.image === '') {
-            Object.assign(
-              bundle,
-              same((now) => this.#manifests(now, id, name, bundle.name)),
-            );
-          }
-          yield { bundle, package: name, places: bundles.get(id) ?? [] };
+        for (const [id, { bundle }] of read) {
+          // One at a time, since manifests may be large.
+          const manifests = (now: Content): Pick<ServedBundle, 'objects' | 'csv'> =>
+            this.#split(now, id, name, { bundle, manifests: this.#manifestsAt(id) });
+          const whole = bundle.image === '' ? { ...bundle, ...same(manifests) } : bundle;
+          yield { bundle: whole, package: name, places: bundles.get(id) ?? [] };
         }
       }
     }
   }
 
   #bundle(content: Content, id: number, packageName: string): ServedBundle | undefined {
-    const bundle = this.#bundles([id], true).get(id);
-    return bundle && { ...bundle, ...this.#manifests(content, id, packageName, bundle.name) };
+    const found = this.#bundles([id], true).get(id);
+    return found && { ...found.bundle, ...this.#split(content, id, packageName, found) };
   }
 
-  /** Bundles by their rows, in this order, without manifests; each required API once where plurals are told. */
-  #bundles(ids: readonly number[], withPlurals: boolean): Map<number, ServedBundle> {
+  /**
+   * Bundles by their rows, in this order. One that is asked for by itself is read with its manifests, and tells
+   * plurals and each required API once; a list does not, as with opm.
+   */
+  #bundles(ids: readonly number[], isWhole: boolean): Map<number, ReadBundle> {
     const wanted = JSON.stringify(ids);
-    const bundles = new Map<number, ServedBundle>();
+    const found = new Map<number, ReadBundle>();
     for (const row of this.#database.all(
-      `SELECT operatorbundle.rowid AS id, name, version, skiprange, bundlepath FROM ${wantedBundles}
-       ORDER BY wanted.key`,
+      `SELECT operatorbundle.rowid AS id, name, version, skiprange, bundlepath, ${isWhole ? 'bundle' : 'NULL AS bundle'}
+       FROM ${wantedBundles} ORDER BY wanted.key`,
       wanted,
     )) {
-      bundles.set(Number(row['id']), {
+      const bundle: ServedBundle = {
         name: text(row['name']),
         version: text(row['version']),
         skipRange: text(row['skiprange']),
@@ -329,7 +336,8 @@ export class ServedIndex {
         dependencies: [],
         objects: [],
         csv: Buffer.alloc(0),
-      });
+      };
+      found.set(Number(row['id']), { bundle, manifests: bytesOf(row['bundle'] ?? null) });
     }
     for (const field of ['properties', 'dependencies'] as const) {
       for (const row of this.#database.all(
@@ -338,17 +346,18 @@ export class ServedIndex {
          CROSS JOIN main.${field} ON ${field}.rowid = own.id ORDER BY own.id`,
         wanted,
       )) {
-        bundles.get(Number(row['id']))?.[field].push({ type: text(row['type']), value: text(row['value']) });
+        const values = found.get(Number(row['id']))?.bundle[field];
+        values?.push({ type: text(row['type']), value: text(row['value']) });
       }
     }
-    for (const bundle of bundles.values()) {
+    for (const { bundle } of found.values()) {
       const { properties, dependencies } = bundle;
       bundle.properties = withoutRepeats(properties);
       bundle.dependencies = withoutRepeats(dependencies);
-      bundle.providedApis = this.#apisOf(properties, withPlurals);
-      bundle.requiredApis = this.#apisOf(withPlurals ? bundle.dependencies : dependencies, withPlurals);
+      bundle.providedApis = this.#apisOf(properties, isWhole);
+      bundle.requiredApis = this.#apisOf(isWhole ? bundle.dependencies : dependencies, isWhole);
     }
-    return bundles;
+    return found;
   }
 
   #apisOf(values: readonly TypedValue[], withPlurals: boolean): ServedApi[] {
@@ -378,14 +387,18 @@ export class ServedIndex {
     return text(row?.['plural']);
   }
 
-  #manifests(
+  #manifestsAt(id: number): Buffer {
+    const row = this.#database.get('SELECT bundle FROM operatorbundle WHERE rowid = ?', id);
+    return bytesOf(row?.['bundle'] ?? null);
+  }
+
+  #split(
     { csvPlaces }: Content,
     id: number,
     packageName: string,
-    name: string,
+    { bundle: { name }, manifests }: ReadBundle,
   ): Pick<ServedBundle, 'objects' | 'csv'> {
-    const row = this.#database.get('SELECT bundle FROM operatorbundle WHERE rowid = ?', id);
-    const objects = splitObjects(bytesOf(row?.['bundle'] ?? null));
+    const objects = splitObjects(manifests);
     let place = csvPlaces.get(id);
     if (place === undefined) {
       try {

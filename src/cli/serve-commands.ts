@@ -8,16 +8,19 @@ import type { Runner } from './runner.js';
 export function addServeCommands(program: Command, context: CommandContext, runner: Runner): void {
   const serve = program
     .command('serve')
-    .description('serve a catalog to clusters: the gRPC registry API; or with --catalogs many, over HTTP')
-    .argument('[catalog]', 'catalog directory, or an image that holds one');
+    .description(
+      'serve a catalog to clusters: the gRPC registry API, with --http the HTTP one; or with --catalogs many, over HTTP',
+    )
+    .argument('[catalog]', 'catalog directory, image that holds one, or file of a sqlite index');
   addServerOptions(serve);
   serve
     .option('--cache-dir <directory>', 'keep encoded bundles there from one start to the next')
     .option('--catalogs <directory>', 'serve the catalogs that the manifests there describe, over HTTP')
-    .option('--http [address]', 'with --catalogs: HOST:PORT to listen on (default: 127.0.0.1:8080)')
-    .option('--storage <directory>', 'with --catalogs: keep contents and states there')
-    .option('--external-url <url>', 'with --catalogs: what URLs of catalogs begin with')
-    .option('--tls-self-signed', 'with --catalogs: serve TLS with a certificate made for this run')
+    .option('--http [address]', 'serve the HTTP catalog API too, on HOST:PORT (default: 127.0.0.1:8080)')
+    .option('--name <name>', 'with --http: what URLs call the catalog (default: as its directory or image)')
+    .option('--storage <directory>', 'keep contents of the HTTP API, and with --catalogs states, there')
+    .option('--external-url <url>', 'what URLs of the HTTP API begin with')
+    .option('--tls-self-signed', 'serve HTTPS with a certificate made for this run')
     .addOption(new Option('--pprof-addr <address>', 'accepted; nothing listens there').hideHelp());
   booleanFlag(serve, 'cache-only', 'make the cache and end');
   booleanFlag(serve, 'cache-enforce-integrity', 'fail where the cache is not of this catalog');

@@ -4,7 +4,12 @@ import path from 'node:path';
 import { ChannelCredentials } from '@grpc/grpc-js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createAuthority } from '../support/certificates.js';
-import { type RunOptions, type RunningCommand, useSandbox } from '../support/command-line.js';
+import {
+  type RunOptions,
+  type RunningCommand,
+  bundlesDirectory,
+  useSandbox,
+} from '../support/command-line.js';
 import { type RegistryClient, registryClient } from '../support/registry-client.js';
 import { caseOf, catalogOf, widgetCatalog } from './catalogs.js';
 import { makeCatalogImage, storeImage } from './images.js';
@@ -237,6 +242,41 @@ describe('opmate serve', () => {
     const result = await sandbox.run(['serve', 'catalog', '--cache-dir', 'file', '--cache-only']);
     expect(result).toMatchObject({ code: 1, stdout: '' });
     expect(result.stderr).toContain('no cache was made');
+  });
+
+  it('serves the HTTP catalog API beside it, under the name of the directory or the one given', async () => {
+    for (const [flags, name] of [
+      [[], 'catalog'],
+      [['--name', 'my.catalog'], 'my.catalog'],
+    ] as const) {
+      const args = ['catalog', '--http', '127.0.0.1:0', ...flags];
+      await withServer(args, async (client, _port, server) => {
+        const url = await server.firstLine();
+        expect(new URL(url).pathname).toBe(`/catalogs/${name}`);
+        expect((await fetch(new URL('/readyz', url))).status).toBe(200);
+        const lines = (await (await fetch(`${url}/api/v1/all`)).text()).trim().split('\n');
+        expect(lines.map((line) => (JSON.parse(line) as { schema: string }).schema)).toContain('olm.package');
+        expect(await packagesOf(client)).toEqual(['widget']);
+      });
+    }
+    const wrong = await sandbox.run(['serve', 'catalog', '--http', '0', '--name', '../x', '-p', '0']);
+    expect(wrong).toMatchObject({ code: 1, stdout: '' });
+    expect(wrong.stderr).toContain('--name ../x: must be a DNS-1123 subdomain');
+  });
+
+  it('serves the file of a sqlite index', async () => {
+    const made = await sandbox.run([
+      'registry',
+      'add',
+      '-b',
+      path.join(bundlesDirectory, 'silicom-sts-operator/0.0.1'),
+      '-d',
+      'index.db',
+    ]);
+    expect(made.code).toBe(0);
+    await withServer(['index.db'], async (client) => {
+      expect(await client.call('ListBundles')).toHaveLength(1);
+    });
   });
 
   it('is not kept from stopping by a connection that says nothing', async () => {

@@ -149,7 +149,7 @@ async function prepareStorage(
   }
 }
 
-async function certificateOf(
+export async function certificateOf(
   context: CommandContext,
   files: { cert: string; key: string } | undefined,
   isSelfSigned: boolean,
@@ -164,13 +164,13 @@ async function certificateOf(
   return createSelfSignedCertificate([...new Set(['localhost', '127.0.0.1', host])], context.now());
 }
 
-interface Address {
+export interface Address {
   host: string;
   port: number;
 }
 
 /** `HOST:PORT`, `:PORT` for all addresses, or only a port for this machine. Throws UsageError. */
-function addressOf(http: string | boolean | undefined): Address {
+export function addressOf(http: string | boolean | undefined): Address {
   const text = typeof http === 'string' ? http : defaultAddress;
   const [, bracketed, plain, port] = /^(?:\[([0-9a-fA-F:.]+)\]:|([^:[\]]*):)?(\d{1,5})$/.exec(text) ?? [];
   const number = Number(port ?? Number.NaN);
@@ -181,7 +181,7 @@ function addressOf(http: string | boolean | undefined): Address {
   return { host: bracketed ?? plain ?? '127.0.0.1', port: number };
 }
 
-async function listen(server: Server, { host, port }: Address): Promise<void> {
+export async function listen(server: Server, { host, port }: Address): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => {
       reject(
@@ -195,7 +195,7 @@ async function listen(server: Server, { host, port }: Address): Promise<void> {
   });
 }
 
-function urlOf(server: Server, host: string, isSecure: boolean): string {
+export function urlOf(server: Server, host: string, isSecure: boolean): string {
   const { port } = server.address() as AddressInfo;
   const isAny = host === '::' || host === '0.0.0.0';
   const shown = isAny ? 'localhost' : host.includes(':') ? `[${host}]` : host;

@@ -12,15 +12,20 @@ import {
   systemReason,
 } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import { openCatalogAnswers } from '../../serve/grpc/catalog-answers.js';
+import {
+  type CatalogAnswers,
+  type CatalogAnswersOptions,
+  openCatalogAnswers,
+} from '../../serve/grpc/catalog-answers.js';
 import { readCertificateFiles, watchCertificateFiles } from '../../serve/grpc/certificate-files.js';
 import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
 import { startRegistryServer } from '../../serve/grpc/server.js';
 import { inReference } from '../../source/render.js';
-import { openSource } from '../../source/source.js';
+import { type Source, openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { booleanOf } from '../options.js';
-import { useSession } from '../session.js';
+import { type CommandSession, useSession } from '../session.js';
+import type { ServeHttpOptions } from './serve-http.js';
 
 const defaultTerminationLog = '/dev/termination-log';
 
@@ -33,7 +38,7 @@ export interface ServerOptions extends GlobalOptions {
   tlsKey?: string;
 }
 
-interface ServeOptions extends ServerOptions {
+interface ServeOptions extends ServerOptions, Omit<ServeHttpOptions, keyof ServerOptions> {
   cacheDir?: string;
   pprofAddr?: string;
 }
@@ -66,7 +71,8 @@ export async function serve(
         },
       );
       try {
-        const answers = await openCatalogAnswers(fileBased(source, reference), {
+        const catalog = catalogIn(source, reference);
+        const answers = await openAnswers(catalog, reference, session, {
           temporaryDirectory: session.temporaryDirectory,
           cacheDirectory:
             cacheDir === undefined ? undefined : path.resolve(context.workingDirectory, cacheDir),
@@ -76,10 +82,25 @@ export async function serve(
           signal: session.signal,
         });
         try {
-          if (!cacheOnly) return await serveAnswers(context, answers, reference, port, options, logger);
+          if (!cacheOnly) {
+            const http =
+              options.http === undefined
+                ? undefined
+                : await (
+                    await import('./serve-http.js')
+                  ).startHttp(context, catalog, reference, options, session);
+            try {
+              return await serveAnswers(context, answers, reference, port, options, logger);
+            } finally {
+              await http?.close();
+            }
+          }
           // Being interrupted here leaves no cache, and says so.
           const stopWaiting = onAbort(context.signal, () => void answers.close());
-          const { isCached, reason } = await answers.encoded;
+          const { isCached, reason } = (await answers.encoded) ?? {
+            isCached: false,
+            reason: 'it needs none',
+          };
           stopWaiting();
           if (context.signal.aborted) throw new CancelledError('interrupted');
           if (!isCached) {
@@ -137,11 +158,27 @@ function certificateFilesOf({ tlsCert, tlsKey }: ServerOptions): { cert: string;
   return tlsCert === undefined || tlsKey === undefined ? undefined : { cert: tlsCert, key: tlsKey };
 }
 
-function fileBased(source: Awaited<ReturnType<typeof openSource>>, reference: string): Catalog {
-  if (source.kind === 'catalog' && source.catalog.listFiles !== undefined) return source.catalog;
-  throw new OpmateError('UNSUPPORTED', `${reference}: not a file-based catalog`, {
-    hint: 'serve a sqlite index with: opmate registry serve -d FILE',
-  });
+function catalogIn(source: Source, reference: string): Catalog {
+  if (source.kind === 'catalog') return source.catalog;
+  throw new OpmateError('UNSUPPORTED', `${reference}: a bundle, not a catalog`);
+}
+
+/** The answers of a file-based catalog, or of the file of a sqlite index, which needs no cache. */
+async function openAnswers(
+  catalog: Catalog,
+  reference: string,
+  session: CommandSession,
+  options: CatalogAnswersOptions,
+): Promise<RegistryAnswers & Partial<Pick<CatalogAnswers, 'encoded'>>> {
+  if (catalog.listFiles !== undefined) return openCatalogAnswers(catalog, options);
+  const { isDatabaseFile } = await import('../../sqlite/database.js');
+  if (!(await isDatabaseFile(reference).catch(() => false))) {
+    throw new OpmateError('UNSUPPORTED', `${reference}: an image of a sqlite index`, {
+      hint: 'take the database out of the image, and serve the file',
+    });
+  }
+  const { openSqliteAnswers } = await import('../../serve/grpc/sqlite-answers.js');
+  return openSqliteAnswers(reference, { ...session, name: reference });
 }
 
 /**

@@ -27,7 +27,7 @@ import type { RecordFile, Slot } from './record-file.js';
 
 /** What is kept in memory of encoded facts, and of messages that were asked for last. */
 const maxFactsBytes = 24 * 1024 * 1024;
-const maxRecentBytes = 64 * 1024 * 1024;
+const maxRecentBytes = 48 * 1024 * 1024;
 
 /** What questions about a catalog need; JSON, so that a cache can hold it. Sorted by name throughout. */
 export interface CatalogIndex {

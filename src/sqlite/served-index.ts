@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { propertyFields } from '../bundle/parse.js';
 import { OpmateError, messageOf } from '../core/errors.js';
-import { decodeUtf8, quoteGo } from '../core/go-json.js';
+import { decodeUtf8, parseGoJson, quoteGo } from '../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
 import { isCsv } from '../model/csv.js';
@@ -424,9 +424,18 @@ export class ServedIndex {
 }
 
 function parseObject(bytes: Buffer): JsonObject {
-  const value = JSON.parse(bytes.toString()) as JsonValue;
+  const value = parseJson(bytes);
   if (isJsonObject(value)) return value;
   throw new OpmateError('INVALID', 'a value is no object');
+}
+
+function parseJson(bytes: Buffer): JsonValue {
+  try {
+    return JSON.parse(bytes.toString()) as JsonValue;
+  } catch {
+    // Says what is wrong without showing what is there.
+    return parseGoJson(decodeUtf8(bytes));
+  }
 }
 
 function parseApi(value: string): ServedApi | undefined {

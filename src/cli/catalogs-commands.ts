@@ -10,7 +10,8 @@ export function addCatalogsCommands(program: Command, context: CommandContext, r
     catalogs
       .command(name)
       .description(description)
-      .option('--storage <directory>', 'storage directory of the server (default: below the cache directory)')
+      .option('--catalogs <directory>', 'directory of manifests that the server was started with')
+      .option('--storage <directory>', 'storage directory that the server was started with')
       .option('--url <url>', 'ask a server instead, e.g. http://127.0.0.1:8080');
   add('status', 'print how the catalogs fare, in the shape of ClusterCatalog')
     .argument('[name...]', 'catalogs (default: all)')

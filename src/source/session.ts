@@ -43,6 +43,8 @@ export interface SessionOptions extends CancelOptions {
 /** What several operations share: connections to registries and a cache. `close` it at the end. */
 export interface Session extends SourceOptions {
   connect: () => Promise<Connection>;
+  /** A connection of one's own, to be closed: credentials and configuration are read anew for it. */
+  connectAnew: () => Promise<Connection>;
   limits: ArchiveLimits;
   logger: Logger;
   close(): Promise<void>;
@@ -73,6 +75,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     : undefined;
   return {
     connect: () => (connection ??= connect(options, logger)),
+    connectAnew: () => connect(options, logger),
     cache,
     limits: { ...defaultArchiveLimits, ...options.limits },
     logger,

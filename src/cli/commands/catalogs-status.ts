@@ -1,3 +1,5 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OpmateError, UsageError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson, parseGoJson, quoteGo } from '../../core/go-json.js';
@@ -8,11 +10,13 @@ import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
 import { formatTable } from '../table.js';
-import { storageOf } from './serve-catalogs.js';
+import { storageOf, storagesOf } from './serve-catalogs.js';
 
 export interface CatalogsOptions extends GlobalOptions {
   /** What `serve --catalogs` writes to. */
   storage?: string;
+  /** The directory of manifests, to find that by. */
+  catalogs?: string;
   /** A server, instead. */
   url?: string;
   externalUrl?: string;
@@ -122,7 +126,7 @@ interface FoundPackage {
 }
 
 async function packagesStored(context: CommandContext, options: CatalogsOptions): Promise<FoundPackage[]> {
-  const storage = storageOf(context, options);
+  const storage = await findStorage(context, options);
   const { openContent } = await import('../../serve/catalogs/stored-content.js');
   const found: FoundPackage[] = [];
   for (const { name, labels, priority, contentHash } of await new CatalogRecords(storage).list()) {
@@ -170,12 +174,32 @@ function parseSelector(text: string | undefined): [string, string][] {
     });
 }
 
+/** The storage directory of the server that is meant; of the only one where none is named. */
+async function findStorage(context: CommandContext, options: CatalogsOptions): Promise<string> {
+  const { storage, catalogs } = options;
+  if (storage !== undefined || catalogs !== undefined) {
+    return storageOf(context, { storage, catalogs: catalogs ?? '' });
+  }
+  const root = storagesOf(context);
+  const names = await readdir(root).catch(() => []);
+  const [only, ...more] = names.filter((name) => /^[0-9a-f]{16}$/.test(name));
+  if (only !== undefined && more.length === 0) return path.join(root, only);
+  if (only === undefined) {
+    throw new OpmateError('NOT_FOUND', `${root}: no server keeps catalogs here`, {
+      hint: 'start opmate serve --catalogs DIR, or name its --storage or --url',
+    });
+  }
+  throw new UsageError('there have been several servers of catalogs here', {
+    hint: 'say which one with --catalogs, --storage or --url',
+  });
+}
+
 async function readStatuses(context: CommandContext, options: CatalogsOptions): Promise<JsonObject[]> {
   if (options.url !== undefined && options.storage !== undefined) {
     throw new UsageError('--url and --storage exclude each other');
   }
   if (options.url !== undefined) return statusesOfServer(context, options.url);
-  const storage = storageOf(context, options);
+  const storage = await findStorage(context, options);
   const url = options.externalUrl ?? (await readServerUrl(storage));
   if (url === undefined) {
     throw new OpmateError('NOT_FOUND', `${storage}: no server keeps catalogs here`, {

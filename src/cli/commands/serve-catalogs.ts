@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onAbort } from '../../core/concurrency.js';
+import { digestOf, parseDigest } from '../../core/digest.js';
 import { OpmateError, UsageError, messageOf, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { makeDirectory } from '../../oci/make-directory.js';
@@ -49,7 +50,7 @@ export async function serveCatalogs(context: CommandContext, options: ServeCatal
   const directory = path.resolve(context.workingDirectory, catalogs);
   await useSession(context, options, async (session) => {
     const { logger } = session;
-    const storage = await prepareStorage(context, options, logger);
+    const storage = await prepareStorage(context, options, catalogs, logger);
     const held = new HeldCatalogs();
     const clock: KeeperClock = { now: context.now, wait };
     const files = tlsCert === undefined || tlsKey === undefined ? undefined : { cert: tlsCert, key: tlsKey };
@@ -63,7 +64,7 @@ export async function serveCatalogs(context: CommandContext, options: ServeCatal
     const keeper = new CatalogKeeper({
       held,
       storage,
-      origins: { ...session, environment: context.environment },
+      origins: { ...session, connect: session.connectAnew, environment: context.environment },
       clock,
       random: Math.random,
       logger,
@@ -111,12 +112,21 @@ export async function serveCatalogs(context: CommandContext, options: ServeCatal
 }
 
 /**
- * Where the state of `serve --catalogs` is kept: `--storage`, else below the cache directory of the environment, else
- * below the user's own.
+ * Where the state of `serve --catalogs` is kept: `--storage`, else below the cache directory, apart for each directory
+ * of manifests.
  */
-export function storageOf(context: CommandContext, { storage }: { storage?: string | undefined }): string {
-  const { environment, homeDirectory, workingDirectory } = context;
+export function storageOf(
+  context: CommandContext,
+  { storage, catalogs }: { storage?: string | undefined; catalogs: string },
+): string {
+  const { workingDirectory } = context;
   if (storage !== undefined) return path.resolve(workingDirectory, storage);
+  const { hex } = parseDigest(digestOf(path.resolve(workingDirectory, catalogs)));
+  return path.join(storagesOf(context), hex.slice(0, 16));
+}
+
+/** Where storage directories are that were not named: in the cache directory of the environment, else of the user. */
+export function storagesOf({ environment, homeDirectory, workingDirectory }: CommandContext): string {
   const cache = environment['OPMATE_CACHE_DIR'] || environment['OLM_CACHE_DIR'];
   if (cache) return path.resolve(workingDirectory, cache, 'catalogs');
   const own = environment['XDG_CACHE_HOME'];
@@ -131,9 +141,10 @@ export function storageOf(context: CommandContext, { storage }: { storage?: stri
 async function prepareStorage(
   context: CommandContext,
   options: ServeCatalogsOptions,
+  catalogs: string,
   logger: Logger,
 ): Promise<string | undefined> {
-  const storage = storageOf(context, options);
+  const storage = storageOf(context, { storage: options.storage, catalogs });
   try {
     await makeDirectory(storage);
     return storage;

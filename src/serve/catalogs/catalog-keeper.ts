@@ -1,6 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
-import { CancelledError, OpmateError, messageOf } from '../../core/errors.js';
+import { CancelledError, OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
+import type { Connection } from '../../oci/connection.js';
 import {
   type FoundOrigin,
   type OriginOptions,
@@ -34,6 +35,7 @@ export interface KeeperOptions {
   held: HeldCatalogs;
   /** Where contents and records are kept; in memory or nameless files where it is left out. */
   storage?: string | undefined;
+  /** `connect` is called for every look, and its connection closed afterwards: credentials may change. */
   origins: OriginOptions;
   clock: KeeperClock;
   /** From 0 to 1, so that many servers do not ask at the same moment. */
@@ -46,8 +48,8 @@ const firstRetryMs = 5_000;
 const maxRetryMs = 10 * 60_000;
 /** A poll comes up to this part of its interval later. (Source: catalogd.) */
 const pollJitter = 0.01;
-/** How often contents that nobody needs are looked for. (Source: catalogd.) */
-const sweepMs = 12 * 3_600_000;
+/** How often contents that nobody needs are looked for. */
+const sweepMs = 3_600_000;
 /** Catalogs that are unpacked at the same time. */
 const maxUnpacking = 2;
 
@@ -138,8 +140,8 @@ export class CatalogKeeper {
     const { clock } = this.#options;
     await this.#shared.records?.sweep();
     while (!this.#stop.signal.aborted) {
+      await this.sweep();
       await clock.wait(sweepMs, this.#stop.signal);
-      if (!this.#stop.signal.aborted) await this.sweep();
     }
   }
 
@@ -175,7 +177,7 @@ class KeptCatalog {
   #content: StoredContent | undefined;
   #failures = 0;
   /** A state of which is known that it cannot be served; it is not fetched again for that. */
-  #refused: { id: string; error: unknown } | undefined;
+  #refused: { state: OriginState; error: unknown } | undefined;
   #isRecordWritten = true;
 
   constructor(manifest: CatalogManifest, shared: Shared) {
@@ -296,17 +298,28 @@ class KeptCatalog {
   async #update(manifest: CatalogManifest): Promise<void> {
     const { origins } = this.#shared;
     const signal = AbortSignal.any([this.#shared.stop, this.#gone.signal]);
-    const options = { ...origins, signal };
+    let connection: Promise<Connection> | undefined;
+    const connect = (): Promise<Connection> => (connection ??= Promise.resolve(origins.connect()));
+    const options = { ...origins, signal, connect };
+    try {
+      await this.#lookAndTake(manifest, options);
+    } finally {
+      (await connection?.catch(() => undefined))?.close();
+    }
+  }
+
+  async #lookAndTake(manifest: CatalogManifest, options: OriginOptions): Promise<void> {
     const known = this.record.originKey === manifest.originKey ? this.record.origin : undefined;
-    const found = await lookAtOrigin(manifest.origin, known, options);
+    // What was refused is still there, most likely, and need not be sent again either.
+    const found = await lookAtOrigin(manifest.origin, this.#refused?.state ?? known, options);
     try {
       if (this.#content !== undefined && found.state.id === known?.id) {
         this.record = { ...this.record, origin: found.state };
         this.#serve(this.#content, manifest);
         return;
       }
-      if (this.#refused?.id === found.state.id) throw this.#refused.error;
-      await this.#shared.turns.take(signal, () => this.#takeOver(manifest, found, options));
+      if (this.#refused?.state.id === found.state.id) throw this.#refused.error;
+      await this.#shared.turns.take(options.signal, () => this.#takeOver(manifest, found, options));
     } finally {
       await found.close?.();
     }
@@ -328,7 +341,7 @@ class KeptCatalog {
         logger,
       });
     } catch (error) {
-      if (isAboutContent(error) && isImmutable) this.#refused = { id: state.id, error };
+      if (isAboutContent(error) && isImmutable) this.#refused = { state, error };
       throw error;
     } finally {
       await catalog.close();
@@ -515,11 +528,11 @@ class Turns {
     this.#most = most;
   }
 
-  async take<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  async take<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     if (this.#working >= this.#most) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#working++;
     try {
-      if (signal.aborted) throw new CancelledError();
+      throwIfCancelled(signal);
       return await work();
     } finally {
       const next = this.#waiting.shift();

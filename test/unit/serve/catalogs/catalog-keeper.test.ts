@@ -15,7 +15,7 @@ import { catalogStatus } from '../../../../src/serve/catalogs/catalog-status.js'
 import { layerOf } from '../../../../src/archive/tar-writer.js';
 import { buildImage } from '../../../../src/oci/image-builder.js';
 import { type Workbench, openWorkbench } from '../../../support/connect.js';
-import { type FaultRegistry, startFaultRegistry } from '../../../support/fault-registry.js';
+import { type FaultRegistry, basic, startFaultRegistry } from '../../../support/fault-registry.js';
 import { readAll } from '../../../support/images.js';
 import { directoryWith } from '../../../support/temporary.js';
 
@@ -48,7 +48,7 @@ class FakeClock implements KeeperClock {
 
   /** What is waited for, besides the next sweep. */
   get pending(): number[] {
-    return [...this.#waits].filter(({ ms }) => ms !== 12 * 60 * minute).map(({ at }) => at - this.#now);
+    return [...this.#waits].filter(({ ms }) => ms !== 60 * minute).map(({ at }) => at - this.#now);
   }
 
   go(ms: number): void {
@@ -116,9 +116,8 @@ function setUp(storage: string | undefined, temporaryDirectory: string): Setup {
     log: (level: LogLevel, message: string) => void logged.push(`${level}: ${message}`),
     progress: () => undefined,
   };
-  const connection = bench.connect({ useHttp: true, maxAttempts: 1 });
   const origins: OriginOptions = {
-    connect: () => connection,
+    connect: () => bench.connect({ useHttp: true, maxAttempts: 1 }),
     temporaryDirectory,
     now: () => clock.now(),
     hostPlatform: { os: 'linux', architecture: 'amd64' },
@@ -308,14 +307,13 @@ describe('serve/catalogs/catalog-keeper', () => {
     const setup = await setUpStored();
     const values = [0, 1];
     const held = new HeldCatalogs();
-    const connection = bench.connect({ useHttp: true, maxAttempts: 1 });
     isDown = true;
     const keeper = new CatalogKeeper({
       held,
       clock: setup.clock,
       random: () => values.shift() ?? 0.5,
       origins: {
-        connect: () => connection,
+        connect: () => bench.connect({ useHttp: true, maxAttempts: 1 }),
         temporaryDirectory: await directoryWith(),
         now: () => setup.clock.now(),
         hostPlatform: { os: 'linux', architecture: 'amd64' },
@@ -329,6 +327,34 @@ describe('serve/catalogs/catalog-keeper', () => {
     setup.clock.go(3_750);
     await until(() => setup.clock.pending.length === 1);
     expect(setup.clock.pending).toEqual([12_500]);
+  });
+
+  it('row 2: takes credentials from the auth file, also new ones', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    let password = 'first';
+    registry.gate(({ authorization }) =>
+      authorization === basic('user', password)
+        ? undefined
+        : { status: 401, headers: { 'www-authenticate': 'Basic realm="r"' } },
+    );
+    const write = (secret: string): Promise<string> =>
+      bench.file('.docker/config.json', {
+        auths: { [registry.host]: { auth: Buffer.from(`user:${secret}`).toString('base64') } },
+      });
+    await write('first');
+    const setup = await setUpStored();
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
+    await idle(setup);
+    expect(conditionsOf(setup, 'first')).toContain('Progressing=True Succeeded');
+    password = 'second';
+    setup.clock.go(11 * minute);
+    await until(() => conditionsOf(setup, 'first').includes('Progressing=True Retrying'));
+    await idle(setup);
+    await write('second');
+    setup.clock.go(minute);
+    await until(() => conditionsOf(setup, 'first').includes('Progressing=True Succeeded'));
+    const said = JSON.stringify([setup.keeper.records(), setup.logged]);
+    expect(said).not.toMatch(new RegExp(`${basic('user', 'first')}|${basic('user', 'second')}`));
   });
 
   it('is blocked by an image without label that is named by digest, and tries a tag again', async () => {

@@ -1,0 +1,394 @@
+import { createHash } from 'node:crypto';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RunningCommand, projectRoot, useSandbox } from '../support/command-line.js';
+import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
+import { type Registry, startRegistry } from '../../src/serve/registry.js';
+import { catalogOf } from './catalogs.js';
+import { makeCatalogImage, storeImage } from './images.js';
+
+const sandbox = useSandbox();
+let registry: Registry;
+let host: string;
+
+beforeAll(async () => {
+  registry = await startRegistry({
+    directory: path.join(sandbox.work, 'registry'),
+    host: '127.0.0.1',
+    port: 0,
+  });
+  host = new URL(registry.url).host;
+});
+
+afterAll(async () => {
+  await registry.close();
+});
+
+const catalogText = (version: number): string =>
+  catalogOf('widget', [{ name: `widget.v1.${version}.0` }]) +
+  catalogOf('gadget', [{ name: `gadget.v1.${version}.0` }]);
+
+/** What is served of a catalog: lines with sorted keys. */
+function served(version: number): string {
+  const sorted = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(sorted);
+    if (typeof value !== 'object' || value === null) return value;
+    const entries = Object.entries(value).map(([key, one]) => [key, sorted(one)] as const);
+    return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+  };
+  const lines = catalogText(version).split('\n').slice(0, -1);
+  return lines.map((line) => `${JSON.stringify(sorted(JSON.parse(line)))}\n`).join('');
+}
+
+let pushes = 0;
+
+/** Pushes a version of the catalog to a registry. */
+async function push(
+  to: string,
+  repository: string,
+  version: number,
+  text = catalogText(version),
+): Promise<void> {
+  const layout = `layout-${pushes++}`;
+  await storeImage(path.join(sandbox.work, layout), 'v', await makeCatalogImage({ 'catalog.json': text }));
+  const copied = await sandbox.run([
+    'oci',
+    'copy',
+    `oci:${layout}:v`,
+    `docker://${to}/${repository}:latest`,
+    '--use-http',
+  ]);
+  expect(copied.stderr).not.toMatch(/error/);
+  expect(copied.code).toBe(0);
+}
+
+function manifest(name: string, ref: string, more: object = { pollInterval: '1s' }): object {
+  return {
+    apiVersion: 'catalogd.operatorframework.io/v1alpha1',
+    kind: 'ClusterCatalog',
+    metadata: { name },
+    spec: { source: { type: 'Image', image: { ref, ...more } } },
+  };
+}
+
+interface Served {
+  command: RunningCommand;
+  /** `http://127.0.0.1:PORT/catalogs` */
+  url: string;
+}
+
+async function serve(
+  directory: string,
+  args: string[] = [],
+  env: Record<string, string> = {},
+): Promise<Served> {
+  const command = sandbox.start(
+    ['serve', '--catalogs', directory, '--http', '0', '--use-http', '--retry-timeout', '1s', ...args],
+    { env, timeoutMs: 60_000 },
+  );
+  return { command, url: await command.firstLine() };
+}
+
+async function until<T>(get: () => Promise<T>, isIt: (value: T) => boolean): Promise<T> {
+  for (let i = 0; i < 600; i++) {
+    const value = await get();
+    if (isIt(value)) return value;
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  throw new Error('did not come about');
+}
+
+async function textAt(url: string): Promise<string> {
+  const answer = await fetch(url);
+  const text = await answer.text();
+  return answer.ok ? text : `${answer.status}`;
+}
+
+describe('opmate serve --catalogs', () => {
+  it('serves, says how it fares, and waits', async () => {
+    await push(host, 'first/catalog', 1);
+    await sandbox.write({
+      'd1/one.json': manifest('one', `${host}/first/catalog:latest`),
+      'd1/down.json': manifest('down', '127.0.0.1:1/none/there:latest'),
+    });
+    const waiting = sandbox.run([
+      'catalogs',
+      'wait',
+      '--for',
+      'Serving',
+      'one',
+      '--storage',
+      's1',
+      '--timeout',
+      '30s',
+    ]);
+    const { command, url } = await serve('d1', [
+      '--storage',
+      's1',
+      '--external-url',
+      'https://catalogs.example/',
+    ]);
+    expect(url).toBe('https://catalogs.example/catalogs');
+    expect(await waiting).toMatchObject({ code: 0, stdout: '' });
+    const late = await sandbox.run(['catalogs', 'wait', 'down', '--storage', 's1', '--timeout', '300ms']);
+    expect(late.code).toBe(1);
+    expect(late.stderr).toContain('down: not Serving=True within the time');
+    const status = await sandbox.run(['catalogs', 'status', '--storage', 's1', '-o', 'json']);
+    const { items } = JSON.parse(status.stdout) as {
+      items: { metadata: { name: string }; status: object }[];
+    };
+    expect(items.map(({ metadata }) => metadata.name)).toEqual(['down', 'one']);
+    expect(items[1]?.status).toMatchObject({
+      urls: { base: 'https://catalogs.example/catalogs/one' },
+      contentURL: 'https://catalogs.example/catalogs/one/api/v1/all',
+      contentHash: `sha256:${createHash('sha256').update(served(1)).digest('hex')}`,
+    });
+    const table = await sandbox.run(['catalogs', 'status', '--storage', 's1']);
+    expect(table.stdout).toMatch(/^NAME +SERVING +PROGRESSING/);
+    expect(table.stdout).toMatch(/^down +False \(Unavailable\)/m);
+    expect(table.stdout).toMatch(/^one +True \(Available\) +True \(Succeeded\)/m);
+    expect((await command.stop()).code).toBe(0);
+    const after = await sandbox.run(['catalogs', 'wait', 'one', '--storage', 's1', '--timeout', '100ms']);
+    expect(after.code).toBe(1);
+    expect(await sandbox.leftovers()).toEqual([]);
+  });
+
+  it('rows 2 and 36: a catalog that is updated under load fails no request, and is never half of anything', async () => {
+    await push(host, 'load/catalog', 0);
+    await sandbox.write({ 'd2/load.json': manifest('load', `${host}/load/catalog:latest`) });
+    const { command, url } = await serve('d2', ['--storage', 's2']);
+    await until(
+      () => textAt(`${url}/load/api/v1/all`),
+      (text) => text === served(0),
+    );
+    const whole = new Set([0, 1, 2, 3].map(served));
+    const metas = new Set(
+      [0, 1, 2, 3].map((one) =>
+        served(one)
+          .split('\n')
+          .filter((line) => line.includes('olm.bundle'))
+          .join('\n'),
+      ),
+    );
+    let isOver = false;
+    const faults: string[] = [];
+    let requests = 0;
+    const client = async (route: string, allowed: Set<string>): Promise<void> => {
+      while (!isOver) {
+        const text = await textAt(`${url}/load/api/v1/${route}`).catch((error: unknown) => String(error));
+        requests++;
+        if (!allowed.has(route === 'all' ? text : text.trimEnd())) faults.push(text.slice(0, 200));
+      }
+    };
+    const clients = [
+      client('all', whole),
+      client('all', whole),
+      client('metas?schema=olm.bundle', metas),
+      client('metas?schema=olm.bundle', metas),
+    ];
+    for (const version of [1, 2, 3]) {
+      await push(host, 'load/catalog', version);
+      await until(
+        () => textAt(`${url}/load/api/v1/all`),
+        (text) => text === served(version),
+      );
+    }
+    isOver = true;
+    await Promise.all(clients);
+    expect(faults).toEqual([]);
+    expect(requests).toBeGreaterThan(100);
+    expect((await command.stop()).code).toBe(0);
+  });
+
+  it('rows 9 and 12: takes changes of the directory, and keeps what it has while a manifest is wrong', async () => {
+    await push(host, 'watch/catalog', 1);
+    await sandbox.write({ 'd3/a.json': manifest('a', `${host}/watch/catalog:latest`) });
+    const { command, url } = await serve('d3', ['--storage', 's3']);
+    await until(
+      () => textAt(`${url}/a/api/v1/all`),
+      (text) => text === served(1),
+    );
+    await sandbox.write({ 'd3/b.json': manifest('b', `${host}/watch/catalog:latest`) });
+    await until(
+      () => textAt(`${url}/b/api/v1/all`),
+      (text) => text === served(1),
+    );
+    await sandbox.write({
+      'd3/b.json': '{"kind": "ClusterCatalog", "apiVersion": "olm.operatorframework.io/v1", "sepc": {}}',
+    });
+    await until(
+      () => Promise.resolve(command.stderr()),
+      (text) => text.includes('sepc: unknown field (did you mean spec)'),
+    );
+    expect(await textAt(`${url}/b/api/v1/all`)).toBe(served(1));
+    await rm(path.join(sandbox.work, 'd3/b.json'));
+    await until(
+      () => textAt(`${url}/b/api/v1/all`),
+      (text) => text === '404',
+    );
+    expect(await textAt(`${url}/a/api/v1/all`)).toBe(served(1));
+    await rename(path.join(sandbox.work, 'd3'), path.join(sandbox.work, 'd3-away'));
+    await rename(path.join(sandbox.work, 'd3-away'), path.join(sandbox.work, 'd3'));
+    expect(await textAt(`${url}/a/api/v1/all`)).toBe(served(1));
+    expect((await command.stop()).code).toBe(0);
+  });
+
+  it('ends with every fault of every manifest, and before it listens', async () => {
+    await sandbox.write({ 'd4/a.json': manifest('a', 'nowhere'), 'd4/b.json': '{"kind": "ClusterCatalog"}' });
+    const result = await sandbox.run(['serve', '--catalogs', 'd4', '--http', '0']);
+    expect(result.code).toBe(1);
+    expect(result.stdout).toBe('');
+    expect(result.stderr).toMatch(/d4\/a\.json:1: spec\.source\.image\.ref: "nowhere" names no registry/);
+    expect(result.stderr).toMatch(/d4\/b\.json:1: apiVersion: is missing/);
+    expect(result.stderr).not.toMatch(/ {4}at /);
+  });
+
+  it('row 6: names packages with their catalog, chooses by priority and label, and reports what is ambiguous', async () => {
+    const directorySource = (name: string, more: object): object => ({
+      apiVersion: 'olm.operatorframework.io/v1',
+      kind: 'ClusterCatalog',
+      metadata: { name, labels: { tier: name } },
+      spec: { source: { type: 'Directory', directory: { path: `../fbc-${name}` } }, ...more },
+    });
+    await sandbox.write({
+      'fbc-low/c.json': catalogText(1),
+      'fbc-same/c.json': catalogOf('gadget', [{ name: 'gadget.v1.0.0' }]),
+      'fbc-high/c.json': catalogOf('widget', [{ name: 'widget.v9.0.0' }]),
+      'd5/low.json': directorySource('low', {}),
+      'd5/same.json': directorySource('same', {}),
+      'd5/high.json': directorySource('high', { priority: 7 }),
+    });
+    const { command, url } = await serve('d5', ['--storage', 's5']);
+    await sandbox.run(['catalogs', 'wait', '--storage', 's5', 'low', 'same', 'high']);
+    const ask = async (...args: string[]): Promise<string> => {
+      const { code, stdout, stderr } = await sandbox.run(['catalogs', 'packages', ...args]);
+      return code === 0 ? stdout : stderr;
+    };
+    const stored = ['--storage', 's5'];
+    const asked = ['--url', url];
+    expect(await ask(...stored)).toBe('high/widget\nlow/gadget\nlow/widget\nsame/gadget\n');
+    expect(await ask(...asked)).toBe('high/widget\nlow/gadget\nlow/widget\nsame/gadget\n');
+    expect(await ask('widget', ...asked)).toBe('high/widget\n');
+    expect(await ask('low/widget', ...stored)).toBe('low/widget\n');
+    expect(await ask('--selector', 'tier=same', ...asked)).toBe('same/gadget\n');
+    expect(await ask('gadget', '--catalog', 'low', ...stored)).toBe('low/gadget\n');
+    expect(await ask('gadget', ...stored)).toContain(
+      'several catalogs of the same priority have it: low/gadget, same/gadget',
+    );
+    expect(await ask('none', ...asked)).toContain('none: no catalog has such a package');
+    await command.stop();
+  });
+
+  it('finds its own storage by the directory of the manifests', async () => {
+    await sandbox.write({
+      'fbc/c.json': catalogText(1),
+      'd7/a.json': {
+        apiVersion: 'olm.operatorframework.io/v1',
+        kind: 'ClusterCatalog',
+        metadata: { name: 'a' },
+        spec: { source: { type: 'Directory', directory: { path: '../fbc' } } },
+      },
+    });
+    const env = { XDG_CACHE_HOME: path.join(sandbox.work, 'cache') };
+    const none = await sandbox.run(['catalogs', 'status'], { env });
+    expect(none).toMatchObject({ code: 1, stdout: '' });
+    const { command } = await serve('d7', [], env);
+    expect((await sandbox.run(['catalogs', 'wait', '--catalogs', 'd7'], { env })).code).toBe(0);
+    const status = await sandbox.run(['catalogs', 'status', 'a', '-o', 'yaml'], { env });
+    expect(status.stdout).toContain('reason: Available');
+    await command.stop();
+  });
+
+  it.skipIf(!hasDockerRegistry)('follows a registry that is not ours, away and back', async () => {
+    const other: DockerRegistry = await startDockerRegistry();
+    let isGone = false;
+    try {
+      await push(other.host, 'a/b', 1);
+      await sandbox.write({ 'd6/c.json': manifest('c', `${other.host}/a/b:latest`) });
+      const { command, url } = await serve('d6', ['--storage', 's6']);
+      await until(
+        () => textAt(`${url}/c/api/v1/all`),
+        (text) => text === served(1),
+      );
+      await push(other.host, 'a/b', 2);
+      await until(
+        () => textAt(`${url}/c/api/v1/all`),
+        (text) => text === served(2),
+      );
+      await other.close();
+      isGone = true;
+      await until(
+        () => Promise.resolve(command.stderr()),
+        (text) => /catalog c: .*what was served before still is/.test(text),
+      );
+      expect(await textAt(`${url}/c/api/v1/all`)).toBe(served(2));
+      await command.stop();
+      // Also from the beginning.
+      const again = await serve('d6', ['--storage', 's6']);
+      await until(
+        () => textAt(`${again.url}/c/api/v1/all`),
+        (text) => text === served(2),
+      );
+      await again.command.stop();
+    } finally {
+      if (!isGone) await other.close();
+    }
+  });
+});
+
+describe('opmate serve --catalogs, killed in the middle of a swap', () => {
+  const preload = pathToFileURL(path.join(projectRoot, 'test/support/kill-at.js')).href;
+
+  async function swapKilledAt(at: number | undefined, name: string): Promise<string[]> {
+    const repository = `${name}/catalog`;
+    await push(host, repository, 1);
+    await sandbox.write({ [`d-${name}/k.json`]: manifest('k', `${host}/${repository}:latest`) });
+    const storage = path.join(sandbox.work, `s-${name}`);
+    const { command, url } = await serve(`d-${name}`, ['--storage', storage], {
+      NODE_OPTIONS: `--import ${preload}`,
+      OPMATE_TEST_KILL_BELOW: storage,
+      ...(at !== undefined && { OPMATE_TEST_KILL_AT: String(at) }),
+    });
+    await until(
+      () => textAt(`${url}/k/api/v1/all`),
+      (text) => text === served(1),
+    );
+    await sandbox.run(['catalogs', 'wait', '--storage', storage, '--for', 'Progressing']);
+    await push(host, repository, 2);
+    await writeFile(path.join(storage, 'armed'), '');
+    if (at === undefined) {
+      await until(
+        () => textAt(`${url}/k/api/v1/all`),
+        (text) => text === served(2),
+      );
+      await command.stop('SIGKILL');
+      const calls = await readFile(path.join(storage, 'calls'), 'utf8');
+      return calls.trim().split('\n');
+    }
+    const { code } = await command.result;
+    expect(code).toBeNull();
+    await rm(path.join(storage, 'armed'));
+    // The registry is gone: only what is on the disk can be served.
+    await sandbox.write({ [`d-${name}/k.json`]: manifest('k', `127.0.0.1:1/${repository}:latest`) });
+    const again = await serve(`d-${name}`, ['--storage', storage]);
+    const text = await until(
+      () => textAt(`${again.url}/k/api/v1/all`),
+      (found) => found !== '404',
+    );
+    await again.command.stop();
+    return [text === served(1) ? 'old' : text === served(2) ? 'new' : `neither: ${text.slice(0, 300)}`];
+  }
+
+  it('row 36: the next start serves the old or the new whole, wherever it is killed', async () => {
+    const calls = await swapKilledAt(undefined, 'count');
+    const swap = calls.findIndex((call) => call.startsWith('rename') && call.includes('/catalogs/'));
+    expect(swap).toBeGreaterThan(1);
+    // The renaming of the record decides.
+    const points = [1, Math.ceil(swap / 2), swap + 1, swap + 2];
+    const outcomes: string[] = [];
+    for (const at of points) outcomes.push(...(await swapKilledAt(at, `kill-${at}`)));
+    expect(outcomes).toEqual(['old', 'old', 'old', 'new']);
+  }, 180_000);
+});

@@ -32,6 +32,9 @@ export interface ServeCatalogsOptions extends GlobalOptions {
   tlsCert?: string;
   tlsKey?: string;
   tlsSelfSigned?: boolean;
+  /** Both are of a single catalog, and refused. */
+  name?: string;
+  cacheDir?: string;
 }
 
 const defaultAddress = '127.0.0.1:8080';
@@ -40,6 +43,12 @@ const defaultAddress = '127.0.0.1:8080';
 export async function serveCatalogs(context: CommandContext, options: ServeCatalogsOptions): Promise<number> {
   const { catalogs, tlsCert, tlsKey } = options;
   if (catalogs === undefined) throw new UsageError('--catalogs: name the directory of the manifests');
+  if (options.name !== undefined) {
+    throw new UsageError('--name does not go with --catalogs', { hint: 'manifests have the names' });
+  }
+  if (options.cacheDir !== undefined) {
+    throw new UsageError('--cache-dir does not go with --catalogs', { hint: 'use --storage' });
+  }
   if ((tlsCert === undefined) !== (tlsKey === undefined)) {
     throw new UsageError('--tls-cert and --tls-key belong together', { hint: 'give both or neither' });
   }

@@ -415,7 +415,7 @@ function experimentalService(answers: RegistryAnswers, calls: Calls): Service {
     if (metadata.get('x-acknowledge-experimental')[0] !== 'true') return;
     const [schema = '', packageName = ''] = readRequest(request, 2);
     if (schema === '') throw new OpmateError('USAGE', 'schema is required');
-    for (const [what, name] of Object.entries({ schema, package: packageName })) {
+    for (const [what, name] of Object.entries({ schema, packageName })) {
       if (name === '' || customNamePattern.test(name)) continue;
       const fault = `invalid ${what} ${quoteGo(name)}: must match ${customNamePattern.source}`;
       throw new OpmateError('USAGE', `invalid custom schema query: ${fault}`);

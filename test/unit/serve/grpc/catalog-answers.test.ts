@@ -298,6 +298,9 @@ describe('serve/grpc/catalog-answers', () => {
     expect(await client.failure(method, { schema: 'a/b' }, known)).toMatch(
       /^3: invalid custom schema query: invalid schema "a\/b"/,
     );
+    expect(await client.failure(method, { schema: 'a', packageName: 'b c' }, known)).toMatch(
+      /^3: invalid custom schema query: invalid packageName "b c"/,
+    );
   });
 
   it('refuses a catalog that is not valid, and tells all of its faults', async () => {

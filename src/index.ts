@@ -109,3 +109,17 @@ export { encodeLock, parseLock, type ImageSetLock } from './mirror/lock/lock.js'
 export { diffLocks, type LockDiff } from './mirror/lock/lock-diff.js';
 export { transferImages, type Transfer, type TransferReport } from './mirror/transfer/transfer.js';
 export { type Registry, type RegistryOptions, startRegistry } from './serve/registry.js';
+
+export {
+  type BundleKey,
+  type CatalogChannel,
+  CatalogClient,
+  type CatalogEntry,
+  type CatalogPackage,
+} from './client/catalog-client.js';
+export type { BlobContent, BlobQuery, CatalogBlob } from './client/catalog-blobs.js';
+export type { ListedCatalog } from './client/catalog-listing.js';
+export type { ClientOptions } from './client/client-options.js';
+export type { ApiKey, GrpcCatalogClient, GrpcClientOptions } from './client/grpc-catalog-client.js';
+export type { ProvidedApi, RegistryBundle, RegistryEntry } from './client/grpc-messages.js';
+export type { HttpCatalogClient, HttpClientOptions, RefreshResult } from './client/http-catalog-client.js';

@@ -20,8 +20,8 @@ const arrow = [
   ['cli'],
 ];
 
-/** Folder that alone may import a library, and how many of its modules do. */
-const libraries: Record<string, { folder: string; modules: number }> = {
+/** Folder that alone may import a library, or one file besides it, and how many modules do. */
+const libraries: Record<string, { folder: string; modules: number; also?: string }> = {
   commander: { folder: 'cli', modules: 10 },
   chalk: { folder: 'cli', modules: 1 },
   ora: { folder: 'cli', modules: 1 },
@@ -32,7 +32,7 @@ const libraries: Record<string, { folder: string; modules: number }> = {
   'smol-toml': { folder: 'oci', modules: 1 },
   'tar-stream': { folder: 'archive', modules: 2 },
   fzstd: { folder: 'archive', modules: 1 },
-  '@grpc/grpc-js': { folder: 'serve', modules: 1 },
+  '@grpc/grpc-js': { folder: 'serve', modules: 2, also: 'src/client/grpc-connection.ts' },
 };
 
 interface Import {
@@ -104,7 +104,9 @@ describe('architecture', () => {
     for (const [name, files] of byLibrary) {
       const allowed = libraries[name];
       expect(allowed, `${name} is not in the list of this test`).toBeDefined();
-      for (const file of files) expect(file).toContain(`src/${allowed?.folder}/`);
+      for (const file of files) {
+        if (file !== allowed?.also) expect(file).toContain(`src/${allowed?.folder}/`);
+      }
       expect([...files].length, `${name}: ${[...files].join(', ')}`).toBeLessThanOrEqual(
         allowed?.modules ?? 0,
       );

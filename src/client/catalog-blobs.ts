@@ -1,0 +1,156 @@
+import { LimitError, OpmateError } from '../core/errors.js';
+import { decodeUtf8, parseGoJson, quoteGo } from '../core/go-json.js';
+import { type JsonObject, isJsonObject } from '../core/json.js';
+import { toMeta } from '../catalog/meta.js';
+import {
+  type BundleBlob,
+  type ChannelBlob,
+  type DeprecationsBlob,
+  type PackageBlob,
+  schemas,
+} from '../model/declarative-config.js';
+import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
+import { kindOf } from '../model/shape.js';
+import { oneLine } from '../oci/transport-answers.js';
+import { maxShownText } from './client-options.js';
+
+/** What every blob has: its names, empty where there are none, and all of it as it came. */
+export interface BlobContent {
+  schema: string;
+  package: string;
+  name: string;
+  /** With fields that the format does not know. Integers beyond 2^53 are bigints. */
+  value: JsonObject;
+}
+
+/** A blob of a catalog: typed where its schema is one of the format's own, untouched where it is any other. */
+export type CatalogBlob =
+  | (BlobContent & { kind: 'package'; blob: PackageBlob })
+  | (BlobContent & { kind: 'channel'; blob: ChannelBlob })
+  | (BlobContent & { kind: 'bundle'; blob: BundleBlob })
+  | (BlobContent & { kind: 'deprecations'; blob: DeprecationsBlob })
+  | (BlobContent & { kind: 'other' });
+
+/** What `metas` can be asked for; what is left out or empty does not matter. */
+export interface BlobQuery {
+  schema?: string | undefined;
+  package?: string | undefined;
+  name?: string | undefined;
+}
+
+export interface LineLimits {
+  /** Of one line. */
+  maxBlobBytes: number;
+  /** Of everything. */
+  maxBytes: number;
+}
+
+/**
+ * Reads a catalog of a blob a line, one at a time, and gives its source up when left. `label` is what messages begin
+ * with. Throws OpmateError SYNTAX or INVALID with the number of the line, and LIMIT.
+ */
+export async function* readBlobs(
+  source: AsyncIterable<Buffer>,
+  label: string,
+  limits: LineLimits,
+): AsyncGenerator<CatalogBlob, void, undefined> {
+  let number = 0;
+  for await (const line of readLines(source, label, limits)) {
+    number++;
+    if (isBlank(line)) continue;
+    yield readBlob(line, `${label}: line ${number}`);
+  }
+}
+
+/** Throws OpmateError INVALID for a blob that was not asked for. */
+export function checkAskedFor(blob: CatalogBlob, query: BlobQuery, label: string): void {
+  const { schema = '', package: packageName = '', name = '' } = query;
+  // Servers count the blob of a package to the package.
+  const isOf = blob.package === packageName || (blob.kind === 'package' && blob.name === packageName);
+  if ((schema === '' || blob.schema === schema) && (packageName === '' || isOf)) {
+    if (name === '' || blob.name === name) return;
+  }
+  const what = [blob.schema, blob.package, blob.name].map((text) => quoteGo(oneLine(text, 100))).join(' ');
+  throw new OpmateError('INVALID', `${label}: answers with a blob that was not asked for: ${what}`);
+}
+
+function readBlob(line: Buffer, where: string): CatalogBlob {
+  try {
+    const value = parseGoJson(decodeUtf8(line));
+    if (!isJsonObject(value)) throw new OpmateError('INVALID', `expected an object, found ${kindOf(value)}`);
+    const origin = { file: where, offset: 0, length: line.length, syntax: 'json' } as const;
+    const { schema, package: packageName, name } = toMeta(value, 'json', origin);
+    const content = { schema, package: packageName, name, value };
+    switch (schema) {
+      case schemas.package:
+        return { kind: 'package', ...content, blob: decodePackage(value) };
+      case schemas.channel:
+        return { kind: 'channel', ...content, blob: decodeChannel(value) };
+      case schemas.bundle:
+        return { kind: 'bundle', ...content, blob: decodeBundle(value) };
+      case schemas.deprecations:
+        return { kind: 'deprecations', ...content, blob: decodeDeprecations(value) };
+      default:
+        return { kind: 'other', ...content };
+    }
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError(error.code, `${where}: ${oneLine(error.message, maxShownText)}`);
+  }
+}
+
+const lineFeed = 0x0a;
+
+/** Lines without their ends. What is handed out may be written over when the next line is asked for. */
+async function* readLines(
+  source: AsyncIterable<Buffer>,
+  label: string,
+  { maxBlobBytes, maxBytes }: LineLimits,
+): AsyncGenerator<Buffer, void, undefined> {
+  let held = Buffer.allocUnsafe(64 * 1024);
+  let heldBytes = 0;
+  let total = 0;
+  const check = (size: number): void => {
+    if (size <= maxBlobBytes) return;
+    throw new LimitError(`${label}: a blob is larger than ${maxBlobBytes} bytes`, {
+      hint: 'raise maxBlobBytes if this is right',
+    });
+  };
+  for await (const chunk of source) {
+    total += chunk.length;
+    if (total > maxBytes) {
+      throw new LimitError(`${label}: the answer is larger than ${maxBytes} bytes`, {
+        hint: 'raise maxBytes if this is right',
+      });
+    }
+    let start = 0;
+    for (let end; (end = chunk.indexOf(lineFeed, start)) >= 0; start = end + 1) {
+      check(heldBytes + end - start);
+      if (heldBytes === 0) yield chunk.subarray(start, end);
+      else {
+        hold(chunk.subarray(start, end));
+        const line = held.subarray(0, heldBytes);
+        heldBytes = 0;
+        yield line;
+      }
+    }
+    check(heldBytes + chunk.length - start);
+    hold(chunk.subarray(start));
+  }
+  if (heldBytes > 0) yield held.subarray(0, heldBytes);
+
+  // Copied, so that neither many small pieces nor their buffers are kept.
+  function hold(piece: Buffer): void {
+    if (heldBytes + piece.length > held.length) {
+      const grown = Buffer.allocUnsafe(Math.max(held.length * 2, heldBytes + piece.length));
+      held.copy(grown, 0, 0, heldBytes);
+      held = grown;
+    }
+    piece.copy(held, heldBytes);
+    heldBytes += piece.length;
+  }
+}
+
+function isBlank(line: Buffer): boolean {
+  return line.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
+}

@@ -1,0 +1,53 @@
+import { OpmateError } from '../core/errors.js';
+import { decodeUtf8, parseGoJson } from '../core/go-json.js';
+import { exactStruct, readShape } from '../model/shape.js';
+import { oneLine } from '../oci/transport-answers.js';
+import { maxShownText } from './client-options.js';
+
+/** A catalog as a server lists it. */
+export interface ListedCatalog {
+  name: string;
+  priority: number;
+  labels: Record<string, string>;
+  /** `sha256:…` of its content. */
+  hash: string;
+  /** Bytes of its content. */
+  size: number;
+  /** Blobs. */
+  count: number;
+  /** Number of packages. */
+  packages: number;
+  /** When it came to have this content; an ISO date. */
+  changedAt: string;
+  /** As the server knows itself: `base` is what a client is made with. */
+  urls: { base: string; all: string; metas: string };
+}
+
+const listingShape = exactStruct({
+  catalogs: {
+    list: exactStruct({
+      name: 'string',
+      priority: 'int32',
+      labels: { map: 'string' },
+      hash: 'string',
+      size: 'int64',
+      count: 'int64',
+      packages: 'int64',
+      changedAt: 'string',
+      urls: exactStruct({ base: 'string', all: 'string', metas: 'string' }),
+    }),
+  },
+});
+
+/** Reads the listing of a server. Throws OpmateError SYNTAX or INVALID; `label` is what messages begin with. */
+export function readListing(bytes: Buffer, label: string): ListedCatalog[] {
+  try {
+    const listing = readShape(parseGoJson(decodeUtf8(bytes)), listingShape, '');
+    const { catalogs } = listing as unknown as { catalogs: ListedCatalog[] | null };
+    if (catalogs === null) throw new OpmateError('INVALID', 'no list of catalogs');
+    return catalogs.map((catalog) => ({ ...catalog, labels: catalog.labels ?? {} }));
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError(error.code, `${label}: ${oneLine(error.message, maxShownText)}`);
+  }
+}

@@ -1,0 +1,191 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { isDigest } from '../core/digest.js';
+import { LimitError, fileError, throwIfCancelled } from '../core/errors.js';
+import { parseGoJson } from '../core/go-json.js';
+import { isJsonObject } from '../core/json.js';
+import { makeDirectory } from '../oci/make-directory.js';
+import type { TransportResponse } from '../oci/transport.js';
+import { type Validators, labelOf, readBody, usableValidators, validatorsOf } from './http-requests.js';
+
+const formatVersion = 1;
+const digestPrefix = 'sha256:';
+
+/** What was last known of a URL, and which content it had. */
+interface CopyRecord {
+  url: string;
+  /** `sha256:…` of the content, which is in the file of that name. */
+  hash: string;
+  size: number;
+  validators: Validators;
+}
+
+/** The content of a URL on disk, open for reading; whoever gets it closes it. */
+export interface OpenCopy {
+  handle: FileHandle;
+  hash: string;
+  /** Whether it is another content than the directory had before. */
+  changed: boolean;
+}
+
+/**
+ * Keeps a copy of what a URL answers in a directory: the content as `HEX.jsonl` by its SHA-256, and beside it a
+ * record of where it is from. What is damaged is fetched again. Any number of processes may use the directory; what
+ * one has open stays readable when another replaces it.
+ */
+export class ContentCopy {
+  readonly #directory: string;
+  readonly #url: string;
+  readonly #maxBytes: number;
+  /** The file that was read to its end and found sound. */
+  #sound = '';
+
+  constructor(directory: string, url: string, maxBytes: number) {
+    this.#directory = directory;
+    this.#url = url;
+    this.#maxBytes = maxBytes;
+  }
+
+  /**
+   * Brings the copy up to date by one conditional request, and opens it. Throws what `request` throws, OpmateError IO
+   * for a directory that cannot be written, LIMIT for too much content.
+   */
+  async open(
+    request: (validators: Validators | undefined) => Promise<TransportResponse>,
+    signal: AbortSignal | undefined,
+  ): Promise<OpenCopy> {
+    const record = await this.#readRecord();
+    const handle = record && (await this.#openSound(record, signal));
+    let response: TransportResponse;
+    try {
+      response = await request(handle && record?.validators);
+    } catch (error) {
+      await handle?.close();
+      throw error;
+    }
+    if (handle !== undefined && record !== undefined && response.status === 304) {
+      response.body.resume();
+      return { handle, hash: record.hash, changed: false };
+    }
+    await handle?.close();
+    return this.#store(response, record);
+  }
+
+  async #store(response: TransportResponse, before: CopyRecord | undefined): Promise<OpenCopy> {
+    const temporary = this.#temporary();
+    let handle: FileHandle | undefined;
+    try {
+      await makeDirectory(this.#directory);
+      handle = await open(temporary, 'wx+', 0o644);
+      const digest = createHash('sha256');
+      let size = 0;
+      for await (const chunk of readBody(response)) {
+        if (size + chunk.length > this.#maxBytes) {
+          throw new LimitError(`${labelOf(this.#url)}: the answer is larger than ${this.#maxBytes} bytes`, {
+            hint: 'raise maxBytes if this is right',
+          });
+        }
+        digest.update(chunk);
+        for (let done = 0; done < chunk.length;) {
+          done += (await handle.write(chunk, done, chunk.length - done, size + done)).bytesWritten;
+        }
+        size += chunk.length;
+      }
+      await handle.sync();
+      const hash = digestPrefix + digest.digest('hex');
+      await rename(temporary, this.#fileOf(hash));
+      await this.#writeRecord({ url: this.#url, hash, size, validators: validatorsOf(response) });
+      const changed = before?.hash !== hash;
+      if (changed && before !== undefined) await rm(this.#fileOf(before.hash), { force: true });
+      this.#sound = await identityOf(handle, hash);
+      return { handle, hash, changed };
+    } catch (error) {
+      response.body.destroy();
+      await handle?.close();
+      await rm(temporary, { force: true }).catch(() => undefined);
+      throw fileError(this.#directory, error);
+    }
+  }
+
+  /** The content of a record, if it is there and what it should be. */
+  async #openSound(record: CopyRecord, signal: AbortSignal | undefined): Promise<FileHandle | undefined> {
+    const handle = await open(this.#fileOf(record.hash), 'r').catch(() => undefined);
+    if (handle === undefined) return undefined;
+    try {
+      const identity = await identityOf(handle, record.hash);
+      if (identity === this.#sound) return handle;
+      const { size } = await handle.stat();
+      if (size === record.size && (await hashOf(handle, signal)) === record.hash) {
+        this.#sound = identity;
+        return handle;
+      }
+    } catch {
+      throwIfCancelled(signal);
+    }
+    await handle.close();
+    throwIfCancelled(signal);
+    return undefined;
+  }
+
+  async #readRecord(): Promise<CopyRecord | undefined> {
+    try {
+      const value = parseGoJson(await readFile(this.#recordFile(), 'utf8'));
+      if (!isJsonObject(value) || value['formatVersion'] !== formatVersion) return undefined;
+      const { url, hash, size, etag, lastModified } = value;
+      if (url !== this.#url || typeof hash !== 'string' || typeof size !== 'number') return undefined;
+      if (!hash.startsWith(digestPrefix) || !isDigest(hash)) return undefined;
+      return { url, hash, size, validators: usableValidators(etag, lastModified) };
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #writeRecord({ validators, ...record }: CopyRecord): Promise<void> {
+    const temporary = this.#temporary();
+    try {
+      const handle = await open(temporary, 'wx', 0o644);
+      try {
+        const value = { formatVersion, ...record, ...validators };
+        await handle.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await rename(temporary, this.#recordFile());
+    } catch (error) {
+      await rm(temporary, { force: true }).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  #temporary(): string {
+    return path.join(this.#directory, `.opmate-${randomBytes(8).toString('hex')}`);
+  }
+
+  #recordFile(): string {
+    return path.join(this.#directory, `${createHash('sha256').update(this.#url).digest('hex')}.json`);
+  }
+
+  #fileOf(hash: string): string {
+    return path.join(this.#directory, `${hash.slice(digestPrefix.length)}.jsonl`);
+  }
+}
+
+/** Tells a file from one that was put in its place or written to. */
+async function identityOf(handle: FileHandle, hash: string): Promise<string> {
+  const { dev, ino, size, mtimeNs } = await handle.stat({ bigint: true });
+  return [hash, dev, ino, size, mtimeNs].join(' ');
+}
+
+async function hashOf(handle: FileHandle, signal: AbortSignal | undefined): Promise<string> {
+  const hash = createHash('sha256');
+  const buffer = Buffer.allocUnsafe(1024 * 1024);
+  for (let at = 0; ;) {
+    throwIfCancelled(signal);
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, at);
+    if (bytesRead === 0) return digestPrefix + hash.digest('hex');
+    hash.update(buffer.subarray(0, bytesRead));
+    at += bytesRead;
+  }
+}

@@ -1,0 +1,206 @@
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError, UsageError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import type { JsonObject } from '../core/json.js';
+import { compareBytes, sortedByBytes } from '../core/order.js';
+import { encodeMessage } from '../serve/grpc/protobuf.js';
+import type { BundleKey, CatalogClient, CatalogEntry, CatalogPackage } from './catalog-client.js';
+import { type ClientOptions, checkAuthorities, maxCollectedBytes } from './client-options.js';
+import type { GrpcConnection } from './grpc-connection.js';
+import {
+  type RegistryBundle,
+  type RegistryEntry,
+  decodeBundle,
+  decodeEntry,
+  decodePackage,
+  decodePackageName,
+  decodeStruct,
+} from './grpc-messages.js';
+import { sortedEntries } from './http-catalog-client.js';
+
+export interface GrpcClientOptions extends ClientOptions {
+  /** Whether the server speaks TLS; where left out, it does when `ca` is given. */
+  tls?: boolean | undefined;
+  /** Of one message; 64 MiB. */
+  maxMessageBytes?: number | undefined;
+}
+
+/** An API as bundles provide it. */
+export interface ApiKey {
+  group: string;
+  version: string;
+  kind: string;
+}
+
+const defaultMaxMessageBytes = 64 * 1024 * 1024;
+
+/** A client of the gRPC registry API, `api.Registry`: that of opmate as well as opm's. */
+export class GrpcCatalogClient implements CatalogClient<RegistryBundle> {
+  readonly #address: string;
+  readonly #options: GrpcClientOptions;
+  #connection: Promise<GrpcConnection> | undefined;
+  #isClosed = false;
+
+  constructor(address: string, options: GrpcClientOptions = {}) {
+    const port = /^(?:\[[\da-fA-F:.]+\]|[\w.-]+):(\d{1,5})$/.exec(address)?.[1];
+    if (port === undefined || Number(port) > 65_535) {
+      throw new UsageError(`${quoteGo(address)} is not the address of a server`, {
+        hint: 'give host and port, e.g. catalog.example:50051',
+      });
+    }
+    checkAuthorities(options.ca);
+    this.#address = address;
+    this.#options = options;
+  }
+
+  async listPackages(options: CancelOptions = {}): Promise<string[]> {
+    return sortedByBytes(await this.#collect('ListPackages', [], decodePackageName, options));
+  }
+
+  async getPackage(name: string, options: CancelOptions = {}): Promise<CatalogPackage> {
+    const found = await this.#call('GetPackage', [name], decodePackage, options);
+    return { ...found, channels: found.channels.sort((a, b) => compareBytes(a.name, b.name)) };
+  }
+
+  /** Reads all bundles, since the API has no call for this. */
+  async listEntries(packageName: string, options: CancelOptions = {}): Promise<CatalogEntry[]> {
+    const entries: CatalogEntry[] = [];
+    for await (const bundle of this.bundles(options)) {
+      if (bundle.packageName !== packageName) continue;
+      const { csvName: name, channelName: channel, replaces, skips, skipRange } = bundle;
+      entries.push({ package: packageName, channel, name, replaces, skips, skipRange });
+    }
+    if (entries.length > 0) return sortedEntries(entries);
+    throw new OpmateError('NOT_FOUND', `${this.#address}: package ${quoteGo(packageName)} not found`);
+  }
+
+  /** With manifests, but without `replaces` and `skips`, as servers answer here; `bundles` has these. */
+  getBundle(key: BundleKey, options: CancelOptions = {}): Promise<RegistryBundle> {
+    return this.#call('GetBundle', [key.package, key.channel, key.name], decodeBundle, options);
+  }
+
+  /** The bundle at the head of a channel. */
+  getBundleForChannel(
+    packageName: string,
+    channelName: string,
+    options: CancelOptions = {},
+  ): Promise<RegistryBundle> {
+    return this.#call('GetBundleForChannel', [packageName, channelName], decodeBundle, options);
+  }
+
+  /** The bundle that replaces another in a channel. */
+  getBundleThatReplaces(key: BundleKey, options: CancelOptions = {}): Promise<RegistryBundle> {
+    return this.#call('GetBundleThatReplaces', [key.name, key.package, key.channel], decodeBundle, options);
+  }
+
+  /** The bundle at the head of a default channel that provides an API. */
+  getDefaultBundleThatProvides(api: ApiKey, options: CancelOptions = {}): Promise<RegistryBundle> {
+    return this.#call('GetDefaultBundleThatProvides', textsOf(api), decodeBundle, options);
+  }
+
+  /** The entries, in any package, that replace a bundle. */
+  getEntriesThatReplace(bundleName: string, options: CancelOptions = {}): Promise<RegistryEntry[]> {
+    return this.#collect('GetChannelEntriesThatReplace', [bundleName], decodeEntry, options);
+  }
+
+  /** The entries that provide an API. */
+  getEntriesThatProvide(api: ApiKey, options: CancelOptions = {}): Promise<RegistryEntry[]> {
+    return this.#collect('GetChannelEntriesThatProvide', textsOf(api), decodeEntry, options);
+  }
+
+  /** The heads of channels that provide an API. */
+  getLatestEntriesThatProvide(api: ApiKey, options: CancelOptions = {}): Promise<RegistryEntry[]> {
+    return this.#collect('GetLatestChannelEntriesThatProvide', textsOf(api), decodeEntry, options);
+  }
+
+  /** A message for each channel that a bundle is in; servers leave manifests out where there is an image. */
+  bundles(options: CancelOptions = {}): AsyncGenerator<RegistryBundle, void, undefined> {
+    return this.#stream('api.Registry/ListBundles', [], decodeBundle, options, {});
+  }
+
+  /**
+   * Blobs of a schema that is not one of OLM's, of one package or of all where it is empty. Only file-based catalogs
+   * have any, and only new servers the call: OpmateError UNSUPPORTED with others.
+   */
+  customBlobs(
+    query: { schema: string; package?: string | undefined },
+    options: CancelOptions = {},
+  ): AsyncGenerator<JsonObject, void, undefined> {
+    const path = 'api.ExperimentalRegistry/ExperimentalListPackageCustomSchemas';
+    const metadata = { 'x-acknowledge-experimental': 'true' };
+    return this.#stream(path, [query.schema, query.package ?? ''], decodeStruct, options, { metadata });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    void this.#connection?.then(
+      (connection) => connection.close(),
+      () => undefined,
+    );
+  }
+
+  async #connect(): Promise<GrpcConnection> {
+    if (this.#isClosed) throw new UsageError(`${this.#address}: the client is closed`);
+    const { tls, ca, maxMessageBytes = defaultMaxMessageBytes } = this.#options;
+    this.#connection ??= import('./grpc-connection.js').then(({ GrpcConnection }) => {
+      const options = { ...this.#options, tls: tls ?? ca !== undefined, maxMessageBytes };
+      return new GrpcConnection(this.#address, options);
+    });
+    return this.#connection;
+  }
+
+  async #call<T>(
+    method: string,
+    texts: readonly string[],
+    decode: (bytes: Buffer) => T,
+    { signal }: CancelOptions,
+  ): Promise<T> {
+    const connection = await this.#connect();
+    const path = `/api.Registry/${method}`;
+    return this.#decoded(await connection.call({ path, request: requestOf(texts), signal }), decode);
+  }
+
+  async #collect<T>(
+    method: string,
+    texts: readonly string[],
+    decode: (bytes: Buffer) => T,
+    options: CancelOptions,
+  ): Promise<T[]> {
+    const items: T[] = [];
+    const limit = { maxBytes: maxCollectedBytes };
+    for await (const item of this.#stream(`api.Registry/${method}`, texts, decode, options, limit)) {
+      items.push(item);
+    }
+    return items;
+  }
+
+  async *#stream<T>(
+    path: string,
+    texts: readonly string[],
+    decode: (bytes: Buffer) => T,
+    { signal }: CancelOptions,
+    more: { metadata?: Record<string, string>; maxBytes?: number },
+  ): AsyncGenerator<T, void, undefined> {
+    const connection = await this.#connect();
+    const call = { path: `/${path}`, request: requestOf(texts), signal, ...more };
+    for await (const message of connection.stream(call)) yield this.#decoded(message, decode);
+  }
+
+  #decoded<T>(bytes: Buffer, decode: (bytes: Buffer) => T): T {
+    try {
+      return decode(bytes);
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      throw new OpmateError(error.code, `${this.#address}: ${error.message}`);
+    }
+  }
+}
+
+/** Requests are texts in the order of their fields. */
+function requestOf(texts: readonly string[]): Buffer {
+  return encodeMessage((message) => texts.forEach((text, index) => message.text(index + 1, text)));
+}
+
+function textsOf({ group, version, kind }: ApiKey): string[] {
+  return [group, version, kind];
+}

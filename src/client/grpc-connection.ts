@@ -1,0 +1,211 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  Client,
+  ChannelCredentials,
+  Metadata,
+  type ServiceError,
+  logVerbosity,
+  setLogVerbosity,
+  status,
+} from '@grpc/grpc-js';
+import { onAbort } from '../core/concurrency.js';
+import {
+  CancelledError,
+  LimitError,
+  OpmateError,
+  messageOf,
+  redact,
+  throwIfCancelled,
+} from '../core/errors.js';
+import { oneLine } from '../oci/transport-answers.js';
+import { NetworkError } from '../oci/transport-faults.js';
+import {
+  type ClientOptions,
+  certificateHint,
+  defaultIdleTimeoutMs,
+  defaultMaxAttempts,
+  defaultRandom,
+  defaultRetryDelayMs,
+  maxShownText,
+} from './client-options.js';
+
+export interface GrpcConnectionOptions extends ClientOptions {
+  tls: boolean;
+  maxMessageBytes: number;
+}
+
+export interface GrpcCall {
+  /** `/package.Service/Method` */
+  path: string;
+  request: Buffer;
+  metadata?: Record<string, string>;
+  /** Bytes of all messages together; no end where left out. */
+  maxBytes?: number;
+  signal: AbortSignal | undefined;
+}
+
+const asIs = (bytes: Buffer): Buffer => bytes;
+const maxReconnectMs = 5_000;
+
+/** Calls to one server, of messages as bytes. */
+export class GrpcConnection {
+  readonly #client: Client;
+  readonly #address: string;
+  readonly #idleTimeoutMs: number;
+  readonly #maxAttempts: number;
+  readonly #retryDelayMs: number;
+  readonly #random: () => number;
+
+  constructor(address: string, options: GrpcConnectionOptions) {
+    // What fails is thrown; the library would print it.
+    setLogVerbosity(logVerbosity.NONE);
+    this.#address = address;
+    this.#idleTimeoutMs = options.idleTimeoutMs ?? defaultIdleTimeoutMs;
+    this.#maxAttempts = options.maxAttempts ?? defaultMaxAttempts;
+    this.#retryDelayMs = options.retryDelayMs ?? defaultRetryDelayMs;
+    this.#random = options.random ?? defaultRandom;
+    const reconnectMs = Math.max(1, Math.min(this.#retryDelayMs, maxReconnectMs));
+    this.#client = new Client(address, credentialsOf(options), {
+      'grpc.max_receive_message_length': options.maxMessageBytes,
+      'grpc.initial_reconnect_backoff_ms': reconnectMs,
+      'grpc.max_reconnect_backoff_ms': maxReconnectMs,
+      // Nothing from the environment, no connection of anybody else, no configuration by DNS.
+      'grpc.enable_http_proxy': 0,
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.service_config_disable_resolution': 1,
+    });
+  }
+
+  /** The one message of an answer. */
+  async call(call: GrpcCall): Promise<Buffer> {
+    let only: Buffer | undefined;
+    // To its end, since what goes wrong is told there.
+    for await (const message of this.stream(call)) {
+      if (only !== undefined) {
+        throw new OpmateError('INVALID', `${this.#address}: answered with more than one message`);
+      }
+      only = message;
+    }
+    if (only !== undefined) return only;
+    throw new OpmateError('INVALID', `${this.#address}: answered without a message`);
+  }
+
+  /**
+   * The messages of an answer. A server that cannot be reached is tried again until the first has come; leaving the
+   * stream cancels the call.
+   */
+  async *stream(call: GrpcCall): AsyncGenerator<Buffer, void, undefined> {
+    for (let attempt = 1; ; attempt++) {
+      let hasBegun = false;
+      try {
+        for await (const message of this.#tryOnce(call)) {
+          hasBegun = true;
+          yield message;
+        }
+        return;
+      } catch (error) {
+        const isTemporary = error instanceof NetworkError && error.temporary && !hasBegun;
+        if (!isTemporary) throw error;
+        if (attempt >= this.#maxAttempts) {
+          if (attempt === 1) throw error;
+          const { message, hint, cause } = error;
+          throw new NetworkError(`${message} (after ${attempt} attempts)`, { temporary: true, hint, cause });
+        }
+        const delay = this.#retryDelayMs * 2 ** (attempt - 1) * (0.5 + this.#random() / 2);
+        await sleep(delay, undefined, { signal: call.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  async *#tryOnce({ path, request, metadata = {}, maxBytes = Infinity, signal }: GrpcCall) {
+    throwIfCancelled(signal);
+    const headers = new Metadata();
+    for (const [name, value] of Object.entries(metadata)) headers.set(name, value);
+    const call = this.#client.makeServerStreamRequest(path, asIs, asIs, request, headers);
+    // What comes after the call was left is of no interest.
+    call.on('error', () => undefined);
+    let isStalled = false;
+    const unwatch = onAbort(signal, () => call.cancel());
+    const messages = call[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    let total = 0;
+    try {
+      for (;;) {
+        const timer = setTimeout(() => {
+          isStalled = true;
+          call.cancel();
+        }, this.#idleTimeoutMs);
+        let next: IteratorResult<Buffer>;
+        try {
+          next = await messages.next();
+        } catch (error) {
+          throwIfCancelled(signal);
+          throw isStalled ? this.#stalled() : this.#fault(error);
+        } finally {
+          clearTimeout(timer);
+        }
+        throwIfCancelled(signal);
+        if (next.done === true) return;
+        total += next.value.length;
+        if (total > maxBytes) {
+          throw new LimitError(`${this.#address}: the answer is larger than ${maxBytes} bytes`);
+        }
+        yield next.value;
+      }
+    } finally {
+      unwatch();
+      call.cancel();
+    }
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  #stalled(): NetworkError {
+    const seconds = Number((this.#idleTimeoutMs / 1000).toPrecision(3));
+    return new NetworkError(`${this.#address}: nothing received for ${seconds} s`, { temporary: false });
+  }
+
+  #fault(error: unknown): OpmateError {
+    const { code, details } = error as Partial<ServiceError>;
+    const text = oneLine(redact(typeof details === 'string' ? details : messageOf(error)), maxShownText);
+    const message = `${this.#address}: ${text}`;
+    const cause = error;
+    switch (code) {
+      case status.UNAVAILABLE: {
+        const hint = /certificate|self.signed/i.test(text) ? certificateHint : undefined;
+        return new NetworkError(message, { temporary: hint === undefined, hint, cause });
+      }
+      case status.DEADLINE_EXCEEDED:
+        return new NetworkError(message, { temporary: false, cause });
+      case status.CANCELLED:
+        return new CancelledError(message, { cause });
+      case status.NOT_FOUND:
+        return new OpmateError('NOT_FOUND', message, { cause });
+      case status.UNKNOWN:
+        // The code that this API has for what is not found, and for whatever it has no other for.
+        return new OpmateError(isNotFound(text) ? 'NOT_FOUND' : 'REGISTRY', message, { cause });
+      case status.RESOURCE_EXHAUSTED:
+        return new LimitError(message, { cause });
+      case status.INVALID_ARGUMENT:
+        return new OpmateError('USAGE', message, { cause });
+      case status.UNIMPLEMENTED:
+        return new OpmateError('UNSUPPORTED', message, { cause });
+      case status.UNAUTHENTICATED:
+      case status.PERMISSION_DENIED:
+        return new OpmateError('AUTH', message, { cause });
+      default:
+        return new OpmateError('REGISTRY', message, { cause });
+    }
+  }
+}
+
+/** The texts of opm's servers. */
+function isNotFound(text: string): boolean {
+  return / not found$/.test(text) || /^no (channel )?(entry|entries) found /.test(text);
+}
+
+function credentialsOf({ tls, ca }: GrpcConnectionOptions): ChannelCredentials {
+  if (!tls) return ChannelCredentials.createInsecure();
+  return ChannelCredentials.createSsl(ca === undefined ? null : Buffer.from(ca));
+}

@@ -1,0 +1,268 @@
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError, UsageError, redact, throwIfCancelled } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { compareBytes, sortedByBytes } from '../core/order.js';
+import {
+  type BundleBlob,
+  type ChannelBlob,
+  type DeprecationsBlob,
+  schemas,
+} from '../model/declarative-config.js';
+import { readGraph } from '../model/graph.js';
+import { readLimited } from '../oci/read-limited.js';
+import {
+  type BlobQuery,
+  type CatalogBlob,
+  type LineLimits,
+  checkAskedFor,
+  readBlobs,
+} from './catalog-blobs.js';
+import type { BundleKey, CatalogClient, CatalogEntry, CatalogPackage } from './catalog-client.js';
+import { type ListedCatalog, readListing } from './catalog-listing.js';
+import { type ClientOptions, maxCollectedBytes } from './client-options.js';
+import { ContentCopy } from './content-copy.js';
+import { HttpRequests, type Validators, labelOf, readBody, validatorsOf } from './http-requests.js';
+
+export interface HttpClientOptions extends ClientOptions {
+  /** Where `all` keeps what it has fetched, so that only changes are fetched again; nothing is kept without one. */
+  cacheDirectory?: string | undefined;
+  /** Of one blob; 64 MiB. */
+  maxBlobBytes?: number | undefined;
+  /** Of one answer; 4 GiB. */
+  maxBytes?: number | undefined;
+}
+
+/** What `refresh` has found. */
+export interface RefreshResult {
+  changed: boolean;
+  /** `sha256:…` of the content, where a cache directory has it. */
+  hash?: string;
+}
+
+const defaultMaxBlobBytes = 64 * 1024 * 1024;
+const defaultMaxBytes = 4 * 1024 * 1024 * 1024;
+const maxListingBytes = 16 * 1024 * 1024;
+
+/**
+ * A client of the HTTP catalog API, that of opmate as well as catalogd's. Where the server knows no conditional
+ * requests, everything counts as changed.
+ */
+export class HttpCatalogClient implements CatalogClient<BundleBlob> {
+  readonly #requests: HttpRequests;
+  readonly #limits: LineLimits;
+  /** Of the server, without a final slash. */
+  readonly #root: string;
+  readonly #catalog: string | undefined;
+  readonly #copy: ContentCopy | undefined;
+  #known: Validators = {};
+
+  constructor(url: string, options: HttpClientOptions = {}) {
+    const { cacheDirectory, maxBlobBytes = defaultMaxBlobBytes, maxBytes = defaultMaxBytes } = options;
+    const base = checkedUrl(url);
+    this.#catalog = /\/catalogs\/[^/]+$/.test(base) ? base : undefined;
+    this.#root = base.replace(/\/catalogs(\/[^/]+)?$/, '');
+    this.#limits = { maxBlobBytes, maxBytes };
+    this.#requests = new HttpRequests(options);
+    this.#copy =
+      cacheDirectory === undefined || this.#catalog === undefined
+        ? undefined
+        : new ContentCopy(cacheDirectory, this.#url('all'), maxBytes);
+  }
+
+  /** The catalogs of the server. Only opmate has this list. */
+  async catalogs({ signal }: CancelOptions = {}): Promise<ListedCatalog[]> {
+    const url = `${this.#root}/catalogs`;
+    const response = await this.#requests.send({ url, signal });
+    return readListing(await readLimited(readBody(response), maxListingBytes, labelOf(url)), labelOf(url));
+  }
+
+  /**
+   * Every blob, in the order of the catalog. With a cache directory the copy there is brought up to date first, and
+   * then read.
+   */
+  async *all({ signal }: CancelOptions = {}): AsyncGenerator<CatalogBlob, void, undefined> {
+    const url = this.#url('all');
+    if (this.#copy === undefined) {
+      const response = await this.#requests.send({ url, signal });
+      yield* readBlobs(readBody(response), labelOf(url), this.#limits);
+      return;
+    }
+    const { handle } = await this.#openCopy(this.#copy, signal);
+    const stream = handle.createReadStream({ start: 0, highWaterMark: 256 * 1024 });
+    for await (const blob of readBlobs(stream as AsyncIterable<Buffer>, labelOf(url), this.#limits)) {
+      throwIfCancelled(signal);
+      yield blob;
+    }
+  }
+
+  /** The blobs that have these names, in the order of the catalog; all of them when nothing is asked for. */
+  metas(query: BlobQuery, options: CancelOptions = {}): AsyncGenerator<CatalogBlob, void, undefined> {
+    return this.#metas(query, options, this.#limits);
+  }
+
+  /**
+   * Asks whether the catalog has changed since this was asked last; the first time it has. With a cache directory it
+   * is that which remembers, for later clients too, and changed content is fetched into it.
+   */
+  async refresh({ signal }: CancelOptions = {}): Promise<RefreshResult> {
+    if (this.#copy !== undefined) {
+      const { handle, hash, changed } = await this.#openCopy(this.#copy, signal);
+      await handle.close();
+      return { changed, hash };
+    }
+    const validators = this.#known;
+    const response = await this.#requests.send({ url: this.#url('all'), method: 'HEAD', validators, signal });
+    response.body.resume();
+    if (response.status === 304) return { changed: false };
+    this.#known = validatorsOf(response);
+    // A server that knows no conditions may know tags all the same.
+    return { changed: this.#known.etag === undefined || this.#known.etag !== validators.etag };
+  }
+
+  async listPackages(options: CancelOptions = {}): Promise<string[]> {
+    const names = new Set<string>();
+    for await (const { name } of this.#collected({ schema: schemas.package }, options)) names.add(name);
+    return sortedByBytes(names);
+  }
+
+  async getPackage(name: string, options: CancelOptions = {}): Promise<CatalogPackage> {
+    if (name === '') throw new UsageError('getPackage needs the name of a package');
+    const [[found], channels, deprecations] = await Promise.all([
+      this.#list({ schema: schemas.package, name }, options),
+      this.#channels(name, options),
+      this.#list({ schema: schemas.deprecations, package: name }, options),
+    ]);
+    if (found?.kind !== 'package') throw this.#notFound(`package ${quoteGo(name)}`);
+    const why = deprecationsOf(
+      deprecations.flatMap((blob) => (blob.kind === 'deprecations' ? blob.blob : [])),
+    );
+    return {
+      name,
+      defaultChannel: found.blob.defaultChannel,
+      channels: channels
+        .map((channel) => {
+          const { heads } = readGraph(channel.entries ?? []);
+          const head = heads.length === 1 ? (heads[0] as string) : '';
+          return { name: channel.name, head, ...why(schemas.channel, channel.name) };
+        })
+        .sort((a, b) => compareBytes(a.name, b.name)),
+      ...why(schemas.package, ''),
+    };
+  }
+
+  async listEntries(packageName: string, options: CancelOptions = {}): Promise<CatalogEntry[]> {
+    if (packageName === '') throw new UsageError('listEntries needs the name of a package');
+    const channels = await this.#channels(packageName, options);
+    if (channels.length === 0) throw this.#notFound(`package ${quoteGo(packageName)}`);
+    const entries = channels.flatMap(({ name: channel, entries }) =>
+      (entries ?? []).map((entry) => ({ package: packageName, channel, ...entry })),
+    );
+    return sortedEntries(entries);
+  }
+
+  /** The `olm.bundle` blob, which is the same in all channels. */
+  async getBundle(key: Omit<BundleKey, 'channel'>, options: CancelOptions = {}): Promise<BundleBlob> {
+    const { package: packageName, name } = key;
+    if (packageName === '' || name === '') throw new UsageError('getBundle needs a package and a name');
+    for await (const blob of this.#collected(
+      { schema: schemas.bundle, package: packageName, name },
+      options,
+    )) {
+      if (blob.kind === 'bundle') return blob.blob;
+    }
+    throw this.#notFound(`package ${quoteGo(packageName)}, bundle ${quoteGo(name)}`);
+  }
+
+  async *bundles(options: CancelOptions = {}): AsyncGenerator<BundleBlob, void, undefined> {
+    for await (const blob of this.metas({ schema: schemas.bundle }, options)) {
+      if (blob.kind === 'bundle') yield blob.blob;
+    }
+  }
+
+  close(): void {
+    this.#requests.close();
+  }
+
+  async *#metas(
+    query: BlobQuery,
+    { signal }: CancelOptions,
+    limits: LineLimits,
+  ): AsyncGenerator<CatalogBlob, void, undefined> {
+    const asked = Object.entries(query).filter(
+      (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1] !== '',
+    );
+    const parameters = new URLSearchParams(asked).toString();
+    const url = this.#url('metas') + (parameters === '' ? '' : `?${parameters}`);
+    const label = labelOf(url);
+    const response = await this.#requests.send({ url, signal });
+    for await (const blob of readBlobs(readBody(response), label, limits)) {
+      checkAskedFor(blob, query, label);
+      yield blob;
+    }
+  }
+
+  /** Blobs of which much is kept. */
+  #collected(query: BlobQuery, options: CancelOptions): AsyncGenerator<CatalogBlob, void, undefined> {
+    const maxBytes = Math.min(this.#limits.maxBytes, maxCollectedBytes);
+    return this.#metas(query, options, { ...this.#limits, maxBytes });
+  }
+
+  async #list(query: BlobQuery, options: CancelOptions): Promise<CatalogBlob[]> {
+    const blobs: CatalogBlob[] = [];
+    for await (const blob of this.#collected(query, options)) blobs.push(blob);
+    return blobs;
+  }
+
+  async #channels(packageName: string, options: CancelOptions): Promise<ChannelBlob[]> {
+    const blobs = await this.#list({ schema: schemas.channel, package: packageName }, options);
+    return blobs.flatMap((blob) => (blob.kind === 'channel' ? blob.blob : []));
+  }
+
+  #openCopy(copy: ContentCopy, signal: AbortSignal | undefined) {
+    return copy.open(
+      (validators) => this.#requests.send({ url: this.#url('all'), validators, signal }),
+      signal,
+    );
+  }
+
+  #url(route: 'all' | 'metas'): string {
+    if (this.#catalog !== undefined) return `${this.#catalog}/api/v1/${route}`;
+    throw new UsageError(`${this.#root}: is the URL of a server, not of a catalog`, {
+      hint: 'add /catalogs/NAME; catalogs() lists the names',
+    });
+  }
+
+  #notFound(what: string): OpmateError {
+    return new OpmateError('NOT_FOUND', `${this.#catalog ?? this.#root}: ${what} not found`);
+  }
+}
+
+/** A sorted copy: by channel, then by name. */
+export function sortedEntries(entries: readonly CatalogEntry[]): CatalogEntry[] {
+  return [...entries].sort((a, b) => compareBytes(a.channel, b.channel) || compareBytes(a.name, b.name));
+}
+
+/** Looks up why something of a package is deprecated. */
+function deprecationsOf(
+  blobs: readonly DeprecationsBlob[],
+): (schema: string, name: string) => { deprecation?: string } {
+  const entries = blobs.flatMap((blob) => blob.entries ?? []);
+  return (schema, name) => {
+    const found = entries.find(
+      ({ reference }) => reference.schema === schema && (name === '' || reference.name === name),
+    );
+    return found === undefined ? {} : { deprecation: found.message };
+  };
+}
+
+/** The URL without a final slash. */
+function checkedUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPlain = url !== undefined && url.username === '' && url.password === '' && url.search === '';
+  if (!isPlain || url.hash !== '' || !/^https?:$/.test(url.protocol)) {
+    throw new UsageError(`${quoteGo(redact(text))} is not the http or https URL of a catalog`, {
+      hint: 'give scheme, host and path, e.g. https://catalogs.example/catalogs/NAME',
+    });
+  }
+  return url.href.replace(/\/+$/, '');
+}

@@ -1,0 +1,159 @@
+import { Agent as HttpAgent, STATUS_CODES } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import { OpmateError, RegistryError } from '../core/errors.js';
+import { NetworkError } from '../oci/transport-faults.js';
+import { withRetry } from '../oci/transport-retry.js';
+import {
+  type Transport,
+  type TransportResponse,
+  createHttpTransport,
+  discard,
+  withRedirects,
+} from '../oci/transport.js';
+import {
+  type ClientOptions,
+  certificateHint,
+  checkAuthorities,
+  defaultIdleTimeoutMs,
+  defaultMaxAttempts,
+  defaultRandom,
+  defaultRetryDelayMs,
+} from './client-options.js';
+
+/** No attempt begins later than this after the first, unless a longer time for one is allowed. */
+const retryMs = 60_000;
+
+export interface CatalogRequest {
+  url: string;
+  method?: 'GET' | 'HEAD';
+  /** What the client has; with these, and only with these, 304 is an answer. */
+  validators?: Validators | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** By which a server knows a content again. */
+export interface Validators {
+  etag?: string | undefined;
+  lastModified?: string | undefined;
+}
+
+/** Requests of the HTTP catalog API. */
+export class HttpRequests {
+  readonly #transport: Transport;
+  readonly #agents: { 'http:': HttpAgent; 'https:': HttpsAgent };
+
+  /** Throws OpmateError INVALID for certificate authorities that are none. */
+  constructor({
+    ca,
+    idleTimeoutMs = defaultIdleTimeoutMs,
+    maxAttempts,
+    retryDelayMs,
+    random,
+  }: ClientOptions) {
+    checkAuthorities(ca);
+    const tls = { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) };
+    this.#agents = {
+      'http:': new HttpAgent({ keepAlive: true }),
+      'https:': new HttpsAgent({ keepAlive: true, ...tls }),
+    };
+    const trustPaths = [ca === undefined ? 'Node.js' : 'the option ca'];
+    const http = createHttpTransport({
+      routeTo: ({ protocol }) =>
+        Promise.resolve({ agent: this.#agents[protocol as 'http:' | 'https:'], trustPaths }),
+      idleTimeoutMs,
+    });
+    this.#transport = withRetry(withRedirects(http), {
+      maxAttempts: maxAttempts ?? defaultMaxAttempts,
+      timeoutMs: Math.max(retryMs, idleTimeoutMs),
+      baseDelayMs: retryDelayMs ?? defaultRetryDelayMs,
+      random: random ?? defaultRandom,
+      now: () => performance.now(),
+    });
+  }
+
+  /**
+   * Sends a request, and again after faults that may pass. Resolves with a 200, or a 304 where it was asked for;
+   * everything else is thrown as OpmateError. The body must be read or destroyed.
+   */
+  async send({ url, method = 'GET', validators = {}, signal }: CatalogRequest): Promise<TransportResponse> {
+    const { etag, lastModified } = validators;
+    const headers: Record<string, string> = {};
+    if (etag !== undefined) headers['if-none-match'] = etag;
+    if (lastModified !== undefined) headers['if-modified-since'] = lastModified;
+    const label = labelOf(url);
+    const response = await this.#transport.send({ method, url, headers, signal }).catch((error: unknown) => {
+      throw translated(error, label);
+    });
+    const { status } = response;
+    const isAsked = status === 200 || (status === 304 && Object.keys(headers).length > 0);
+    const coding = response.headers.get('content-encoding') ?? 'identity';
+    if (isAsked && (status === 304 || coding === 'identity')) return response;
+    discard(response);
+    if (isAsked) {
+      throw new OpmateError('INVALID', `${label}: answers in a content coding that was not asked for`);
+    }
+    throw refusal(label, status);
+  }
+
+  close(): void {
+    for (const agent of Object.values(this.#agents)) agent.destroy();
+  }
+}
+
+/** The body of an answer. A connection that is cut before anybody reads is told in raw words otherwise. */
+export async function* readBody({ url, body }: TransportResponse): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) yield chunk;
+  } catch (error) {
+    if (error instanceof OpmateError) throw error;
+    const message = `${new URL(url).host}: connection cut before the end of the answer`;
+    throw new NetworkError(message, { temporary: true, cause: error });
+  }
+}
+
+/** A URL for messages: without query. */
+export function labelOf(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return origin + pathname;
+}
+
+export function validatorsOf({ headers }: TransportResponse): Validators {
+  return usableValidators(headers.get('etag'), headers.get('last-modified'));
+}
+
+/** Those that can be sent again. */
+export function usableValidators(etag: unknown, lastModified: unknown): Validators {
+  const usable = (text: unknown): string | undefined =>
+    typeof text === 'string' && /^[\x20-\x7e]{1,1000}$/.test(text) ? text : undefined;
+  return { etag: usable(etag), lastModified: usable(lastModified) };
+}
+
+function refusal(label: string, status: number): RegistryError {
+  const text = `answered ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
+  if (status === 404) {
+    return new RegistryError(`${label}: not found`, {
+      status,
+      code: 'NOT_FOUND',
+      hint: 'the server has no such catalog, or does not offer this part of the API',
+    });
+  }
+  if (status === 304) return new RegistryError(`${label}: ${text} without having been asked`, { status });
+  if (status === 401 || status === 403)
+    return new RegistryError(`${label}: ${text}`, { status, code: 'AUTH' });
+  return new RegistryError(`${label}: ${text}`, { status });
+}
+
+/** The transport speaks of registries and of flags of the command line. */
+function translated(error: unknown, label: string): unknown {
+  if (error instanceof RegistryError) {
+    const { status } = refusal(label, error.status);
+    const attempts = /\(after \d+ attempts\)$/.exec(error.message)?.[0];
+    const message = refusal(label, status).message + (attempts === undefined ? '' : ` ${attempts}`);
+    return new RegistryError(message, { status, cause: error });
+  }
+  if (error instanceof NetworkError) {
+    const hint = error.hint?.includes('--ca-file') === true ? certificateHint : undefined;
+    return new NetworkError(error.message, { temporary: error.temporary, hint, cause: error });
+  }
+  return error;
+}

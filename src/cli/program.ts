@@ -7,7 +7,6 @@ import { addGlobalOptions, collect, outputFormatOf, withChoices } from './option
 import { writeAll } from './output.js';
 import { addArchiveCommands, addMirrorCommands } from './mirror-commands.js';
 import { addCatalogsCommands } from './catalogs-commands.js';
-import { addMirrorCommands } from './mirror-commands.js';
 import { addRegistryCommands } from './registry-commands.js';
 import type { Runner } from './runner.js';
 import { addServeCommands } from './serve-commands.js';

@@ -330,7 +330,7 @@ export class IndexQueries {
 
   /** Which bundles are in which channels, deprecated ones included; entries of bundles that are not there do not count. */
   *channelMembers(): Generator<{ package: string; channel: string; bundle: string }> {
-    this.#check('operatorbundle', 'channel_entry');
+    this.#lookups.check('operatorbundle', 'channel_entry');
     const rows = this.#database.all(
       `SELECT DISTINCT package_name AS package, channel_name AS channel, operatorbundle_name AS bundle
        FROM channel_entry WHERE operatorbundle_name IN (SELECT name FROM operatorbundle) ORDER BY 1, 2, 3`,

@@ -1,5 +1,6 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { UsageError } from '../core/errors.js';
+import { addBundleCommands } from './bundle-commands.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { addIndexCommands } from './index-commands.js';
@@ -245,6 +246,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   addArchiveCommands(program, context, runner);
   addServeCommands(program, context, runner);
   addCatalogsCommands(program, context, runner);
+  addBundleCommands(program, context, runner);
   addOciCommands(program, context, runner);
 
   program

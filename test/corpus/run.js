@@ -3,6 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { Report } from './report.js';
+import { compareBundleRender } from './bundle-render.js';
 import { compareCatalogs } from './catalogs.js';
 import { compareCases } from './fbc-cases.js';
 import { compareGrpc } from './grpc.js';
@@ -19,6 +20,7 @@ import { compareVectors } from './vectors.js';
 /** Answer folders and what compares them, in the order in which they are run. */
 const comparers = {
   vectors: compareVectors,
+  'bundle-render': compareBundleRender,
   'render-dir': compareRenderDirectories,
   'render-image': compareRenderImages,
   'fbc-cases': compareCases,

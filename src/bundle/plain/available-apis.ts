@@ -1,0 +1,134 @@
+import { OpmateError } from '../../core/errors.js';
+import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { sortedByBytes } from '../../core/order.js';
+import { parseYaml } from '../../core/yaml.js';
+import type { Finding } from './finding.js';
+import type { PlainObject } from './object.js';
+
+/** The kinds that a cluster knows, each as `group/version/Kind`; the group of the core is empty. */
+export type AvailableApis = ReadonlySet<string>;
+
+/**
+ * Reads which kinds a cluster has: the table that `kubectl api-resources` prints, its JSON or YAML, or lines of
+ * `APIVERSION KIND`. Throws OpmateError INVALID with file and line.
+ */
+export function parseAvailableApis(text: string, file: string): AvailableApis {
+  const apis = /^\s*\{|^(?:apiVersion|kind|resources):/m.test(text)
+    ? fromList(text, file)
+    : fromTable(text, file);
+  if (apis.size > 0) return apis;
+  throw new OpmateError('INVALID', `${file}: names no kinds`, { file, hint });
+}
+
+const hint = 'write it with kubectl api-resources';
+
+function keyOf(apiVersion: string, kind: string): string {
+  return `${apiVersion.includes('/') ? '' : '/'}${apiVersion}/${kind}`;
+}
+
+function fromTable(text: string, file: string): Set<string> {
+  const apis = new Set<string>();
+  let columns: { apiVersion: number; kind: number; kindEnd: number } | undefined;
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    if (line.trim() === '' || line.startsWith('#')) continue;
+    const heads = ['APIVERSION', 'NAMESPACED', 'KIND'].map((head) => line.indexOf(head));
+    if (heads.every((at) => at >= 0)) {
+      const [apiVersion = 0, , kind = 0] = heads;
+      const verbs = line.indexOf('VERBS');
+      columns = { apiVersion, kind, kindEnd: verbs < 0 ? Infinity : verbs };
+      continue;
+    }
+    const words =
+      columns === undefined
+        ? line.trim().split(/\s+/)
+        : [
+            line.slice(columns.apiVersion).split(/\s/, 1)[0] ?? '',
+            line.slice(columns.kind, columns.kindEnd).trim(),
+          ];
+    const [apiVersion = '', kind = ''] = words;
+    if (words.length !== 2 || !/^[\w.-]+(?:\/[\w.-]+)?$/.test(apiVersion) || !/^\w+$/.test(kind)) {
+      throw new OpmateError('INVALID', `${file}: no line of kubectl api-resources`, {
+        file,
+        line: index + 1,
+        hint,
+      });
+    }
+    apis.add(keyOf(apiVersion, kind));
+  }
+  return apis;
+}
+
+function fromList(text: string, file: string): Set<string> {
+  let list: unknown;
+  try {
+    list = parseYaml(text);
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError('INVALID', `${file}: ${error.message}`, { file, line: error.line, hint });
+  }
+  const resources = isJsonObject(list) ? list['resources'] : undefined;
+  if (!Array.isArray(resources)) {
+    throw new OpmateError('INVALID', `${file}: resources: expected a list`, { file, hint });
+  }
+  const apis = new Set<string>();
+  for (const resource of resources) {
+    const { group, version, kind } = isJsonObject(resource) ? resource : ({} as JsonObject);
+    if (typeof kind !== 'string' || typeof version !== 'string') continue;
+    apis.add(`${typeof group === 'string' ? group : ''}/${version}/${kind}`);
+  }
+  return apis;
+}
+
+/** What of some objects a cluster can take. */
+export interface AvailableObjects {
+  objects: PlainObject[];
+  /** Objects of optional kinds that were left out, for a notice each. */
+  skipped: PlainObject[];
+  findings: Finding[];
+}
+
+/**
+ * Takes out the objects that a cluster does not know: what may be left out is skipped, all else is a finding.
+ * Kinds that the objects define themselves are there. `optional` names the kinds that may be left out, or is
+ * `all`.
+ */
+export function withAvailableApis(
+  objects: readonly PlainObject[],
+  apis: AvailableApis,
+  optional: ReadonlySet<string> | 'all',
+): AvailableObjects {
+  const known = new Set(apis);
+  for (const object of objects) {
+    if (object.kind === 'CustomResourceDefinition')
+      for (const key of definedBy(object.load())) known.add(key);
+  }
+  const result: AvailableObjects = { objects: [], skipped: [], findings: [] };
+  const missing = new Set<string>();
+  for (const object of objects) {
+    const { apiVersion, kind } = object;
+    if (known.has(keyOf(apiVersion, kind))) result.objects.push(object);
+    else if (optional === 'all' || optional.has(kind)) result.skipped.push(object);
+    else missing.add(`${apiVersion} ${kind}`);
+  }
+  for (const api of sortedByBytes(missing)) {
+    const names = objects.filter(({ apiVersion, kind }) => `${apiVersion} ${kind}` === api);
+    result.findings.push({
+      message: `${api}: the cluster has no such kind, and needs it for ${names.map(({ name }) => `"${name}"`).join(', ')}`,
+      hint: `install what defines it first, or leave it out with --optional-kinds=${api.split(' ')[1]}`,
+    });
+  }
+  return result;
+}
+
+function definedBy(crd: JsonObject): string[] {
+  const spec = crd['spec'];
+  if (!isJsonObject(spec)) return [];
+  const { group, names, versions } = spec;
+  const kind = isJsonObject(names) ? names['kind'] : undefined;
+  if (!Array.isArray(versions) || typeof group !== 'string' || typeof kind !== 'string') return [];
+  return versions.flatMap((version) =>
+    isJsonObject(version) && typeof version['name'] === 'string'
+      ? [`${group}/${version['name']}/${kind}`]
+      : [],
+  );
+}

@@ -1,0 +1,149 @@
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { type PlacedYaml, type YamlPath, parseYamlWithPlaces } from '../../core/yaml.js';
+import { kindOf } from '../../model/shape.js';
+import type { Finding } from './finding.js';
+import { conform, goStruct } from './go-types.js';
+import { labelFault } from './names.js';
+import { deploymentConfigFields } from './pod-types.js';
+
+/** What a user may set for all deployments of an operator. (Source: the Subscription of OLM v0, `spec.config`.) */
+export interface DeploymentConfig {
+  env?: JsonObject[];
+  envFrom?: JsonObject[];
+  volumes?: JsonObject[];
+  volumeMounts?: JsonObject[];
+  tolerations?: JsonObject[];
+  resources?: JsonObject;
+  nodeSelector?: JsonObject;
+  affinity?: JsonObject;
+  annotations?: JsonObject;
+}
+
+/** The configuration of one installation, as `spec.config.inline` of a ClusterExtension has it. */
+export interface InstallConfig {
+  /** Undefined where it is not set, or null. */
+  watchNamespace: string | undefined;
+  deploymentConfig: DeploymentConfig | undefined;
+}
+
+/** What a configuration may say depends on the operator, and on where it is installed. */
+export interface ConfigRules {
+  modes: readonly string[];
+  installNamespace: string;
+  /** The namespaces are told in another way, so that the configuration need not. */
+  targetsGiven: boolean;
+}
+
+const deploymentConfigStruct = goStruct(deploymentConfigFields);
+
+/**
+ * Reads a configuration file, by the rules that operator-controller derives from the install modes of an
+ * operator. All that is wrong is told together; `config` is complete only where there are no findings.
+ */
+export function readInstallConfig(
+  text: string,
+  file: string,
+  rules: ConfigRules,
+): { config: InstallConfig; findings: Finding[]; warnings: Finding[] } {
+  const findings: Finding[] = [];
+  const warnings: Finding[] = [];
+  const config: InstallConfig = { watchNamespace: undefined, deploymentConfig: undefined };
+  let placed: PlacedYaml;
+  try {
+    placed = parseYamlWithPlaces(text);
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    return { config, findings: [{ message: error.message, file, line: error.line }], warnings };
+  }
+  const finding = (path: YamlPath, message: string, hint?: string): Finding => ({
+    message,
+    file,
+    line: placed.placeOf(path)?.line ?? 1,
+    hint,
+  });
+  for (const { path, place, first } of placed.duplicates) {
+    const message = `${path.join('.')}: stands here twice, first on line ${first.line}`;
+    findings.push({ message, file, line: place.line });
+  }
+  if (placed.furtherDocument !== undefined) {
+    findings.push({ message: 'a second document begins here', file, line: placed.furtherDocument.line });
+  }
+  const value = placed.value ?? {};
+  if (!isJsonObject(value)) {
+    findings.push(finding([], `expected an object, found ${kindOf(value)}`));
+    return { config, findings, warnings };
+  }
+  for (const key of Object.keys(value)) {
+    if (key === 'deploymentConfig' || (key === 'watchNamespace' && mayWatch(rules.modes))) continue;
+    const hint =
+      key === 'watchNamespace'
+        ? `the operator supports [${rules.modes.join(' ')}], where there is nothing to choose`
+        : 'known are watchNamespace and deploymentConfig';
+    findings.push(finding([key], `unknown field ${quoteGo(key)}`, hint));
+  }
+  readWatchNamespace(value, rules, config, (message, hint) =>
+    findings.push(finding(['watchNamespace'], message, hint)),
+  );
+  const given = value['deploymentConfig'];
+  if (given !== undefined && given !== null) {
+    const conformed = conform(given, deploymentConfigStruct, ['deploymentConfig']);
+    findings.push(...conformed.faults.map(({ path, message }) => finding(path, message)));
+    for (const path of conformed.dropped) {
+      const name = quoteGo(String(path.at(-1)));
+      // Kubernetes itself ignores what it does not know deeper down.
+      if (path.length === 2) findings.push(finding(path, `deploymentConfig: unknown field ${name}`));
+      else warnings.push(finding(path, `${path.join('.')}: not a field of Kubernetes, and left out`));
+    }
+    config.deploymentConfig = (conformed.value ?? {}) as unknown as DeploymentConfig;
+  }
+  return { config, findings, warnings };
+}
+
+function mayWatch(modes: readonly string[]): boolean {
+  return modes.includes('OwnNamespace') || modes.includes('SingleNamespace');
+}
+
+function readWatchNamespace(
+  value: JsonObject,
+  { modes, installNamespace, targetsGiven }: ConfigRules,
+  config: InstallConfig,
+  tell: (message: string, hint?: string) => void,
+): void {
+  if (!mayWatch(modes)) return;
+  const namespace = value['watchNamespace'] ?? null;
+  const isForAll = modes.includes('AllNamespaces');
+  if (namespace === null) {
+    if (!isForAll && !targetsGiven) {
+      tell(
+        'watchNamespace is missing',
+        `the operator supports [${modes.join(' ')}]: say what it is to watch`,
+      );
+    }
+    return;
+  }
+  if (typeof namespace !== 'string') {
+    tell(`watchNamespace: expected a string, found ${kindOf(namespace)}`);
+    return;
+  }
+  const fault = namespace === '' ? 'empty' : labelFault(namespace);
+  if (fault !== undefined) {
+    tell(`watchNamespace ${quoteGo(namespace)}: ${fault}`);
+    return;
+  }
+  const hasOwn = modes.includes('OwnNamespace');
+  const hasSingle = modes.includes('SingleNamespace');
+  if (hasOwn && !hasSingle && namespace !== installNamespace) {
+    tell(
+      `watchNamespace ${quoteGo(namespace)}: must be the install namespace ${quoteGo(installNamespace)}`,
+      `the operator supports [${modes.join(' ')}]`,
+    );
+  } else if (hasSingle && !hasOwn && namespace === installNamespace) {
+    tell(
+      `watchNamespace ${quoteGo(namespace)}: must not be the install namespace`,
+      `the operator supports [${modes.join(' ')}]`,
+    );
+  }
+  config.watchNamespace = namespace;
+}

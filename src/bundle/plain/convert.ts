@@ -1,0 +1,202 @@
+import type { JsonObject } from '../../core/json.js';
+import type { BundleFiles } from '../read.js';
+import { type CertificateProvider, certificateObjects, injectAuthority } from './certificates.js';
+import { type DeploymentConfig, readInstallConfig } from './config.js';
+import { deploymentObjects } from './deployments.js';
+import { findDuplicates } from './duplicates.js';
+import type { Finding } from './finding.js';
+import { defaultTargets, supportedModes, targetsFault } from './install-modes.js';
+import type { Manifest } from './manifests.js';
+import { labelFault } from './names.js';
+import { type PlainObject, sortObjects } from './object.js';
+import { permissionObjects } from './permissions.js';
+import { type RegistryV1, loadCrd, readRegistryV1 } from './registry-v1.js';
+import { supportedKinds } from './supported-kinds.js';
+import { validateRegistryV1 } from './validate.js';
+import { conversionOf, webhookConfigurations, webhookDeployments, webhookServices } from './webhooks.js';
+
+/** How an operator is to be installed. */
+export interface InstallOptions {
+  installNamespace: string;
+  /** Namespaces to watch; an empty name stands for all. What the configuration or the operator says if empty. */
+  watchNamespaces?: readonly string[] | undefined;
+  provider?: CertificateProvider | undefined;
+  /** A configuration as text, and what its file is called. */
+  config?: { text: string; file: string } | undefined;
+}
+
+/** What a bundle becomes. */
+export interface Converted {
+  /** Sorted by kind, namespace and name; empty where there are findings. */
+  objects: PlainObject[];
+  /** Everything that speaks against installing it. */
+  findings: Finding[];
+  /** What is worth knowing, and no reason to stop. */
+  warnings: Finding[];
+  bundle: RegistryV1 | undefined;
+  /** The namespaces that are watched; one empty name stands for all. */
+  targets: readonly string[];
+}
+
+/**
+ * Turns a bundle of the format registry+v1 into the objects that installing it applies, as operator-controller
+ * makes them. The bundle's own objects are loaded one by one when they are written. Throws LimitError.
+ */
+export function convertRegistryV1(
+  files: BundleFiles,
+  options: InstallOptions & { keepBelow?: number | undefined },
+): Converted {
+  const { bundle, findings, warnings } = readRegistryV1(files, options);
+  if (bundle === undefined) return { objects: [], findings, warnings, bundle, targets: [] };
+  findings.push(...validateRegistryV1(bundle));
+  const { installNamespace, provider = 'none' } = options;
+  const chosen = chooseTargets(bundle, options, findings, warnings);
+  const { targets } = chosen;
+  for (const namespace of new Set([installNamespace, ...targets])) {
+    if (namespace === '' && namespace !== installNamespace) continue;
+    const fault = namespace === '' ? 'empty' : labelFault(namespace);
+    if (fault !== undefined) findings.push({ message: `namespace "${namespace}": ${fault}` });
+  }
+  const own = [
+    ...bundle.crds.map((crd) => definitionObject(bundle, crd, provider, installNamespace, findings)),
+    ...bundle.others.map((other) => otherObject(other, installNamespace)),
+  ];
+  if (findings.length > 0) return { objects: [], findings, warnings, bundle, targets };
+  const webhookOptions = { installNamespace, targets, provider };
+  const deploymentOptions = { ...webhookOptions, config: chosen.deploymentConfig };
+  const objects = [
+    ...permissionObjects(bundle, installNamespace, targets),
+    ...own,
+    ...deploymentObjects(bundle, deploymentOptions),
+    ...webhookConfigurations(bundle, webhookOptions),
+    ...webhookServices(bundle, webhookOptions),
+    ...webhookDeployments(bundle).flatMap((name) => certificateObjects(provider, name, installNamespace)),
+  ];
+  warnings.push(...accountWarnings(bundle, objects));
+  const duplicates = findDuplicates(objects);
+  warnings.push(...duplicates.warnings);
+  const isGood = duplicates.findings.length === 0;
+  return {
+    objects: isGood ? sortObjects(objects) : [],
+    findings: duplicates.findings,
+    warnings,
+    bundle,
+    targets,
+  };
+}
+
+/** The namespaces to watch, out of what was asked for, the configuration, and what the operator supports. */
+function chooseTargets(
+  bundle: RegistryV1,
+  options: InstallOptions,
+  findings: Finding[],
+  warnings: Finding[],
+): { targets: readonly string[]; deploymentConfig: DeploymentConfig | undefined } {
+  const { installNamespace, watchNamespaces = [] } = options;
+  const modes = supportedModes(bundle.csv);
+  let targets = watchNamespaces;
+  let deploymentConfig: DeploymentConfig | undefined;
+  let isTold = false;
+  if (options.config !== undefined) {
+    const { text, file } = options.config;
+    const rules = { modes, installNamespace, targetsGiven: targets.length > 0 };
+    const read = readInstallConfig(text, file, rules);
+    findings.push(...read.findings);
+    warnings.push(...read.warnings);
+    ({ deploymentConfig } = read.config);
+    isTold = read.findings.length > 0;
+    const { watchNamespace } = read.config;
+    if (watchNamespace !== undefined && targets.length === 0) targets = [watchNamespace];
+    else if (watchNamespace !== undefined && (targets.length > 1 || targets[0] !== watchNamespace)) {
+      findings.push({
+        message: `watchNamespace "${watchNamespace}": --watch-namespace says otherwise`,
+        file,
+      });
+    }
+  }
+  if (targets.length === 0) targets = defaultTargets(modes);
+  const fault = targetsFault(modes, installNamespace, targets);
+  // What is wrong with the configuration says it better, with its line.
+  if (fault !== undefined && !isTold) {
+    findings.push({
+      message: fault,
+      file: bundle.csvManifest.file,
+      line: bundle.csvManifest.lineOf(['spec', 'installModes']),
+      hint: 'choose with --watch-namespace what the operator is to watch',
+    });
+  }
+  return { targets, deploymentConfig };
+}
+
+function definitionObject(
+  bundle: RegistryV1,
+  crd: Manifest,
+  provider: CertificateProvider,
+  installNamespace: string,
+  findings: Finding[],
+): PlainObject {
+  const converted = conversionOf(bundle, crd.name, installNamespace);
+  if (converted !== undefined && specOf(crd.load())?.['preserveUnknownFields'] === true) {
+    findings.push({
+      message: `CustomResourceDefinition "${crd.name}": preserveUnknownFields is true, so that no webhook can convert it`,
+      file: crd.file,
+      line: crd.lineOf(['spec', 'preserveUnknownFields']),
+      hint: 'set spec.preserveUnknownFields to false',
+    });
+  }
+  return {
+    ...headOf(crd),
+    load: () => {
+      const object = loadCrd(crd);
+      if (converted !== undefined) {
+        const spec = object['spec'] as JsonObject;
+        spec['conversion'] = converted.conversion;
+        injectAuthority(object, provider, converted.deployment, installNamespace);
+      }
+      return object;
+    },
+  };
+}
+
+function specOf(object: JsonObject): JsonObject | undefined {
+  return object['spec'] as JsonObject | undefined;
+}
+
+function headOf({ apiVersion, kind, name, namespace, file }: Manifest): Omit<PlainObject, 'load'> {
+  return { apiVersion, kind, name, namespace, origin: file, isGenerated: false };
+}
+
+/** An object of the bundle as it is, but for its namespace. */
+function otherObject(other: Manifest, installNamespace: string): PlainObject {
+  if (supportedKinds.get(other.kind)?.isNamespaced !== true) return { ...headOf(other), load: other.load };
+  return {
+    ...headOf(other),
+    namespace: installNamespace,
+    load: () => {
+      const object = other.load();
+      const metadata = object['metadata'] as JsonObject;
+      return { ...object, metadata: { ...metadata, namespace: installNamespace } };
+    },
+  };
+}
+
+/** Deployments that run as an account which nothing makes would not start. */
+function accountWarnings(bundle: RegistryV1, objects: readonly PlainObject[]): Finding[] {
+  const accounts = new Set(objects.filter(({ kind }) => kind === 'ServiceAccount').map(({ name }) => name));
+  const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
+  return deployments.flatMap(({ name, spec }, index) => {
+    const template = spec['template'] as JsonObject;
+    const pod = template['spec'] as JsonObject;
+    const account = pod['serviceAccountName'] ?? pod['serviceAccount'] ?? 'default';
+    if (account === 'default' || accounts.has(account as string)) return [];
+    const path = ['spec', 'install', 'spec', 'deployments', index, 'spec', 'template', 'spec'];
+    return [
+      {
+        message: `deployment "${name}": its service account "${String(account)}" is neither in the bundle nor among its permissions`,
+        file: bundle.csvManifest.file,
+        line: bundle.csvManifest.lineOf([...path, 'serviceAccountName']),
+        hint: 'create the account before the operator is installed, or its pods will not start',
+      },
+    ];
+  });
+}

@@ -1,0 +1,32 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Finding } from './finding.js';
+import type { PlainObject } from './object.js';
+
+/**
+ * Objects that would be applied twice, with different content, so that the order would decide: findings where
+ * both are written down, warnings where one of them is generated, for real bundles bring their own services
+ * and accounts, and operator-controller lets them. Equal ones, as equal permissions make them, do no harm.
+ */
+export function findDuplicates(objects: readonly PlainObject[]): {
+  findings: Finding[];
+  warnings: Finding[];
+} {
+  const seen = new Map<string, PlainObject>();
+  const findings: Finding[] = [];
+  const warnings: Finding[] = [];
+  for (const object of objects) {
+    const group = object.apiVersion.slice(0, Math.max(0, object.apiVersion.lastIndexOf('/')));
+    const key = JSON.stringify([group, object.kind, object.namespace, object.name]);
+    const first = seen.get(key);
+    if (first === undefined) seen.set(key, object);
+    else if (!isDeepStrictEqual(first.load(), object.load())) {
+      const where = object.namespace === '' ? '' : ` in namespace "${object.namespace}"`;
+      const list = first.isGenerated || object.isGenerated ? warnings : findings;
+      list.push({
+        message: `${object.kind} "${object.name}"${where}: is there twice, from ${first.origin} and from ${object.origin}`,
+        hint: 'give one of them another name, or take it away',
+      });
+    }
+  }
+  return { findings, warnings };
+}

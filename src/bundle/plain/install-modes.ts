@@ -1,0 +1,57 @@
+import { sortedByBytes } from '../../core/order.js';
+import type { ClusterServiceVersion } from './csv-types.js';
+
+/** How operators may be told which namespaces to watch. */
+export const installModes = ['AllNamespaces', 'MultiNamespace', 'OwnNamespace', 'SingleNamespace'] as const;
+
+/** The install modes that a ClusterServiceVersion supports, sorted. */
+export function supportedModes(csv: ClusterServiceVersion): string[] {
+  const modes = csv.spec.installModes ?? [];
+  return sortedByBytes(new Set(modes.filter(({ supported }) => supported).map(({ type }) => type)));
+}
+
+/** What is watched when nothing is asked for: all namespaces where that is supported, else there is no default. */
+export function defaultTargets(modes: readonly string[]): string[] {
+  return modes.includes('AllNamespaces') ? [''] : [];
+}
+
+/**
+ * Why an operator cannot be installed for these namespaces, in the words of operator-controller; undefined
+ * if it can. All namespaces are written as one empty name.
+ */
+export function targetsFault(
+  modes: readonly string[],
+  installNamespace: string,
+  targets: readonly string[],
+): string | undefined {
+  const fault = reasonAgainst(modes, installNamespace, targets);
+  return fault === undefined
+    ? undefined
+    : `invalid option(s): invalid target namespaces [${targets.join(' ')}]: ${fault}`;
+}
+
+function reasonAgainst(
+  modes: readonly string[],
+  installNamespace: string,
+  targets: readonly string[],
+): string | undefined {
+  const set = new Set(targets);
+  const supported = `supported install modes [${modes.join(' ')}] do not support`;
+  const [first] = targets;
+  if (first === undefined) {
+    const amount = modes.includes('MultiNamespace') ? 'at least' : 'exactly';
+    return `${amount} one target namespace must be specified`;
+  }
+  if (set.size === 1 && first === '') {
+    return modes.includes('AllNamespaces') ? undefined : `${supported} targeting all namespaces`;
+  }
+  if (set.size === 1 && first === installNamespace) {
+    return modes.includes('OwnNamespace') ? undefined : `${supported} targeting own namespace`;
+  }
+  const needed =
+    set.size === 1
+      ? ['SingleNamespace']
+      : ['MultiNamespace', ...(set.has(installNamespace) ? ['OwnNamespace'] : [])];
+  if (needed.every((mode) => modes.includes(mode)) && !set.has('')) return undefined;
+  return `${supported} target namespaces [${sortedByBytes(set).join(' ')}]`;
+}

@@ -1,0 +1,266 @@
+import { isUtf8 } from 'node:buffer';
+import { decodeUtf8, parseGoJson, quoteGo } from '../../core/go-json.js';
+import { LimitError, OpmateError } from '../../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { type PlacedYaml, parseYaml, parseYamlWithPlaces } from '../../core/yaml.js';
+import { kindOf } from '../../model/shape.js';
+import { endOfValue, skipSpace } from '../raw-json.js';
+import type { BundleFile } from '../read.js';
+import type { Finding } from './finding.js';
+
+/** An object of Kubernetes in a file; what it holds is parsed again when it is needed, if it is large. */
+export interface Manifest {
+  /** Where it stands, as in `manifests/service.yaml`. */
+  file: string;
+  apiVersion: string;
+  kind: string;
+  name: string;
+  namespace: string;
+  /** The object itself. Callers must not change it. */
+  load(): JsonObject;
+  /** The line in its file, from 1, of what a path leads to, or of the innermost part on the way to it. */
+  lineOf(path?: readonly (string | number)[]): number | undefined;
+}
+
+/** How the files of a directory are read. */
+export interface ReadManifestsOptions {
+  /** What the names of the files are shown with in front, as in `manifests/`. */
+  prefix: string;
+  /** Bytes of all files up to which what was parsed is kept; beyond, memory is spared. */
+  keepBelow?: number | undefined;
+}
+
+/** Objects that the files of one directory may hold. */
+const maxObjects = 100_000;
+const defaultKeepBelow = 32 * 1024 * 1024;
+/** How far into a file Kubernetes' decoder looks for the brace that makes it JSON. */
+const lookAhead = 4096;
+
+/**
+ * Reads the objects in files as `kubectl` does: every document of each, lists taken apart, empty documents
+ * passed over. What cannot be read is told with file and line, and the rest is read all the same. Throws
+ * LimitError.
+ */
+export function readManifests(
+  files: readonly BundleFile[],
+  options: ReadManifestsOptions,
+): { manifests: Manifest[]; findings: Finding[] } {
+  const size = files.reduce((sum, { content }) => sum + content.length, 0);
+  const isKept = size <= (options.keepBelow ?? defaultKeepBelow);
+  const manifests: Manifest[] = [];
+  const findings: Finding[] = [];
+  for (const { name, content } of files) {
+    const file = options.prefix + name;
+    try {
+      for (const document of documentsOf(content)) {
+        addObjects({ file, ...document }, isKept, manifests, findings);
+        if (manifests.length > maxObjects) {
+          throw new LimitError(`${file}: more than ${maxObjects} objects`, {
+            hint: 'check that these are the manifests of one operator',
+          });
+        }
+      }
+    } catch (error) {
+      if (!(error instanceof OpmateError) || error instanceof LimitError) throw error;
+      findings.push({ message: error.message, file, line: error.line });
+    }
+  }
+  return { manifests, findings };
+}
+
+/** One document of a file. */
+interface Document {
+  bytes: Buffer;
+  /** Of its first byte, from 1. */
+  line: number;
+  isJson: boolean;
+}
+
+/** Cuts a file into its documents. (Source: apimachinery's YAMLOrJSONDecoder.) */
+function documentsOf(content: Buffer): Document[] {
+  const isJson = /^[ \t\n\v\f\r]*\{/.test(content.subarray(0, lookAhead).toString('latin1'));
+  return isJson ? jsonDocuments(content) : yamlDocuments(content);
+}
+
+function jsonDocuments(content: Buffer): Document[] {
+  // Braces and quotes are single bytes in UTF-8, so offsets can be counted in bytes.
+  const text = content.toString('latin1');
+  const documents: Document[] = [];
+  let line = 1;
+  let counted = 0;
+  for (let at = skipSpace(text, 0); at < text.length;) {
+    const end = Math.max(endOfValue(text, at), at + 1);
+    line += lineBreaks(content, counted, at);
+    counted = at;
+    documents.push({ bytes: content.subarray(at, end), line, isJson: true });
+    at = skipSpace(text, end);
+  }
+  return documents;
+}
+
+function yamlDocuments(content: Buffer): Document[] {
+  if (!isUtf8(content)) throw new OpmateError('SYNTAX', 'invalid UTF-8');
+  const documents: Document[] = [];
+  let line = 1;
+  let start = 0;
+  while (start < content.length) {
+    let from = start;
+    if (content.toString('latin1', start, start + 3) === '---') {
+      const end = endOfLine(content, start);
+      checkSeparator(content.toString('utf8', start + 3, end), line);
+      from = end;
+    }
+    const next = content.indexOf('\n---', from);
+    const end = next < 0 ? content.length : next + 1;
+    const separated = line + lineBreaks(content, start, from);
+    documents.push({ bytes: content.subarray(from, end), line: separated, isJson: false });
+    line = separated + lineBreaks(content, from, end);
+    start = end;
+  }
+  return documents;
+}
+
+function endOfLine(content: Buffer, from: number): number {
+  const end = content.indexOf(0x0a, from);
+  return end < 0 ? content.length : end + 1;
+}
+
+/** Nothing but a comment may follow the dashes. */
+function checkSeparator(rest: string, line: number): void {
+  const text = rest.trim();
+  if (text === '' || text.startsWith('#')) return;
+  throw new OpmateError('SYNTAX', `invalid Yaml document separator: ${text}`, { line });
+}
+
+function lineBreaks(content: Buffer, from: number, to: number): number {
+  let breaks = 0;
+  for (let at = content.indexOf(0x0a, from); at >= 0 && at < to; at = content.indexOf(0x0a, at + 1)) breaks++;
+  return breaks;
+}
+
+type PlacedDocument = Document & { file: string };
+
+function addObjects(
+  document: PlacedDocument,
+  isKept: boolean,
+  manifests: Manifest[],
+  findings: Finding[],
+): void {
+  const { file } = document;
+  let value: JsonValue;
+  try {
+    value = parseDocument(document);
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code === 'LIMIT') throw error;
+    const line = error.line === undefined ? document.line : document.line + error.line - 1;
+    findings.push({ message: error.message, file, line });
+    return;
+  }
+  if (value === null) return;
+  const whole: Loader = isKept ? () => value : cached(() => parseDocument(document), { latest: undefined });
+  for (const path of objectPaths(value, [])) {
+    const at = (more: readonly (string | number)[] = []): number | undefined =>
+      lineIn(document, [...path, ...more]);
+    const object = valueAt(value, path);
+    if (!isJsonObject(object)) {
+      findings.push({ message: `expected an object, found ${kindOf(object)}`, file, line: at() });
+      continue;
+    }
+    const { apiVersion, kind, metadata } = object;
+    if (typeof kind !== 'string' || kind === '') {
+      findings.push({
+        message: "Object 'Kind' is missing",
+        file,
+        line: at(['kind']),
+        hint: 'every document in manifests/ must be an object of Kubernetes',
+      });
+      continue;
+    }
+    const { name, namespace } = isJsonObject(metadata) ? metadata : {};
+    manifests.push({
+      file,
+      apiVersion: typeof apiVersion === 'string' ? apiVersion : '',
+      kind,
+      name: typeof name === 'string' ? name : '',
+      namespace: typeof namespace === 'string' ? namespace : '',
+      load: isKept ? () => object : () => valueAt(whole(), path) as JsonObject,
+      lineOf: at,
+    });
+  }
+}
+
+type Loader = () => JsonValue;
+
+/** Of a list that is read item by item, the last document is parsed once. */
+function cached(load: Loader, memory: { latest: WeakRef<object> | undefined }): Loader {
+  return () => {
+    const known = memory.latest?.deref();
+    if (known !== undefined) return known as JsonValue;
+    const value = load();
+    if (typeof value === 'object' && value !== null) memory.latest = new WeakRef(value);
+    return value;
+  };
+}
+
+function parseDocument({ bytes, isJson }: Document): JsonValue {
+  const text = decodeUtf8(bytes);
+  if (!isJson) return parseYaml(yamlText(text));
+  try {
+    return parseGoJson(text);
+  } catch (error) {
+    try {
+      return parseYaml(text);
+    } catch {
+      throw error;
+    }
+  }
+}
+
+/** A last line without a line break gets one, as upstream joins lines: block scalars keep it. */
+function yamlText(text: string): string {
+  const joined = text.includes('\r\n') ? text.replaceAll('\r\n', '\n') : text;
+  return joined.endsWith('\n') ? joined : `${joined}\n`;
+}
+
+/** Where the objects of a document stand in it: at the top, or in the lists that it is made of. */
+function* objectPaths(value: JsonValue, path: (string | number)[]): Generator<(string | number)[]> {
+  const items = isJsonObject(value) ? value['items'] : undefined;
+  if (!Array.isArray(items) || path.length > 20) {
+    yield path;
+    return;
+  }
+  for (const [index, item] of items.entries()) yield* objectPaths(item, [...path, 'items', index]);
+}
+
+function valueAt(value: JsonValue, path: readonly (string | number)[]): JsonValue {
+  let at = value;
+  for (const key of path) at = (at as Record<string | number, JsonValue>)[key] ?? null;
+  return at;
+}
+
+/** Places are only looked for when there is something to tell, for it means to parse anew. */
+function lineIn(document: Document, path: readonly (string | number)[]): number | undefined {
+  let placed: PlacedYaml;
+  try {
+    placed = parseYamlWithPlaces(decodeUtf8(document.bytes));
+  } catch (error) {
+    if (error instanceof OpmateError) return undefined;
+    throw error;
+  }
+  for (let length = path.length; length > 0; length--) {
+    const place = placed.placeOf(path.slice(0, length));
+    if (place !== undefined) return document.line + place.line - 1;
+  }
+  return document.line + leadingBlankLines(document);
+}
+
+function leadingBlankLines({ bytes }: Document): number {
+  const text = bytes.toString('latin1');
+  const start = /^(?:[ \t]*(?:#[^\n]*)?\r?\n)*/.exec(text)?.[0] ?? '';
+  return lineBreaks(bytes, 0, start.length);
+}
+
+/** What messages call an object: `Service "name"`. */
+export function titleOf({ kind, name }: { kind: string; name: string }): string {
+  return `${kind} ${quoteGo(name)}`;
+}

@@ -1,0 +1,89 @@
+import type { JsonValue } from '../../core/json.js';
+import { type GoText, type GoType, goStruct, listOf, pointerTo, stringMap, strings } from './go-types.js';
+import { canonicalQuantity } from './quantity.js';
+
+/** Types of Kubernetes that every kind of object uses. (Source: apimachinery, meta/v1 and api/resource.) */
+
+/** A point in time, to the second and in UTC. */
+export const time: GoText = {
+  read: (value) => {
+    if (typeof value !== 'string' || !timePattern.test(value)) return undefined;
+    const parsed = new Date(value);
+    return Number.isNaN(parsed.getTime()) ? undefined : `${parsed.toISOString().slice(0, 19)}Z`;
+  },
+  zero: undefined,
+  expected: 'a time such as 2024-01-31T12:00:00Z',
+};
+
+const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
+
+/** An amount of CPU, memory and so on. */
+export const quantity: GoText = {
+  read: (value) => {
+    if (typeof value === 'string') return canonicalQuantity(value);
+    return typeof value === 'number' || typeof value === 'bigint'
+      ? canonicalQuantity(String(value))
+      : undefined;
+  },
+  zero: '0',
+  expected: 'a quantity such as 500m or 1Gi',
+};
+
+/** A number, or a text such as a percentage or the name of a port. */
+export const intOrString: GoText = {
+  read: (value: JsonValue) => {
+    if (typeof value === 'string') return value;
+    return typeof value === 'number' && (value | 0) === value ? value : undefined;
+  },
+  zero: 0,
+  expected: 'a whole number or a text',
+};
+
+export const quantities: GoType = { map: quantity };
+
+export const objectMeta = goStruct({
+  'name?': 'string',
+  'generateName?': 'string',
+  'namespace?': 'string',
+  'selfLink?': 'string',
+  'uid?': 'string',
+  'resourceVersion?': 'string',
+  'generation?': 'int64',
+  'creationTimestamp?': time,
+  'deletionTimestamp?': pointerTo(time),
+  'deletionGracePeriodSeconds?': pointerTo('int64'),
+  'labels?': stringMap,
+  'annotations?': stringMap,
+  'ownerReferences?': listOf({
+    apiVersion: 'string',
+    kind: 'string',
+    name: 'string',
+    uid: 'string',
+    'controller?': pointerTo('bool'),
+    'blockOwnerDeletion?': pointerTo('bool'),
+  }),
+  'finalizers?': strings,
+  'managedFields?': listOf({
+    'manager?': 'string',
+    'operation?': 'string',
+    'apiVersion?': 'string',
+    'time?': pointerTo(time),
+    'fieldsType?': 'string',
+    'fieldsV1?': 'any',
+    'subresource?': 'string',
+  }),
+});
+
+export const labelSelector = goStruct({
+  'matchLabels?': stringMap,
+  'matchExpressions?': listOf({ key: 'string', operator: 'string', 'values?': strings }),
+});
+
+/** A rule of a Role or ClusterRole. (Source: api/rbac/v1.) */
+export const policyRule = goStruct({
+  verbs: strings,
+  'apiGroups?': strings,
+  'resources?': strings,
+  'resourceNames?': strings,
+  'nonResourceURLs?': strings,
+});

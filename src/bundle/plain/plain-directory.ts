@@ -1,0 +1,116 @@
+import type { Dirent } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { LimitError, OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
+import { type BundleFile, readFileWithin } from '../read.js';
+import { findDuplicates } from './duplicates.js';
+import type { Finding } from './finding.js';
+import { type Manifest, readManifests, titleOf } from './manifests.js';
+import { type PlainObject, sortObjects } from './object.js';
+
+/** What a directory of manifests holds. */
+export interface PlainManifests {
+  /** Sorted by kind, namespace and name; empty where there are findings. */
+  objects: PlainObject[];
+  findings: Finding[];
+  warnings: Finding[];
+}
+
+const maxFiles = 10_000;
+const maxFileSize = 64 * 1024 * 1024;
+const maxSize = 256 * 1024 * 1024;
+
+/**
+ * Reads a bundle of the format plain: objects as they are applied, in the files of `manifests/`, or of the
+ * directory itself where it has no such part. Files that are neither YAML nor JSON are passed over with a
+ * warning; there must be an object at least, and no directory among the files. Throws OpmateError where the
+ * directory cannot be read, or is beyond the caps. (Source: rukpak, plain+v0.)
+ */
+export async function readPlainDirectory(
+  directory: string,
+  options: CancelOptions & { keepBelow?: number | undefined } = {},
+): Promise<PlainManifests> {
+  const top = await list(directory);
+  const hasPart = top.some((entry) => entry.name === 'manifests' && entry.isDirectory());
+  const prefix = hasPart ? 'manifests/' : '';
+  const entries = hasPart ? await list(path.join(directory, 'manifests')) : top;
+  if (entries.length > maxFiles) {
+    throw new LimitError(`${directory}: ${entries.length} files, more than ${maxFiles}`, {
+      hint: 'check that these are the manifests of one operator',
+    });
+  }
+  const warnings: Finding[] = [];
+  const findings: Finding[] = [];
+  const files: BundleFile[] = [];
+  let total = 0;
+  const checkSize = (size: number, subject: string): void => {
+    total += size;
+    if (size <= maxFileSize && total <= maxSize) return;
+    throw new LimitError(
+      `${subject}: too large, or reaches the ${maxSize} bytes that all manifests may have`,
+      {
+        hint: 'check that this is a manifest',
+      },
+    );
+  };
+  for (const entry of [...entries].sort((a, b) => compareBytes(a.name, b.name))) {
+    throwIfCancelled(options.signal);
+    const file = prefix + entry.name;
+    if (entry.name.startsWith('.')) continue;
+    if (entry.isDirectory()) {
+      findings.push({
+        message: 'is a directory',
+        file,
+        hint: 'all manifests must be in one directory, for the format plain has no sub-directories',
+      });
+    } else if (!/\.(?:ya?ml|json)$/i.test(entry.name)) {
+      warnings.push({ message: 'passed over: neither .yaml, .yml nor .json', file });
+    } else {
+      const content = await readFileWithin(path.join(directory, file), checkSize);
+      if (content !== undefined) files.push({ name: entry.name, content });
+    }
+  }
+  const read = readManifests(files, { prefix, keepBelow: options.keepBelow });
+  findings.push(...read.findings);
+  for (const manifest of read.manifests) {
+    if (manifest.apiVersion === '') {
+      const message = `${titleOf(manifest)}: apiVersion is missing`;
+      findings.push({ message, file: manifest.file, line: manifest.lineOf(['kind']) });
+    }
+    if (manifest.name !== '' || hasGeneratedName(manifest)) continue;
+    const message = `${manifest.kind}: metadata.name is missing`;
+    findings.push({ message, file: manifest.file, line: manifest.lineOf(['metadata']) });
+  }
+  if (read.manifests.length === 0 && findings.length === 0) {
+    findings.push({ message: `${prefix === '' ? 'the directory' : prefix} holds no objects` });
+  }
+  const objects = read.manifests.map((manifest) => ({
+    apiVersion: manifest.apiVersion,
+    kind: manifest.kind,
+    name: manifest.name,
+    namespace: manifest.namespace,
+    origin: manifest.file,
+    isGenerated: false,
+    load: manifest.load,
+  }));
+  if (findings.length === 0) {
+    findings.push(...findDuplicates(objects.filter(({ name }) => name !== '')).findings);
+  }
+  return { objects: findings.length > 0 ? [] : sortObjects(objects), findings, warnings };
+}
+
+function hasGeneratedName(manifest: Manifest): boolean {
+  const metadata = manifest.load()['metadata'];
+  return typeof metadata === 'object' && metadata !== null && 'generateName' in metadata;
+}
+
+async function list(directory: string): Promise<Dirent[]> {
+  try {
+    return await readdir(directory, { withFileTypes: true });
+  } catch (error) {
+    if (error instanceof OpmateError) throw error;
+    throw fileError(directory, error);
+  }
+}

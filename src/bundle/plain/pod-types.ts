@@ -1,0 +1,490 @@
+import { type GoType, goStruct, listOf, pointerTo, stringMap, strings } from './go-types.js';
+import { intOrString, labelSelector, objectMeta, quantities, quantity } from './meta-types.js';
+
+/** Deployments and what is in their pods, field by field. (Source: Kubernetes 1.35, api/apps/v1 and api/core/v1.) */
+
+const optionalBool = pointerTo('bool');
+const optionalInt32 = pointerTo('int32');
+const optionalInt64 = pointerTo('int64');
+const optionalText = pointerTo('string');
+
+const localReference = { 'name?': 'string' } as const;
+const localObject = goStruct(localReference);
+const keyToPath: GoType = listOf({ key: 'string', path: 'string', 'mode?': optionalInt32 });
+
+const fieldSelector = goStruct({ 'apiVersion?': 'string', fieldPath: 'string' });
+const resourceFieldSelector = goStruct({
+  'containerName?': 'string',
+  resource: 'string',
+  'divisor?': quantity,
+});
+const keySelector = goStruct({ ...localReference, key: 'string', 'optional?': optionalBool });
+
+const env = listOf({
+  name: 'string',
+  'value?': 'string',
+  'valueFrom?': pointerTo(
+    goStruct({
+      'fieldRef?': pointerTo(fieldSelector),
+      'resourceFieldRef?': pointerTo(resourceFieldSelector),
+      'configMapKeyRef?': pointerTo(keySelector),
+      'secretKeyRef?': pointerTo(keySelector),
+      'fileKeyRef?': pointerTo(
+        goStruct({ volumeName: 'string', path: 'string', key: 'string', 'optional?': optionalBool }),
+      ),
+    }),
+  ),
+});
+
+const optionalSource = pointerTo(goStruct({ ...localReference, 'optional?': optionalBool }));
+const envFrom = listOf({
+  'prefix?': 'string',
+  'configMapRef?': optionalSource,
+  'secretRef?': optionalSource,
+});
+
+const resources = goStruct({
+  'limits?': quantities,
+  'requests?': quantities,
+  'claims?': listOf({ name: 'string', 'request?': 'string' }),
+});
+
+const httpGet = goStruct({
+  'path?': 'string',
+  port: intOrString,
+  'host?': 'string',
+  'scheme?': 'string',
+  'httpHeaders?': listOf({ name: 'string', value: 'string' }),
+});
+const tcpSocket = goStruct({ port: intOrString, 'host?': 'string' });
+const exec = goStruct({ 'command?': strings });
+
+const probe = pointerTo(
+  goStruct({
+    'exec?': pointerTo(exec),
+    'httpGet?': pointerTo(httpGet),
+    'tcpSocket?': pointerTo(tcpSocket),
+    'grpc?': pointerTo(goStruct({ port: 'int32', service: optionalText })),
+    'initialDelaySeconds?': 'int32',
+    'timeoutSeconds?': 'int32',
+    'periodSeconds?': 'int32',
+    'successThreshold?': 'int32',
+    'failureThreshold?': 'int32',
+    'terminationGracePeriodSeconds?': optionalInt64,
+  }),
+);
+
+const lifecycleHandler = pointerTo(
+  goStruct({
+    'exec?': pointerTo(exec),
+    'httpGet?': pointerTo(httpGet),
+    'tcpSocket?': pointerTo(tcpSocket),
+    'sleep?': pointerTo(goStruct({ seconds: 'int64' })),
+  }),
+);
+
+const seLinuxOptions = pointerTo(
+  goStruct({ 'user?': 'string', 'role?': 'string', 'type?': 'string', 'level?': 'string' }),
+);
+const windowsOptions = pointerTo(
+  goStruct({
+    'gmsaCredentialSpecName?': optionalText,
+    'gmsaCredentialSpec?': optionalText,
+    'runAsUserName?': optionalText,
+    'hostProcess?': optionalBool,
+  }),
+);
+const profile = pointerTo(goStruct({ type: 'string', 'localhostProfile?': optionalText }));
+
+const securityContext = pointerTo(
+  goStruct({
+    'capabilities?': pointerTo(goStruct({ 'add?': strings, 'drop?': strings })),
+    'privileged?': optionalBool,
+    'seLinuxOptions?': seLinuxOptions,
+    'windowsOptions?': windowsOptions,
+    'runAsUser?': optionalInt64,
+    'runAsGroup?': optionalInt64,
+    'runAsNonRoot?': optionalBool,
+    'readOnlyRootFilesystem?': optionalBool,
+    'allowPrivilegeEscalation?': optionalBool,
+    'procMount?': optionalText,
+    'seccompProfile?': profile,
+    'appArmorProfile?': profile,
+  }),
+);
+
+const volumeMounts = listOf({
+  name: 'string',
+  'readOnly?': 'bool',
+  'recursiveReadOnly?': optionalText,
+  mountPath: 'string',
+  'subPath?': 'string',
+  'mountPropagation?': optionalText,
+  'subPathExpr?': 'string',
+});
+
+const containerFields = {
+  name: 'string',
+  'image?': 'string',
+  'command?': strings,
+  'args?': strings,
+  'workingDir?': 'string',
+  'ports?': listOf({
+    'name?': 'string',
+    'hostPort?': 'int32',
+    containerPort: 'int32',
+    'protocol?': 'string',
+    'hostIP?': 'string',
+  }),
+  'envFrom?': envFrom,
+  'env?': env,
+  'resources?': resources,
+  'resizePolicy?': listOf({ resourceName: 'string', restartPolicy: 'string' }),
+  'restartPolicy?': optionalText,
+  'restartPolicyRules?': listOf({
+    action: 'string',
+    'exitCodes?': pointerTo(goStruct({ operator: 'string', 'values?': { list: 'int32' } })),
+  }),
+  'volumeMounts?': volumeMounts,
+  'volumeDevices?': listOf({ name: 'string', devicePath: 'string' }),
+  'livenessProbe?': probe,
+  'readinessProbe?': probe,
+  'startupProbe?': probe,
+  'lifecycle?': pointerTo(
+    goStruct({
+      'postStart?': lifecycleHandler,
+      'preStop?': lifecycleHandler,
+      'stopSignal?': optionalText,
+    }),
+  ),
+  'terminationMessagePath?': 'string',
+  'terminationMessagePolicy?': 'string',
+  'imagePullPolicy?': 'string',
+  'securityContext?': securityContext,
+  'stdin?': 'bool',
+  'stdinOnce?': 'bool',
+  'tty?': 'bool',
+} as const satisfies Record<string, GoType>;
+
+const downwardItems = listOf({
+  path: 'string',
+  'fieldRef?': pointerTo(fieldSelector),
+  'resourceFieldRef?': pointerTo(resourceFieldSelector),
+  'mode?': optionalInt32,
+});
+
+const claimSpec = goStruct({
+  'accessModes?': strings,
+  'selector?': pointerTo(labelSelector),
+  'resources?': goStruct({ 'limits?': quantities, 'requests?': quantities }),
+  'volumeName?': 'string',
+  'storageClassName?': optionalText,
+  'volumeMode?': optionalText,
+  'dataSource?': pointerTo(goStruct({ apiGroup: optionalText, kind: 'string', name: 'string' })),
+  'dataSourceRef?': pointerTo(
+    goStruct({ apiGroup: optionalText, kind: 'string', name: 'string', 'namespace?': optionalText }),
+  ),
+  'volumeAttributesClassName?': optionalText,
+});
+
+const struct = (fields: Readonly<Record<string, GoType>>): GoType => pointerTo(goStruct(fields));
+const fsType = { 'fsType?': 'string' } as const;
+const readOnly = { 'readOnly?': 'bool' } as const;
+const secretRef = { 'secretRef?': pointerTo(localObject) } as const;
+
+const volumes = listOf({
+  name: 'string',
+  'hostPath?': struct({ path: 'string', 'type?': optionalText }),
+  'emptyDir?': struct({ 'medium?': 'string', 'sizeLimit?': pointerTo(quantity) }),
+  'gcePersistentDisk?': struct({ pdName: 'string', ...fsType, 'partition?': 'int32', ...readOnly }),
+  'awsElasticBlockStore?': struct({ volumeID: 'string', ...fsType, 'partition?': 'int32', ...readOnly }),
+  'gitRepo?': struct({ repository: 'string', 'revision?': 'string', 'directory?': 'string' }),
+  'secret?': struct({
+    'secretName?': 'string',
+    'items?': keyToPath,
+    'defaultMode?': optionalInt32,
+    'optional?': optionalBool,
+  }),
+  'nfs?': struct({ server: 'string', path: 'string', ...readOnly }),
+  'iscsi?': struct({
+    targetPortal: 'string',
+    iqn: 'string',
+    lun: 'int32',
+    'iscsiInterface?': 'string',
+    ...fsType,
+    ...readOnly,
+    'portals?': strings,
+    'chapAuthDiscovery?': 'bool',
+    'chapAuthSession?': 'bool',
+    ...secretRef,
+    'initiatorName?': optionalText,
+  }),
+  'glusterfs?': struct({ endpoints: 'string', path: 'string', ...readOnly }),
+  'persistentVolumeClaim?': struct({ claimName: 'string', ...readOnly }),
+  'rbd?': struct({
+    monitors: strings,
+    image: 'string',
+    ...fsType,
+    'pool?': 'string',
+    'user?': 'string',
+    'keyring?': 'string',
+    ...secretRef,
+    ...readOnly,
+  }),
+  'flexVolume?': struct({ driver: 'string', ...fsType, ...secretRef, ...readOnly, 'options?': stringMap }),
+  'cinder?': struct({ volumeID: 'string', ...fsType, ...readOnly, ...secretRef }),
+  'cephfs?': struct({
+    monitors: strings,
+    'path?': 'string',
+    'user?': 'string',
+    'secretFile?': 'string',
+    ...secretRef,
+    ...readOnly,
+  }),
+  'flocker?': struct({ 'datasetName?': 'string', 'datasetUUID?': 'string' }),
+  'downwardAPI?': struct({ 'items?': downwardItems, 'defaultMode?': optionalInt32 }),
+  'fc?': struct({
+    'targetWWNs?': strings,
+    'lun?': optionalInt32,
+    ...fsType,
+    ...readOnly,
+    'wwids?': strings,
+  }),
+  'azureFile?': struct({ secretName: 'string', shareName: 'string', ...readOnly }),
+  'configMap?': struct({
+    ...localReference,
+    'items?': keyToPath,
+    'defaultMode?': optionalInt32,
+    'optional?': optionalBool,
+  }),
+  'vsphereVolume?': struct({
+    volumePath: 'string',
+    ...fsType,
+    'storagePolicyName?': 'string',
+    'storagePolicyID?': 'string',
+  }),
+  'quobyte?': struct({
+    registry: 'string',
+    volume: 'string',
+    ...readOnly,
+    'user?': 'string',
+    'group?': 'string',
+    'tenant?': 'string',
+  }),
+  'azureDisk?': struct({
+    diskName: 'string',
+    diskURI: 'string',
+    'cachingMode?': optionalText,
+    'fsType?': optionalText,
+    'readOnly?': optionalBool,
+    'kind?': optionalText,
+  }),
+  'photonPersistentDisk?': struct({ pdID: 'string', ...fsType }),
+  'projected?': struct({
+    sources: listOf({
+      'secret?': struct({ ...localReference, 'items?': keyToPath, 'optional?': optionalBool }),
+      'downwardAPI?': struct({ 'items?': downwardItems }),
+      'configMap?': struct({ ...localReference, 'items?': keyToPath, 'optional?': optionalBool }),
+      'serviceAccountToken?': struct({
+        'audience?': 'string',
+        'expirationSeconds?': optionalInt64,
+        path: 'string',
+      }),
+      'clusterTrustBundle?': struct({
+        'name?': optionalText,
+        'signerName?': optionalText,
+        'labelSelector?': pointerTo(labelSelector),
+        'optional?': optionalBool,
+        path: 'string',
+      }),
+      'podCertificate?': struct({
+        'signerName?': 'string',
+        'keyType?': 'string',
+        'maxExpirationSeconds?': optionalInt32,
+        'credentialBundlePath?': 'string',
+        'keyPath?': 'string',
+        'certificateChainPath?': 'string',
+        'userAnnotations?': stringMap,
+      }),
+    }),
+    'defaultMode?': optionalInt32,
+  }),
+  'portworxVolume?': struct({ volumeID: 'string', ...fsType, ...readOnly }),
+  'scaleIO?': struct({
+    gateway: 'string',
+    system: 'string',
+    secretRef: pointerTo(localObject),
+    'sslEnabled?': 'bool',
+    'protectionDomain?': 'string',
+    'storagePool?': 'string',
+    'storageMode?': 'string',
+    'volumeName?': 'string',
+    ...fsType,
+    ...readOnly,
+  }),
+  'storageos?': struct({
+    'volumeName?': 'string',
+    'volumeNamespace?': 'string',
+    ...fsType,
+    ...readOnly,
+    ...secretRef,
+  }),
+  'csi?': struct({
+    driver: 'string',
+    'readOnly?': optionalBool,
+    'fsType?': optionalText,
+    'volumeAttributes?': stringMap,
+    'nodePublishSecretRef?': pointerTo(localObject),
+  }),
+  'ephemeral?': struct({
+    'volumeClaimTemplate?': struct({ 'metadata?': objectMeta, spec: claimSpec }),
+  }),
+  'image?': struct({ 'reference?': 'string', 'pullPolicy?': 'string' }),
+});
+
+const requirements = listOf({ key: 'string', operator: 'string', 'values?': strings });
+const nodeSelectorTerm = { 'matchExpressions?': requirements, 'matchFields?': requirements } as const;
+const podAffinityTerm = {
+  'labelSelector?': pointerTo(labelSelector),
+  'namespaces?': strings,
+  topologyKey: 'string',
+  'namespaceSelector?': pointerTo(labelSelector),
+  'matchLabelKeys?': strings,
+  'mismatchLabelKeys?': strings,
+} as const;
+const podAffinity = struct({
+  'requiredDuringSchedulingIgnoredDuringExecution?': listOf(podAffinityTerm),
+  'preferredDuringSchedulingIgnoredDuringExecution?': listOf({
+    weight: 'int32',
+    podAffinityTerm: goStruct(podAffinityTerm),
+  }),
+});
+
+const affinity = struct({
+  'nodeAffinity?': struct({
+    'requiredDuringSchedulingIgnoredDuringExecution?': struct({
+      nodeSelectorTerms: listOf(nodeSelectorTerm),
+    }),
+    'preferredDuringSchedulingIgnoredDuringExecution?': listOf({
+      weight: 'int32',
+      preference: goStruct(nodeSelectorTerm),
+    }),
+  }),
+  'podAffinity?': podAffinity,
+  'podAntiAffinity?': podAffinity,
+});
+
+const tolerations = listOf({
+  'key?': 'string',
+  'operator?': 'string',
+  'value?': 'string',
+  'effect?': 'string',
+  'tolerationSeconds?': optionalInt64,
+});
+
+const podSpec = goStruct({
+  'volumes?': volumes,
+  'initContainers?': listOf(containerFields),
+  containers: listOf(containerFields),
+  'ephemeralContainers?': listOf({ ...containerFields, 'targetContainerName?': 'string' }),
+  'restartPolicy?': 'string',
+  'terminationGracePeriodSeconds?': optionalInt64,
+  'activeDeadlineSeconds?': optionalInt64,
+  'dnsPolicy?': 'string',
+  'nodeSelector?': stringMap,
+  'serviceAccountName?': 'string',
+  'serviceAccount?': 'string',
+  'automountServiceAccountToken?': optionalBool,
+  'nodeName?': 'string',
+  'hostNetwork?': 'bool',
+  'hostPID?': 'bool',
+  'hostIPC?': 'bool',
+  'shareProcessNamespace?': optionalBool,
+  'securityContext?': struct({
+    'seLinuxOptions?': seLinuxOptions,
+    'windowsOptions?': windowsOptions,
+    'runAsUser?': optionalInt64,
+    'runAsGroup?': optionalInt64,
+    'runAsNonRoot?': optionalBool,
+    'supplementalGroups?': { list: 'int64' },
+    'supplementalGroupsPolicy?': optionalText,
+    'fsGroup?': optionalInt64,
+    'sysctls?': listOf({ name: 'string', value: 'string' }),
+    'fsGroupChangePolicy?': optionalText,
+    'seccompProfile?': profile,
+    'appArmorProfile?': profile,
+    'seLinuxChangePolicy?': optionalText,
+  }),
+  'imagePullSecrets?': { list: localObject },
+  'hostname?': 'string',
+  'subdomain?': 'string',
+  'affinity?': affinity,
+  'schedulerName?': 'string',
+  'tolerations?': tolerations,
+  'hostAliases?': listOf({ ip: 'string', 'hostnames?': strings }),
+  'priorityClassName?': 'string',
+  'priority?': optionalInt32,
+  'dnsConfig?': struct({
+    'nameservers?': strings,
+    'searches?': strings,
+    'options?': listOf({ 'name?': 'string', 'value?': optionalText }),
+  }),
+  'readinessGates?': listOf({ conditionType: 'string' }),
+  'runtimeClassName?': optionalText,
+  'enableServiceLinks?': optionalBool,
+  'preemptionPolicy?': optionalText,
+  'overhead?': quantities,
+  'topologySpreadConstraints?': listOf({
+    maxSkew: 'int32',
+    topologyKey: 'string',
+    whenUnsatisfiable: 'string',
+    'labelSelector?': pointerTo(labelSelector),
+    'minDomains?': optionalInt32,
+    'nodeAffinityPolicy?': optionalText,
+    'nodeTaintsPolicy?': optionalText,
+    'matchLabelKeys?': strings,
+  }),
+  'setHostnameAsFQDN?': optionalBool,
+  'os?': struct({ name: 'string' }),
+  'hostUsers?': optionalBool,
+  'schedulingGates?': listOf({ name: 'string' }),
+  'resourceClaims?': listOf({
+    name: 'string',
+    'resourceClaimName?': optionalText,
+    'resourceClaimTemplateName?': optionalText,
+  }),
+  'resources?': pointerTo(resources),
+  'hostnameOverride?': optionalText,
+  'workloadRef?': struct({ name: 'string', podGroup: 'string', 'podGroupReplicaKey?': 'string' }),
+});
+
+/** What a Deployment is to be. */
+export const deploymentSpec = goStruct({
+  'replicas?': optionalInt32,
+  selector: pointerTo(labelSelector),
+  template: goStruct({ 'metadata?': objectMeta, 'spec?': podSpec }),
+  'strategy?': goStruct({
+    'type?': 'string',
+    'rollingUpdate?': struct({
+      'maxUnavailable?': pointerTo(intOrString),
+      'maxSurge?': pointerTo(intOrString),
+    }),
+  }),
+  'minReadySeconds?': 'int32',
+  'revisionHistoryLimit?': optionalInt32,
+  'paused?': 'bool',
+  'progressDeadlineSeconds?': optionalInt32,
+});
+
+/** The parts of a pod that a user may set for all deployments of an operator, by their names. */
+export const deploymentConfigFields = {
+  'nodeSelector?': pointerTo(stringMap),
+  'tolerations?': tolerations,
+  'resources?': pointerTo(resources),
+  'envFrom?': envFrom,
+  'env?': env,
+  'volumes?': volumes,
+  'volumeMounts?': volumeMounts,
+  'affinity?': affinity,
+  'annotations?': stringMap,
+} as const satisfies Record<string, GoType>;

@@ -1,0 +1,236 @@
+import { decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../../core/go-json.js';
+import { OpmateError } from '../../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { parseYaml, parseYamlWithPlaces } from '../../core/yaml.js';
+import type { BundleFile, BundleFiles } from '../read.js';
+import { crdStruct } from './crd-types.js';
+import { type ClusterServiceVersion, csvStruct } from './csv-types.js';
+import type { Finding } from './finding.js';
+import { type Conformed, conform } from './go-types.js';
+import { type Manifest, readManifests, titleOf } from './manifests.js';
+import { unsupportedKinds } from './supported-kinds.js';
+
+/** A bundle of the format registry+v1, as far as installing it depends on it. */
+export interface RegistryV1 {
+  packageName: string;
+  /** With its properties among its annotations. */
+  csv: ClusterServiceVersion;
+  csvManifest: Manifest;
+  crds: Manifest[];
+  /** All other objects. */
+  others: Manifest[];
+}
+
+/** What reading a bundle found; without `bundle` there is nothing to go on with. */
+export interface ReadRegistryV1 {
+  bundle: RegistryV1 | undefined;
+  findings: Finding[];
+  warnings: Finding[];
+}
+
+const packageAnnotation = 'operators.operatorframework.io.bundle.package.v1';
+const propertiesAnnotation = 'olm.properties';
+
+/**
+ * Reads a bundle as operator-controller does: every document of every manifest, told apart by its kind; of
+ * `metadata/`, the files `annotations.yaml` and `properties.yaml`. All that is wrong is told together. Differs
+ * from it where it silently takes the last of several ClusterServiceVersions, and where it reads old custom
+ * resource definitions as if they were new: both are findings here. Throws LimitError.
+ */
+export function readRegistryV1(
+  files: BundleFiles,
+  options: { keepBelow?: number | undefined } = {},
+): ReadRegistryV1 {
+  const { manifests, findings } = readManifests(files.manifests, { ...options, prefix: 'manifests/' });
+  const warnings: Finding[] = [];
+  const metadata = readMetadata(files.metadata, findings);
+  const csvs = manifests.filter(({ kind }) => kind === 'ClusterServiceVersion');
+  const [csvManifest, ...furtherCsvs] = csvs;
+  for (const further of furtherCsvs) {
+    findings.push({
+      message: `${titleOf(further)}: another ClusterServiceVersion; ${csvManifest?.file} has one already`,
+      file: further.file,
+      line: further.lineOf(),
+      hint: 'a bundle has one ClusterServiceVersion',
+    });
+  }
+  if (csvManifest === undefined) {
+    findings.push({
+      message: 'no ClusterServiceVersion in manifests/',
+      hint: 'a bundle of the format registry+v1 has one; for plain manifests, --format plain',
+    });
+  }
+  const crds = manifests.filter(({ kind }) => kind === 'CustomResourceDefinition');
+  for (const crd of crds) checkCrd(crd, findings);
+  const others = manifests.filter(({ kind }) => !readKinds.has(kind));
+  for (const other of others) {
+    if (other.apiVersion !== '') continue;
+    warnings.push({
+      message: `${titleOf(other)}: apiVersion is missing, so that no cluster will take it`,
+      file: other.file,
+      line: other.lineOf(['kind']),
+    });
+  }
+  findings.push(...unsupportedKinds(others));
+  if (csvManifest === undefined) return { bundle: undefined, findings, warnings };
+  const csv = readCsv(csvManifest, metadata.properties, findings, warnings);
+  if (csv === undefined) return { bundle: undefined, findings, warnings };
+  const bundle = { packageName: metadata.packageName, csv, csvManifest, crds, others };
+  return { bundle, findings, warnings };
+}
+
+const readKinds: ReadonlySet<string> = new Set(['ClusterServiceVersion', 'CustomResourceDefinition']);
+
+/** The findings of reading one manifest as its type. */
+function tellFaults(manifest: Manifest, { faults }: Conformed, findings: Finding[]): void {
+  for (const { message, path } of faults) {
+    findings.push({
+      message: `${titleOf(manifest)}: ${message}`,
+      file: manifest.file,
+      line: manifest.lineOf(path),
+    });
+  }
+}
+
+function checkCrd(crd: Manifest, findings: Finding[]): void {
+  if (crd.apiVersion !== 'apiextensions.k8s.io/v1') {
+    findings.push({
+      message: `${titleOf(crd)}: apiVersion ${crd.apiVersion} is not supported`,
+      file: crd.file,
+      line: crd.lineOf(['apiVersion']),
+      hint: 'write it for apiextensions.k8s.io/v1, the only version that clusters since Kubernetes 1.22 have',
+    });
+    return;
+  }
+  tellFaults(crd, conform(crd.load(), crdStruct), findings);
+}
+
+/** A custom resource definition as it is written to a cluster. */
+export function loadCrd(crd: Manifest): JsonObject {
+  return conform(crd.load(), crdStruct).value as JsonObject;
+}
+
+/** Undefined where it is at fault, for then nothing that depends on it can be told. */
+function readCsv(
+  manifest: Manifest,
+  properties: readonly string[] | undefined,
+  findings: Finding[],
+  warnings: Finding[],
+): ClusterServiceVersion | undefined {
+  const conformed = conform(manifest.load(), csvStruct);
+  tellFaults(manifest, conformed, findings);
+  if (conformed.faults.length > 0) return undefined;
+  for (const path of conformed.dropped) {
+    // Only what is rendered is read; the rest of the fields are known to others.
+    if (path[0] !== 'spec' || (path[1] !== 'install' && path[1] !== 'webhookdefinitions')) continue;
+    const field = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('');
+    warnings.push({
+      message: `${field.slice(1)}: not a field of Kubernetes, and left out`,
+      file: manifest.file,
+      line: manifest.lineOf(path),
+    });
+  }
+  const csv = conformed.value as unknown as ClusterServiceVersion;
+  if (properties !== undefined) addProperties(csv, properties, manifest, findings);
+  return csv;
+}
+
+/**
+ * Puts the properties of the bundle behind those that the annotation has already. None at all are written as
+ * `null`, as upstream does.
+ */
+function addProperties(
+  csv: ClusterServiceVersion,
+  properties: readonly string[],
+  manifest: Manifest,
+  findings: Finding[],
+): void {
+  const annotations = (csv.metadata.annotations ??= {});
+  const given = annotations[propertiesAnnotation];
+  let all: JsonValue[] | undefined;
+  if (typeof given === 'string' && given !== '') {
+    let parsed: JsonValue = null;
+    try {
+      parsed = parseGoJson(given);
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+    }
+    if (!Array.isArray(parsed)) {
+      findings.push({
+        message: `annotation ${propertiesAnnotation} is not a JSON list of properties`,
+        file: manifest.file,
+        line: manifest.lineOf(['metadata', 'annotations', propertiesAnnotation]),
+      });
+      return;
+    }
+    all = parsed;
+  }
+  if (properties.length > 0) all = [...(all ?? []), ...properties.map((text) => parseGoJson(text))];
+  annotations[propertiesAnnotation] = encodeGoJson(all?.map(propertyOf) ?? null, { escapeHtml: true });
+}
+
+/** Type and value, in the order in which upstream writes them. */
+function propertyOf(value: JsonValue): JsonObject {
+  const { type = '', value: inner = null } = isJsonObject(value) ? value : {};
+  return { type, value: inner };
+}
+
+function readMetadata(
+  files: readonly BundleFile[],
+  findings: Finding[],
+): { packageName: string; properties: string[] | undefined } {
+  const annotations = readMetadataFile(files, 'annotations.yaml', 'annotations', findings);
+  if (annotations === undefined) {
+    if (!files.some(({ name }) => name === 'annotations.yaml')) {
+      findings.push({
+        message: 'metadata/annotations.yaml is missing',
+        hint: `it names the package, as ${packageAnnotation}`,
+      });
+    }
+    return { packageName: '', properties: undefined };
+  }
+  const packageName = isJsonObject(annotations.value) ? annotations.value[packageAnnotation] : undefined;
+  if (typeof packageName !== 'string' || packageName === '') {
+    findings.push({
+      message: 'package name is empty',
+      file: annotations.file,
+      line: annotations.line,
+      hint: `set annotation ${packageAnnotation}`,
+    });
+  }
+  const properties = readMetadataFile(files, 'properties.yaml', 'properties', findings);
+  const list = properties === undefined ? undefined : (properties.value ?? []);
+  if (list !== undefined && !Array.isArray(list)) {
+    const { file, line } = properties ?? {};
+    findings.push({ message: 'properties: expected a list', file, line });
+  }
+  return {
+    packageName: typeof packageName === 'string' ? packageName : '',
+    properties: Array.isArray(list) ? list.map((one) => encodeGoJson(sortKeysDeep(one))) : undefined,
+  };
+}
+
+function readMetadataFile(
+  files: readonly BundleFile[],
+  name: string,
+  key: string,
+  findings: Finding[],
+): { value: JsonValue; file: string; line: number | undefined } | undefined {
+  const content = files.find((file) => file.name === name)?.content;
+  if (content === undefined) return undefined;
+  const file = `metadata/${name}`;
+  try {
+    const text = decodeUtf8(content);
+    const value = parseYaml(text);
+    const line = isJsonObject(value) ? parseYamlWithPlaces(text).placeOf([key])?.line : 1;
+    if (value !== null && !isJsonObject(value)) {
+      findings.push({ message: 'expected an object', file, line: 1 });
+      return undefined;
+    }
+    return { value: value?.[key] ?? null, file, line };
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    findings.push({ message: error.message, file, line: error.line });
+    return undefined;
+  }
+}

@@ -1,0 +1,60 @@
+import { sortedByBytes } from '../../core/order.js';
+import type { Finding } from './finding.js';
+import { type Manifest, titleOf } from './manifests.js';
+
+/**
+ * Kinds that a bundle may hold besides its ClusterServiceVersion and custom resource definitions, and whether
+ * objects of them are put into the install namespace. Their group does not matter. (Source: operator-controller;
+ * VerticalPodAutoscaler counts as cluster-scoped there, so its namespace stays as it is written.)
+ */
+export const supportedKinds: ReadonlyMap<string, { isNamespaced: boolean }> = new Map<
+  string,
+  { isNamespaced: boolean }
+>([
+  ...[
+    'ConfigMap',
+    'NetworkPolicy',
+    'PodDisruptionBudget',
+    'PodMonitor',
+    'PrometheusRule',
+    'Role',
+    'RoleBinding',
+    'Secret',
+    'Service',
+    'ServiceAccount',
+    'ServiceMonitor',
+  ].map((kind) => [kind, { isNamespaced: true }] as const),
+  ...[
+    'ClusterRole',
+    'ClusterRoleBinding',
+    'ConsoleCLIDownload',
+    'ConsoleLink',
+    'ConsolePlugin',
+    'ConsoleQuickStart',
+    'ConsoleYAMLSample',
+    'PriorityClass',
+    'VerticalPodAutoscaler',
+  ].map((kind) => [kind, { isNamespaced: false }] as const),
+]);
+
+/** Objects that a bundle must not hold, or that have no name. */
+export function unsupportedKinds(others: readonly Manifest[]): Finding[] {
+  const findings: Finding[] = [];
+  for (const other of others) {
+    if (!supportedKinds.has(other.kind)) {
+      findings.push({
+        message: `${titleOf(other)}: bundles must not hold objects of this kind`,
+        file: other.file,
+        line: other.lineOf(['kind']),
+        hint: `supported are ${sortedByBytes(supportedKinds.keys()).join(', ')}`,
+      });
+    } else if (other.name === '') {
+      findings.push({
+        message: `${other.kind}: metadata.name is missing`,
+        file: other.file,
+        line: other.lineOf(['metadata']),
+      });
+    }
+  }
+  return findings;
+}

@@ -1,0 +1,146 @@
+import type { JsonObject, JsonValue } from '../../core/json.js';
+import { compareBytes } from '../../core/order.js';
+import { type CertificateProvider, injectAuthority, requestSecret } from './certificates.js';
+import type { WebhookDescription } from './csv-types.js';
+import { webhookServiceName } from './names.js';
+import { type PlainObject, generated } from './object.js';
+import type { RegistryV1 } from './registry-v1.js';
+
+/** What the objects around webhooks depend on. */
+export interface WebhookOptions {
+  installNamespace: string;
+  targets: readonly string[];
+  provider: CertificateProvider;
+}
+
+/** The port where a webhook is served when it names none, as clusters fill it in. */
+const defaultPort = 443;
+
+function portOf({ containerPort }: WebhookDescription): number {
+  return containerPort === undefined || containerPort === 0 ? defaultPort : containerPort;
+}
+
+function webhooksOf({ csv }: RegistryV1): WebhookDescription[] {
+  return csv.spec.webhookdefinitions ?? [];
+}
+
+/** Names of the deployments that stand behind a webhook, in their order. */
+export function webhookDeployments(bundle: RegistryV1): string[] {
+  const used = new Set(webhooksOf(bundle).map(({ deploymentName }) => deploymentName));
+  const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
+  return deployments.map(({ name }) => name).filter((name) => used.has(name));
+}
+
+const configurations: Readonly<Record<string, string>> = {
+  ValidatingAdmissionWebhook: 'ValidatingWebhookConfiguration',
+  MutatingAdmissionWebhook: 'MutatingWebhookConfiguration',
+};
+
+/** The configurations of admission webhooks, one for each. */
+export function webhookConfigurations(bundle: RegistryV1, options: WebhookOptions): PlainObject[] {
+  return webhooksOf(bundle).flatMap((webhook) => {
+    const kind = configurations[webhook.type];
+    if (kind === undefined) return [];
+    const name = webhook.generateName.replace(/-+$/, '');
+    const deployment = webhook.deploymentName ?? '';
+    const object: JsonObject = {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind,
+      metadata: { name, namespace: options.installNamespace },
+      webhooks: [admissionWebhook(webhook, name, options)],
+    };
+    injectAuthority(object, options.provider, deployment, options.installNamespace);
+    return [generated(object, 'spec.webhookdefinitions')];
+  });
+}
+
+function admissionWebhook(webhook: WebhookDescription, name: string, options: WebhookOptions): JsonObject {
+  const { type, rules, failurePolicy, matchPolicy, objectSelector, timeoutSeconds } = webhook;
+  const { reinvocationPolicy } = webhook;
+  const isForAll = options.targets.length === 1 && options.targets[0] === '';
+  const fields: Record<string, unknown> = {
+    name,
+    clientConfig: { service: serviceReference(webhook, options.installNamespace) },
+    ...(rules !== undefined && { rules }),
+    ...(failurePolicy !== undefined && { failurePolicy }),
+    ...(matchPolicy !== undefined && { matchPolicy }),
+    ...(!isForAll && { namespaceSelector: namespaceSelector(options.targets) }),
+    ...(objectSelector !== undefined && { objectSelector }),
+    sideEffects: webhook.sideEffects ?? null,
+    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+    admissionReviewVersions: webhook.admissionReviewVersions,
+    ...(type === 'MutatingAdmissionWebhook' && reinvocationPolicy !== undefined && { reinvocationPolicy }),
+  };
+  return fields as JsonObject;
+}
+
+function namespaceSelector(targets: readonly string[]): JsonObject {
+  return {
+    matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values: [...targets] }],
+  };
+}
+
+function serviceReference(webhook: WebhookDescription, namespace: string): JsonObject {
+  return {
+    name: webhookServiceName(webhook.deploymentName ?? ''),
+    namespace,
+    ...(webhook.webhookPath !== undefined && { path: webhook.webhookPath }),
+    port: portOf(webhook),
+  };
+}
+
+/** The services in front of the deployments that serve webhooks. */
+export function webhookServices(bundle: RegistryV1, options: WebhookOptions): PlainObject[] {
+  const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
+  return webhookDeployments(bundle).map((deployment) => {
+    const ports = new Map<string, JsonObject>();
+    for (const webhook of webhooksOf(bundle)) {
+      if (webhook.deploymentName !== deployment) continue;
+      const port = portOf(webhook);
+      const targetPort = webhook.targetPort ?? port;
+      ports.set(`${port}\0${targetPort}`, { name: String(port), port, targetPort });
+    }
+    const sorted = [...ports.values()].sort(
+      (a, b) =>
+        (a['port'] as number) - (b['port'] as number) ||
+        comparePorts(a['targetPort'] as number | string, b['targetPort'] as number | string),
+    );
+    const spec = deployments.find(({ name }) => name === deployment)?.spec;
+    const selector = spec?.['selector'] as JsonObject | null | undefined;
+    const labels = selector?.['matchLabels'];
+    const object: JsonObject = {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: webhookServiceName(deployment), namespace: options.installNamespace },
+      spec: { ports: sorted, ...(labels !== undefined && { selector: labels }) },
+      status: { loadBalancer: {} },
+    };
+    requestSecret(object, options.provider, deployment);
+    return generated(object, 'spec.webhookdefinitions');
+  });
+}
+
+/** Numbers by their amount, before names. */
+function comparePorts(a: number | string, b: number | string): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  return compareBytes(String(a), String(b));
+}
+
+/** How objects of a definition are converted, if a webhook of the bundle does it. */
+export function conversionOf(
+  bundle: RegistryV1,
+  crd: string,
+  installNamespace: string,
+): { conversion: JsonObject; deployment: string } | undefined {
+  const webhook = webhooksOf(bundle).find(
+    ({ type, conversionCRDs }) => type === 'ConversionWebhook' && conversionCRDs?.includes(crd),
+  );
+  if (webhook === undefined) return undefined;
+  const reviewVersions = webhook.admissionReviewVersions as JsonValue;
+  const service = { path: '/', ...serviceReference(webhook, installNamespace) };
+  const conversion: JsonObject = {
+    strategy: 'Webhook',
+    webhook: { clientConfig: { service }, conversionReviewVersions: reviewVersions },
+  };
+  return { conversion, deployment: webhook.deploymentName ?? '' };
+}

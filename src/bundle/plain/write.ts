@@ -1,0 +1,31 @@
+import type { CancelOptions } from '../../core/concurrency.js';
+import { throwIfCancelled } from '../../core/errors.js';
+import { encodeGoJson, sortKeysDeep } from '../../core/go-json.js';
+import { encodeYaml } from '../../core/yaml.js';
+import type { PlainObject } from './object.js';
+
+/** Forms in which objects are written one after another. */
+export type ObjectFormat = 'yaml' | 'json';
+
+/**
+ * Writes objects piece by piece: as YAML, a document each, with `---` in front; as JSON, one `List`, which
+ * `kubectl apply` takes too.
+ */
+export async function* writeObjects(
+  objects: readonly PlainObject[],
+  format: ObjectFormat,
+  options: CancelOptions = {},
+): AsyncGenerator<string> {
+  if (format === 'json') yield '{\n    "apiVersion": "v1",\n    "kind": "List",\n    "items": [';
+  for (const [index, object] of objects.entries()) {
+    throwIfCancelled(options.signal);
+    // Everything else of the process gets its turn between two objects.
+    await Promise.resolve();
+    if (format === 'yaml') yield `---\n${encodeYaml(object.load())}`;
+    else {
+      const text = encodeGoJson(sortKeysDeep(object.load()), { indent: 4 }).replaceAll('\n', '\n        ');
+      yield `${index === 0 ? '' : ','}\n        ${text}`;
+    }
+  }
+  if (format === 'json') yield objects.length === 0 ? ']\n}\n' : '\n    ]\n}\n';
+}

@@ -1,0 +1,49 @@
+import { type Command, Option } from 'commander';
+import type { CommandContext } from './context.js';
+import { collect, outputFormatOf, separated, withChoices } from './options.js';
+import type { Runner } from './runner.js';
+
+/** Adds `opmate bundle …`: what one bundle becomes on a cluster. */
+export function addBundleCommands(program: Command, context: CommandContext, runner: Runner): void {
+  const bundle = program.command('bundle').description('work with one bundle');
+  const source = 'directory, image, oci:DIR[:TAG], oci-archive:FILE or docker-archive:FILE';
+
+  bundle
+    .command('render')
+    .description('write the manifests that installing a bundle applies')
+    .argument('<source>', source)
+    .option('--install-namespace <namespace>', 'where the operator is installed')
+    .addOption(
+      new Option(
+        '--watch-namespace <namespace>',
+        'namespace that the operator watches, repeatable (default: all, if it can)',
+      ).argParser(collect),
+    )
+    .addOption(
+      withChoices(
+        new Option('--cert-provider <provider>', 'who makes the certificates of webhooks').default('none'),
+        ['none', 'cert-manager', 'service-ca'],
+      ),
+    )
+    .option('--config <file>', 'watchNamespace and deploymentConfig, as in a ClusterExtension; - for stdin')
+    .addOption(
+      withChoices(new Option('--format <format>', 'what the source is').default('registry-v1'), [
+        'registry-v1',
+        'plain',
+      ]),
+    )
+    .option('--available-apis <file>', 'kinds that the cluster has, as kubectl api-resources prints them')
+    .addOption(
+      new Option(
+        '--optional-kinds [kind,…]',
+        'with --available-apis: leave out objects of these kinds, or of any, that the cluster lacks',
+      ).argParser(separated),
+    )
+    .addOption(outputFormatOf('yaml', 'json').default('yaml'))
+    .option('--output-dir <directory>', 'write one file an object into this directory: absent or empty')
+    .action((reference: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/bundle-render.js')).bundleRender(context, reference, options),
+      ),
+    );
+}

@@ -1,0 +1,34 @@
+import path from 'node:path';
+import { redact } from '../../core/errors.js';
+import { type Finding, describeFinding } from '../../bundle/plain/finding.js';
+import type { CommandContext } from '../context.js';
+import { writeAll } from '../output.js';
+import { printable } from '../printable.js';
+import type { CommandSession } from '../session.js';
+
+/** Exit code of a check that found something. */
+export const foundProblems = 3;
+
+/** How the files of a bundle are named in messages: by their path where it is a directory. */
+export function inSource(reference: string, isDirectory: boolean): (finding: Finding) => Finding {
+  return (finding) => {
+    const { file, message } = finding;
+    if (file === undefined) return { ...finding, message: `${reference}: ${message}` };
+    if (!/^(?:manifests|metadata)\//.test(file)) return finding;
+    return { ...finding, file: isDirectory ? path.join(reference, file) : `${reference}: ${file}` };
+  };
+}
+
+/** Prints all findings to stderr, each once with its place and hint. */
+export async function tellFindings(context: CommandContext, findings: readonly Finding[]): Promise<void> {
+  const lines = findings.flatMap((finding) => [
+    describeFinding(finding),
+    ...(finding.hint === undefined ? [] : [`  hint: ${finding.hint}`]),
+  ]);
+  await writeAll(context.stderr, lines.map((line) => `${printable(redact(line))}\n`).join(''));
+}
+
+/** Logs what is worth knowing. */
+export function tellWarnings(session: CommandSession, warnings: readonly Finding[]): void {
+  for (const warning of warnings) session.logger.log('warn', describeFinding(warning));
+}

@@ -147,12 +147,15 @@ function definitionObject(
   return {
     ...headOf(crd),
     load: () => {
-      const object = loadCrd(crd);
-      if (converted !== undefined) {
-        const spec = object['spec'] as JsonObject;
-        spec['conversion'] = converted.conversion;
-        injectAuthority(object, provider, converted.deployment, installNamespace);
-      }
+      const loaded = loadCrd(crd);
+      if (converted === undefined) return loaded;
+      const { conversion, deployment } = converted;
+      const object = {
+        ...loaded,
+        metadata: { ...(loaded['metadata'] as JsonObject) },
+        spec: { ...specOf(loaded), conversion },
+      };
+      injectAuthority(object, provider, deployment, installNamespace);
       return object;
     },
   };

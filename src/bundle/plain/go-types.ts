@@ -35,6 +35,8 @@ export interface GoText {
 
 export interface GoStruct {
   readonly fields: ReadonlyMap<string, GoField>;
+  /** Fields that are written even where nothing is given for them. */
+  readonly always: readonly (readonly [string, GoField])[];
 }
 
 interface GoField {
@@ -48,7 +50,10 @@ export function goStruct(fields: Readonly<Record<string, GoType>>): GoStruct {
     const optional = key.endsWith('?');
     return [optional ? key.slice(0, -1) : key, { type, optional }];
   });
-  return { fields: new Map(entries) };
+  const always = entries.filter(([, { type, optional }]) => {
+    return !optional || (typeof type === 'object' && ('fields' in type || 'zero' in type));
+  });
+  return { fields: new Map(entries), always };
 }
 
 export const strings: GoType = { list: 'string' };
@@ -134,13 +139,20 @@ function read(value: JsonValue, type: GoType, at: Place | undefined, state: Stat
     return out;
   }
   for (const key of Object.keys(value)) {
-    if (!type.fields.has(key) && value[key] !== null) state.dropped.push(pathOf({ key, parent: at }));
+    const item = value[key] as JsonValue;
+    const field = type.fields.get(key);
+    if (field === undefined) {
+      if (item !== null) state.dropped.push(pathOf({ key, parent: at }));
+      continue;
+    }
+    const conformed = read(item, field.type, { key, parent: at }, state);
+    if (field.optional && (conformed === undefined || isEmpty(conformed, field.type))) continue;
+    out[key] = conformed ?? null;
   }
-  for (const [name, field] of type.fields) {
-    const given = Object.hasOwn(value, name) ? (value[name] as JsonValue) : null;
-    const item = read(given, field.type, { key: name, parent: at }, state);
-    if (field.optional && (item === undefined || isEmpty(item, field.type))) continue;
-    out[name] = item ?? null;
+  for (const [key, field] of type.always) {
+    if (Object.hasOwn(value, key)) continue;
+    const zero = zeroOf(field.type);
+    if (zero !== undefined || !field.optional) out[key] = zero ?? null;
   }
   return out;
 }

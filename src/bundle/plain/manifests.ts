@@ -157,13 +157,12 @@ function addObjects(
     return;
   }
   if (value === null) return;
-  const whole: Loader = isKept ? () => value : cached(() => parseDocument(document), { latest: undefined });
+  const whole = isKept ? keeping(value) : parsingAnew(document);
   for (const path of objectPaths(value, [])) {
-    const at = (more: readonly (string | number)[] = []): number | undefined =>
-      lineIn(document, [...path, ...more]);
     const object = valueAt(value, path);
     if (!isJsonObject(object)) {
-      findings.push({ message: `expected an object, found ${kindOf(object)}`, file, line: at() });
+      const message = `expected an object, found ${kindOf(object)}`;
+      findings.push({ message, file, line: lineIn(document, path) });
       continue;
     }
     const { apiVersion, kind, metadata } = object;
@@ -171,36 +170,59 @@ function addObjects(
       findings.push({
         message: "Object 'Kind' is missing",
         file,
-        line: at(['kind']),
+        line: lineIn(document, [...path, 'kind']),
         hint: 'every document in manifests/ must be an object of Kubernetes',
       });
       continue;
     }
     const { name, namespace } = isJsonObject(metadata) ? metadata : {};
-    manifests.push({
-      file,
-      apiVersion: typeof apiVersion === 'string' ? apiVersion : '',
-      kind,
-      name: typeof name === 'string' ? name : '',
-      namespace: typeof namespace === 'string' ? namespace : '',
-      load: isKept ? () => object : () => valueAt(whole(), path) as JsonObject,
-      lineOf: at,
-    });
+    const texts = [apiVersion, kind, name, namespace].map((text) =>
+      typeof text === 'string' ? ownText(text) : '',
+    ) as [string, string, string, string];
+    manifests.push(manifestOf(document, whole, path, texts));
   }
 }
 
-type Loader = () => JsonValue;
+/** A text of its own: what the parser gives may be a slice that keeps the whole document alive. */
+function ownText(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+// The functions that a manifest holds are made apart, where no parsed value is in reach: they would keep it alive.
+function manifestOf(
+  document: PlacedDocument,
+  whole: Loader,
+  path: readonly (string | number)[],
+  [apiVersion, kind, name, namespace]: [string, string, string, string],
+): Manifest {
+  return {
+    file: document.file,
+    apiVersion,
+    kind,
+    name,
+    namespace,
+    load: () => valueAt(whole(), path) as JsonObject,
+    lineOf: (more = []) => lineIn(document, [...path, ...more]),
+  };
+}
+
+function keeping(value: JsonValue): Loader {
+  return () => value;
+}
 
 /** Of a list that is read item by item, the last document is parsed once. */
-function cached(load: Loader, memory: { latest: WeakRef<object> | undefined }): Loader {
+function parsingAnew(document: Document): Loader {
+  let latest: WeakRef<object> | undefined;
   return () => {
-    const known = memory.latest?.deref();
+    const known = latest?.deref();
     if (known !== undefined) return known as JsonValue;
-    const value = load();
-    if (typeof value === 'object' && value !== null) memory.latest = new WeakRef(value);
+    const value = parseDocument(document);
+    if (typeof value === 'object' && value !== null) latest = new WeakRef(value);
     return value;
   };
 }
+
+type Loader = () => JsonValue;
 
 function parseDocument({ bytes, isJson }: Document): JsonValue {
   const text = decodeUtf8(bytes);
@@ -240,18 +262,29 @@ function valueAt(value: JsonValue, path: readonly (string | number)[]): JsonValu
 
 /** Places are only looked for when there is something to tell, for it means to parse anew. */
 function lineIn(document: Document, path: readonly (string | number)[]): number | undefined {
-  let placed: PlacedYaml;
-  try {
-    placed = parseYamlWithPlaces(decodeUtf8(document.bytes));
-  } catch (error) {
-    if (error instanceof OpmateError) return undefined;
-    throw error;
-  }
+  const placed = placesOf(document);
+  if (placed === undefined) return undefined;
   for (let length = path.length; length > 0; length--) {
     const place = placed.placeOf(path.slice(0, length));
     if (place !== undefined) return document.line + place.line - 1;
   }
   return document.line + leadingBlankLines(document);
+}
+
+/** As long as they are used; one document often has many things to tell. */
+const placesOfDocuments = new WeakMap<Buffer, WeakRef<PlacedYaml>>();
+
+function placesOf({ bytes }: Document): PlacedYaml | undefined {
+  const known = placesOfDocuments.get(bytes)?.deref();
+  if (known !== undefined) return known;
+  try {
+    const placed = parseYamlWithPlaces(decodeUtf8(bytes));
+    placesOfDocuments.set(bytes, new WeakRef(placed));
+    return placed;
+  } catch (error) {
+    if (error instanceof OpmateError) return undefined;
+    throw error;
+  }
 }
 
 function leadingBlankLines({ bytes }: Document): number {

@@ -102,12 +102,24 @@ function checkCrd(crd: Manifest, findings: Finding[]): void {
     });
     return;
   }
-  tellFaults(crd, conform(crd.load(), crdStruct), findings);
+  tellFaults(crd, conformCrd(crd), findings);
 }
 
-/** A custom resource definition as it is written to a cluster. */
+/** What was read of definitions that are kept in memory anyway. */
+const conformedCrds = new WeakMap<JsonObject, Conformed>();
+
+function conformCrd(crd: Manifest): Conformed {
+  const object = crd.load();
+  const known = conformedCrds.get(object);
+  if (known !== undefined) return known;
+  const conformed = conform(object, crdStruct);
+  conformedCrds.set(object, conformed);
+  return conformed;
+}
+
+/** A custom resource definition as it is written to a cluster. Callers must not change it. */
 export function loadCrd(crd: Manifest): JsonObject {
-  return conform(crd.load(), crdStruct).value as JsonObject;
+  return conformCrd(crd).value as JsonObject;
 }
 
 /** Undefined where it is at fault, for then nothing that depends on it can be told. */

@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import { readInstallConfig } from '../../../../src/bundle/plain/config.js';
+import { convertRegistryV1 } from '../../../../src/bundle/plain/convert.js';
+import { describeFinding } from '../../../../src/bundle/plain/finding.js';
+import type { JsonObject } from '../../../../src/core/json.js';
+import { deployment, smallOperator } from './small-operator.js';
+
+const A = 'AllNamespaces';
+const O = 'OwnNamespace';
+const S = 'SingleNamespace';
+const M = 'MultiNamespace';
+
+function read(text: string, modes: string[], targetsGiven = false) {
+  const read = readInstallConfig(text, 'c.yaml', { modes, installNamespace: 'here', targetsGiven });
+  return { ...read, said: read.findings.map(describeFinding) };
+}
+
+/** The pod of the deployment when it is installed with this configuration. */
+function podWith(config: object, podFields: object = {}): JsonObject {
+  const template = { spec: { ...deployment.spec.template.spec, ...podFields } };
+  const deployments = [{ ...deployment, spec: { ...deployment.spec, template } }];
+  const { objects, findings } = convertRegistryV1(smallOperator({ install: { deployments } }), {
+    installNamespace: 'here',
+    config: { text: JSON.stringify({ deploymentConfig: config }), file: 'c.yaml' },
+  });
+  expect(findings).toEqual([]);
+  const object = objects.find(({ kind }) => kind === 'Deployment')?.load();
+  return (object as { spec: { template: { spec: JsonObject } } }).spec.template.spec;
+}
+
+describe('bundle/plain/config', () => {
+  it.each([
+    { modes: [A], namespace: 'here', said: ['c.yaml:1: unknown field "watchNamespace"'] },
+    { modes: [M], namespace: 'here', said: ['c.yaml:1: unknown field "watchNamespace"'] },
+    { modes: [O], namespace: 'here', said: [] },
+    { modes: [O], namespace: 'there', said: ['must be the install namespace "here"'] },
+    { modes: [O], namespace: 'null', said: ['c.yaml:1: watchNamespace is missing'] },
+    { modes: [S], namespace: 'there', said: [] },
+    { modes: [S], namespace: 'here', said: ['must not be the install namespace'] },
+    { modes: [O, S], namespace: 'here', said: [] },
+    { modes: [O, S], namespace: 'there', said: [] },
+    { modes: [A, O], namespace: 'null', said: [] },
+    { modes: [A, O], namespace: 'there', said: ['must be the install namespace'] },
+    { modes: [A, S], namespace: 'here', said: ['must not be the install namespace'] },
+    { modes: [A, O, S], namespace: 'here', said: [] },
+    { modes: [A, O, S], namespace: '5', said: ['expected a string, found the number 5'] },
+    { modes: [A, O, S], namespace: '""', said: ['watchNamespace "": empty'] },
+    { modes: [A, O, S], namespace: 'a.b', said: ['watchNamespace "a.b": not a DNS-1123 label'] },
+  ])('takes watchNamespace $namespace with $modes or says why not', ({ modes, namespace, said }) => {
+    const result = read(`watchNamespace: ${namespace}\n`, modes);
+    expect(result.said).toHaveLength(said.length);
+    said.forEach((part, index) => expect(result.said[index]).toContain(part));
+  });
+
+  it('needs watchNamespace where it is needed, unless it is told in another way', () => {
+    expect(read('{}', [O, S]).said).toEqual(['c.yaml:1: watchNamespace is missing']);
+    expect(read('', [O, S], true).said).toEqual([]);
+    expect(read('', [A, O]).said).toEqual([]);
+  });
+
+  it('tells all mistakes with their lines', () => {
+    const text =
+      'watch: a\ndeploymentConfig:\n  selector: {}\n  env:\n  - name: A\n    value: 5\n  resources:\n    limits:\n      cpu: much\n      cpu: 1\nwatch: b\n';
+    expect(read(text, [A]).said).toEqual([
+      'c.yaml:10: deploymentConfig.resources.limits.cpu: stands here twice, first on line 9',
+      'c.yaml:11: watch: stands here twice, first on line 1',
+      expect.stringMatching(/^c\.yaml:\d+: unknown field "watch"$/),
+      'c.yaml:6: deploymentConfig.env[0].value: expected a string, found the number 5',
+      'c.yaml:3: deploymentConfig: unknown field "selector"',
+    ]);
+    expect(read('- a\n', [A]).said).toEqual(['c.yaml:1: expected an object, found a list']);
+    expect(read('a: [', [A]).said[0]).toMatch(/^c\.yaml:\d+: yaml: /);
+    expect(read('{}\n---\n{}\n', [A]).said).toEqual(['c.yaml:2: a second document begins here']);
+  });
+
+  it('refuses a configuration that says something else than the command', () => {
+    const { findings } = convertRegistryV1(smallOperator(), {
+      installNamespace: 'here',
+      watchNamespaces: ['there'],
+      config: { text: 'watchNamespace: elsewhere\n', file: 'c.yaml' },
+    });
+    expect(findings.map(describeFinding)).toEqual([
+      'c.yaml: watchNamespace "elsewhere": --watch-namespace says otherwise',
+    ]);
+  });
+
+  it('overrides by name, appends what is missing, replaces the rest', () => {
+    const container = {
+      name: 'a',
+      env: [
+        { name: 'A', value: '1' },
+        { name: 'B', value: '2' },
+      ],
+      envFrom: [{ configMapRef: { name: 'x' } }],
+      volumeMounts: [{ name: 'v', mountPath: '/old' }],
+      resources: { limits: { cpu: '1' } },
+    };
+    const pod = podWith(
+      {
+        env: [
+          { name: 'A', value: '9' },
+          { name: 'C', value: '3' },
+        ],
+        envFrom: [{ configMapRef: { name: 'x' } }, { secretRef: { name: 'y' } }],
+        volumes: [{ name: 'v', emptyDir: {} }],
+        volumeMounts: [{ name: 'v', mountPath: '/new' }],
+        resources: { requests: { memory: '1024Mi' } },
+        tolerations: [{ key: 'k' }, { key: 'old' }],
+        nodeSelector: { b: 'c' },
+      },
+      {
+        containers: [container],
+        volumes: [{ name: 'v', hostPath: { path: '/' } }],
+        tolerations: [{ key: 'old' }],
+        nodeSelector: { a: 'b' },
+      },
+    );
+    expect(pod).toMatchObject({
+      containers: [
+        {
+          env: [
+            { name: 'A', value: '9' },
+            { name: 'B', value: '2' },
+            { name: 'C', value: '3' },
+          ],
+          envFrom: [{ configMapRef: { name: 'x' } }, { secretRef: { name: 'y' } }],
+          volumeMounts: [{ name: 'v', mountPath: '/new' }],
+          resources: { requests: { memory: '1Gi' } },
+        },
+      ],
+      volumes: [{ name: 'v', emptyDir: {} }],
+      tolerations: [{ key: 'old' }, { key: 'k' }],
+    });
+    expect(pod['nodeSelector']).toEqual({ b: 'c' });
+  });
+
+  it('keeps, erases and replaces parts of an affinity', () => {
+    const term = { labelSelector: { matchLabels: { a: 'b' } }, topologyKey: 'host' };
+    const podAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [term] };
+    const affinity = { podAffinity, podAntiAffinity: podAffinity };
+    expect(podWith({ affinity: { podAffinity: {} } }, { affinity })['affinity']).toEqual({
+      podAntiAffinity: podAffinity,
+    });
+    expect(podWith({ affinity: {} }, { affinity })).not.toHaveProperty('affinity');
+    expect(podWith({ affinity: { podAffinity: {}, podAntiAffinity: {} } }, { affinity })).not.toHaveProperty(
+      'affinity',
+    );
+    expect(podWith({ affinity }, {})['affinity']).toEqual(affinity);
+    expect(podWith({ env: [] }, { affinity })['affinity']).toEqual(affinity);
+  });
+});

@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest';
+import { crdStruct } from '../../../../src/bundle/plain/crd-types.js';
+import { conform } from '../../../../src/bundle/plain/go-types.js';
+import { deploymentSpec } from '../../../../src/bundle/plain/pod-types.js';
+import type { JsonObject, JsonValue } from '../../../../src/core/json.js';
+
+function podSpec(spec: JsonObject): JsonValue {
+  const { value } = conform({ template: { spec } }, deploymentSpec);
+  return ((value as JsonObject)['template'] as JsonObject)['spec'] as JsonValue;
+}
+
+function schema(openAPIV3Schema: JsonObject): JsonValue {
+  const { value } = conform({ spec: { versions: [{ schema: { openAPIV3Schema } }] } }, crdStruct);
+  const versions = ((value as JsonObject)['spec'] as JsonObject)['versions'] as JsonObject[];
+  return (versions[0]?.['schema'] as JsonObject)['openAPIV3Schema'] as JsonValue;
+}
+
+describe('bundle/plain/go-types', () => {
+  it('shows required fields with their zero value, and leaves out optional ones that are empty', () => {
+    expect(conform({}, deploymentSpec).value).toEqual({
+      selector: null,
+      strategy: {},
+      template: { metadata: {}, spec: { containers: null } },
+    });
+    expect(
+      podSpec({
+        containers: [{ name: 'a', env: [], args: null, tty: false, image: '' }],
+        hostNetwork: false,
+      }),
+    ).toEqual({ containers: [{ name: 'a', resources: {} }] });
+  });
+
+  it('keeps what a pointer leads to, however empty', () => {
+    expect(podSpec({ securityContext: {}, automountServiceAccountToken: false, containers: [] })).toEqual({
+      securityContext: {},
+      automountServiceAccountToken: false,
+      containers: [],
+    });
+  });
+
+  it('writes quantities in one form, and the divisor of a resource always', () => {
+    const env = [{ name: 'A', valueFrom: { resourceFieldRef: { resource: 'limits.cpu' } } }];
+    const containers = [{ name: 'a', env, resources: { limits: { cpu: 0.5, memory: '1024Mi' } } }];
+    expect(podSpec({ containers })).toMatchObject({
+      containers: [
+        {
+          env: [{ valueFrom: { resourceFieldRef: { divisor: '0', resource: 'limits.cpu' } } }],
+          resources: { limits: { cpu: '500m', memory: '1Gi' } },
+        },
+      ],
+    });
+  });
+
+  it('tells every value that is not of its type, and what it drops', () => {
+    const given = {
+      replicas: '3',
+      template: { spec: { containers: [{ name: 1, image: 'a', memory: '1Gi' }], volumes: {} } },
+    };
+    const { faults, dropped } = conform(given, deploymentSpec, ['spec']);
+    expect(faults.map(({ message }) => message)).toEqual([
+      'spec.replicas: expected a whole number of 32 bits, found a string',
+      'spec.template.spec.containers[0].name: expected a string, found the number 1',
+      'spec.template.spec.volumes: expected a list, found an object',
+    ]);
+    expect(dropped).toEqual([['spec', 'template', 'spec', 'containers', 0, 'memory']]);
+  });
+
+  it('keeps defaults and enumerations of a schema as they are', () => {
+    const given = {
+      type: 'object',
+      properties: {
+        a: { type: 'boolean', default: false },
+        b: { enum: ['', null, 0] },
+        c: { additionalProperties: false, items: [{ type: 'string' }] },
+        d: { additionalProperties: { type: 'string' }, items: { type: 'string' }, maximum: 0 },
+      },
+    };
+    expect(schema({ ...given, unknown: 1 })).toEqual(given);
+  });
+
+  it('reads what is nested deeply, and a schema that is none', () => {
+    const { faults } = conform({ spec: { versions: [{ schema: { openAPIV3Schema: [] } }] } }, crdStruct);
+    expect(faults.map(({ message }) => message)).toEqual([
+      'spec.versions[0].schema.openAPIV3Schema: expected an object, found a list',
+    ]);
+  });
+});

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import type { PolicyRule } from '../../../../src/bundle/plain/csv-types.js';
+import {
+  certificateName,
+  issuerName,
+  labelFault,
+  nameWithSuffix,
+  permissionName,
+  subdomainFault,
+  webhookServiceName,
+} from '../../../../src/bundle/plain/names.js';
+
+const write = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];
+const read = ['get', 'list', 'watch'];
+const rule = (apiGroup: string, resource: string, verbs: string[]): PolicyRule => ({
+  verbs,
+  apiGroups: [apiGroup],
+  resources: [resource],
+});
+
+describe('bundle/plain/names', () => {
+  it('names permissions as operator-controller does', () => {
+    const permission = {
+      serviceAccountName: 'fence-agents-remediation-controller-manager',
+      rules: [
+        rule('', 'configmaps', write),
+        rule('coordination.k8s.io', 'leases', write),
+        rule('', 'events', ['create', 'patch']),
+        rule('', 'secrets', read),
+        rule('', 'namespaces', read),
+      ],
+    };
+    expect(permissionName('fence-agents-remediation.v0.8.0', permission)).toBe(
+      'fence-agents-remedi-t25lpug1vk5h2cd8fak6tnaa2o9jq7qqlott8clnv1s',
+    );
+  });
+
+  it('takes an account without a name for default, but hashes what is written', () => {
+    const unnamed = permissionName('a.v1', { serviceAccountName: '', rules: null });
+    const named = permissionName('a.v1', { serviceAccountName: 'default', rules: null });
+    expect([unnamed, named].map((name) => name.slice(0, 13))).toEqual(['a.v1-default-', 'a.v1-default-']);
+    expect(unnamed).not.toBe(named);
+  });
+
+  it('cuts what comes before a suffix, so that 63 characters are kept', () => {
+    expect(
+      nameWithSuffix('my.object.thing.has.a.really.really.really.really.really.long.name', 'suffix'),
+    ).toBe('my.object.thing.has.a.really.really.really.really.really-suffix');
+    expect(nameWithSuffix('a'.repeat(56), 'suffix')).toHaveLength(63);
+    // Upstream does not count the dash.
+    expect(nameWithSuffix('a'.repeat(57), 'suffix')).toHaveLength(64);
+    expect(nameWithSuffix('a'.repeat(58), 'suffix')).toHaveLength(63);
+  });
+
+  it('names service, certificate and issuer after the deployment', () => {
+    expect(webhookServiceName('widget.v1')).toBe('widget-v1-service');
+    expect(certificateName('widget.v1')).toBe('widget-v1-service-cert');
+    expect(issuerName('fence-agents-remediation-controller-manager')).toBe(
+      'fence-agents-remediation-controller-manager-s-selfsigned-issuer',
+    );
+  });
+
+  it('tells names that a cluster refuses', () => {
+    expect(subdomainFault('a.b-c.d')).toBeUndefined();
+    for (const name of ['', 'A', 'a-', '-a', 'a..b', 'a_b', 'a'.repeat(254)])
+      expect(subdomainFault(name), name).toBeDefined();
+    expect(labelFault('a-1')).toBeUndefined();
+    for (const name of ['a.b', 'a'.repeat(64)]) expect(labelFault(name), name).toBeDefined();
+  });
+});

@@ -46,4 +46,21 @@ export function addBundleCommands(program: Command, context: CommandContext, run
         (await import('./commands/bundle-render.js')).bundleRender(context, reference, options),
       ),
     );
+
+  bundle
+    .command('check-crd-upgrade')
+    .description('check whether custom resource definitions may take the place of older ones')
+    .argument('<old>', `file of definitions, or bundle: ${source}`)
+    .argument('<new>', 'the same')
+    .addOption(outputFormatOf('text', 'json', 'yaml'))
+    .action((older: string, newer: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/bundle-check-crd-upgrade.js')).bundleCheckCrdUpgrade(
+          context,
+          older,
+          newer,
+          options,
+        ),
+      ),
+    );
 }

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { Report } from './report.js';
 import { compareBundleRender } from './bundle-render.js';
 import { compareCatalogs } from './catalogs.js';
+import { compareCrdUpgrade } from './crd-upgrade.js';
 import { compareCases } from './fbc-cases.js';
 import { compareGrpc } from './grpc.js';
 import { compareInitializer } from './initializer.js';
@@ -21,6 +22,7 @@ import { compareVectors } from './vectors.js';
 const comparers = {
   vectors: compareVectors,
   'bundle-render': compareBundleRender,
+  'crd-upgrade': compareCrdUpgrade,
   'render-dir': compareRenderDirectories,
   'render-image': compareRenderImages,
   'fbc-cases': compareCases,

@@ -1,0 +1,200 @@
+import { quoteGo } from '../../core/go-json.js';
+import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { compareBytes } from '../../core/order.js';
+import { conform } from './go-types.js';
+import { crdStruct } from './crd-types.js';
+import type { Finding } from './finding.js';
+import { type Manifest, titleOf } from './manifests.js';
+import { schemaChanges } from './schema-changes.js';
+import { type SchemaAt, schemaPaths } from './schema-paths.js';
+
+/** Something that may break objects or users of a definition when it is upgraded. */
+export interface CrdFinding extends Finding {
+  /** Name of the definition. */
+  crd: string;
+  /** `v1`, or `v1 -> v2` between two served versions; missing for what concerns the whole definition. */
+  version?: string | undefined;
+  /** Path of the property, beginning with `^`. */
+  path?: string | undefined;
+  check: string;
+}
+
+interface Version {
+  name: string;
+  isServed: boolean;
+  isStored: boolean;
+  schemas: ReadonlyMap<string, SchemaAt>;
+}
+
+interface Definition {
+  manifest: Manifest;
+  scope: string;
+  isConverted: boolean;
+  storedVersions: string[];
+  versions: Version[];
+}
+
+/**
+ * Whether a custom resource definition may take the place of another, by the preflight rules of
+ * operator-controller: nothing that exists may become invalid, in any version that both have, nor between served
+ * versions unless a webhook converts them. What an older definition had wrong already does not count again.
+ * Which versions are stored only the status of a definition on a cluster tells; see `storedVersionWarnings`.
+ */
+export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdFinding[] {
+  const faults = [old, next].flatMap((crd) => formFindings(crd));
+  if (faults.length > 0) return faults;
+  const [before, after] = [definitionOf(old), definitionOf(next)];
+  const findings: CrdFinding[] = [];
+  const tell = (check: string, detail: string, place: readonly (string | number)[]): number =>
+    findings.push({
+      crd: next.name,
+      check,
+      message: `${titleOf(next)}: ${check}: ${detail}`,
+      file: next.file,
+      line: next.lineOf(place),
+    });
+  if (before.scope !== after.scope) {
+    tell('scope', `changed: ${quoteGo(before.scope)} -> ${quoteGo(after.scope)}`, ['spec', 'scope']);
+  }
+  for (const version of before.versions) {
+    const other = after.versions.find(({ name }) => name === version.name);
+    if (other === undefined) continue;
+    for (const path of version.schemas.keys()) {
+      if (other.schemas.has(path)) continue;
+      tell('existingFieldRemoval', `removed field: ${version.name}.${path}`, placeOf(other.schemas, path));
+    }
+  }
+  for (const name of before.storedVersions) {
+    if (after.versions.some((version) => version.name === name)) continue;
+    tell('storedVersionRemoval', `objects may be stored in version ${name}, which is gone`, [
+      'spec',
+      'versions',
+    ]);
+  }
+  for (const version of before.versions) {
+    const other = after.versions.find(({ name }) => name === version.name);
+    if (other !== undefined) findings.push(...versionFindings(next, version.name, version, other));
+  }
+  return [...findings, ...servedFindings(before, after)];
+}
+
+/**
+ * Versions that a definition without a status says to store, and that the newer one has no more: on a cluster
+ * that has it, there may be objects which nothing can read then. Only for pairs that `checkCrdUpgrade` can read.
+ */
+export function storedVersionWarnings(old: Manifest, next: Manifest): Finding[] {
+  const [before, after] = [definitionOf(old), definitionOf(next)];
+  if (before.storedVersions.length > 0) return [];
+  return before.versions
+    .filter(({ name, isStored }) => isStored && !after.versions.some((version) => version.name === name))
+    .map(({ name }) => ({
+      message: `${titleOf(next)}: version ${name}, which was stored, is gone`,
+      file: next.file,
+      line: next.lineOf(['spec', 'versions']),
+      hint: `migrate stored objects first: status.storedVersions on the cluster must not name ${name} any more`,
+    }));
+}
+
+/** Comparing what is no definition of the known version would tell nothing. */
+function formFindings(crd: Manifest): CrdFinding[] {
+  const tell = (message: string, path: readonly (string | number)[]): CrdFinding => ({
+    crd: crd.name,
+    check: 'form',
+    message: `${titleOf(crd)}: ${message}`,
+    file: crd.file,
+    line: crd.lineOf(path),
+  });
+  if (crd.apiVersion !== 'apiextensions.k8s.io/v1') {
+    return [tell(`apiVersion ${crd.apiVersion} is not supported`, ['apiVersion'])];
+  }
+  return conform(crd.load(), crdStruct).faults.map(({ message, path }) => tell(message, path));
+}
+
+function definitionOf(manifest: Manifest): Definition {
+  const object = conform(manifest.load(), crdStruct).value as JsonObject;
+  const spec = object['spec'] as JsonObject;
+  const given = (spec['versions'] ?? []) as JsonObject[];
+  const versions = given.map((version, index): Version => {
+    const schema = isJsonObject(version['schema']) ? version['schema']['openAPIV3Schema'] : undefined;
+    const place = ['spec', 'versions', index, 'schema', 'openAPIV3Schema'];
+    return {
+      name: version['name'] as string,
+      isServed: version['served'] === true,
+      isStored: version['storage'] === true,
+      schemas: isJsonObject(schema) ? schemaPaths(schema, place) : new Map<string, SchemaAt>(),
+    };
+  });
+  const status = object['status'] as JsonObject;
+  const conversion = spec['conversion'];
+  return {
+    manifest,
+    scope: spec['scope'] as string,
+    isConverted: isJsonObject(conversion) && conversion['strategy'] === 'Webhook',
+    storedVersions: (status['storedVersions'] ?? []) as string[],
+    versions,
+  };
+}
+
+/** What breaks between two schemas; only what the older has can break. */
+function versionFindings(manifest: Manifest, label: string, old: Version, next: Version): CrdFinding[] {
+  const findings: CrdFinding[] = [];
+  for (const [path, { schema }] of old.schemas) {
+    const other = next.schemas.get(path);
+    for (const { check, detail } of schemaChanges(schema, other?.schema ?? {})) {
+      findings.push({
+        crd: manifest.name,
+        version: label,
+        path,
+        check,
+        message: `${titleOf(manifest)}: ${label}: ${path}: ${check}: ${detail}`,
+        file: manifest.file,
+        line: manifest.lineOf(other?.place ?? placeOf(next.schemas, path)),
+      });
+    }
+  }
+  return findings;
+}
+
+/** The place of the innermost part on the way to a path that is not there. */
+function placeOf(schemas: ReadonlyMap<string, SchemaAt>, path: string): readonly (string | number)[] {
+  for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
+    const found = schemas.get(at);
+    if (found !== undefined) return found.place;
+  }
+  return ['spec', 'versions'];
+}
+
+/** Without a webhook, an object is read in every served version, so that each must hold what older ones hold. */
+function servedFindings(before: Definition, after: Definition): CrdFinding[] {
+  if (after.isConverted) return [];
+  const known = new Set(betweenServed(before).map(({ message }) => message));
+  return betweenServed(after).filter(({ message }) => !known.has(message));
+}
+
+function betweenServed({ manifest, versions }: Definition): CrdFinding[] {
+  const served = versions
+    .filter(({ isServed }) => isServed)
+    .sort((a, b) => compareVersionNames(a.name, b.name));
+  return served.flatMap((old, index) =>
+    served
+      .slice(index + 1)
+      .flatMap((next) => versionFindings(manifest, `${old.name} -> ${next.name}`, old, next)),
+  );
+}
+
+/** Versions as Kubernetes orders them, oldest first: names of another form, alpha, beta, stable. */
+function compareVersionNames(a: string, b: string): number {
+  const [left, right] = [rankOf(a), rankOf(b)];
+  for (const [index, value] of left.entries()) {
+    const other = right[index] as number;
+    if (value !== other) return value - other;
+  }
+  return left[0] === 0 ? compareBytes(b, a) : 0;
+}
+
+function rankOf(name: string): [number, number, number] {
+  const match = /^v(\d+)(?:(alpha|beta)(\d+))?$/.exec(name);
+  if (match === null) return [0, 0, 0];
+  const stability = match[2] === undefined ? 3 : match[2] === 'beta' ? 2 : 1;
+  return [stability, Number(match[1]), Number(match[3] ?? 0)];
+}

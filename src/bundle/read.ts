@@ -16,6 +16,8 @@ export interface BundleFile {
 export interface BundleFiles {
   manifests: BundleFile[];
   metadata: BundleFile[];
+  /** Names of directories in `manifests/`, which are not entered; left out where there are none. */
+  folders?: string[];
 }
 
 /** Caps on what is read of one bundle. */
@@ -59,8 +61,17 @@ export async function readBundleDirectory(
   const [manifests, metadata] = read.map((part) => {
     if (part.status === 'rejected') throw part.reason;
     return part.value;
-  });
-  return { manifests: manifests as BundleFile[], metadata: metadata as BundleFile[] };
+  }) as [Part, Part];
+  return {
+    manifests: manifests.files,
+    metadata: metadata.files,
+    ...(manifests.folders.length > 0 && { folders: manifests.folders }),
+  };
+}
+
+interface Part {
+  files: BundleFile[];
+  folders: string[];
 }
 
 async function readPart(
@@ -68,7 +79,7 @@ async function readPart(
   part: (typeof parts)[number],
   checkSize: SizeCheck,
   options: { limits?: BundleLimits | undefined } & CancelOptions,
-): Promise<BundleFile[]> {
+): Promise<Part> {
   const entries = await list(directory, part);
   const names = entries.filter((entry) => !entry.isDirectory()).map((entry) => entry.name);
   const wanted = selectNames(names, part, directory, options.limits);
@@ -77,7 +88,8 @@ async function readPart(
     return content && { name, content };
   };
   const files = await mapConcurrent(wanted, filesAtOnce, read, { signal: options.signal });
-  return files.filter((file) => file !== undefined);
+  const folders = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  return { files: files.filter((file) => file !== undefined), folders: folders.sort(compareBytes) };
 }
 
 /**
@@ -106,6 +118,10 @@ export async function bundleFilesOf(
       files[part].push({ name, content: Buffer.from(await file.read()) });
     }
   }
+  const folders = [...tree.directories]
+    .map((path) => /^manifests\/([^/]+)$/.exec(path)?.[1])
+    .filter((name) => name !== undefined);
+  if (folders.length > 0) files.folders = folders;
   return files;
 }
 

@@ -58,6 +58,7 @@ describe('bundle/read', () => {
       list.map(({ name, content }) => `${name}=${content}`);
     expect(shown(files.manifests)).toEqual(['B=1', 'b=2', 'é=3']);
     expect(shown(files.metadata)).toEqual(['.y=y', 'a=a']);
+    expect(files.folders).toEqual(['sub']);
   });
 
   it('follows links to files, and passes over other links and special files', async () => {
@@ -82,6 +83,13 @@ describe('bundle/read', () => {
     expect(
       (await bundleFilesOf(treeOf({ 'manifests/a': '' }, ['metadata']), { subject: 'img' })).metadata,
     ).toEqual([]);
+    const nested = treeOf({ 'manifests/a': '' }, [
+      'manifests',
+      'manifests/sub',
+      'manifests/sub/x',
+      'metadata',
+    ]);
+    expect((await bundleFilesOf(nested, { subject: 'img' })).folders).toEqual(['sub']);
   });
 
   it('takes the files out of an image', async () => {

@@ -43,6 +43,13 @@ export function readRegistryV1(
 ): ReadRegistryV1 {
   const { manifests, findings } = readManifests(files.manifests, { ...options, prefix: 'manifests/' });
   const warnings: Finding[] = [];
+  for (const name of files.folders ?? []) {
+    findings.push({
+      message: 'is a directory',
+      file: `manifests/${name}`,
+      hint: 'a bundle has no directories in manifests/: move its manifests up, or take it away',
+    });
+  }
   const metadata = readMetadata(files.metadata, findings);
   const csvs = manifests.filter(({ kind }) => kind === 'ClusterServiceVersion');
   const [csvManifest, ...furtherCsvs] = csvs;

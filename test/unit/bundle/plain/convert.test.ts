@@ -342,6 +342,12 @@ describe('bundle/plain/convert', () => {
     ]);
   });
 
+  it('refuses directories among the manifests', () => {
+    const files = { ...smallOperator(), folders: ['old'] };
+    const { findings } = convertRegistryV1(files, { installNamespace: 'here' });
+    expect(findings.map(describeFinding)).toEqual(['manifests/old: is a directory']);
+  });
+
   it('refuses objects that stand in two files, and namespaces that are none', () => {
     const configMap = (text: string) =>
       `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: ${text}}\n`;

@@ -48,6 +48,31 @@ export function addBundleCommands(program: Command, context: CommandContext, run
     );
 
   bundle
+    .command('permissions')
+    .description('show what the accounts of an operator may do once it is installed')
+    .argument('<source>', source)
+    .option('--install-namespace <namespace>', 'where the operator is installed')
+    .addOption(
+      new Option(
+        '--watch-namespace <namespace>',
+        'namespace that the operator watches, repeatable (default: all, if it can)',
+      ).argParser(collect),
+    )
+    .option('--diff <source>', 'show what differs from this older bundle')
+    .addOption(
+      new Option(
+        '--fail-on <risk,…>',
+        'exit with 3 where such a permission is shown, e.g. cluster-admin,wildcard,secrets,escalate',
+      ).argParser(separated),
+    )
+    .addOption(outputFormatOf('table', 'json', 'yaml', 'rbac', 'installer').default('table'))
+    .action((reference: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/bundle-permissions.js')).bundlePermissions(context, reference, options),
+      ),
+    );
+
+  bundle
     .command('check-crd-upgrade')
     .description('check whether custom resource definitions may take the place of older ones')
     .argument('<old>', `file of definitions, or bundle: ${source}`)

@@ -1,0 +1,70 @@
+/** What of a right decides how dangerous it is. */
+interface RiskyRight {
+  namespace: string;
+  group: string;
+  resource: string;
+  verbs: readonly string[];
+}
+
+const rbac = 'rbac.authorization.k8s.io';
+const read = ['get', 'list', 'watch'];
+const write = ['create', 'update', 'patch'];
+
+/** Permissions by which an account may take over more than it seems to hold. */
+const tests: Readonly<Record<string, (right: RiskyRight) => boolean>> = {
+  'cluster-admin': ({ group, resource, verbs, namespace }) =>
+    resource === 'ClusterRole/cluster-admin' ||
+    (namespace === '' && group === '*' && resource === '*' && verbs.includes('*')),
+  wildcard: ({ group, resource, verbs }) => [group, resource, ...verbs].includes('*'),
+  secrets: (right) => covers(right, '', ['secrets'], read),
+  escalate: (right) =>
+    covers(right, rbac, ['roles', 'clusterroles'], ['escalate', 'bind', ...write]) ||
+    covers(right, rbac, ['rolebindings', 'clusterrolebindings'], write) ||
+    covers(right, '', ['users', 'groups', 'serviceaccounts'], ['impersonate']),
+  exec: (right) => covers(right, '', ['pods/exec', 'pods/attach', 'nodes/proxy'], [...write, 'get']),
+  tokens: (right) => covers(right, '', ['serviceaccounts/token'], ['create']),
+  workloads: (right) =>
+    right.namespace === '' &&
+    (covers(right, '', ['pods'], write) ||
+      covers(right, 'apps', ['deployments', 'daemonsets', 'statefulsets', 'replicasets'], write) ||
+      covers(right, 'batch', ['jobs', 'cronjobs'], write)),
+  webhooks: (right) =>
+    covers(
+      right,
+      'admissionregistration.k8s.io',
+      ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'],
+      write,
+    ),
+  crds: (right) => covers(right, 'apiextensions.k8s.io', ['customresourcedefinitions'], write),
+  csr: (right) =>
+    covers(
+      right,
+      'certificates.k8s.io',
+      ['certificatesigningrequests/approval', 'signers'],
+      [...write, 'approve'],
+    ),
+  scc: (right) => covers(right, 'security.openshift.io', ['securitycontextconstraints'], ['use', ...write]),
+  unknown: ({ verbs }) => verbs.length === 0,
+};
+
+/** Names of all risks that are told apart. */
+export const riskNames: readonly string[] = Object.keys(tests);
+
+/** The risks of a right, in their order. */
+export function risksOf(right: RiskyRight): string[] {
+  return riskNames.filter((name) => tests[name]?.(right) === true);
+}
+
+function covers(
+  right: RiskyRight,
+  group: string,
+  resources: readonly string[],
+  verbs: readonly string[],
+): boolean {
+  return (
+    (right.group === '*' || right.group === group) &&
+    !right.resource.startsWith('/') &&
+    (right.resource === '*' || resources.includes(right.resource)) &&
+    right.verbs.some((verb) => verb === '*' || verbs.includes(verb))
+  );
+}

@@ -117,6 +117,9 @@ describe('opmate bundle render', () => {
     expect([broken.code, broken.stdout]).toEqual([3, '']);
     expect(broken.stderr).toContain('plain/manifests/deep: is a directory');
     expect(broken.stderr).toMatch(/plain\/manifests\/c\.yaml:\d+: yaml: /);
+    await sandbox.write({ 'flat/a.yaml': 'kind: [\n' });
+    const flat = await sandbox.run(['bundle', 'render', 'flat', '--format=plain']);
+    expect(flat.stderr).toMatch(/^flat\/a\.yaml:\d+: yaml: /);
   });
 
   it.each([

@@ -9,12 +9,19 @@ import type { CommandSession } from '../session.js';
 /** Exit code of a check that found something. */
 export const foundProblems = 3;
 
-/** How the files of a bundle are named in messages: by their path where it is a directory. */
-export function inSource(reference: string, isDirectory: boolean): (finding: Finding) => Finding {
+/**
+ * How the files of a bundle are named in messages: by their path where it is a directory. `given` are files that
+ * the user named himself.
+ */
+export function inSource(
+  reference: string,
+  isDirectory: boolean,
+  given: readonly (string | undefined)[] = [],
+): (finding: Finding) => Finding {
   return (finding) => {
     const { file, message } = finding;
     if (file === undefined) return { ...finding, message: `${reference}: ${message}` };
-    if (!/^(?:manifests|metadata)\//.test(file)) return finding;
+    if (given.includes(file)) return finding;
     return { ...finding, file: isDirectory ? path.join(reference, file) : `${reference}: ${file}` };
   };
 }

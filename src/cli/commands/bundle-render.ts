@@ -58,7 +58,7 @@ export async function bundleRender(
       options.format === 'plain'
         ? await renderPlain(reference, isDirectory, session)
         : await renderRegistryV1(context, reference, isDirectory, options, provider, session);
-    const named = inSource(reference, isDirectory);
+    const named = inSource(reference, isDirectory, [options.config]);
     tellWarnings(session, made.warnings.map(named));
     let { objects, findings } = made;
     if (apis !== undefined && findings.length === 0) {

@@ -7,8 +7,8 @@ export const exitCodes = {
   imageAlreadyAdded: 2,
   /** `registry add`, `index add`: a bundle of that name or version is in the index already. */
   versionAlreadyAdded: 3,
-  /** Commands of opmate's own: what was read is damaged or not valid. */
-  damaged: 3,
+  /** Commands of opmate's own: what was read is damaged, not valid, or not what was asked for. */
+  findings: 3,
   /** With `--permissive`: done in part, the rest is listed on stderr. */
   partly: 4,
   interrupted: 130,

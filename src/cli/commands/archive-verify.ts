@@ -63,7 +63,7 @@ export async function archiveVerify(
     await writeAll(context.stdout, `${id}: ${amounts}: sound\n`);
     if (base !== undefined) logger.log('info', `it needs ${base}, which is an archive of its own`);
   }
-  return faults.length === 0 ? exitCodes.done : exitCodes.damaged;
+  return faults.length === 0 ? exitCodes.done : exitCodes.findings;
 }
 
 /** An index that can be read and is wrong is damage; one that cannot be read says nothing about the archive. */

@@ -13,7 +13,7 @@ import { readInputFile } from '../input.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
-import { foundProblems, inSource, tellFindings, tellWarnings } from './bundle-findings.js';
+import { inSource, tellFindings, tellWarnings } from './bundle-findings.js';
 import { readBundle } from './bundle-render.js';
 
 interface CheckOptions extends GlobalOptions {
@@ -65,7 +65,7 @@ export async function bundleCheckCrdUpgrade(
       const text = output === 'json' ? `${encodeGoJson(value, { indent: 2 })}\n` : encodeYaml(value);
       await writeAll(context.stdout, text);
     }
-    return findings.length > 0 ? foundProblems : exitCodes.done;
+    return findings.length > 0 ? exitCodes.findings : exitCodes.done;
   });
 }
 

@@ -6,9 +6,6 @@ import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
-/** Exit code of a check that found something. */
-export const foundProblems = 3;
-
 /**
  * How the files of a bundle are named in messages: by their path where it is a directory. `given` are files that
  * the user named himself.

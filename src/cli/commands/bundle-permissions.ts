@@ -16,7 +16,7 @@ import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 import { formatTable } from '../table.js';
-import { foundProblems, inSource, tellFindings } from './bundle-findings.js';
+import { inSource, tellFindings } from './bundle-findings.js';
 import { readBundle } from './bundle-render.js';
 
 interface PermissionsOptions extends GlobalOptions {
@@ -47,7 +47,8 @@ export async function bundlePermissions(
     const older =
       options.diff === undefined ? undefined : await convert(context, options.diff, options, session);
     session.logger.close();
-    if (current === undefined || (options.diff !== undefined && older === undefined)) return foundProblems;
+    if (current === undefined || (options.diff !== undefined && older === undefined))
+      return exitCodes.findings;
     const report = reportOf(current, older);
     await writeAll(context.stdout, textOf(report, current, output ?? 'table'), session.signal);
     const wanted = new Set(options.failOn);
@@ -58,7 +59,7 @@ export async function bundlePermissions(
         message: `${right.accountNamespace}/${right.account}: ${right.risks.filter((risk) => wanted.has(risk)).join(', ')}: ${describe(right)}`,
       })),
     );
-    return risky.length > 0 ? foundProblems : exitCodes.done;
+    return risky.length > 0 ? exitCodes.findings : exitCodes.done;
   });
 }
 

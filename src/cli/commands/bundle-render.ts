@@ -17,7 +17,7 @@ import { catalogFormat } from '../formats.js';
 import { readInput, readInputFile } from '../input.js';
 import { writeAll } from '../output.js';
 import { type CommandSession, useSession } from '../session.js';
-import { foundProblems, inSource, tellFindings, tellWarnings } from './bundle-findings.js';
+import { inSource, tellFindings, tellWarnings } from './bundle-findings.js';
 
 interface BundleRenderOptions extends GlobalOptions {
   installNamespace?: string;
@@ -76,7 +76,7 @@ export async function bundleRender(
     session.logger.close();
     if (findings.length > 0) {
       await tellFindings(context, findings.map(named));
-      return foundProblems;
+      return exitCodes.findings;
     }
     const { signal } = session;
     if (options.outputDir === undefined) {

@@ -13,6 +13,7 @@ import {
   propertyTypes,
 } from '../../model/declarative-config.js';
 import { parsePackageProperty } from '../../model/properties.js';
+import { bundleFields } from './bundle-fields.js';
 import { writeDeprecation } from './messages.js';
 import { MessageWriter, encodeMessage } from './protobuf.js';
 
@@ -21,25 +22,6 @@ import { MessageWriter, encodeMessage } from './protobuf.js';
  * its facts, its manifests, and what belongs to a channel. So a bundle is encoded and kept once, whatever the number
  * of its channels, and lists go without the manifests.
  */
-
-/** Field numbers of `api.Bundle`. */
-const fields = {
-  csvName: 1,
-  packageName: 2,
-  channelName: 3,
-  csvJson: 4,
-  object: 5,
-  bundlePath: 6,
-  providedApis: 7,
-  requiredApis: 8,
-  version: 9,
-  skipRange: 10,
-  dependencies: 11,
-  properties: 12,
-  replaces: 13,
-  skips: 14,
-  deprecation: 15,
-} as const;
 
 /** Property types that are not sent as properties: what they hold is in `csvJson` and `object`. */
 const manifestTypes: ReadonlySet<string> = new Set([propertyTypes.bundleObject, propertyTypes.csvMetadata]);
@@ -56,9 +38,10 @@ export interface ChannelPart {
 /** The part of a bundle's message that is not in its blob. */
 export function encodeChannelPart({ channelName, entry, withUpgrades, deprecation }: ChannelPart): Buffer {
   return encodeMessage((message) => {
-    message.text(fields.channelName, channelName).text(fields.skipRange, entry.skipRange);
-    if (withUpgrades) message.text(fields.replaces, entry.replaces).items(fields.skips, entry.skips);
-    writeDeprecation(message, fields.deprecation, deprecation);
+    message.text(bundleFields.channelName, channelName).text(bundleFields.skipRange, entry.skipRange);
+    if (withUpgrades)
+      message.text(bundleFields.replaces, entry.replaces).items(bundleFields.skips, entry.skips);
+    writeDeprecation(message, bundleFields.deprecation, deprecation);
   });
 }
 
@@ -69,9 +52,9 @@ export function encodeChannelPart({ channelName, entry, withUpgrades, deprecatio
 export function encodeFacts(blob: BundleBlob): Buffer {
   return encodeMessage((message) => {
     message
-      .text(fields.csvName, blob.name)
-      .text(fields.packageName, blob.package)
-      .text(fields.bundlePath, blob.image);
+      .text(bundleFields.csvName, blob.name)
+      .text(bundleFields.packageName, blob.package)
+      .text(bundleFields.bundlePath, blob.image);
     for (const { type, value } of blob.properties) {
       const text = manifestTypes.has(type) ? '' : encodeGoJson(value);
       writeProperty(message, type, text, value);
@@ -81,16 +64,16 @@ export function encodeFacts(blob: BundleBlob): Buffer {
 
 function writeProperty(message: MessageWriter, type: string, text: string, value: EncodableJson): void {
   const dependency = (dependencyType: string, json: string): void =>
-    void message.message(fields.dependencies, (inner) => inner.text(1, dependencyType).text(2, json));
+    void message.message(bundleFields.dependencies, (inner) => inner.text(1, dependencyType).text(2, json));
   switch (type) {
     case propertyTypes.package:
-      message.text(fields.version, parsePackageProperty(value).version);
+      message.text(bundleFields.version, parsePackageProperty(value).version);
       break;
     case propertyTypes.gvk:
-      writeApi(message, fields.providedApis, value);
+      writeApi(message, bundleFields.providedApis, value);
       break;
     case propertyTypes.gvkRequired:
-      writeApi(message, fields.requiredApis, value);
+      writeApi(message, bundleFields.requiredApis, value);
       dependency(propertyTypes.gvk, text);
       break;
     case propertyTypes.packageRequired: {
@@ -101,7 +84,7 @@ function writeProperty(message: MessageWriter, type: string, text: string, value
     }
   }
   if (!manifestTypes.has(type)) {
-    message.message(fields.properties, (inner) => inner.text(1, type).text(2, text));
+    message.message(bundleFields.properties, (inner) => inner.text(1, type).text(2, text));
   }
 }
 
@@ -157,8 +140,8 @@ export function encodeManifests(blob: BundleBlob, owner: () => Promise<PackageBl
 
 function manifestFields(csv: Buffer | undefined, objects: readonly Buffer[]): Buffer {
   return encodeMessage((message) => {
-    if (csv !== undefined && csv.length > 0) message.bytes(fields.csvJson, csv);
-    for (const object of objects) message.bytes(fields.object, object);
+    if (csv !== undefined && csv.length > 0) message.bytes(bundleFields.csvJson, csv);
+    for (const object of objects) message.bytes(bundleFields.object, object);
   });
 }
 

@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { connect } from 'node:net';
-import { chmod, mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { ChannelCredentials } from '@grpc/grpc-js';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -102,6 +103,7 @@ describe('opmate serve', () => {
   it.each([
     [['catalog', '-p', 'x'], '--port x: not a port'],
     [['catalog', '-p', '65536'], '--port 65536: not a port'],
+    [['catalog', '-p', '0x1F'], '--port 0x1F: not a port'],
     [
       ['catalog', '--cache-enforce-integrity'],
       '--cache-dir must be specified with --cache-enforce-integrity',
@@ -241,7 +243,23 @@ describe('opmate serve', () => {
     await writeFile(at('file'), '');
     const result = await sandbox.run(['serve', 'catalog', '--cache-dir', 'file', '--cache-only']);
     expect(result).toMatchObject({ code: 1, stdout: '' });
-    expect(result.stderr).toContain('no cache was made');
+    expect(result.stderr).toContain('file: no cache was made: it cannot be written: ');
+  });
+
+  it('waits for no pipe that stands where its cache or the termination log is to be', async () => {
+    const making = ['serve', 'catalog', '--cache-dir', 'pipes', '--cache-only'];
+    expect(await sandbox.run(making)).toMatchObject({ code: 0 });
+    const [cache = ''] = await readdir(at('pipes'));
+    await rm(at('pipes', cache));
+    for (const name of [`pipes/${cache}`, 'log']) execFileSync('mkfifo', [at(name)]);
+    const result = await withServer(['catalog', '--cache-dir', 'pipes'], async (client) => {
+      expect(await packagesOf(client)).toEqual(['widget']);
+    });
+    expect(result).toMatchObject({ code: 0 });
+    expect(result.stderr).toContain('it is damaged');
+    const failed = await sandbox.run(['serve', 'nowhere', '-t', 'log']);
+    expect(failed).toMatchObject({ code: 1 });
+    expect(failed.stderr).toContain('warn: cannot write log: ');
   });
 
   it('serves the HTTP catalog API beside it, under the name of the directory or the one given', async () => {

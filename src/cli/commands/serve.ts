@@ -146,8 +146,7 @@ export async function serveAnswers(
 
 /** The port of the options. Throws UsageError. */
 export function portOf({ port = '50051' }: ServerOptions): number {
-  const number = port === '' ? Number.NaN : Number(port);
-  if (Number.isInteger(number) && number >= 0 && number <= 65535) return number;
+  if (/^\d{1,5}$/.test(port) && Number(port) <= 65535) return Number(port);
   throw new UsageError(`--port ${port}: not a port`, { hint: 'give a number from 0 to 65535' });
 }
 
@@ -197,7 +196,8 @@ export async function reportingFailure<T>(
     const isExpected = terminationLog !== undefined && terminationLog !== '';
     if (file === '' || error instanceof CancelledError || context.signal.aborted) throw error;
     try {
-      const flags = constants.O_WRONLY | (isExpected ? constants.O_CREAT : 0);
+      // A pipe that nobody reads must not be waited for.
+      const flags = constants.O_WRONLY | constants.O_NONBLOCK | (isExpected ? constants.O_CREAT : 0);
       const handle = await open(file, flags, 0o644);
       try {
         await handle.writeFile(`${redact(messageOf(error))}\n`);

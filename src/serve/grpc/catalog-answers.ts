@@ -59,6 +59,8 @@ class OpenedCatalog {
   readonly #options: CatalogAnswersOptions;
   readonly #logger: Logger;
   readonly #stop = new AbortController();
+  /** Why there is no cache. */
+  #noCache = 'there is none';
   encoded: Promise<{ isCached: boolean; reason?: string }> = Promise.resolve({ isCached: true });
 
   constructor(catalog: Catalog, options: CatalogAnswersOptions) {
@@ -124,7 +126,7 @@ class OpenedCatalog {
     const { signal } = this.#stop;
     try {
       const isWhole = await content.encodeAll({ signal });
-      if (writer === undefined || hash === undefined) return { isCached: false, reason: 'there is none' };
+      if (writer === undefined || hash === undefined) return { isCached: false, reason: this.#noCache };
       if (!isWhole) throw new OpmateError('IO', 'the disk is full or failing');
       // What was encoded must be what was hashed.
       if ((await hashCatalog(this.#catalog, { signal })) !== hash) {
@@ -147,7 +149,9 @@ class OpenedCatalog {
     try {
       return await CacheWriter.create(directory);
     } catch (error) {
-      this.#logger.log('warn', `cache ${directory} cannot be written: ${systemReason(error)}`);
+      const reason = systemReason(error);
+      this.#logger.log('warn', `cache ${directory} cannot be written: ${reason}`);
+      this.#noCache = `it cannot be written: ${reason}`;
       return undefined;
     }
   }

@@ -104,7 +104,9 @@ export class CatalogRequests {
     response.once('close', () => {
       const seconds = (performance.now() - started) / 1000;
       this.#metrics.end(response.statusCode, seconds, exchange.bytes);
-      this.#log(exchange, response.statusCode >= 500 ? 'error' : 'debug', seconds);
+      // Not being ready yet is an answer like others, and asked for every second.
+      const isFault = response.statusCode >= 500 && response.statusCode !== 503;
+      this.#log(exchange, isFault ? 'error' : 'debug', seconds);
     });
     this.#answer(exchange).catch((error: unknown) => {
       if (!response.destroyed) {

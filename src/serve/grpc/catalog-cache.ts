@@ -3,9 +3,9 @@ import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
-import { readFully } from '../../catalog/file-access.js';
+import { openFile, readFully } from '../../catalog/file-access.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { OpmateError, fileError, systemCode } from '../../core/errors.js';
+import { OpmateError, systemCode } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import type { CatalogIndex } from './catalog-content.js';
 import { RecordFile, digestOf } from './record-file.js';
@@ -52,9 +52,7 @@ export async function hashCatalog(
 async function hashFile({ path: file, name }: { path: string; name: string }): Promise<string> {
   const hash = createHash('sha256');
   const piece = Buffer.allocUnsafeSlow(pieceBytes);
-  const handle = await open(file).catch((error: unknown) => {
-    throw fileError(`open ${name}`, error, { file: name });
-  });
+  const handle = await openFile(file, name);
   try {
     for (let size = 0; ; size += piece.length) {
       const got = await readFully(handle, piece, size, name);

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -138,6 +139,15 @@ describe('catalog/metas', () => {
       code,
       message,
       file: 'c/link',
+    });
+  });
+
+  it('does not wait for who might write into a pipe', async () => {
+    execFileSync('mkfifo', [path.join(directory, 'pipe')]);
+    await expect(render('{"schema":"olm.package","name":"p"}')).rejects.toMatchObject({
+      code: 'IO',
+      message: 'open c/pipe: a pipe, not a file',
+      file: 'c/pipe',
     });
   });
 

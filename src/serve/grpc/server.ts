@@ -7,7 +7,6 @@ import {
   Server,
   ServerCredentials,
   type ServerDuplexStream,
-  type ServerUnaryCall,
   type ServerWritableStream,
   type ServiceDefinition,
   type UntypedServiceImplementation,
@@ -36,6 +35,9 @@ const maxRequestBytes = 4 * 1024 * 1024;
 const maxStreamsPerConnection = 100;
 /** What a stream may have handed over before its reader has taken it. */
 const maxUnreadBytes = 256 * 1024;
+/** Answers of calls with one that a connection may have unread; one where those of all connections are too large. */
+const maxUnreadAnswers = 16;
+const maxUnreadAnswerBytes = 64 * 1024 * 1024;
 /** A connection on which nothing comes for this long is asked whether it is alive, and dropped without an answer. */
 const keepaliveMs = 60_000;
 const keepaliveTimeoutMs = 20_000;
@@ -243,30 +245,35 @@ class ServiceBuilder implements Service {
 
   unary(name: string, answer: Unary): this {
     const path = `/${this.name}/${name}`;
-    this.definition[name] = method(path);
-    this.handlers[name] = (
-      call: ServerUnaryCall<Buffer, Buffer>,
-      respond: (error: { code: number; details: string } | null, answer?: Uint8Array) => void,
-    ): void => {
+    // On the wire it is the same as a stream of one message, and only of streams the library tells what was taken.
+    this.definition[name] = method(path, { streamsOut: true });
+    this.handlers[name] = (call: ServerWritableStream<Buffer, Uint8Array>): void => {
       const end = this.#calls.begin(path, this.#level);
-      // A caller that has gone gets nothing, and no handler is told when its answer was not wanted.
       call.once('cancelled', () => end(status.CANCELLED));
-      const fail = (error: unknown): void => {
-        const told = statusOf(error);
-        end(told.code, error);
-        respond(told);
-      };
-      const succeed = (bytes: Uint8Array): void => {
-        end(status.OK);
-        respond(null, bytes);
-      };
-      try {
-        const bytes = answer(call.request);
-        if (bytes instanceof Promise) bytes.then(succeed, fail);
-        else succeed(bytes);
-      } catch (error) {
-        fail(error);
-      }
+      this.#calls.unread.enter(call.getPeer(), (answered) => {
+        if (call.cancelled) return answered.taken();
+        call.once('cancelled', () => answered.taken());
+        const fail = (error: unknown): void => {
+          const told = statusOf(error);
+          end(told.code, error);
+          answered.taken();
+          if (!call.cancelled) call.emit('error', told);
+        };
+        const succeed = (bytes: Uint8Array): void => {
+          if (call.cancelled) return;
+          end(status.OK);
+          answered.with(bytes.length);
+          call.write(bytes, () => answered.taken());
+          call.end();
+        };
+        try {
+          const bytes = answer(call.request);
+          if (bytes instanceof Promise) bytes.then(succeed, fail);
+          else succeed(bytes);
+        } catch (error) {
+          fail(error);
+        }
+      });
     };
     return this;
   }
@@ -341,8 +348,54 @@ function codeOf(error: unknown): number {
   }
 }
 
+interface Answered {
+  with(bytes: number): void;
+  /** Read at the other end, or not wanted any more. Only the first time counts. */
+  taken(): void;
+}
+
+/** Answers of calls with one that are in the making or not read yet: a connection that does not read gets few. */
+class UnreadAnswers {
+  #bytes = 0;
+  readonly #connections = new Map<string, { answers: number; waiting: (() => void)[] }>();
+
+  /** Calls `work`, at once or when earlier answers on the connection have been taken. */
+  enter(peer: string, work: (answered: Answered) => void): void {
+    const connection = this.#connections.get(peer) ?? { answers: 0, waiting: [] };
+    this.#connections.set(peer, connection);
+    const hasRoom = (): boolean =>
+      connection.answers === 0 ||
+      (connection.answers < maxUnreadAnswers && this.#bytes < maxUnreadAnswerBytes);
+    // Later: of a connection that has gone the other calls are cancelled first.
+    const startWaiting = (): void => {
+      while (connection.waiting.length > 0 && hasRoom()) connection.waiting.shift()?.();
+    };
+    const start = (): void => {
+      connection.answers++;
+      let [held, isTaken] = [0, false];
+      work({
+        with: (bytes) => {
+          held = bytes;
+          this.#bytes += bytes;
+        },
+        taken: () => {
+          if (isTaken) return;
+          isTaken = true;
+          this.#bytes -= held;
+          connection.answers--;
+          if (connection.waiting.length > 0) setImmediate(startWaiting);
+          else if (connection.answers === 0) this.#connections.delete(peer);
+        },
+      });
+    };
+    if (connection.waiting.length === 0 && hasRoom()) start();
+    else connection.waiting.push(start);
+  }
+}
+
 /** Knows which calls are under way, and logs them when they end. */
 class Calls {
+  readonly unread = new UnreadAnswers();
   readonly #logger: Logger;
   #underWay = 0;
 

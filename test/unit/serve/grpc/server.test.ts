@@ -167,6 +167,45 @@ describe('serve/grpc/server', () => {
     expect(made).toBeLessThan(30);
   });
 
+  it('makes few answers for a connection that does not read them, and all of them once it does', async () => {
+    let made = 0;
+    const server = await start({
+      getBundle: (packageName) => {
+        made++;
+        return Promise.resolve(bundleOf(packageName, 300_000));
+      },
+    });
+    const session = connectHttp2(`http://127.0.0.1:${server.port}`, { settings: { initialWindowSize: 0 } });
+    onTestFinished(() => session.destroy());
+    const streams = Array.from({ length: 60 }, () => {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': '/api.Registry/GetBundle',
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      });
+      stream.on('error', () => undefined);
+      stream.end(Buffer.alloc(5));
+      return stream;
+    });
+    await until(() => made === 16);
+    const client = clientOf(server);
+    for (let i = 0; i < 50; i++) await client.call('GetBundle');
+    expect(made).toBe(16 + 50);
+    // Some are not wanted any more; the others are read.
+    for (const stream of streams.slice(0, 20)) stream.close(8);
+    const statuses = streams.slice(20).map(
+      (stream) =>
+        new Promise((resolve) => {
+          stream.on('trailers', (headers) => resolve(headers['grpc-status']));
+          stream.resume();
+        }),
+    );
+    session.settings({ initialWindowSize: 65_535 });
+    expect(new Set(await Promise.all(statuses))).toEqual(new Set(['0']));
+    expect(made).toBeLessThanOrEqual(60 + 50);
+  });
+
   it('answers ten thousand streams of one connection', async () => {
     let open = 0;
     let most = 0;

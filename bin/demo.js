@@ -1,6 +1,6 @@
 // The main job from end to end, on bundles that come with the project: push them to an embedded registry,
 // render them from their images into a catalog, check it, list it, draw it, and write it out; then the same
-// bundles as a sqlite index image, and a part of that mirrored by way of the disk.
+// bundles as a sqlite index image, a part of that mirrored by way of the disk, and the catalog served.
 // Run it with `npm run demo`. Everything happens in a temporary directory, which is removed at the end.
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -64,6 +64,29 @@ function startRegistry() {
     child.stderr.pipe(process.stderr);
     child.once('exit', (code) => reject(new Error(`the registry ended with exit code ${code}`)));
   });
+}
+
+/** Serves the catalog with both APIs, asks the HTTP one for the packages, and ends it. */
+async function serveAndAsk() {
+  const args = ['serve', 'catalog', '--port', '0', '--http', '127.0.0.1:0'];
+  console.log(`$ opmate ${args.join(' ')} &`);
+  const child = spawn(process.execPath, [command, ...args], {
+    cwd: work,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  try {
+    const url = await new Promise((resolve, reject) => {
+      child.stdout.setEncoding('utf8').once('data', (line) => resolve(line.trim()));
+      child.once('exit', (code) => reject(new Error(`the server ended with exit code ${code}`)));
+    });
+    console.log(`  ${url}`);
+    const query = `${url}/api/v1/metas?schema=olm.package`;
+    console.log(`$ curl ${query}`);
+    for (const line of (await (await fetch(query)).text()).trimEnd().split('\n')) console.log(`  ${line}`);
+  } finally {
+    child.removeAllListeners('exit');
+    child.kill('SIGTERM');
+  }
 }
 
 function filesOf(directory, prefix) {
@@ -184,7 +207,10 @@ async function main() {
     opmate(['mirror', '--from', 'file://carry', `docker://${host}/mirror`, '--use-http'], { lines: 8 });
     opmate(['list', 'channels', '--use-http', `${host}/mirror/demo/index:v1`]);
 
-    say('10. Break it, and see what a check says');
+    say('10. Serve it: gRPC for OLM v0, HTTP for OLM v1');
+    await serveAndAsk();
+
+    say('11. Break it, and see what a check says');
     const file = path.join(work, 'catalog', 'microcks', 'catalog.json');
     writeFileSync(file, readFileSync(file, 'utf8').replace(/"replaces":"([^"]+)"/, '"replaces":"$1-typo"'));
     opmate(['validate', 'catalog'], { expect: 1, lines: 20 });

@@ -155,12 +155,18 @@ export function fileError(what: string, error: unknown, details: ErrorDetails = 
  * bearer and identity tokens, passwords, and signed-URL parameters.
  */
 export function redact(text: string): string {
-  return text
-    .replace(/([a-z][a-z0-9+.-]*:\/\/)[^\s/@?#]+@/gi, '$1***@')
-    .replace(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi, '$1 ***')
-    .replace(
-      /("?\b(?:access_token|refresh_token|identitytoken|id_token|token|password|secret|auth)"?\s*[:=]\s*"?)[^\s"&,}]+/gi,
-      '$1***',
-    )
-    .replace(/([?&](?:X-Amz-[A-Za-z-]*|sig|signature|se|sp|Expires|Key-Pair-Id|Policy)=)[^&\s"]+/gi, '$1***');
+  return (
+    text
+      // Schemes are short; without a limit the time would grow with the square of a long name.
+      .replace(/([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@?#]+@/gi, '$1***@')
+      .replace(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi, '$1 ***')
+      .replace(
+        /("?\b(?:access_token|refresh_token|identitytoken|id_token|token|password|secret|auth)"?\s*[:=]\s*"?)[^\s"&,}]+/gi,
+        '$1***',
+      )
+      .replace(
+        /([?&](?:X-Amz-[A-Za-z-]*|sig|signature|se|sp|Expires|Key-Pair-Id|Policy)=)[^&\s"]+/gi,
+        '$1***',
+      )
+  );
 }

@@ -326,7 +326,8 @@ async function sendAll(
 
 /** What a caller is told of a failure. All that upstream does not find is UNKNOWN. */
 function statusOf(error: unknown): { code: number; details: string } {
-  const details = redact(messageOf(error));
+  // What is cut off below need not be looked through: a name in a request may have megabytes.
+  const details = redact(messageOf(error).slice(0, 4 * maxErrorLength));
   const shown =
     details.length > maxErrorLength
       ? `${details.slice(0, maxErrorLength).replace(/[\ud800-\udbff]$/, '')}…`

@@ -40,7 +40,21 @@ export async function hashCatalog(
   const files = await catalog.listFiles?.();
   if (files === undefined) return undefined;
   const hash = createHash('sha256');
-  const hashes = await mapConcurrent(files, hashedAtOnce, hashFile, { signal });
+  // One piece of memory a file under way, however many there are.
+  const pieces = Array.from({ length: hashedAtOnce }, () => Buffer.allocUnsafeSlow(pieceBytes));
+  const hashes = await mapConcurrent(
+    files,
+    hashedAtOnce,
+    async (file) => {
+      const piece = pieces.pop() as Buffer<ArrayBuffer>;
+      try {
+        return await hashFile(file, piece);
+      } finally {
+        pieces.push(piece);
+      }
+    },
+    { signal },
+  );
   // The lengths tell where a name ends, so that no two trees are hashed as the same text.
   for (const [index, { name }] of files.entries()) {
     hash.update(`${Buffer.byteLength(name)}:${name}:`).update(hashes[index] as string);
@@ -49,9 +63,11 @@ export async function hashCatalog(
 }
 
 /** One file is read while another is hashed. */
-async function hashFile({ path: file, name }: { path: string; name: string }): Promise<string> {
+async function hashFile(
+  { path: file, name }: { path: string; name: string },
+  piece: Buffer,
+): Promise<string> {
   const hash = createHash('sha256');
-  const piece = Buffer.allocUnsafeSlow(pieceBytes);
   const handle = await openFile(file, name);
   try {
     for (let size = 0; ; size += piece.length) {

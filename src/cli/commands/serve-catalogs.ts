@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onAbort } from '../../core/concurrency.js';
 import { digestOf, parseDigest } from '../../core/digest.js';
-import { OpmateError, UsageError, messageOf, systemReason } from '../../core/errors.js';
+import { OpmateError, UsageError, messageOf, systemCode, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { makeDirectory } from '../../oci/make-directory.js';
 import { CatalogKeeper, type KeeperClock } from '../../serve/catalogs/catalog-keeper.js';
@@ -204,8 +204,10 @@ export function addressOf(http: string | boolean | undefined): Address {
 export async function listen(server: Server, { host, port }: Address): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => {
+      const isUsed = systemCode(error) === 'EADDRINUSE';
+      const what = isUsed ? 'the port is in use' : systemReason(error);
       reject(
-        new OpmateError('IO', `${host}:${port}: cannot listen: ${systemReason(error)}`, {
+        new OpmateError('IO', `listen on ${host}:${port}: ${what}`, {
           cause: error,
           hint: 'choose another port with --http',
         }),

@@ -1,11 +1,10 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundleDirectories } from './support/catalog.js';
 import { hasDockerRegistry, serveDockerRegistry } from './support/docker-registry.js';
 import { measure, median, opmate } from './support/measure.js';
-import { pushBundles, serveRegistry } from './support/registry.js';
+import { pushBundles, readBundles, serveRegistry } from './support/registry.js';
 
 export const summary =
   'copying 100 bundle images between two registries, as a ratio to skopeo copying one after the other';
@@ -71,22 +70,11 @@ async function compareOn(kind, serve, work) {
   }
 }
 
+/** Bundles no two of which are alike. */
 function hundredBundles() {
-  const directories = [...bundleDirectories().values()].flat();
-  return Array.from({ length: 100 }, (_, i) => {
-    const directory = directories[i % directories.length];
-    const files = (part) =>
-      Object.fromEntries(
-        readdirSync(path.join(directory, part)).map((name) => [
-          name,
-          readFileSync(path.join(directory, part, name)),
-        ]),
-      );
-    return {
-      name: `bench/bundle-${i}:v1`,
-      packageName: `${path.basename(path.dirname(directory))}-${i}`,
-      manifests: files('manifests'),
-      metadata: { ...files('metadata'), 'number.txt': String(i) },
-    };
-  });
+  return readBundles(100).map((bundle, i) => ({
+    ...bundle,
+    packageName: `${bundle.packageName}-${i}`,
+    metadata: { ...bundle.metadata, 'number.txt': String(i) },
+  }));
 }

@@ -1,10 +1,9 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundleDirectories } from './support/catalog.js';
 import { compare, opmate } from './support/measure.js';
-import { pushBundles, serveRegistry } from './support/registry.js';
+import { pushBundles, readBundles, serveRegistry } from './support/registry.js';
 
 export const summary =
   'render of 100 bundle images from a local registry, as a ratio to fetching and unpacking them';
@@ -13,7 +12,7 @@ export async function run() {
   const work = mkdtempSync(path.join(tmpdir(), 'opmate-bench-'));
   const registry = await serveRegistry(work);
   try {
-    const references = await pushBundles(registry.host, work, hundredBundles());
+    const references = await pushBundles(registry.host, work, readBundles(100));
     const fetchAll = fileURLToPath(new URL('./support/fetch-images.js', import.meta.url));
     // The goal is 2 s on two cores; fetching the same bytes without reading them takes about a third of that.
     return await compare({
@@ -26,24 +25,4 @@ export async function run() {
     registry.stop();
     rmSync(work, { recursive: true, force: true });
   }
-}
-
-function hundredBundles() {
-  const directories = [...bundleDirectories().values()].flat();
-  return Array.from({ length: 100 }, (_, i) => {
-    const directory = directories[i % directories.length];
-    const files = (part) =>
-      Object.fromEntries(
-        readdirSync(path.join(directory, part)).map((name) => [
-          name,
-          readFileSync(path.join(directory, part, name)),
-        ]),
-      );
-    return {
-      name: `bench/bundle-${i}:v1`,
-      packageName: path.basename(path.dirname(directory)),
-      manifests: files('manifests'),
-      metadata: files('metadata'),
-    };
-  });
 }

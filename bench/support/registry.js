@@ -1,7 +1,9 @@
 // Starts an embedded registry as a process of its own, and pushes bundles into it.
 import { spawn } from 'node:child_process';
+import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { buildImage, layerOf, openSession, openTarget, parseReference, pushImage } from '../../dist/index.js';
+import { bundleDirectories } from './catalog.js';
 import { opmate } from './measure.js';
 
 const packageLabel = 'operators.operatorframework.io.bundle.package.v1';
@@ -21,6 +23,27 @@ export async function serveRegistry(work) {
     server.once('exit', (code) => reject(new Error(`oci serve: exit ${code}`)));
   });
   return { url, host: new URL(url).host, stop: () => server.kill('SIGTERM') };
+}
+
+/** The first `count` of the bundles at hand, begun anew where there are fewer, as `pushBundles` takes them. */
+export function readBundles(count) {
+  const directories = [...bundleDirectories().values()].flat();
+  return Array.from({ length: count }, (_, i) => {
+    const directory = directories[i % directories.length];
+    const files = (part) =>
+      Object.fromEntries(
+        readdirSync(path.join(directory, part)).map((name) => [
+          name,
+          readFileSync(path.join(directory, part, name)),
+        ]),
+      );
+    return {
+      name: `bench/bundle-${i}:v1`,
+      packageName: path.basename(path.dirname(directory)),
+      manifests: files('manifests'),
+      metadata: files('metadata'),
+    };
+  });
 }
 
 /**

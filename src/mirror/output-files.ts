@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { access, constants, open, rename, rm, stat } from 'node:fs/promises';
+import { access, constants, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { fileError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { makeDirectory } from '../oci/make-directory.js';
+import { writeNewFile } from '../oci/write-new-file.js';
 
 /**
  * Writes files into a directory, which is made where there is none, so that all of them are there or none: they
@@ -20,7 +21,7 @@ export async function writeOutputFiles(
     await makeDirectory(staging);
     for (const [name, text] of files) {
       if (text === undefined) continue;
-      await writeWhole(path.join(staging, name), text);
+      await writeNewFile(path.join(staging, name), text);
     }
     for (const [name, text] of files) {
       if (text === undefined) await removeFile(path.join(target, name));
@@ -79,7 +80,7 @@ export async function replaceDirectories(
     for (const [name, files] of directories) {
       await makeDirectory(path.join(staging, 'new', name));
       await makeDirectory(path.join(staging, 'old'));
-      for (const [file, text] of files) await writeWhole(path.join(staging, 'new', name, file), text);
+      for (const [file, text] of files) await writeNewFile(path.join(staging, 'new', name, file), text);
     }
     for (const name of directories.keys()) {
       const place = path.join(root, name);
@@ -96,16 +97,6 @@ export async function replaceDirectories(
     throw fileError(`output dir ${quoteGo(root)}`, error);
   } finally {
     await rm(staging, { recursive: true, force: true }).catch(() => undefined);
-  }
-}
-
-async function writeWhole(file: string, text: string): Promise<void> {
-  const handle = await open(file, 'wx', 0o666);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { open, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import { encodeYaml } from '../../core/yaml.js';
 import { makeDirectory } from '../../oci/make-directory.js';
+import { writeNewFile } from '../../oci/write-new-file.js';
 import type { PlainObject } from './object.js';
 
 /** Characters of an object's name that its file keeps. */
@@ -28,7 +29,7 @@ export async function writeObjectDirectory(
     await makeDirectory(staging);
     for (const [index, object] of objects.entries()) {
       throwIfCancelled(options.signal);
-      await writeWhole(
+      await writeNewFile(
         path.join(staging, fileNameOf(object, index, objects.length)),
         encodeYaml(object.load()),
       );
@@ -60,16 +61,6 @@ function fileNameOf({ kind, name }: PlainObject, index: number, total: number): 
   const number = String(index).padStart(Math.max(2, String(total - 1).length), '0');
   const safe = `${kind.toLowerCase()}_${name}`.replace(/[^A-Za-z0-9._-]/g, '_').slice(0, maxNameLength);
   return `${number}_${safe}.yaml`;
-}
-
-async function writeWhole(file: string, text: string): Promise<void> {
-  const handle = await open(file, 'wx', 0o666);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 async function moveEntries(staging: string, target: string): Promise<void> {

@@ -82,7 +82,8 @@ async function serveAndAsk() {
     console.log(`  ${url}`);
     const query = `${url}/api/v1/metas?schema=olm.package`;
     console.log(`$ curl ${query}`);
-    for (const line of (await (await fetch(query)).text()).trimEnd().split('\n')) console.log(`  ${line}`);
+    for (const line of (await (await globalThis.fetch(query)).text()).trimEnd().split('\n'))
+      console.log(`  ${line}`);
   } finally {
     child.removeAllListeners('exit');
     child.kill('SIGTERM');

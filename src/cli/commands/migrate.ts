@@ -1,4 +1,5 @@
-import { requireEmptyDirectory, writeCatalogDirectory } from '../../catalog/directory-writer.js';
+import { writeCatalogDirectory } from '../../catalog/directory-writer.js';
+import { requireEmptyDirectory } from '../../oci/filled-directory.js';
 import { withoutCredentials } from '../../core/reference.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderReferences, wrapped } from '../../source/render.js';

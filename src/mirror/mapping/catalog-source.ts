@@ -3,7 +3,7 @@ import path from 'node:path';
 import { extractLayers } from '../../archive/layers.js';
 import { openInTemporaryDirectory } from '../../archive/temporary-directory.js';
 import { type Catalog, DirectoryCatalog } from '../../catalog/catalog.js';
-import { requireEmptyDirectory } from '../../catalog/directory-writer.js';
+import { requireEmptyDirectory } from '../../oci/filled-directory.js';
 import { OpmateError, fileError } from '../../core/errors.js';
 import type { Reference } from '../../core/reference.js';
 import { layersOf } from '../../oci/image.js';

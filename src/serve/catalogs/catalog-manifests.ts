@@ -276,7 +276,8 @@ function readClusterCatalog(
   return { origin, priority, isAvailable, pollMs };
 }
 
-const unionTypes = {
+/** Kinds of sources, each with the field that describes it. */
+export const unionTypes = {
   Image: 'image',
   Artifact: 'artifact',
   Directory: 'directory',

@@ -1,7 +1,7 @@
 import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../core/json.js';
 import type { OriginState } from '../../source/origin.js';
-import type { CatalogManifest } from './catalog-manifests.js';
+import { type CatalogManifest, unionTypes } from './catalog-manifests.js';
 
 /** A condition as objects of a cluster have them. (Source: ClusterCatalog.) */
 export interface CatalogCondition {
@@ -91,17 +91,8 @@ export function catalogStatus(record: CatalogRecord, externalUrl: string): JsonV
   };
 }
 
-const memberOf: Readonly<Record<string, string>> = {
-  Image: 'image',
-  Artifact: 'artifact',
-  Directory: 'directory',
-  Git: 'git',
-  HTTP: 'http',
-  ConfigMap: 'configMap',
-};
-
 function resolvedSource(type: string, ref: string): JsonValue {
-  return { type, [memberOf[type] ?? 'image']: { ref } };
+  return { type, [(unionTypes as Readonly<Record<string, string>>)[type] ?? 'image']: { ref } };
 }
 
 /** What a manifest says of a record. */

@@ -2,10 +2,20 @@ import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
 import { collect, outputFormatOf, separated, withChoices } from './options.js';
 import type { Runner } from './runner.js';
+import { addBundleAuthorCommands } from './bundle-author-commands.js';
+import { addBundleCarryCommands } from './bundle-carry-commands.js';
+import { addBundleDeploymentCommands } from './bundle-deployment-commands.js';
+import { addBundleResolveCommands } from './bundle-resolve-commands.js';
+import { addBundleShowCommand } from './bundle-show-command.js';
+import { addBundleValidateCommand } from './bundle-validate-command.js';
 
-/** Adds `opmate bundle …`: what one bundle becomes on a cluster. */
+/** Adds `opmate bundle …`: what one bundle is, and becomes on a cluster. */
 export function addBundleCommands(program: Command, context: CommandContext, runner: Runner): void {
   const bundle = program.command('bundle').description('work with one bundle');
+  addBundleAuthorCommands(bundle, context, runner);
+  addBundleValidateCommand(bundle, context, runner);
+  addBundleCarryCommands(bundle, context, runner);
+  addBundleShowCommand(bundle, context, runner);
   const source = 'directory, image, oci:DIR[:TAG], oci-archive:FILE or docker-archive:FILE';
 
   bundle
@@ -88,4 +98,14 @@ export function addBundleCommands(program: Command, context: CommandContext, run
         ),
       ),
     );
+  addBundleDeploymentCommands(bundle, context, runner);
+  addBundleResolveCommands(bundle, context, runner);
+}
+
+/** Adds `opmate alpha bundle …`: the commands that `opm` has there. */
+export function addAlphaBundleCommands(alpha: Command, context: CommandContext, runner: Runner): void {
+  const bundle = alpha.command('bundle').description('work with one bundle');
+  addBundleAuthorCommands(bundle, context, runner);
+  addBundleValidateCommand(bundle, context, runner);
+  addBundleCarryCommands(bundle, context, runner);
 }

@@ -5,7 +5,12 @@ import { booleanFlag, collect, outputFormatOf } from './options.js';
 import type { Runner } from './runner.js';
 
 /** Adds `opmate catalog mirror` and `opmate mirror`. */
-export function addMirrorCommands(program: Command, context: CommandContext, runner: Runner): void {
+export function addMirrorCommands(
+  program: Command,
+  catalog: Command,
+  context: CommandContext,
+  runner: Runner,
+): void {
   const mirror = program
     .command('mirror')
     .description('copy images to another registry, each as a line of a mapping says')
@@ -60,7 +65,6 @@ export function addMirrorCommands(program: Command, context: CommandContext, run
 
   addImageSetCommands(mirror, context, runner);
 
-  const catalog = program.command('catalog').description('work with whole catalogs');
   const catalogMirror = catalog
     .command('mirror')
     .description(

@@ -1,6 +1,7 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { UsageError } from '../core/errors.js';
-import { addBundleCommands } from './bundle-commands.js';
+import { addAlphaBundleCommands, addBundleCommands } from './bundle-commands.js';
+import { addCatalogCommands } from './catalog-commands.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { addIndexCommands } from './index-commands.js';
@@ -11,6 +12,7 @@ import { addCatalogsCommands } from './catalogs-commands.js';
 import { addRegistryCommands } from './registry-commands.js';
 import type { Runner } from './runner.js';
 import { addServeCommands } from './serve-commands.js';
+import { addTemplateCommands } from './template-commands.js';
 
 /** What `run` must know even when a command fails. */
 export interface RunState {
@@ -242,11 +244,15 @@ export function createProgram(context: CommandContext, name: string, runner: Run
 
   addRegistryCommands(program, context, runner);
   addIndexCommands(program, context, runner);
-  addMirrorCommands(program, context, runner);
+  const catalog = program.command('catalog').description('work with whole catalogs');
+  addCatalogCommands(catalog, context, runner);
+  addMirrorCommands(program, catalog, context, runner);
   addArchiveCommands(program, context, runner);
   addServeCommands(program, context, runner);
   addCatalogsCommands(program, context, runner);
   addBundleCommands(program, context, runner);
+  addAlphaBundleCommands(alpha, context, runner);
+  addTemplateCommands(program, alpha, context, runner);
   addOciCommands(program, context, runner);
 
   program

@@ -14,7 +14,7 @@ import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 import { inSource, tellFindings, tellWarnings } from './bundle-findings.js';
-import { readBundle } from './bundle-render.js';
+import { readBundle } from '../bundle-content.js';
 
 interface CheckOptions extends GlobalOptions {
   output?: string;

@@ -17,7 +17,7 @@ import { printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { inSource, tellFindings } from './bundle-findings.js';
-import { readBundle } from './bundle-render.js';
+import { readBundle } from '../bundle-content.js';
 
 interface PermissionsOptions extends GlobalOptions {
   installNamespace?: string;

@@ -6,11 +6,10 @@ import type { PlainObject } from '../../bundle/plain/object.js';
 import { writeObjectDirectory } from '../../bundle/plain/object-directory.js';
 import { readPlainDirectory } from '../../bundle/plain/plain-directory.js';
 import { writeObjects } from '../../bundle/plain/write.js';
-import { readBundleDirectory } from '../../bundle/read.js';
-import type { BundleFiles } from '../../bundle/read.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { openSource, statIfThere } from '../../source/source.js';
+import { statIfThere } from '../../source/source.js';
+import { readBundle } from '../bundle-content.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { catalogFormat } from '../formats.js';
@@ -111,23 +110,6 @@ async function renderRegistryV1(
     provider,
     config,
   });
-}
-
-/** The files of a bundle, from wherever it is. Throws OpmateError. */
-export async function readBundle(
-  reference: string,
-  isDirectory: boolean,
-  session: CommandSession,
-): Promise<BundleFiles> {
-  if (isDirectory) return readBundleDirectory(reference, { signal: session.signal });
-  const source = await openSource(reference, session, { bundles: true, catalogs: false });
-  try {
-    // Catalogs are refused when they are opened.
-    if (source.kind === 'bundle') return source.files;
-    throw new OpmateError('UNSUPPORTED', `${reference}: is a catalog, not a bundle`);
-  } finally {
-    await source.close();
-  }
 }
 
 function renderPlain(reference: string, isDirectory: boolean, session: CommandSession): Promise<Rendered> {

@@ -15,7 +15,7 @@ const arrow = [
   ['catalog'],
   ['sqlite'],
   ['source'],
-  ['mirror', 'serve'],
+  ['mirror', 'serve', 'deployment'],
   ['client', 'view'],
   ['cli'],
 ];

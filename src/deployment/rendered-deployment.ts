@@ -1,0 +1,26 @@
+import type { Finding } from '../bundle/plain/finding.js';
+import type { PlainObject } from '../bundle/plain/object.js';
+import type { Pin } from '../source/content.js';
+
+/** What one deployment document becomes. */
+export interface RenderedDeployment {
+  name: string;
+  /** Of the document itself; empty where it names none. */
+  namespace: string;
+  /** Where the operator is installed. */
+  installNamespace: string;
+  packageName?: string;
+  version?: string;
+  /** Whether the document asks that nothing be changed on the cluster. */
+  isPaused: boolean;
+  /** Sorted by kind, namespace and name; empty where there are findings. */
+  objects: readonly PlainObject[];
+  /** What the sources were found to be. */
+  pins: readonly Pin[];
+  /** SHA-256 of the objects as YAML, which stands for exactly what was reviewed; empty where there are findings. */
+  hash: string;
+  /** Everything that speaks against it, with the files that the user named. */
+  findings: Finding[];
+  /** What is worth knowing, and no reason to stop. */
+  warnings: Finding[];
+}

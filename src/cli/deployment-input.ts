@@ -25,9 +25,9 @@ export interface DeploymentOptions extends GlobalOptions {
  * each. Throws OpmateError where a file cannot be read.
  */
 export function renderDeploymentFile(
-  context: CommandContext,
-  session: CommandSession,
-  options: DeploymentOptions,
+  _context: CommandContext,
+  _session: CommandSession,
+  _options: DeploymentOptions,
 ): Promise<RenderedDeployment[]> {
   return Promise.reject(new OpmateError('UNSUPPORTED', 'deployments: not rendered yet'));
 }

@@ -16,11 +16,11 @@ const MAX_SIMPLE_KEY = 128;
  *
  * Numbers are written as Go would after a pass through JSON text; a bigint keeps all its digits. Lone
  * surrogates become U+FFFD. A key `<<` is quoted, which Go forgets. Throws LimitError for a value of
- * some thousand levels.
+ * some thousand levels. With `foldsLines` false, lines are as long as their texts: as go-yaml 3 writes them.
  */
-export function encodeYaml(value: EncodableJson): string {
+export function encodeYaml(value: EncodableJson, { foldsLines = true } = {}): string {
   try {
-    return new YamlWriter().write(value);
+    return new YamlWriter(foldsLines).write(value);
   } catch (error) {
     if (error instanceof RangeError) throw new LimitError('value is nested too deeply to be written as YAML');
     throw error;
@@ -35,6 +35,11 @@ class YamlWriter {
   /** Nothing stands on the line yet. */
   #lineStart = true;
   readonly #keys = new Map<string, string | undefined>();
+  readonly #foldsLines: boolean;
+
+  constructor(foldsLines: boolean) {
+    this.#foldsLines = foldsLines;
+  }
 
   write(value: EncodableJson): string {
     this.#node(value, -2, -1, 'root');
@@ -45,7 +50,7 @@ class YamlWriter {
   /** `indent` is that of the collection which holds the node, `column` where its line ends now. */
   #node(value: WritableJson, indent: number, column: number, place: Place): void {
     if (typeof value === 'string') {
-      this.#scalar(value, Math.max(indent, 0) + 2, column);
+      this.#scalar(value, Math.max(indent, 0) + 2, this.#foldsLines ? column : -Infinity);
     } else if (typeof value === 'object' && value !== null) {
       if (value instanceof RawJson) this.#node(parseRawJson(value.text), indent, column, place);
       else if (value instanceof NumberText) this.#plain(value.yaml);
@@ -108,7 +113,7 @@ class YamlWriter {
     let text = this.#keys.get(key);
     if (text !== undefined || this.#keys.has(key)) return text;
     if (!BREAKS.test(key) && (key.length <= 42 || Buffer.byteLength(key) <= MAX_SIMPLE_KEY)) {
-      const writer = new YamlWriter();
+      const writer = new YamlWriter(false);
       // Go leaves the quotes away here, and what it wrote then reads as a merge.
       if (key === '<<') writer.#plain('"<<"');
       else writer.#scalar(key, 0, -Infinity);

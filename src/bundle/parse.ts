@@ -361,7 +361,7 @@ function annotationsIn(document: JsonObject): Annotations | undefined {
 }
 
 /** A field by its name, whatever its case; of several spellings the last in byte order counts. */
-function fieldOf(object: JsonObject, name: string): JsonValue {
+export function fieldOf(object: JsonObject, name: string): JsonValue {
   const folded = foldFieldName(name);
   const keys = sortedByBytes(Object.keys(object).filter((key) => foldFieldName(key) === folded));
   const key = keys.findLast((candidate) => object[candidate] !== null);

@@ -1,0 +1,271 @@
+import { isUtf8 } from 'node:buffer';
+import { gzipBytes } from '../archive/tar-writer.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError, throwIfCancelled } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { type JsonObject, isJsonObject, setJsonKey } from '../core/json.js';
+import {
+  bundleAnnotations,
+  gzipEncoding,
+  isConfigMapKey,
+  keptAnnotations,
+  looksLikeMetadata,
+} from './config-map.js';
+import { parseFirstDocument } from './manifest.js';
+import { fieldOf, scalarText } from './parse.js';
+import type { Finding } from './plain/finding.js';
+import { labelFault, subdomainFault } from './plain/names.js';
+import type { BundleFiles } from './read.js';
+
+/** Bytes of values that a ConfigMap may have, keys not counted. (Source: Kubernetes' MaxSecretSize.) */
+export const maxConfigMapData = 1024 * 1024;
+/** Bytes of keys and values that annotations may have. (Source: Kubernetes' TotalAnnotationSizeLimitB.) */
+const maxAnnotations = 256 * 1024;
+
+/** How a bundle is put into ConfigMaps. */
+export interface ExtractOptions extends CancelOptions {
+  name: string;
+  namespace: string;
+  /** Bytes of values in one ConfigMap; 1 MiB unless told. */
+  limit?: number | undefined;
+  gzip?: boolean | undefined;
+  /** Make several ConfigMaps, `NAME-1`, `NAME-2` …, where one does not hold everything. */
+  split?: boolean | undefined;
+  /** The image that the bundle was read from. */
+  sourceImage?: string | undefined;
+}
+
+/** The ConfigMaps of a bundle; none where there are findings. */
+export interface ExtractedConfigMaps {
+  configMaps: JsonObject[];
+  findings: Finding[];
+  warnings: Finding[];
+}
+
+/** A file of the bundle as a value. */
+interface Entry {
+  file: string;
+  key: string;
+  part: 'manifests' | 'metadata';
+  field: 'data' | 'binaryData';
+  value: string;
+  /** As it counts against the limit. */
+  size: number;
+  /** Whether reading it again would take it for a file of the other part. */
+  isMistaken: boolean;
+}
+
+/**
+ * Puts the files of a bundle into a ConfigMap, as `opm alpha bundle extract` does: keys are the names of the
+ * files of `manifests/` and `metadata/` with `-` for what a key cannot have, `annotations.yaml` becomes the six
+ * annotations of a bundle, and with `gzip` values are base64 of gzip, in binaryData. Differs from it in that
+ * ConfigMaps are immutable; two files under one key are a finding; text that is not UTF-8 goes to binaryData
+ * unchanged; and a bundle over the limit may be split. `readBundleConfigMaps` makes files of them again. The same
+ * files give the same bytes.
+ */
+export async function extractConfigMaps(
+  files: BundleFiles,
+  options: ExtractOptions,
+): Promise<ExtractedConfigMaps> {
+  const findings: Finding[] = [];
+  const warnings: Finding[] = [];
+  const { gzip = false, limit = maxConfigMapData, split = false } = options;
+  const nameFault = subdomainFault(options.name);
+  if (nameFault !== undefined) findings.push({ message: `ConfigMap ${quoteGo(options.name)}: ${nameFault}` });
+  const namespaceFault = labelFault(options.namespace);
+  if (namespaceFault !== undefined)
+    findings.push({ message: `namespace ${quoteGo(options.namespace)}: ${namespaceFault}` });
+  for (const folder of files.folders ?? []) {
+    findings.push({
+      message: 'is a directory',
+      file: `manifests/${folder}`,
+      hint: 'a ConfigMap has no directories: move the manifests up, or take it away',
+    });
+  }
+  const annotations = bundleAnnotationsOf(files, findings);
+  if (options.sourceImage !== undefined) annotations[keptAnnotations.sourceImage] = options.sourceImage;
+  if (gzip) annotations[keptAnnotations.encoding] = gzipEncoding;
+  const annotationSize = Object.entries(annotations).reduce(
+    (sum, [key, text]) => sum + Buffer.byteLength(key) + Buffer.byteLength(text),
+    0,
+  );
+  if (annotationSize > maxAnnotations) {
+    findings.push({
+      message: `${annotationSize} bytes of annotations, over the limit of ${maxAnnotations}`,
+      file: annotationsFile,
+    });
+  }
+  const entries = await entriesOf(files, gzip, options, findings, warnings);
+  const total = entries.reduce((sum, { size }) => sum + size, 0);
+  let parts = [entries];
+  if (total > limit) {
+    parts = partsOf(entries, limit);
+    for (const { file, size } of entries) {
+      if (size <= limit || !split) continue;
+      findings.push({
+        message: `${size} bytes, over the limit of ${limit} bytes for a ConfigMap`,
+        file,
+        hint: gzip ? 'a file cannot be split' : 'compress the files with --gzip',
+      });
+    }
+    if (!split) findings.push(await tooLarge(files, entries, total, limit, gzip, options));
+  }
+  if (findings.length > 0) return { configMaps: [], findings, warnings };
+  const names = parts.length === 1 ? [options.name] : parts.map((_, index) => `${options.name}-${index + 1}`);
+  const longest = names.at(-1) as string;
+  const longFault = subdomainFault(longest);
+  if (longFault !== undefined) {
+    return {
+      configMaps: [],
+      findings: [{ message: `ConfigMap ${quoteGo(longest)}: ${longFault}` }],
+      warnings,
+    };
+  }
+  if (parts.length > 1) annotations[keptAnnotations.parts] = names.join(',');
+  const configMaps = parts.map((part, index) =>
+    configMapOf(names[index] as string, options.namespace, annotations, part),
+  );
+  return { configMaps, findings, warnings };
+}
+
+function configMapOf(
+  name: string,
+  namespace: string,
+  annotations: Readonly<Record<string, string>>,
+  entries: readonly Entry[],
+): JsonObject {
+  const values: Record<Entry['field'], JsonObject> = { data: {}, binaryData: {} };
+  for (const { field, key, value } of entries) setJsonKey(values[field], key, value);
+  const own: JsonObject = { ...annotations };
+  if (entries.some(({ isMistaken }) => isMistaken)) {
+    const keys = entries.filter(({ part }) => part === 'metadata').map(({ key }) => key);
+    own[keptAnnotations.metadataKeys] = keys.join(',');
+  }
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, namespace, ...(Object.keys(own).length > 0 && { annotations: own }) },
+    immutable: true,
+    ...(Object.keys(values.data).length > 0 && { data: values.data }),
+    ...(Object.keys(values.binaryData).length > 0 && { binaryData: values.binaryData }),
+  };
+}
+
+const annotationsName = 'annotations.yaml';
+const annotationsFile = `metadata/${annotationsName}`;
+
+/** Every annotation of a bundle, empty where `annotations.yaml` lacks it; none without that file. */
+function bundleAnnotationsOf(files: BundleFiles, findings: Finding[]): Record<string, string> {
+  const file = files.metadata.find(({ name }) => name === annotationsName);
+  if (file === undefined) return {};
+  try {
+    const { value } = parseFirstDocument(file.content);
+    const given = isJsonObject(value) ? fieldOf(value, 'annotations') : null;
+    const annotations: Record<string, string> = {};
+    for (const key of bundleAnnotations) {
+      const text = isJsonObject(given) ? scalarText(fieldOf(given, key)) : '';
+      if (text === undefined) findings.push({ message: `${key}: expected a text`, file: annotationsFile });
+      else annotations[key] = text;
+    }
+    return annotations;
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    findings.push({ message: error.message, file: annotationsFile, line: error.line });
+    return {};
+  }
+}
+
+/** The values of a bundle, in order of the files. */
+async function entriesOf(
+  files: BundleFiles,
+  gzip: boolean,
+  options: CancelOptions,
+  findings: Finding[],
+  warnings: Finding[],
+): Promise<Entry[]> {
+  const entries = new Map<string, Entry>();
+  for (const part of ['manifests', 'metadata'] as const) {
+    for (const { name, content } of files[part]) {
+      throwIfCancelled(options.signal);
+      const file = `${part}/${name}`;
+      if (file === annotationsFile) continue;
+      // Go sees each byte that is no UTF-8 as a character of its own; such names come from no archive.
+      const key = name.replace(/[^-A-Za-z0-9_.]/gu, '-');
+      const other = entries.get(key);
+      if (!isConfigMapKey(key)) findings.push({ message: `${quoteGo(key)} is no key of a ConfigMap`, file });
+      else if (other !== undefined) {
+        findings.push({
+          message: `becomes the key ${quoteGo(key)} of the ConfigMap, as ${other.file} does`,
+          file,
+          hint: 'rename one of the two files',
+        });
+      } else {
+        if (!gzip && !isUtf8(content)) {
+          warnings.push({ message: 'not UTF-8, and so in binaryData, where OLM does not look for it', file });
+        }
+        entries.set(key, {
+          file,
+          key,
+          part,
+          ...(await valueOf(content, gzip)),
+          isMistaken: isMistaken(part, content),
+        });
+      }
+    }
+  }
+  return [...entries.values()];
+}
+
+function isMistaken(part: Entry['part'], content: Buffer): boolean {
+  return looksLikeMetadata(content) !== (part === 'metadata');
+}
+
+async function valueOf(content: Buffer, gzip: boolean): Promise<Pick<Entry, 'field' | 'value' | 'size'>> {
+  if (gzip) {
+    // What is in binaryData is base64 already, and becomes it once more in a document.
+    const value = Buffer.from((await gzipBytes(content)).toString('base64'));
+    return { field: 'binaryData', value: value.toString('base64'), size: value.length };
+  }
+  if (isUtf8(content)) return { field: 'data', value: content.toString(), size: content.length };
+  return { field: 'binaryData', value: content.toString('base64'), size: content.length };
+}
+
+/** Fills one ConfigMap after the other, in order; a file that is too large stands alone. */
+function partsOf(entries: readonly Entry[], limit: number): Entry[][] {
+  const parts: Entry[][] = [[]];
+  let room = limit;
+  for (const entry of entries) {
+    const part = parts.at(-1) as Entry[];
+    if (entry.size > room && part.length > 0) {
+      parts.push([entry]);
+      room = limit - entry.size;
+    } else {
+      part.push(entry);
+      room -= entry.size;
+    }
+  }
+  return parts;
+}
+
+async function tooLarge(
+  files: BundleFiles,
+  entries: readonly Entry[],
+  total: number,
+  limit: number,
+  gzip: boolean,
+  options: CancelOptions,
+): Promise<Finding> {
+  const largest = entries.reduce((most, entry) => (entry.size > most.size ? entry : most));
+  const message =
+    `bundle files exceeded ${limit} bytes limit: they have ${total}, ` +
+    `${largest.file} alone ${largest.size}${gzip ? ', compressed' : ''}`;
+  const split = `${partsOf(entries, limit).length} ConfigMaps with --split`;
+  if (gzip) return { message, hint: split };
+  const compressed = await entriesOf(files, true, options, [], []);
+  const size = compressed.reduce((sum, entry) => sum + entry.size, 0);
+  const gzipped =
+    size <= limit
+      ? `${size} bytes, in one ConfigMap, with --gzip`
+      : `${size} bytes, in ${partsOf(compressed, limit).length} ConfigMaps, with --gzip --split`;
+  return { message, hint: largest.size > limit ? gzipped : `${gzipped}; ${split}` };
+}

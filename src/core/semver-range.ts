@@ -1,0 +1,209 @@
+/**
+ * Version constraints as users write them for OLM v1, by the rules of the Go library Masterminds/semver v3.5, whose
+ * error texts they keep: `,` and space for and, `||` for or, `= != > < >= <= ~ ^`, `x` and `*`, versions of which parts
+ * are left out, and `1.2 - 3`. Ranges in catalogs (`skipRange`) are of another kind, see `parseRange` in `semver.ts`.
+ */
+import { Buffer } from 'node:buffer';
+import { quoteGo } from './go-json-quote.js';
+import {
+  SemverError,
+  type Version,
+  type VersionNumber,
+  type VersionRange,
+  compareVersions,
+} from './semver.js';
+
+/** Bytes of a constraint and of a version in it, and groups: the limits of that library. */
+const maxLength = 512;
+const maxVersionLength = 256;
+const maxGroups = 32;
+
+/** What may stand for a version in a constraint. That `|` is among its characters only makes another error. */
+const versionPattern =
+  'v?([0-9|xX*]+)(\\.[0-9|xX*]+)?(\\.[0-9|xX*]+)?' +
+  '(-([0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*))?' +
+  '(\\+([0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*))?';
+const hyphenPattern = `[\\t\\n\\f\\r ]*(${versionPattern})[\\t\\n\\f\\r ]+-[\\t\\n\\f\\r ]+(${versionPattern})[\\t\\n\\f\\r ]*`;
+const termPattern = new RegExp(
+  `(!=|>=|=>|<=|=<|~>|[=><~^]|)[\\t\\n\\f\\r ]*(${versionPattern})(?=[\\t\\n\\f\\r ,]|$)`,
+  'y',
+);
+const separatorPattern = /[\t\n\f\r ]*,[\t\n\f\r ]*|[\t\n\f\r ]+/y;
+
+type Operator = '=' | '!=' | '>' | '<' | '>=' | '<=' | '~' | '^';
+
+const operatorOf: Readonly<Record<string, Operator>> = {
+  '': '=',
+  '=': '=',
+  '!=': '!=',
+  '>': '>',
+  '<': '<',
+  '>=': '>=',
+  '=>': '>=',
+  '<=': '<=',
+  '=<': '<=',
+  '~': '~',
+  '~>': '~',
+  '^': '^',
+};
+
+/** One comparison. */
+interface Term {
+  operator: Operator;
+  /** With zeros for what is left out. */
+  version: Version;
+  /** Whether any part of the version is left open, and which is the first; a version that is all open has neither. */
+  isOpen: boolean;
+  openFrom: 'minor' | 'patch' | undefined;
+}
+
+/**
+ * Parses a constraint. A version with a prerelease meets a group of comparisons only where one of these has a
+ * prerelease too. Throws SemverError.
+ */
+export function parseConstraint(text: string): VersionRange {
+  if (Buffer.byteLength(text) > maxLength) {
+    throw new SemverError(`constraint string is too long (max ${maxLength} bytes)`);
+  }
+  const parts = rewriteHyphens(text).split('||');
+  if (parts.length > maxGroups) {
+    throw new SemverError(`too many constraint groups (max ${maxGroups})`);
+  }
+  const groups = parts.map(parseGroup);
+  return {
+    contains: (version) =>
+      groups.some(({ terms, hasPrerelease }) => {
+        if (version.pre.length > 0 && !hasPrerelease) return false;
+        return terms.every((term) => tests[term.operator](version, term));
+      }),
+  };
+}
+
+/** `A - B` becomes two comparisons, wherever it stands. */
+function rewriteHyphens(text: string): string {
+  let rewritten = text;
+  for (const match of text.matchAll(new RegExp(hyphenPattern, 'g'))) {
+    rewritten = rewritten.replace(match[0], () => `>= ${match[1]}, <= ${match[11]} `);
+  }
+  return rewritten;
+}
+
+function parseGroup(text: string): { terms: Term[]; hasPrerelease: boolean } {
+  const fault = (): SemverError => new SemverError(`improper constraint: ${quoteGo(text)}`);
+  const end = text.replace(/[\t\n\f\r ]+$/, '').length;
+  const matches: RegExpExecArray[] = [];
+  let at = (/^[\t\n\f\r ]*/.exec(text) as RegExpExecArray)[0].length;
+  for (;;) {
+    const match = matchAt(termPattern, text, at);
+    if (match === undefined) throw fault();
+    matches.push(match);
+    at += match[0].length;
+    if (at >= end) break;
+    const separator = matchAt(separatorPattern, text, at);
+    if (separator === undefined) throw fault();
+    at += separator[0].length;
+  }
+  const terms = matches.map(parseTerm);
+  return { terms, hasPrerelease: terms.some(({ version }) => version.pre.length > 0) };
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | undefined {
+  pattern.lastIndex = at;
+  return pattern.exec(text) ?? undefined;
+}
+
+function parseTerm(match: RegExpExecArray): Term {
+  const [, operator = '', whole = '', major, minor, patch, , prerelease = ''] = match;
+  const isAny = (part: string | undefined): boolean => part === undefined || /^\.?[xX*]$/.test(part);
+  const open = isAny(major) ? 'major' : isAny(minor) ? 'minor' : isAny(patch) ? 'patch' : undefined;
+  // Where a part is open, neither what follows it nor build metadata is looked at.
+  const read =
+    open === undefined
+      ? whole
+      : `${open === 'major' ? 0 : major}${open === 'patch' ? minor : '.0'}.0${prerelease && '-'}${prerelease}`;
+  if (read.length > maxVersionLength) throw new SemverError('constraint parser error');
+  const version: Version = {
+    major: open === 'major' ? 0 : numberOf(major),
+    minor: open === 'major' || open === 'minor' ? 0 : numberOf(minor),
+    patch: open === undefined ? numberOf(patch) : 0,
+    pre: prerelease === '' ? [] : prerelease.split('.').map(prereleasePart),
+    build: [],
+  };
+  const isOpen = open !== undefined;
+  return {
+    operator: operatorOf[operator] as Operator,
+    version,
+    isOpen,
+    openFrom: open === 'major' ? undefined : open,
+  };
+}
+
+/** Leading zeros do not matter here. */
+function numberOf(part: string | undefined): VersionNumber {
+  const digits = (part ?? '').replace(/^\./, '');
+  const number = /^\d+$/.test(digits) ? toUint64(digits) : undefined;
+  if (number === undefined) throw new SemverError('constraint parser error');
+  return number;
+}
+
+/** Numbers beyond 64 bits count as words, as there. */
+function prereleasePart(part: string): VersionNumber | string {
+  if (!/^\d+$/.test(part)) return part;
+  if (/^0./.test(part)) throw new SemverError('constraint parser error');
+  return toUint64(part) ?? part;
+}
+
+function toUint64(digits: string): VersionNumber | undefined {
+  const value = Number(digits);
+  if (Number.isSafeInteger(value)) return value;
+  const big = BigInt(digits);
+  return big < 1n << 64n ? big : undefined;
+}
+
+const tests: Readonly<Record<Operator, (version: Version, term: Term) => boolean>> = {
+  '=': (version, term) =>
+    term.isOpen ? isNear(version, term) : compareVersions(version, term.version) === 0,
+  '!=': isOther,
+  '>': isAbove,
+  '<': (version, term) => compareVersions(version, term.version) < 0,
+  '>=': (version, term) => compareVersions(version, term.version) >= 0,
+  '<=': isAtMost,
+  '~': isNear,
+  '^': isCompatible,
+};
+
+function isOther(version: Version, { version: other, openFrom }: Term): boolean {
+  if (openFrom === 'minor') return version.major !== other.major;
+  // Of a version whose patch is open, prereleases count all the same.
+  const patch = openFrom === 'patch' ? other.patch : version.patch;
+  return compareVersions({ ...version, patch }, other) !== 0;
+}
+
+function isAbove(version: Version, { version: other, openFrom }: Term): boolean {
+  if (openFrom === undefined) return compareVersions(version, other) > 0;
+  if (version.major !== other.major) return version.major > other.major;
+  return openFrom === 'patch' && version.minor > other.minor;
+}
+
+function isAtMost(version: Version, { version: other, isOpen, openFrom }: Term): boolean {
+  if (!isOpen) return compareVersions(version, other) <= 0;
+  if (version.major !== other.major) return version.major < other.major;
+  return openFrom === 'minor' || version.minor <= other.minor;
+}
+
+/** At least the version, and of its minor, or where that is open, of its major. 0.0.0 and `*` are met by all above. */
+function isNear(version: Version, { version: other, openFrom }: Term): boolean {
+  if (compareVersions(version, other) < 0) return false;
+  const isZero = other.major === 0 && other.minor === 0 && other.patch === 0;
+  if (isZero && openFrom === undefined) return true;
+  return version.major === other.major && (openFrom === 'minor' || version.minor === other.minor);
+}
+
+/** At least the version, and the same in the first part that is not zero. */
+function isCompatible(version: Version, { version: other, openFrom }: Term): boolean {
+  if (compareVersions(version, other) < 0) return false;
+  if (version.major !== other.major) return false;
+  if (other.major > 0 || openFrom === 'minor') return true;
+  if (version.minor !== other.minor) return false;
+  return other.minor > 0 || openFrom === 'patch' || version.patch === other.patch;
+}

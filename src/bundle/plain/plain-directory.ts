@@ -7,7 +7,7 @@ import { compareBytes } from '../../core/order.js';
 import { type BundleFile, readFileWithin } from '../read.js';
 import { findDuplicates } from './duplicates.js';
 import type { Finding } from './finding.js';
-import { type Manifest, readManifests, titleOf } from './manifests.js';
+import { type Manifest, type ReadManifestsOptions, readManifests, titleOf } from './manifests.js';
 import { type PlainObject, sortObjects } from './object.js';
 
 /** What a directory of manifests holds. */
@@ -72,9 +72,24 @@ export async function readPlainDirectory(
       if (content !== undefined) files.push({ name: entry.name, content });
     }
   }
-  const read = readManifests(files, { prefix, keepBelow: options.keepBelow });
+  const read = readPlainFiles(files, { prefix, keepBelow: options.keepBelow });
   findings.push(...read.findings);
-  for (const manifest of read.manifests) {
+  if (read.isEmpty && findings.length === 0) {
+    findings.push({ message: `${prefix === '' ? 'the directory' : prefix} holds no objects` });
+  }
+  return { objects: findings.length > 0 ? [] : read.objects, findings, warnings };
+}
+
+/**
+ * The objects in manifests as they are applied: each with a kind, an apiVersion and a name, none there twice. Throws
+ * LimitError.
+ */
+export function readPlainFiles(
+  files: readonly BundleFile[],
+  options: ReadManifestsOptions,
+): Pick<PlainManifests, 'objects' | 'findings'> & { isEmpty: boolean } {
+  const { manifests, findings } = readManifests(files, options);
+  for (const manifest of manifests) {
     if (manifest.apiVersion === '') {
       const message = `${titleOf(manifest)}: apiVersion is missing`;
       findings.push({ message, file: manifest.file, line: manifest.lineOf(['kind']) });
@@ -83,10 +98,7 @@ export async function readPlainDirectory(
     const message = `${manifest.kind}: metadata.name is missing`;
     findings.push({ message, file: manifest.file, line: manifest.lineOf(['metadata']) });
   }
-  if (read.manifests.length === 0 && findings.length === 0) {
-    findings.push({ message: `${prefix === '' ? 'the directory' : prefix} holds no objects` });
-  }
-  const objects = read.manifests.map((manifest) => ({
+  const objects = manifests.map((manifest) => ({
     apiVersion: manifest.apiVersion,
     kind: manifest.kind,
     name: manifest.name,
@@ -98,7 +110,8 @@ export async function readPlainDirectory(
   if (findings.length === 0) {
     findings.push(...findDuplicates(objects.filter(({ name }) => name !== '')).findings);
   }
-  return { objects: findings.length > 0 ? [] : sortObjects(objects), findings, warnings };
+  const isGood = findings.length === 0;
+  return { objects: isGood ? sortObjects(objects) : [], findings, isEmpty: manifests.length === 0 };
 }
 
 function hasGeneratedName(manifest: Manifest): boolean {

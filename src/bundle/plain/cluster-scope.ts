@@ -1,0 +1,77 @@
+import { type JsonObject, isJsonObject } from '../../core/json.js';
+import type { PlainObject } from './object.js';
+
+/** Kinds of Kubernetes and OpenShift whose objects are in no namespace. */
+const clusterKinds: ReadonlySet<string> = new Set([
+  'APIService',
+  'CSIDriver',
+  'CSINode',
+  'CertificateSigningRequest',
+  'ClusterIssuer',
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'ClusterTrustBundle',
+  'ConsoleCLIDownload',
+  'ConsoleLink',
+  'ConsolePlugin',
+  'ConsoleQuickStart',
+  'ConsoleYAMLSample',
+  'CustomResourceDefinition',
+  'DeviceClass',
+  'FlowSchema',
+  'GatewayClass',
+  'IngressClass',
+  'MutatingAdmissionPolicy',
+  'MutatingAdmissionPolicyBinding',
+  'MutatingWebhookConfiguration',
+  'Namespace',
+  'Node',
+  'PersistentVolume',
+  'PodSecurityPolicy',
+  'PriorityClass',
+  'PriorityLevelConfiguration',
+  'Project',
+  'RuntimeClass',
+  'SecurityContextConstraints',
+  'StorageClass',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
+  'ValidatingWebhookConfiguration',
+  'VolumeAttachment',
+  'VolumeSnapshotClass',
+]);
+
+/** Groups whose kinds are all known, besides those without a dot. */
+const ownGroups = /^(?:|[a-z]+|(?:[a-z.]+\.)?k8s\.io|monitoring\.coreos\.com|cert-manager\.io)$/;
+
+/**
+ * Puts objects that name no namespace where applying them with that namespace would: those of kinds that have one.
+ * Of kinds that are neither of Kubernetes nor defined among the objects, nobody knows, and they stay as they are.
+ */
+export function placeInNamespace(objects: readonly PlainObject[], namespace: string): PlainObject[] {
+  const scopes = new Map<string, string>();
+  for (const object of objects) {
+    if (object.kind !== 'CustomResourceDefinition') continue;
+    const { group, names, scope } = asObject(object.load()['spec']);
+    scopes.set(`${String(group)}/${String(asObject(names)['kind'])}`, String(scope));
+  }
+  return objects.map((object) => {
+    if (object.namespace !== '' || !isNamespaced(object, scopes)) return object;
+    const load = (): JsonObject => {
+      const value = object.load();
+      return { ...value, metadata: { ...asObject(value['metadata']), namespace } };
+    };
+    return { ...object, namespace, load };
+  });
+}
+
+function isNamespaced({ apiVersion, kind }: PlainObject, scopes: ReadonlyMap<string, string>): boolean {
+  const group = apiVersion.slice(0, Math.max(0, apiVersion.lastIndexOf('/')));
+  const scope = scopes.get(`${group}/${kind}`);
+  if (scope !== undefined) return scope === 'Namespaced';
+  return ownGroups.test(group) && !clusterKinds.has(kind);
+}
+
+function asObject(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {};
+}

@@ -1,0 +1,162 @@
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { decodeUtf8, quoteGo } from '../../core/go-json.js';
+import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { compareBytes } from '../../core/order.js';
+import { parseYaml } from '../../core/yaml.js';
+import { readFileWithin } from '../read.js';
+import { type ProgramOptions, printedManifests, variables } from './external-format.js';
+import type { Finding } from './finding.js';
+import { titleOf } from './manifests.js';
+import type { PlainManifests } from './plain-directory.js';
+import { findProgram, runProgram } from './run-program.js';
+
+/** What a chart becomes. */
+export interface RenderedChart extends PlainManifests {
+  chartName: string | undefined;
+  version: string | undefined;
+}
+
+const maxChartFile = 1024 * 1024;
+/** Helm's limit for names of releases. */
+const maxReleaseName = 53;
+
+/**
+ * Renders a chart, at the root of a directory or its only chart directory, through the program `helm`: its custom
+ * resource definitions included, its tests left out. Helm gets directories of its own, no plugins and no cluster, and
+ * fetches nothing: dependencies must be in `charts/`. Charts that give other manifests each time are told. Throws
+ * OpmateError where helm is not there, or where it fails. (Source: rukpak, helm+v3.)
+ */
+export async function renderHelm(directory: string, options: ProgramOptions): Promise<RenderedChart> {
+  const found = await findChart(directory);
+  if (!('chart' in found)) return { ...nothing, findings: [found] };
+  const { chart, prefix } = found;
+  const about = await readChart(path.join(chart, 'Chart.yaml'), `${prefix}Chart.yaml`);
+  if (about.findings.length > 0) return { ...nothing, ...about };
+  const file = await findProgram('helm', options.environment);
+  if (file === undefined) {
+    throw new OpmateError('UNSUPPORTED', 'helm: not installed', {
+      hint: 'bundles of the format helm need the program helm 3 on PATH',
+    });
+  }
+  const { name, installNamespace } = options;
+  if (name.length > maxReleaseName || !/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(name)) {
+    const message = `name ${quoteGo(name)}: helm takes lower-case letters, digits, dashes and dots, ${maxReleaseName} at most`;
+    return { ...nothing, ...about, findings: [{ message }] };
+  }
+  return withTemporaryDirectory(options, async (temporary) => {
+    const args = ['template', name, chart, '--namespace', installNamespace, '--include-crds', '--skip-tests'];
+    if (options.config !== undefined) {
+      const values = path.join(temporary, 'values.yaml');
+      await writeFile(values, options.config.text, { mode: 0o600 });
+      args.push('--values', values);
+    }
+    const run = async (): Promise<Buffer> =>
+      runProgram(file, args, {
+        name: 'helm',
+        environment: await privateEnvironment(temporary, options),
+        workingDirectory: temporary,
+        signal: options.signal,
+        timeoutMs: options.timeoutMs,
+        maxOutput: options.maxOutput,
+      });
+    const printed = await run();
+    const warnings: Finding[] = [];
+    if (!printed.equals(await run())) {
+      warnings.push({
+        message: 'the chart gives other manifests each time that it is rendered',
+        file: `${prefix}Chart.yaml`,
+        hint: 'set what it generates, as passwords and certificates, in its values',
+      });
+    }
+    const made = printedManifests('helm', printed);
+    warnings.push(...made.warnings, ...hookWarnings(made));
+    return { ...about, ...made, warnings };
+  });
+}
+
+const nothing = { objects: [], warnings: [], chartName: undefined, version: undefined };
+
+async function privateEnvironment(
+  temporary: string,
+  options: ProgramOptions,
+): Promise<Record<string, string>> {
+  const places = Object.fromEntries(
+    ['home', 'cache', 'config', 'data', 'plugins', 'tmp'].map((name) => [name, path.join(temporary, name)]),
+  );
+  for (const place of Object.values(places)) await mkdir(place, { mode: 0o700, recursive: true });
+  return {
+    ...variables(options.environment, ['PATH']),
+    LC_ALL: 'C',
+    TZ: 'UTC',
+    HOME: places['home'] as string,
+    TMPDIR: places['tmp'] as string,
+    HELM_CACHE_HOME: places['cache'] as string,
+    HELM_CONFIG_HOME: places['config'] as string,
+    HELM_DATA_HOME: places['data'] as string,
+    HELM_PLUGINS: places['plugins'] as string,
+    HELM_NO_PLUGINS: '1',
+    KUBECONFIG: '/dev/null',
+  };
+}
+
+/** Where the chart is, or why there is none. */
+async function findChart(directory: string): Promise<{ chart: string; prefix: string } | Finding> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
+    throw fileError(directory, error);
+  });
+  if (entries.some(({ name }) => name === 'Chart.yaml'))
+    return { chart: path.resolve(directory), prefix: '' };
+  const charts: string[] = [];
+  for (const entry of entries.sort((a, b) => compareBytes(a.name, b.name))) {
+    if (!entry.isDirectory()) continue;
+    const inner = await readdir(path.join(directory, entry.name)).catch((): string[] => []);
+    if (inner.includes('Chart.yaml')) charts.push(entry.name);
+  }
+  const [only, ...further] = charts;
+  if (only !== undefined && further.length === 0) {
+    return { chart: path.resolve(directory, only), prefix: `${only}/` };
+  }
+  const hint = 'Chart.yaml must be at the root, or in exactly one directory';
+  if (only === undefined) return { message: 'no chart of helm is there', hint };
+  return { message: `several charts of helm are there: ${charts.join(', ')}`, hint };
+}
+
+async function readChart(
+  file: string,
+  shown: string,
+): Promise<{ findings: Finding[]; chartName: string | undefined; version: string | undefined }> {
+  const content = await readFileWithin(file, (size) => {
+    if (size > maxChartFile) throw new LimitError(`${shown}: more than ${maxChartFile} bytes`);
+  });
+  let chart: JsonObject = {};
+  try {
+    const value = parseYaml(decodeUtf8(content ?? Buffer.alloc(0)));
+    if (isJsonObject(value)) chart = value;
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const finding = { message: error.message, file: shown, line: error.line };
+    return { findings: [finding], chartName: undefined, version: undefined };
+  }
+  const [chartName, version] = ['name', 'version'].map((key) =>
+    typeof chart[key] === 'string' ? chart[key] : undefined,
+  );
+  const findings: Finding[] =
+    chartName === undefined || version === undefined
+      ? [{ message: 'name or version of the chart is missing', file: shown, line: 1 }]
+      : [];
+  return { findings, chartName, version };
+}
+
+/** Helm would run hooks at their time, and not keep them. */
+function hookWarnings({ objects }: PlainManifests): Finding[] {
+  return objects.flatMap((object) => {
+    const metadata = object.load()['metadata'];
+    const annotations = isJsonObject(metadata) ? metadata['annotations'] : undefined;
+    const hook = isJsonObject(annotations) ? annotations['helm.sh/hook'] : undefined;
+    if (hook === undefined) return [];
+    return [{ message: `${titleOf(object)}: a hook of helm (${String(hook)}), applied as any other object` }];
+  });
+}

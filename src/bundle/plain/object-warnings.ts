@@ -1,0 +1,83 @@
+import type { JsonValue } from '../../core/json.js';
+import type { Finding } from './finding.js';
+import { titleOf } from './manifests.js';
+import type { PlainObject } from './object.js';
+
+/** What etcd stores in one value, as Kubernetes configures it, less some room. */
+const maxStored = 1024 * 1024;
+
+/** APIs that Kubernetes no longer serves, and the release that took them away. */
+const removedApis: ReadonlyMap<string, string> = new Map(
+  (
+    [
+      ['extensions/v1beta1', 'Ingress', '1.22'],
+      ['extensions/v1beta1', 'Deployment DaemonSet ReplicaSet NetworkPolicy PodSecurityPolicy', '1.16'],
+      ['apps/v1beta1', 'Deployment StatefulSet', '1.16'],
+      ['apps/v1beta2', 'Deployment DaemonSet ReplicaSet StatefulSet', '1.16'],
+      ['admissionregistration.k8s.io/v1beta1', 'MutatingWebhookConfiguration', '1.22'],
+      ['admissionregistration.k8s.io/v1beta1', 'ValidatingWebhookConfiguration', '1.22'],
+      ['apiextensions.k8s.io/v1beta1', 'CustomResourceDefinition', '1.22'],
+      ['apiregistration.k8s.io/v1beta1', 'APIService', '1.22'],
+      ['certificates.k8s.io/v1beta1', 'CertificateSigningRequest', '1.22'],
+      ['coordination.k8s.io/v1beta1', 'Lease', '1.22'],
+      ['networking.k8s.io/v1beta1', 'Ingress IngressClass', '1.22'],
+      ['rbac.authorization.k8s.io/v1beta1', 'Role RoleBinding ClusterRole ClusterRoleBinding', '1.22'],
+      ['rbac.authorization.k8s.io/v1alpha1', 'Role RoleBinding ClusterRole ClusterRoleBinding', '1.22'],
+      ['scheduling.k8s.io/v1beta1', 'PriorityClass', '1.22'],
+      ['storage.k8s.io/v1beta1', 'CSIDriver CSINode StorageClass VolumeAttachment', '1.22'],
+      ['batch/v1beta1', 'CronJob', '1.25'],
+      ['batch/v2alpha1', 'CronJob', '1.21'],
+      ['discovery.k8s.io/v1beta1', 'EndpointSlice', '1.25'],
+      ['events.k8s.io/v1beta1', 'Event', '1.25'],
+      ['policy/v1beta1', 'PodDisruptionBudget PodSecurityPolicy', '1.25'],
+      ['node.k8s.io/v1beta1', 'RuntimeClass', '1.25'],
+      ['autoscaling/v2beta1', 'HorizontalPodAutoscaler', '1.25'],
+      ['autoscaling/v2beta2', 'HorizontalPodAutoscaler', '1.26'],
+      ['flowcontrol.apiserver.k8s.io/v1beta1', 'FlowSchema PriorityLevelConfiguration', '1.26'],
+      ['storage.k8s.io/v1beta1', 'CSIStorageCapacity', '1.27'],
+      ['flowcontrol.apiserver.k8s.io/v1beta2', 'FlowSchema PriorityLevelConfiguration', '1.29'],
+      ['flowcontrol.apiserver.k8s.io/v1beta3', 'FlowSchema PriorityLevelConfiguration', '1.32'],
+    ] as const
+  ).flatMap(([apiVersion, kinds, release]) =>
+    kinds.split(' ').map((kind) => [`${apiVersion} ${kind}`, release] as const),
+  ),
+);
+
+/**
+ * What clusters will say to objects: that they are of an API which newer releases of Kubernetes no longer have, or
+ * too large to be stored.
+ */
+export function objectWarnings(objects: readonly PlainObject[]): Finding[] {
+  return objects.flatMap((object) => {
+    const warnings: Finding[] = [];
+    const file = object.isGenerated ? undefined : object.origin;
+    const release = removedApis.get(`${object.apiVersion} ${object.kind}`);
+    if (release !== undefined) {
+      warnings.push({
+        message: `${titleOf(object)}: ${object.apiVersion} is gone since Kubernetes ${release}`,
+        file,
+      });
+    }
+    if (sizeUpTo(object.load(), maxStored) > maxStored) {
+      warnings.push({
+        message: `${titleOf(object)}: larger than 1 MiB, so that a cluster may not be able to store it`,
+        file,
+        hint: 'make it smaller, or split it',
+      });
+    }
+    return warnings;
+  });
+}
+
+/** The characters of a value as compact JSON, about; no longer counted beyond `limit`. */
+function sizeUpTo(value: JsonValue, limit: number): number {
+  if (typeof value === 'string') return value.length + 2;
+  if (typeof value !== 'object' || value === null) return 5;
+  let size = 2;
+  for (const key of Object.keys(value)) {
+    if (!Array.isArray(value)) size += key.length + 3;
+    size += 1 + sizeUpTo((value as Record<string, JsonValue>)[key] ?? null, limit);
+    if (size > limit) return size;
+  }
+  return size;
+}

@@ -1,0 +1,109 @@
+import { isJsonObject } from '../../core/json.js';
+import { readBundleDirectory } from '../read.js';
+import type { CertificateProvider } from './certificates.js';
+import { placeInNamespace } from './cluster-scope.js';
+import { convertRegistryV1 } from './convert.js';
+import { findDuplicates } from './duplicates.js';
+import { type ProgramOptions, renderExternal } from './external-format.js';
+import type { Finding } from './finding.js';
+import { renderHelm } from './helm.js';
+import { type PlainObject, sortObjects } from './object.js';
+import { objectWarnings } from './object-warnings.js';
+import { type PlainManifests, readPlainDirectory } from './plain-directory.js';
+import { type RegistryV1, readRegistryV1 } from './registry-v1.js';
+
+/** How content is to be rendered. */
+export interface RenderOptions extends Omit<ProgramOptions, 'config'> {
+  /** Where it is installed; empty for what the content itself suggests. */
+  installNamespace: string;
+  provider?: CertificateProvider | undefined;
+  /** For registry-v1 as in a ClusterExtension, for helm the values, for other formats whatever they take. */
+  config?: { text: string; file: string } | undefined;
+  keepBelow?: number | undefined;
+}
+
+/** What content of any format becomes. */
+export interface RenderedContent {
+  /** Sorted by kind, namespace and name; empty where there are findings. */
+  objects: PlainObject[];
+  findings: Finding[];
+  warnings: Finding[];
+  packageName?: string;
+  version?: string;
+  /** Where it is installed; empty where objects stay in the namespaces that they name. */
+  installNamespace: string;
+}
+
+/** Formats that opmate renders by itself, or through helm; any other is a program. */
+export const knownFormats = ['registry-v1', 'plain', 'helm'] as const;
+
+/**
+ * Renders the files of a directory to what installing them applies: a bundle of the format registry-v1, manifests
+ * (`plain`), a chart (`helm`), or whatever the program `opmate-format-NAME` takes. Throws OpmateError where it
+ * cannot be read, or a program fails.
+ */
+export async function renderContent(
+  directory: string,
+  format: string,
+  options: RenderOptions,
+): Promise<RenderedContent> {
+  const rendered = await render(directory, format, options);
+  if (rendered.findings.length > 0) return { ...rendered, objects: [] };
+  return { ...rendered, warnings: [...rendered.warnings, ...objectWarnings(rendered.objects)] };
+}
+
+async function render(directory: string, format: string, options: RenderOptions): Promise<RenderedContent> {
+  switch (format) {
+    case 'registry-v1':
+      return renderRegistryV1(directory, options);
+    case 'plain':
+      return placed(await readPlainDirectory(directory, options), options.installNamespace);
+    case 'helm': {
+      const { chartName, version, ...chart } = await renderHelm(directory, options);
+      return {
+        ...placed(chart, options.installNamespace),
+        ...(chartName !== undefined && { packageName: chartName }),
+        ...(version !== undefined && { version }),
+      };
+    }
+    default:
+      return placed(await renderExternal(directory, format, options), options.installNamespace);
+  }
+}
+
+function placed(
+  { objects, findings, warnings }: PlainManifests,
+  installNamespace: string,
+): Omit<RenderedContent, 'packageName' | 'version'> {
+  const inPlace =
+    installNamespace === '' ? objects : sortObjects(placeInNamespace(objects, installNamespace));
+  return { objects: inPlace, findings, warnings, installNamespace };
+}
+
+async function renderRegistryV1(directory: string, options: RenderOptions): Promise<RenderedContent> {
+  const files = await readBundleDirectory(directory, { signal: options.signal });
+  let { installNamespace } = options;
+  if (installNamespace === '') {
+    const { bundle, findings, warnings } = readRegistryV1(files, options);
+    if (bundle === undefined) return { objects: [], findings, warnings, installNamespace };
+    installNamespace = suggestedNamespace(bundle);
+  }
+  const converted = convertRegistryV1(files, { ...options, installNamespace });
+  const { objects, findings, warnings, bundle } = converted;
+  const spec = bundle?.csvManifest.load()['spec'];
+  const version = isJsonObject(spec) ? spec['version'] : undefined;
+  return {
+    objects,
+    findings,
+    warnings,
+    installNamespace,
+    ...(bundle !== undefined && { packageName: bundle.packageName }),
+    ...(typeof version === 'string' && version !== '' && { version }),
+  };
+}
+
+/** Where an operator wants to be installed, else a namespace after its package. (Source: rukpak.) */
+function suggestedNamespace({ csv, packageName }: RegistryV1): string {
+  const suggested = csv.metadata.annotations?.['operatorframework.io/suggested-namespace'];
+  return typeof suggested === 'string' && suggested !== '' ? suggested : `${packageName}-system`;
+}

@@ -1,0 +1,105 @@
+import { chmod, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { isFormatName, renderExternal } from '../../../../src/bundle/plain/external-format.js';
+import { directoryWith } from '../../../support/temporary.js';
+import { withPrograms } from './programs.js';
+
+const configMap = `cat <<END
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: made
+data:
+  format: "$OPMATE_FORMAT"
+  name: "$OPMATE_NAME"
+  namespace: "$OPMATE_INSTALL_NAMESPACE"
+  watch: "$OPMATE_WATCH_NAMESPACES"
+  config: "$(cat "$OPMATE_CONFIG" 2>/dev/null)"
+  secret: "$SECRET_TOKEN"
+  file: "$(cat "$1/file")"
+  here: "$(cat file)"
+END`;
+
+describe('bundle/plain/external-format', () => {
+  it('gives a program the directory and what is asked for, and nothing else of the environment', async () => {
+    const directory = await directoryWith({ file: 'content' });
+    const options = await withPrograms(
+      { 'opmate-format-mine': configMap },
+      { watchNamespaces: ['a', 'b'], config: { text: 'x' } },
+    );
+    const { objects, findings } = await renderExternal(directory, 'mine', options);
+    expect(findings).toEqual([]);
+    expect(objects[0]?.load()['data']).toEqual({
+      format: 'mine',
+      name: 'widget',
+      namespace: 'here',
+      watch: 'a,b',
+      config: 'x',
+      secret: '',
+      file: 'content',
+      here: 'content',
+    });
+    expect(await readdir(options.temporaryDirectory)).toEqual([]);
+  });
+
+  it('tells the last line that a failing program says, without secrets', async () => {
+    const script = 'echo first >&2; echo "no recipe at https://me:word@host/x" >&2; echo >&2; exit 3';
+    const options = await withPrograms({ 'opmate-format-mine': script });
+    await expect(renderExternal(await directoryWith(), 'mine', options)).rejects.toMatchObject({
+      code: 'INVALID',
+      message: 'opmate-format-mine: no recipe at https://***@host/x',
+      hint: 'exit code 3',
+    });
+  });
+
+  it('names the program that a format would need', async () => {
+    const options = await withPrograms({});
+    const missing = renderExternal(await directoryWith(), 'kustomize', options);
+    await expect(missing).rejects.toMatchObject({
+      code: 'UNSUPPORTED',
+      hint: expect.stringContaining('opmate-format-kustomize') as string,
+    });
+    for (const format of ['../evil', 'a/b', '', 'Plain', 'a b', '-a']) {
+      expect(isFormatName(format)).toBe(false);
+      await expect(renderExternal(await directoryWith(), format, options)).rejects.toThrow('neither known');
+    }
+  });
+
+  it('never runs what lies in the directory that is rendered', async () => {
+    const directory = await directoryWith({ 'opmate-format-mine': '#!/bin/sh\nexit 0\n' });
+    await chmod(path.join(directory, 'opmate-format-mine'), 0o755);
+    const options = await withPrograms({}, { environment: { PATH: '.::/usr/bin' } });
+    await expect(renderExternal(directory, 'mine', options)).rejects.toThrow('neither known');
+  });
+
+  it('ends programs that print too much, take too long or are no longer wanted', async () => {
+    const directory = await directoryWith();
+    const endless = await withPrograms({ 'opmate-format-mine': 'exec yes' }, { maxOutput: 100_000 });
+    await expect(renderExternal(directory, 'mine', endless)).rejects.toThrow('prints more than 100000 bytes');
+    const slow = await withPrograms({ 'opmate-format-mine': 'sleep 60 & wait' }, { timeoutMs: 200 });
+    await expect(renderExternal(directory, 'mine', slow)).rejects.toThrow('no end after 0.2 s');
+    const controller = new AbortController();
+    const unwanted = renderExternal(directory, 'mine', {
+      ...(await withPrograms({ 'opmate-format-mine': 'sleep 60' })),
+      signal: controller.signal,
+    });
+    setTimeout(() => controller.abort(), 100);
+    await expect(unwanted).rejects.toMatchObject({ code: 'CANCELLED' });
+  });
+
+  it('finds what is wrong with what is printed, by line', async () => {
+    const script =
+      "printf 'apiVersion: v1\\nkind: ConfigMap\\n---\\n- 1\\n---\\nkind: Pod\\nmetadata: {name: x}\\n'";
+    const options = await withPrograms({ 'opmate-format-mine': script, 'opmate-format-empty': 'true' });
+    const { objects, findings } = await renderExternal(await directoryWith(), 'mine', options);
+    expect(objects).toEqual([]);
+    expect(findings.map(({ line, message }) => `${line} ${message}`)).toEqual([
+      '4 expected an object, found an array',
+      '1 ConfigMap: metadata.name is missing',
+      '6 Pod "x": apiVersion is missing',
+    ]);
+    const empty = await renderExternal(await directoryWith(), 'empty', options);
+    expect(empty.findings).toEqual([{ message: 'opmate-format-empty prints no objects' }]);
+  });
+});

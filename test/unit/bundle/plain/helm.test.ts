@@ -1,0 +1,112 @@
+import { execFileSync } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { renderHelm } from '../../../../src/bundle/plain/helm.js';
+import { directoryWith } from '../../../support/temporary.js';
+import { withPrograms } from './programs.js';
+
+const chartFile = 'apiVersion: v2\nname: widget-chart\nversion: 1.2.3\n';
+const object = (name: string, more = ''): string =>
+  `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\n${more}`;
+const standIn = `cat <<END
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: args}
+data: {args: "$*", home: "$HOME", plugins: "$HELM_PLUGINS", secret: "$SECRET_TOKEN", values: "$(cat "$8" 2>/dev/null)"}
+END`;
+
+describe('bundle/plain/helm', () => {
+  it('asks helm for the chart at the root or in the only chart directory', async () => {
+    const root = await directoryWith({ 'Chart.yaml': chartFile, 'charts/sub/Chart.yaml': chartFile });
+    const below = await directoryWith({ 'it/Chart.yaml': chartFile, 'docs/x': '', README: '' });
+    const options = await withPrograms({ helm: standIn });
+    for (const [directory, chart] of [
+      [root, root],
+      [below, `${below}/it`],
+    ] as const) {
+      const { objects, findings, chartName, version } = await renderHelm(directory, options);
+      expect({ findings, chartName, version }).toEqual({
+        findings: [],
+        chartName: 'widget-chart',
+        version: '1.2.3',
+      });
+      const data = objects[0]?.load()['data'] as Record<string, string>;
+      expect(data['args']).toBe(`template widget ${chart} --namespace here --include-crds --skip-tests`);
+      expect(data['home']).toContain(options.temporaryDirectory);
+      expect(data['plugins']).toContain(options.temporaryDirectory);
+      expect(data['secret']).toBe('');
+    }
+    expect(await readdir(options.temporaryDirectory)).toEqual([]);
+  });
+
+  it('finds no chart, several, and a broken one', async () => {
+    const options = await withPrograms({ helm: standIn });
+    const messageOf = async (files: Record<string, string>): Promise<string | undefined> =>
+      (await renderHelm(await directoryWith(files), options)).findings[0]?.message;
+    expect(await messageOf({ 'a/b': '' })).toBe('no chart of helm is there');
+    expect(await messageOf({ 'b/Chart.yaml': chartFile, 'a/Chart.yaml': chartFile })).toBe(
+      'several charts of helm are there: a, b',
+    );
+    expect(await messageOf({ 'Chart.yaml': 'name: x\n' })).toContain('version of the chart is missing');
+    const broken = await renderHelm(await directoryWith({ 'it/Chart.yaml': 'a: b\n\tc' }), options);
+    expect(broken.findings).toMatchObject([{ file: 'it/Chart.yaml', line: 2 }]);
+  });
+
+  it('says what is missing where there is no helm, and what helm says where it fails', async () => {
+    const directory = await directoryWith({ 'Chart.yaml': chartFile });
+    await expect(renderHelm(directory, await withPrograms({}, { environment: {} }))).rejects.toMatchObject({
+      code: 'UNSUPPORTED',
+      message: 'helm: not installed',
+    });
+    const failing = await withPrograms({ helm: 'echo "Error: values don\'t meet the schema" >&2; exit 1' });
+    await expect(renderHelm(directory, failing)).rejects.toThrow("helm: Error: values don't meet the schema");
+    const named = await renderHelm(directory, await withPrograms({ helm: standIn }, { name: 'A--b' }));
+    expect(named.findings[0]?.message).toContain('name "A--b": helm takes');
+  });
+
+  it('tells charts that are never the same, and hooks', async () => {
+    const directory = await directoryWith({ 'Chart.yaml': chartFile });
+    const changing = await withPrograms({
+      helm: `cat <<END\n${object('a', '  annotations: {helm.sh/hook: pre-install}\ndata: {now: "$(date +%N)"}\n')}END`,
+    });
+    const { warnings } = await renderHelm(directory, changing);
+    expect(warnings.map(({ message }) => message)).toEqual([
+      'the chart gives other manifests each time that it is rendered',
+      'ConfigMap "a": a hook of helm (pre-install), applied as any other object',
+    ]);
+  });
+
+  const real = realHelm();
+  it.skipIf(real === undefined)(
+    `renders through the real helm${real === undefined ? ' (not installed)' : ''}`,
+    async () => {
+      const directory = await directoryWith({
+        'Chart.yaml': chartFile,
+        'values.yaml': 'size: 1\n',
+        'crds/crd.yaml':
+          'apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\n',
+        'templates/map.yaml': object(
+          '{{ .Release.Name }}-{{ .Release.Namespace }}',
+          'data: {size: "{{ .Values.size }}"}\n',
+        ),
+        'templates/tests/test.yaml': object('test', '  annotations: {helm.sh/hook: test}\n'),
+      });
+      const options = await withPrograms({}, { config: { text: 'size: 7\n' } });
+      const made = await renderHelm(directory, { ...options, environment: { PATH: process.env['PATH'] } });
+      expect({ ...made, objects: [] }).toMatchObject({ findings: [], warnings: [] });
+      expect(made.objects.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
+        'ConfigMap widget-here',
+        'CustomResourceDefinition a.b',
+      ]);
+      expect(made.objects[0]?.load()['data']).toEqual({ size: '7' });
+    },
+  );
+});
+
+function realHelm(): string | undefined {
+  try {
+    return execFileSync('helm', ['version', '--short'], { encoding: 'utf8' });
+  } catch {
+    return undefined;
+  }
+}

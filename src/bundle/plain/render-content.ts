@@ -75,9 +75,11 @@ function placed(
   { objects, findings, warnings }: PlainManifests,
   installNamespace: string,
 ): Omit<RenderedContent, 'packageName' | 'version'> {
-  const inPlace =
-    installNamespace === '' ? objects : sortObjects(placeInNamespace(objects, installNamespace));
-  return { objects: inPlace, findings, warnings, installNamespace };
+  if (installNamespace === '') return { objects, findings, warnings, installNamespace };
+  const inPlace = sortObjects(placeInNamespace(objects, installNamespace));
+  const named = inPlace.filter(({ name }) => name !== '');
+  const duplicates = findings.length > 0 ? [] : findDuplicates(named).findings;
+  return { objects: inPlace, findings: [...findings, ...duplicates], warnings, installNamespace };
 }
 
 async function renderRegistryV1(directory: string, options: RenderOptions): Promise<RenderedContent> {

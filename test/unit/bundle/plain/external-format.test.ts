@@ -95,7 +95,7 @@ describe('bundle/plain/external-format', () => {
     const { objects, findings } = await renderExternal(await directoryWith(), 'mine', options);
     expect(objects).toEqual([]);
     expect(findings.map(({ line, message }) => `${line} ${message}`)).toEqual([
-      '4 expected an object, found an array',
+      '4 expected an object, found a list',
       '1 ConfigMap: metadata.name is missing',
       '6 Pod "x": apiVersion is missing',
     ]);

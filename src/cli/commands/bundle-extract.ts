@@ -1,0 +1,111 @@
+import { randomBytes } from 'node:crypto';
+import { rename, rm } from 'node:fs/promises';
+import { extractConfigMaps } from '../../bundle/config-map-extract.js';
+import { UsageError, fileError } from '../../core/errors.js';
+import { encodeGoJson, quoteGo, sortKeysDeep } from '../../core/go-json.js';
+import type { JsonObject } from '../../core/json.js';
+import { parseReference, withoutCredentials } from '../../core/reference.js';
+import { encodeYaml } from '../../core/yaml.js';
+import { replacedFile } from '../../oci/replaced-file.js';
+import { writeNewFile } from '../../oci/write-new-file.js';
+import { statIfThere } from '../../source/source.js';
+import { readBundle } from '../bundle-content.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { catalogFormat } from '../formats.js';
+import { requireFlag } from '../options.js';
+import { writeAll } from '../output.js';
+import { useSession } from '../session.js';
+import { inSource, tellFindings, tellWarnings } from './bundle-findings.js';
+
+interface ExtractOptions extends GlobalOptions {
+  manifestsdir?: string;
+  configmapname?: string;
+  namespace: string;
+  datalimit: number;
+  gzip?: boolean;
+  split?: boolean;
+  output?: string;
+  outputFile?: string;
+}
+
+/**
+ * `opmate bundle extract`: a bundle as a ConfigMap, or with `--split` as several, each a YAML document of its own
+ * or together a JSON List. What keeps it from being one goes to stderr, and nothing is written. `isAlpha` is for
+ * the exit code of `opm`, and for its default of reading the bundle from `/`, as in a bundle image.
+ */
+export async function bundleExtract(
+  context: CommandContext,
+  source: string | undefined,
+  given: GlobalOptions,
+  isAlpha: boolean,
+): Promise<number> {
+  const options = given as ExtractOptions;
+  const output = catalogFormat(options.output);
+  const name = requireFlag(options.configmapname, 'configmapname');
+  const reference = sourceOf(source, options.manifestsdir, isAlpha);
+  return useSession(context, options, async (session) => {
+    const { signal } = session;
+    const isDirectory = (await statIfThere(reference))?.isDirectory() === true;
+    const files = await readBundle(reference, isDirectory, session);
+    const { configMaps, findings, warnings } = await extractConfigMaps(files, {
+      name,
+      namespace: options.namespace,
+      limit: options.datalimit,
+      gzip: options.gzip,
+      split: options.split,
+      sourceImage: context.environment['CONTAINER_IMAGE'] || imageOf(reference, isDirectory),
+      signal,
+    });
+    const named = inSource(reference, isDirectory);
+    tellWarnings(session, warnings.map(named));
+    session.logger.close();
+    if (findings.length > 0) {
+      await tellFindings(context, findings.map(named));
+      return isAlpha ? exitCodes.failed : exitCodes.findings;
+    }
+    const text = textOf(configMaps, output);
+    if (options.outputFile === undefined) await writeAll(context.stdout, text, signal);
+    else await replaceFile(options.outputFile, text);
+    return exitCodes.done;
+  });
+}
+
+function sourceOf(source: string | undefined, directory: string | undefined, isAlpha: boolean): string {
+  if (source !== undefined && directory !== undefined) {
+    throw new UsageError(`${source}: --manifestsdir says ${quoteGo(directory)}`, {
+      hint: 'name the bundle once',
+    });
+  }
+  const named = source ?? directory ?? (isAlpha ? '/' : undefined);
+  if (named !== undefined) return named;
+  throw new UsageError('no bundle is named', { hint: 'name a bundle, or its directory with --manifestsdir' });
+}
+
+/** The image that a reference names in a registry. */
+function imageOf(reference: string, isDirectory: boolean): string | undefined {
+  if (isDirectory || parseReference(reference).transport !== 'docker') return undefined;
+  return withoutCredentials(reference.replace(/^docker:\/\//, ''));
+}
+
+function textOf(configMaps: readonly JsonObject[], output: 'json' | 'yaml'): string {
+  if (output === 'yaml') {
+    return configMaps.map((map, index) => `${index === 0 ? '' : '---\n'}${encodeYaml(map)}`).join('');
+  }
+  const [first] = configMaps as [JsonObject];
+  const value = configMaps.length === 1 ? first : { apiVersion: 'v1', kind: 'List', items: [...configMaps] };
+  return `${encodeGoJson(sortKeysDeep(value), { indent: 4 })}\n`;
+}
+
+/** Writes a file whole, in the place of what has that name. */
+async function replaceFile(file: string, text: string): Promise<void> {
+  const target = await replacedFile(file);
+  const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
+  try {
+    await writeNewFile(staging, text);
+    await rename(staging, target);
+  } catch (error) {
+    await rm(staging, { force: true }).catch(() => undefined);
+    throw fileError(file, error, { file });
+  }
+}

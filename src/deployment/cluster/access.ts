@@ -1,0 +1,126 @@
+import type { Finding } from '../../bundle/plain/finding.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { sortedByBytes } from '../../core/order.js';
+import { type Kubectl, readObjects } from './kubectl.js';
+
+/** Something that the user has to be allowed. */
+export interface Need {
+  verb: 'get' | 'create' | 'patch' | 'update' | 'delete';
+  group: string;
+  resource: string;
+  namespace: string;
+  name: string;
+}
+
+/** Questions in one call: kubectl asks them one after another, and slows down by itself. */
+const batch = 500;
+
+/**
+ * What the user may not do of all this, as the API server answers SelfSubjectAccessReviews: first for all names of a
+ * kind at once, then, where that is denied, name by name. Throws OpmateError where it cannot be asked.
+ */
+export async function findForbidden(kubectl: Kubectl, needs: readonly Need[]): Promise<Finding[]> {
+  const general = new Map<string, Need>();
+  for (const need of needs) general.set(keyOf({ ...need, name: '' }), { ...need, name: '' });
+  const denied = await findDenied(kubectl, [...general.values()]);
+  const doubtful = needs.filter((need) => denied.has(keyOf({ ...need, name: '' })));
+  // What is to be created has no name yet when that is decided.
+  const named = doubtful.filter(({ verb }) => verb !== 'create');
+  const deniedByName = await findDenied(kubectl, named);
+  return describeDenied(doubtful.filter((need) => need.verb === 'create' || deniedByName.has(keyOf(need))));
+}
+
+async function findDenied(kubectl: Kubectl, needs: readonly Need[]): Promise<Set<string>> {
+  const denied = new Set<string>();
+  const unique = [...new Map(needs.map((need) => [keyOf(need), need])).values()];
+  for (let start = 0; start < unique.length; start += batch) {
+    const some = unique.slice(start, start + batch);
+    const text = await kubectl.expect(
+      'asking for permissions',
+      ['create', '-f', '-', '-o', 'json', '--validate=false'],
+      {
+        objects: some.map(reviewOf),
+      },
+    );
+    const allowed = new Set<string>();
+    for (const { spec, status } of readObjects(text)) {
+      const attributes = isJsonObject(spec) ? spec['resourceAttributes'] : undefined;
+      if (!isJsonObject(attributes) || !isJsonObject(status) || status['allowed'] !== true) continue;
+      const part = (key: string): string => (typeof attributes[key] === 'string' ? attributes[key] : '');
+      allowed.add(
+        JSON.stringify([part('verb'), part('group'), part('resource'), part('namespace'), part('name')]),
+      );
+    }
+    for (const need of some) if (!allowed.has(keyOf(need))) denied.add(keyOf(need));
+  }
+  return denied;
+}
+
+function keyOf({ verb, group, resource, namespace, name }: Need): string {
+  return JSON.stringify([verb, group, resource, namespace, name]);
+}
+
+function reviewOf({ verb, group, resource, namespace, name }: Need): JsonObject {
+  return {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: {
+      resourceAttributes: {
+        verb,
+        ...(group !== '' && { group }),
+        resource,
+        ...(namespace !== '' && { namespace }),
+        ...(name !== '' && { name }),
+      },
+    },
+  };
+}
+
+const shownNames = 5;
+
+/** One finding a kind and namespace: `may not patch roles.rbac.authorization.k8s.io in namespace "x": a, b`. */
+function describeDenied(needs: readonly Need[]): Finding[] {
+  const groups = new Map<string, { need: Need; verbs: Set<string>; names: Set<string> }>();
+  for (const need of needs) {
+    const key = JSON.stringify([need.group, need.resource, need.namespace]);
+    const known = groups.get(key) ?? { need, verbs: new Set<string>(), names: new Set<string>() };
+    known.verbs.add(need.verb);
+    known.names.add(need.name);
+    groups.set(key, known);
+  }
+  return sortedByBytes(groups.keys()).flatMap((key) => {
+    const found = groups.get(key);
+    if (found === undefined) return [];
+    const { need, verbs, names } = found;
+    const what = need.group === '' ? need.resource : `${need.resource}.${need.group}`;
+    const where = need.namespace === '' ? '' : ` in namespace ${quoteGo(need.namespace)}`;
+    const sorted = sortedByBytes(names);
+    const more = sorted.length > shownNames ? ` and ${sorted.length - shownNames} more` : '';
+    return [
+      {
+        message: `you may not ${sortedByBytes(verbs).join(', ')} ${what}${where}: ${sorted.slice(0, shownNames).join(', ')}${more}`,
+        hint: 'ask an administrator for the role that opmate bundle permissions -o installer shows',
+      },
+    ];
+  });
+}
+
+/** Applies objects to see what the cluster says, and changes nothing. */
+export async function rehearse(
+  kubectl: Kubectl,
+  objects: readonly JsonObject[],
+  flags: readonly string[],
+): Promise<string[]> {
+  if (objects.length === 0) return [];
+  const args = ['apply', '--server-side', '--dry-run=server', ...flags, '-o', 'name', '-f', '-'];
+  const { errors } = await kubectl.run(args, { objects });
+  // Webhooks of others that have side effects cannot be asked like this.
+  return errors.filter((error) => !error.includes('does not support dry run'));
+}
+
+/** Throws OpmateError with all that kubectl said. */
+export function failAll(subject: string, errors: readonly string[]): void {
+  if (errors.length > 0) throw new OpmateError('INVALID', `${subject}: ${errors.join('; ')}`);
+}

@@ -1,0 +1,351 @@
+import { promisify } from 'node:util';
+import { gunzip, gzip } from 'node:zlib';
+import { readManifests } from '../../bundle/plain/manifests.js';
+import type { PlainObject } from '../../bundle/plain/object.js';
+import { writeObjects } from '../../bundle/plain/write.js';
+import { digestOf } from '../../core/digest.js';
+import { LimitError, OpmateError } from '../../core/errors.js';
+import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo } from '../../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { type Kubectl, readObjects } from './kubectl.js';
+import type { ObjectId } from './objects.js';
+
+/** A render that is kept: gzip in pieces, each in a Secret. */
+export interface StoredRender {
+  /** SHA-256 of its YAML. */
+  digest: string;
+  pieces: number;
+}
+
+/** How an attempt to change a deployment ended. */
+export type RevisionResult = 'applied' | 'failed';
+
+/** One attempt to change a deployment. */
+export interface Revision {
+  /** From 1. */
+  revision: number;
+  /** RFC 3339. */
+  time: string;
+  result: RevisionResult;
+  version?: string;
+  /** What stood for the render when it was approved. */
+  hash: string;
+  pins: JsonValue;
+  /** The revision whose render was applied again. */
+  rollbackTo?: number;
+  /** Absent for attempts that failed, and where it is too long ago. */
+  render?: StoredRender;
+}
+
+/** A run that has begun to change the cluster. It is there until the run ends, however it ends. */
+export interface Unfinished {
+  time: string;
+  hash: string;
+  objects: ObjectId[];
+}
+
+/** What a cluster knows about a deployment. */
+export interface Inventory {
+  /** What the deployment has made or taken over, and not given up. */
+  objects: ObjectId[];
+  /** Oldest first. */
+  revisions: Revision[];
+  unfinished?: Unfinished;
+}
+
+/** An inventory as it was read; it is written only where nobody else has meanwhile. */
+export interface ReadInventory {
+  inventory: Inventory;
+  /** Undefined where there is none yet. */
+  resourceVersion: string | undefined;
+}
+
+/** Whose inventory it is. */
+export interface InventoryPlace {
+  name: string;
+  namespace: string;
+}
+
+/** Renders that are kept, and attempts that are told of. */
+export const keptRenders = 10;
+const keptRevisions = 25;
+/** A Secret may hold 1 MiB. */
+const pieceSize = 900 * 1024;
+const maxPieces = 64;
+/** What a state and a render may unpack to. */
+const maxUnpacked = 256 * 1024 * 1024;
+const label = 'opmate.dev/inventory';
+const zip = promisify(gzip);
+const unzip = promisify(gunzip);
+
+/** The name of the Secret that holds the inventory of a deployment. */
+export function inventoryName(name: string): string {
+  const whole = `opmate-inventory-${name}`;
+  return whole.length <= 200 ? whole : `${whole.slice(0, 180)}-${hexOf(digestOf(name)).slice(0, 16)}`;
+}
+
+function hexOf(digest: string): string {
+  return digest.slice(digest.indexOf(':') + 1);
+}
+
+function pieceName(place: InventoryPlace, { digest }: StoredRender, index: number): string {
+  return `${inventoryName(place.name)}-${hexOf(digest).slice(0, 16)}-${index}`;
+}
+
+/** The revision that is on the cluster: the last that was applied whole. */
+export function currentRevision({ revisions }: Inventory): Revision | undefined {
+  return revisions.findLast(({ result }) => result === 'applied');
+}
+
+/** Reads the inventory of a deployment; an empty one where there is none. Throws OpmateError. */
+export async function readInventory(kubectl: Kubectl, place: InventoryPlace): Promise<ReadInventory> {
+  const name = inventoryName(place.name);
+  const [secret] = await getSecrets(kubectl, place, [name]);
+  if (secret === undefined) return { inventory: { objects: [], revisions: [] }, resourceVersion: undefined };
+  const metadata = isJsonObject(secret['metadata']) ? secret['metadata'] : {};
+  const { resourceVersion } = metadata;
+  try {
+    const state = parseGoJson(decodeUtf8(await unpack(dataOf(secret, 'state'))));
+    return {
+      inventory: parseInventory(state),
+      resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : undefined,
+    };
+  } catch (error) {
+    throw new OpmateError(
+      'INVALID',
+      `Secret ${quoteGo(name)} in namespace ${quoteGo(place.namespace)}: is damaged`,
+      {
+        hint: 'it is the inventory of the deployment: delete it, and what the deployment holds is taken over again',
+        cause: error,
+      },
+    );
+  }
+}
+
+/**
+ * Writes an inventory, and gives back its new resource version. Throws OpmateError, also where somebody else has
+ * written it meanwhile.
+ */
+export async function writeInventory(
+  kubectl: Kubectl,
+  place: InventoryPlace,
+  { inventory, resourceVersion }: ReadInventory,
+  isCancellable = true,
+): Promise<ReadInventory> {
+  const state = await zip(Buffer.from(encodeGoJson({ format: 1, ...inventory } as unknown as JsonObject)));
+  if (state.length > pieceSize) {
+    throw new LimitError(`deployment ${quoteGo(place.name)}: too many objects for an inventory`);
+  }
+  const secret = secretOf(place, inventoryName(place.name), { state }, resourceVersion);
+  const verb = resourceVersion === undefined ? 'create' : 'replace';
+  const subject = `inventory of ${quoteGo(place.name)}`;
+  const { stdout, errors } = await kubectl.run([verb, '-f', '-', '-o', 'json', '--validate=false'], {
+    objects: [secret],
+    isCancellable,
+  });
+  if (errors.some((error) => /\((?:Conflict|AlreadyExists)\)/.test(error))) {
+    throw new OpmateError('INVALID', `${subject}: somebody else changes this deployment`, {
+      hint: 'wait for the other run to end, and try again',
+    });
+  }
+  if (errors.length > 0) throw new OpmateError('INVALID', `${subject}: ${errors.join('; ')}`);
+  const [written] = readObjects(stdout);
+  const metadata = isJsonObject(written?.['metadata']) ? written['metadata'] : {};
+  const next = metadata['resourceVersion'];
+  return { inventory, resourceVersion: typeof next === 'string' ? next : undefined };
+}
+
+/** Keeps a render on the cluster; what is there already is not written again. */
+export async function storeRender(
+  kubectl: Kubectl,
+  place: InventoryPlace,
+  objects: readonly PlainObject[],
+): Promise<StoredRender> {
+  let text = '';
+  for await (const part of writeObjects(objects, 'yaml')) text += part;
+  const packed = await zip(Buffer.from(text));
+  const pieces = Math.max(1, Math.ceil(packed.length / pieceSize));
+  if (pieces > maxPieces) throw new LimitError(`deployment ${quoteGo(place.name)}: too large to be kept`);
+  const render = { digest: digestOf(text), pieces };
+  for (let index = 0; index < pieces; index++) {
+    const piece = packed.subarray(index * pieceSize, (index + 1) * pieceSize);
+    const secret = secretOf(place, pieceName(place, render, index), { render: piece });
+    const { errors } = await kubectl.run(['create', '-f', '-', '-o', 'name', '--validate=false'], {
+      objects: [secret],
+    });
+    const wrong = errors.filter((error) => !error.includes('(AlreadyExists)'));
+    if (wrong.length > 0) {
+      throw new OpmateError('INVALID', `keeping the render of ${quoteGo(place.name)}: ${wrong.join('; ')}`);
+    }
+  }
+  return render;
+}
+
+/** The objects of a render that is kept. Throws OpmateError where it is not there, or not what it was. */
+export async function loadRender(
+  kubectl: Kubectl,
+  place: InventoryPlace,
+  render: StoredRender,
+): Promise<PlainObject[]> {
+  const names = Array.from({ length: render.pieces }, (_, index) => pieceName(place, render, index));
+  const secrets = await getSecrets(kubectl, place, names);
+  const subject = `kept render of ${quoteGo(place.name)}`;
+  const found = names.map((name) => {
+    const secret = secrets.find(({ metadata }) => isJsonObject(metadata) && metadata['name'] === name);
+    if (secret !== undefined) return dataOf(secret, 'render');
+    throw new OpmateError('NOT_FOUND', `${subject}: Secret ${quoteGo(name)} is missing`);
+  });
+  const content = await unpack(Buffer.concat(found)).catch((error: unknown) => {
+    throw new OpmateError('INVALID', `${subject}: is damaged`, { cause: error });
+  });
+  if (digestOf(content) !== render.digest)
+    throw new OpmateError('DIGEST', `${subject}: is not what was kept`);
+  const { manifests } = readManifests([{ name: 'render.yaml', content }], { prefix: '' });
+  return manifests.map(({ apiVersion, kind, name, namespace, file, load }) => ({
+    apiVersion,
+    kind,
+    name,
+    namespace,
+    origin: file,
+    isGenerated: false,
+    load,
+  }));
+}
+
+/** Takes away the renders that no revision names any more. What cannot be deleted stays. */
+export async function dropRenders(
+  kubectl: Kubectl,
+  place: InventoryPlace,
+  before: readonly Revision[],
+  after: readonly Revision[],
+): Promise<void> {
+  const kept = new Set(after.map(({ render }) => render?.digest));
+  const gone = before.flatMap(({ render }) =>
+    render !== undefined && !kept.has(render.digest) ? [render] : [],
+  );
+  const names = gone.flatMap((render) =>
+    Array.from({ length: render.pieces }, (_, index) => pieceName(place, render, index)),
+  );
+  if (names.length === 0) return;
+  const objects = names.map((name) => secretOf(place, name, {}));
+  await kubectl.run(['delete', '--ignore-not-found', '--wait=false', '-o', 'name', '-f', '-'], { objects });
+}
+
+/** Revisions with one more; of the old ones those that are kept, the older ones of them without their render. */
+export function withRevision(revisions: readonly Revision[], next: Revision): Revision[] {
+  const all = [...revisions, next].slice(-keptRevisions);
+  const withRender = all.filter(({ render }) => render !== undefined);
+  const old = new Set(withRender.slice(0, Math.max(0, withRender.length - keptRenders)));
+  return all.map((revision) => (old.has(revision) ? withoutRender(revision) : revision));
+}
+
+/** A revision of which nothing but the fact is kept. */
+export function withoutRender(revision: Revision): Revision {
+  const rest = { ...revision };
+  delete rest.render;
+  return rest;
+}
+
+async function getSecrets(
+  kubectl: Kubectl,
+  { name, namespace }: InventoryPlace,
+  names: readonly string[],
+): Promise<JsonObject[]> {
+  const text = await kubectl.expect(`inventory of ${quoteGo(name)}`, [
+    'get',
+    'secrets',
+    ...names,
+    `--namespace=${namespace}`,
+    '--ignore-not-found',
+    '-o',
+    'json',
+  ]);
+  return readObjects(text);
+}
+
+function secretOf(
+  { name, namespace }: InventoryPlace,
+  secretName: string,
+  data: Readonly<Record<string, Buffer>>,
+  resourceVersion?: string,
+): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name: secretName,
+      namespace,
+      labels: { 'app.kubernetes.io/managed-by': 'opmate', [label]: hexOf(digestOf(name)).slice(0, 32) },
+      annotations: { 'opmate.dev/deployment': name },
+      ...(resourceVersion !== undefined && { resourceVersion }),
+    },
+    type: 'opmate.dev/inventory',
+    data: Object.fromEntries(Object.entries(data).map(([key, value]) => [key, value.toString('base64')])),
+  };
+}
+
+function dataOf(secret: JsonObject, key: string): Buffer {
+  const { data } = secret;
+  const value = isJsonObject(data) ? data[key] : undefined;
+  return Buffer.from(typeof value === 'string' ? value : '', 'base64');
+}
+
+function unpack(packed: Buffer): Promise<Buffer> {
+  return unzip(packed, { maxOutputLength: maxUnpacked });
+}
+
+/** Checks what was read, for anybody who may write Secrets could have changed it. */
+function parseInventory(value: JsonValue): Inventory {
+  if (!isJsonObject(value) || value['format'] !== 1) throw new OpmateError('INVALID', 'not format 1');
+  const { unfinished } = value;
+  return {
+    objects: list(value['objects']).map(parseId),
+    revisions: list(value['revisions']).map(parseRevision),
+    ...(isJsonObject(unfinished) && {
+      unfinished: {
+        time: text(unfinished['time']),
+        hash: text(unfinished['hash']),
+        objects: list(unfinished['objects']).map(parseId),
+      },
+    }),
+  };
+}
+
+function parseRevision(value: JsonObject): Revision {
+  const { revision, result, version, rollbackTo, render, pins } = value;
+  if (typeof revision !== 'number' || (result !== 'applied' && result !== 'failed')) {
+    throw new OpmateError('INVALID', 'not a revision');
+  }
+  return {
+    revision,
+    time: text(value['time']),
+    result,
+    ...(typeof version === 'string' && { version }),
+    hash: text(value['hash']),
+    pins: pins ?? [],
+    ...(typeof rollbackTo === 'number' && { rollbackTo }),
+    ...(isJsonObject(render) && { render: parseRender(render) }),
+  };
+}
+
+function parseRender({ digest, pieces }: JsonObject): StoredRender {
+  const isSound = typeof pieces === 'number' && Number.isInteger(pieces) && pieces > 0 && pieces <= maxPieces;
+  if (!isSound || !/^sha256:[0-9a-f]{64}$/.test(text(digest)))
+    throw new OpmateError('INVALID', 'not a render');
+  return { digest: text(digest), pieces };
+}
+
+function parseId(value: JsonObject): ObjectId {
+  const { apiVersion, kind, namespace, name } = value;
+  return { apiVersion: text(apiVersion), kind: text(kind), namespace: text(namespace), name: text(name) };
+}
+
+function text(value: JsonValue | undefined): string {
+  if (typeof value === 'string') return value;
+  throw new OpmateError('INVALID', 'not a text');
+}
+
+function list(value: JsonValue | undefined): JsonObject[] {
+  if (Array.isArray(value) && value.every(isJsonObject)) return value;
+  throw new OpmateError('INVALID', 'not a list');
+}

@@ -1,0 +1,106 @@
+import { quoteGo } from '../../core/go-json.js';
+import type { JsonObject } from '../../core/json.js';
+import { isJsonObject } from '../../core/json.js';
+import { compareBytes } from '../../core/order.js';
+
+/** What an object on the cluster is found by. The namespace is empty for objects of the cluster. */
+export interface ObjectId {
+  apiVersion: string;
+  kind: string;
+  namespace: string;
+  name: string;
+}
+
+/** The group of an `apiVersion`; empty for the core group. */
+export function groupOf(apiVersion: string): string {
+  return apiVersion.slice(0, Math.max(0, apiVersion.lastIndexOf('/')));
+}
+
+/** Equal for two ids of the same object, whatever versions of its kind they are written in. */
+export function keyOf({ apiVersion, kind, namespace, name }: ObjectId): string {
+  return JSON.stringify([groupOf(apiVersion), kind, namespace, name]);
+}
+
+/** The id of an object as a cluster gives it. */
+export function idOf(object: JsonObject): ObjectId {
+  const metadata = isJsonObject(object['metadata']) ? object['metadata'] : {};
+  const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+  return {
+    apiVersion: text(object['apiVersion']),
+    kind: text(object['kind']),
+    namespace: text(metadata['namespace']),
+    name: text(metadata['name']),
+  };
+}
+
+/** Just enough of an object for `kubectl get` and `delete`. */
+export function stubOf({ apiVersion, kind, namespace, name }: ObjectId): JsonObject {
+  return { apiVersion, kind, metadata: namespace === '' ? { name } : { name, namespace } };
+}
+
+/** `Deployment "x" in namespace "y"`. */
+export function describeId({ kind, namespace, name }: ObjectId): string {
+  return `${kind} ${quoteGo(name)}${namespace === '' ? '' : ` in namespace ${quoteGo(namespace)}`}`;
+}
+
+/** Steps of applying, in their order; removing goes the other way. */
+export const phases = [
+  'namespaces',
+  'definitions',
+  'access',
+  'configuration',
+  'workloads',
+  'admission',
+] as const;
+export type Phase = (typeof phases)[number];
+
+const rbac = 'rbac.authorization.k8s.io';
+/** By group and kind, in the order within their phase; a kind that is not here is configuration. */
+const places: readonly (readonly [Phase, string, readonly string[]])[] = [
+  ['namespaces', '', ['Namespace']],
+  ['definitions', 'apiextensions.k8s.io', ['CustomResourceDefinition']],
+  ['access', '', ['ServiceAccount']],
+  ['access', rbac, ['ClusterRole', 'Role', 'ClusterRoleBinding', 'RoleBinding']],
+  ['workloads', 'apps', ['Deployment', 'DaemonSet', 'StatefulSet', 'ReplicaSet']],
+  ['workloads', '', ['Pod', 'ReplicationController']],
+  ['workloads', 'batch', ['Job', 'CronJob']],
+  ['admission', 'apiregistration.k8s.io', ['APIService']],
+];
+const ranks = new Map(
+  places.flatMap(([phase, group, kinds], index) =>
+    kinds.map((kind, at) => [`${group}/${kind}`, { phase, rank: index * 10 + at }] as const),
+  ),
+);
+
+function placeOf({ apiVersion, kind }: ObjectId): { phase: Phase; rank: number } {
+  const group = groupOf(apiVersion);
+  if (group === 'admissionregistration.k8s.io') return { phase: 'admission', rank: 1000 };
+  return ranks.get(`${group}/${kind}`) ?? { phase: 'configuration', rank: 0 };
+}
+
+/** The step in which an object is applied. */
+export function phaseOf(id: ObjectId): Phase {
+  return placeOf(id).phase;
+}
+
+/** In the order in which objects are applied: by phase, within it what others build on first, then by name. */
+export function inPhaseOrder<T extends ObjectId>(ids: readonly T[]): T[] {
+  const order = (id: T): number => phases.indexOf(placeOf(id).phase) * 10_000 + placeOf(id).rank;
+  return [...ids].sort(
+    (a, b) =>
+      order(a) - order(b) ||
+      compareBytes(a.kind, b.kind) ||
+      compareBytes(a.namespace, b.namespace) ||
+      compareBytes(a.name, b.name),
+  );
+}
+
+/** Whether taking an object away takes away what opmate did not make: all objects of a kind, or of a namespace. */
+export function holdsOthers(id: ObjectId): boolean {
+  return ['namespaces', 'definitions'].includes(phaseOf(id));
+}
+
+/** An object without some of its keys. */
+export function without(object: JsonObject, ...keys: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
+}

@@ -1,5 +1,7 @@
-import { lstat, realpath, stat } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { lstat, realpath, rename, rm, stat } from 'node:fs/promises';
 import { OpmateError, fileError } from '../core/errors.js';
+import { writeNewFile } from './write-new-file.js';
 
 /**
  * The name under which a finished file has to be moved to take the place of `file`: where a link of that name
@@ -19,4 +21,17 @@ export async function replacedFile(file: string): Promise<string> {
   return realpath(file).catch((error: unknown) => {
     throw fileError(file, error, { file });
   });
+}
+
+/** Writes a file whole, in the place of what has that name. Throws what `replacedFile` throws, and OpmateError IO. */
+export async function replaceFile(file: string, text: string): Promise<void> {
+  const target = await replacedFile(file);
+  const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
+  try {
+    await writeNewFile(staging, text);
+    await rename(staging, target);
+  } catch (error) {
+    await rm(staging, { force: true }).catch(() => undefined);
+    throw fileError(file, error, { file });
+  }
 }

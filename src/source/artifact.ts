@@ -12,13 +12,9 @@ import { makeDirectory } from '../oci/make-directory.js';
 import { openReference } from '../oci/open.js';
 import type { Repository } from '../oci/repository.js';
 import type { Descriptor } from '../oci/types.js';
-import {
-  type CatalogOrigin,
-  type FoundOrigin,
-  type OriginOptions,
-  digestOfImage,
-  directoryWithin,
-} from './origin.js';
+import { digestOfImage } from './content-image.js';
+import { catalogWithin } from './origin-directory.js';
+import type { CatalogOrigin, FoundOrigin, OriginOptions } from './origin-types.js';
 import type { CatalogSource } from './source.js';
 
 type ArtifactOrigin = Extract<CatalogOrigin, { type: 'Artifact' }>;
@@ -79,7 +75,7 @@ function openArtifact(
     } finally {
       await opened.close();
     }
-    const catalog = await directoryWithin(root, directory, ref);
+    const catalog = await catalogWithin(root, directory, ref);
     return { kind: 'catalog', catalog, close: () => catalog.close() };
   });
 }

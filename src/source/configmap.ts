@@ -3,12 +3,11 @@ import path from 'node:path';
 import { openInTemporaryDirectory } from '../archive/temporary-directory.js';
 import { DirectoryCatalog } from '../catalog/catalog.js';
 import { digestOf } from '../core/digest.js';
-import { OpmateError } from '../core/errors.js';
-import { encodeGoJson, quoteGo, sortKeysDeep } from '../core/go-json.js';
+import { encodeGoJson, sortKeysDeep } from '../core/go-json.js';
 import type { JsonObject } from '../core/json.js';
-import { makeDirectory } from '../oci/make-directory.js';
 import { holdsManifestData, loadConfigMap } from '../sqlite/configmap.js';
-import type { CatalogOrigin, FoundOrigin, OriginOptions } from './origin.js';
+import { writeConfigMap } from './content-config-maps.js';
+import type { CatalogOrigin, FoundOrigin, OriginOptions } from './origin-types.js';
 import type { CatalogSource } from './source.js';
 
 type ConfigMapOrigin = Extract<CatalogOrigin, { type: 'ConfigMap' }>;
@@ -48,19 +47,7 @@ async function openFiles(
 ): Promise<CatalogSource> {
   return openInTemporaryDirectory(options, async (temporary) => {
     const root = path.join(temporary, 'catalog');
-    await makeDirectory(root, 0o700);
-    const keys = [...Object.keys(data), ...Object.keys(binaryData)];
-    if (keys.length === 0) throw new OpmateError('INVALID', `${ref}: holds no files`);
-    for (const key of keys) {
-      // As the API server has it; what begins with two dots would be hidden, too, when it is mounted.
-      if (!/^[-._a-zA-Z0-9]{1,253}$/.test(key) || key.startsWith('..') || key === '.') {
-        throw new OpmateError('INVALID', `${ref}: ${quoteGo(key)} is no key of a ConfigMap`);
-      }
-      const isText = Object.hasOwn(data, key);
-      const value = isText ? data[key] : binaryData[key];
-      if (typeof value !== 'string') throw new OpmateError('INVALID', `${ref}: ${key}: expected a text`);
-      await writeFile(path.join(root, key), isText ? value : Buffer.from(value, 'base64'), { mode: 0o600 });
-    }
+    await writeConfigMap(root, ref, { data, binaryData }, options);
     const catalog = new DirectoryCatalog(root, ref);
     return { kind: 'catalog', catalog, close: () => catalog.close() };
   });

@@ -1,78 +1,349 @@
-import type { CancelOptions } from '../core/concurrency.js';
-import type { SourceOptions } from './source.js';
+import { copyFile, constants, open, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { normalizeEntryPath } from '../archive/entry-path.js';
+import type { ExtractedLayers } from '../archive/layers.js';
+import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
+import type { Finding } from '../bundle/plain/finding.js';
+import { describeFinding } from '../bundle/plain/finding.js';
+import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
+import { makeDirectory } from '../oci/make-directory.js';
+import { downloadArchive, shownUrl } from './archive-url.js';
+import { unpackArchive } from './content-archive.js';
+import { fetchConfigMaps } from './content-config-maps.js';
+import { type ContentTree, changed, confirmTree, hashOfTree, readTree } from './content-files.js';
+import { ContentFindingsError } from './content-findings.js';
+import { digestOfImage, fetchImage, pinnedTo } from './content-image.js';
+import { describeSource, drift, findUnpinned, pinnedSource } from './content-pins.js';
+import type {
+  ContentOptions,
+  ContentSource,
+  GitSource,
+  OpenedContent,
+  Pin,
+  PlacedSource,
+} from './content-types.js';
+import { commitOfGit, directoryOf, fetchGit } from './git.js';
+import { directoryBelow } from './origin-directory.js';
+import { parseImageReference } from './source.js';
 
-/** Where files (of a bundle) come from; exactly one place. Local paths are absolute. */
-export type ContentSource =
-  | { type: 'directory'; path: string }
-  /** A tar archive on disk, compressed or not. */
-  | { type: 'archive'; path: string }
-  /** An image in a registry, layout or archive, as `parseReference` takes it. */
-  | ({ type: 'image'; ref: string; certificateData?: string } & Access)
-  /** A git repository; the default branch where neither branch, tag nor commit is named. */
-  | ({
-      type: 'git';
-      repository: string;
-      branch?: string;
-      tag?: string;
-      commit?: string;
-      /** Which of the three it is, is asked of the repository; one that is ambiguous is refused. */
-      revision?: string;
-      directory?: string;
-    } & Access)
-  /** A tar archive, compressed or not. */
-  | ({ type: 'http'; url: string; checksum?: string } & Access)
-  /** Documents of ConfigMaps: data and binaryData become files below `path`. */
-  | { type: 'configMaps'; file: string; configMaps?: readonly { name: string; path?: string }[] };
+export type * from './content-types.js';
 
-interface Access {
-  credentials?: SourceCredentials;
-  insecureSkipTlsVerify?: boolean;
+/**
+ * Opens the files of sources, all of them at their destinations in one directory. One directory alone is read where it
+ * is. Everything is pinned: what is found is told, and what `pins` say is found again or refused.
+ *
+ * Throws ContentFindingsError with all that is wrong where one look tells it: sources that are not pinned and have to
+ * be, files that two sources have, links that lead nowhere. Throws OpmateError for the rest.
+ */
+export async function openContent(
+  sources: readonly PlacedSource[],
+  options: ContentOptions,
+): Promise<OpenedContent> {
+  const placed = sources.map((one) => ({ ...one, destination: destinationOf(one) }));
+  const [first] = placed;
+  if (first === undefined) throw new OpmateError('INVALID', 'no source is named');
+  if (options.requireDigest === true) {
+    const findings = findUnpinned(placed, options.pins);
+    if (findings.length > 0) throw new ContentFindingsError(findings);
+  }
+  const isSole = placed.length === 1 && first.destination === '';
+  const { source } = first;
+  if (isSole && source.type === 'directory') return openInPlace(first, source.path, options);
+  const parent = options.contentStore?.stagingDirectory ?? options.temporaryDirectory;
+  const temporary = await makeTemporaryDirectory(parent, options.now());
+  try {
+    const opened: Fetched[] = [];
+    for (const [index, one] of placed.entries()) {
+      throwIfCancelled(options.signal);
+      const staging = path.join(temporary.path, String(index));
+      const roots = isSole ? (options.roots ?? ['']) : [''];
+      opened.push(await fetchPinned(one, staging, roots, options));
+    }
+    const pins = opened.map(({ pin }) => pin);
+    const common = {
+      isInPlace: false,
+      pins,
+      confirm: () => Promise.resolve(),
+      close: () => temporary.remove(),
+    };
+    if (isSole) {
+      const { directory, pin } = opened[0] as Fetched;
+      return { ...common, directory, content: pin.content };
+    }
+    const directory = path.join(temporary.path, 'content');
+    const content = await compose(opened, directory, options);
+    return { ...common, directory, content };
+  } catch (error) {
+    await temporary.remove();
+    throw error;
+  }
 }
 
-/** What a source asks for. Never shown, nor put into arguments of programs. */
-export type SourceCredentials =
-  | { type: 'basic'; username: string; password: string }
-  | { type: 'ssh'; privateKey: string; knownHosts?: string }
-  /** The text of a `.dockerconfigjson`. */
-  | { type: 'docker'; config: string };
-
-/** A source and where its files go. */
-export interface PlacedSource {
-  /** What messages call it: as the user wrote it, or its field in a document. */
-  name: string;
-  source: ContentSource;
-  /** Relative to the root of the content; `''` or `.` for the root itself. */
-  destination: string;
+function destinationOf({ name, destination }: PlacedSource): string {
+  if (!destination.startsWith('/')) return normalizeEntryPath(destination, `${name}: destination`);
+  throw new OpmateError('UNSAFE', `${name}: destination ${destination}: is absolute`, {
+    hint: 'destinations are counted from the root of the content',
+  });
 }
 
-/** What a source was found to be: with it, the same files are read again. */
-export interface Pin {
-  name: string;
-  type: ContentSource['type'];
-  /** The source pinned: `repo@sha256:…`, `repository@commit`, `url@sha256:…`, `directory`, … */
-  ref: string;
-  /** Hash of the files that it gave: names, modes and bytes. */
-  content: string;
+async function openInPlace(
+  placed: PlacedSource,
+  directory: string,
+  options: ContentOptions,
+): Promise<OpenedContent> {
+  const { limits, signal, roots } = options;
+  const how = { limits, signal, roots };
+  const tree = await readTree(directory, how);
+  const pin = pinOf(placed, `directory@${hashOfTree(tree)}`, tree);
+  checkContent(pin, options);
+  return {
+    directory,
+    isInPlace: true,
+    pins: [pin],
+    content: pin.content,
+    confirm: () => confirmTree(directory, tree, how),
+    close: () => Promise.resolve(),
+  };
 }
 
-export interface ContentOptions extends SourceOptions, CancelOptions {
-  /** For programs that are started. */
-  environment: Readonly<Record<string, string | undefined>>;
-  /** Refuse what names no digest, commit or checksum. */
-  requireDigest?: boolean | undefined;
-  /** What must be found again (a lock); a source that differs is refused. */
-  pins?: readonly Pin[] | undefined;
-  /** Directories of images that are wanted; all of them where left out. */
-  roots?: readonly string[] | undefined;
-}
-
-/** Files of one or several sources in one directory on disk. Must not be changed; `close` it. */
-export interface OpenedContent {
+/** The files of one source. */
+interface Fetched {
+  placed: PlacedSource;
+  pin: Pin;
   directory: string;
-  /** Whether `directory` is the user's own, so that findings are told by its path. */
-  isInPlace: boolean;
-  pins: readonly Pin[];
-  /** Hash of all files, at their places. */
-  content: string;
-  close(): Promise<void>;
+  tree: ContentTree;
+  /** Whether they are ours alone, so that they can be moved. */
+  isOwn: boolean;
+}
+
+function pinOf({ name, source }: PlacedSource, ref: string, tree: ContentTree): Pin {
+  return { name, type: source.type, ref, content: hashOfTree(tree), source: describeSource(source) };
+}
+
+function knownPin(name: string, { pins }: ContentOptions): Pin | undefined {
+  if (pins === undefined) return undefined;
+  const pin = pins.find((one) => one.name === name);
+  if (pin !== undefined) return pin;
+  throw new OpmateError('INVALID', `${name}: is not in the lock`, {
+    hint: 'write the lock anew with --update-lock',
+  });
+}
+
+function checkContent(pin: Pin, options: ContentOptions): void {
+  const known = knownPin(pin.name, options);
+  if (known !== undefined && known.content !== pin.content) throw drift(pin.name, known.content, pin.content);
+}
+
+async function fetchPinned(
+  placed: PlacedSource,
+  staging: string,
+  roots: readonly string[],
+  options: ContentOptions,
+): Promise<Fetched> {
+  const { contentStore, limits, signal } = options;
+  const known = knownPin(placed.name, options);
+  const source = known === undefined ? placed.source : pinnedSource(placed, known);
+  if (known !== undefined && contentStore !== undefined && !isLocal(source)) {
+    const stored = await contentStore.find(known.content, { signal });
+    if (stored !== undefined) return { placed, pin: known, ...stored, isOwn: false };
+  }
+  const tree = path.join(staging, 'tree');
+  await makeDirectory(staging, 0o700);
+  const { ref, directory } = await fetchSource({ ...placed, source }, { staging, tree, roots }, options);
+  const read = await readTree(directory, { limits, signal });
+  const pin = pinOf(placed, ref ?? `${source.type}@${hashOfTree(read)}`, read);
+  checkContent(pin, options);
+  if (contentStore === undefined || isLocal(source)) {
+    return { placed, pin, directory, tree: read, isOwn: true };
+  }
+  const kept = await contentStore.put(pin.content, directory);
+  return { placed, pin, directory: kept, tree: read, isOwn: kept === directory };
+}
+
+function isLocal({ type }: ContentSource): boolean {
+  return type === 'directory' || type === 'configMaps';
+}
+
+interface Place {
+  /** For what is needed on the way; exists. */
+  staging: string;
+  /** Where the files go; not there yet. */
+  tree: string;
+  roots: readonly string[];
+}
+
+/** Fetches a source; `ref` is undefined where the content itself is the only state that it has. */
+async function fetchSource(
+  placed: PlacedSource,
+  place: Place,
+  options: ContentOptions,
+): Promise<{ ref?: string; directory: string }> {
+  const { name, source } = placed;
+  const { staging, tree, roots } = place;
+  const { limits, signal, logger } = options;
+  switch (source.type) {
+    case 'directory': {
+      await makeDirectory(tree, 0o700);
+      const copyTo = async (file: string) => {
+        const target = path.join(tree, file);
+        await makeDirectory(path.dirname(target), 0o700);
+        return open(target, 'wx', 0o600);
+      };
+      const { directories } = await readTree(source.path, { limits, signal, copyTo });
+      for (const one of directories) await makeDirectory(path.join(tree, one), 0o700);
+      return { directory: tree };
+    }
+    case 'archive': {
+      const label = name;
+      const before = await readTree(path.dirname(source.path), {
+        roots: [path.basename(source.path)],
+        limits,
+        signal,
+      });
+      checkProblems(name, await unpackArchive(source.path, tree, { label, roots, limits, signal, logger }));
+      const how = { roots: [path.basename(source.path)], limits, signal };
+      await confirmTree(path.dirname(source.path), before, how).catch((error: unknown) => {
+        throw error instanceof OpmateError && error.code === 'IO' ? changed(name) : error;
+      });
+      const [file] = before.files;
+      return { ref: `archive@sha256:${file?.sha256 ?? ''}`, directory: tree };
+    }
+    case 'image':
+      return withAccess(source, staging, options, async (own) => {
+        const reference = parseImageReference(source.ref);
+        const pinned = pinnedTo(reference, await digestOfImage(reference, own));
+        checkProblems(name, await fetchImage({ ...pinned }, tree, roots, own));
+        return { ref: pinned.text, directory: tree };
+      });
+    case 'git':
+      return fetchRepository(name, source, place, options);
+    case 'http': {
+      const file = path.join(staging, 'archive');
+      const ref = `${shownUrl(new URL(source.url))}@${await downloadArchive(source, file, options)}`;
+      checkProblems(name, await unpackArchive(file, tree, { label: ref, roots, limits, signal, logger }));
+      await rm(file);
+      return { ref, directory: tree };
+    }
+    case 'configMaps': {
+      const warnings = await fetchConfigMaps(source, tree, options);
+      for (const warning of warnings) logger?.log('warn', describeFinding({ ...warning, file: source.file }));
+      return { directory: tree };
+    }
+  }
+}
+
+async function fetchRepository(
+  name: string,
+  source: GitSource,
+  { tree, roots }: Place,
+  options: ContentOptions,
+): Promise<{ ref: string; directory: string }> {
+  const below = directoryOf(source);
+  const commit = await commitOfGit(source, options);
+  const ref = `${redact(source.repository)}@${commit}`;
+  const wanted = roots.map((root) => normalizeEntryPath(`${below}/${root}`, name));
+  checkProblems(name, await fetchGit(source, commit, tree, wanted, options));
+  if (!roots.includes('')) await makeDirectory(path.join(tree, below), 0o700);
+  return { ref, directory: await directoryBelow(tree, below, ref, 'content') };
+}
+
+function checkProblems(name: string, { problems }: ExtractedLayers): void {
+  if (problems.size === 0) return;
+  throw new ContentFindingsError(
+    [...problems.values()].map(({ message }) => ({ message: `${name}: ${message}` })),
+  );
+}
+
+/** Calls `work` with connections that have the credentials and certificates of a source. */
+async function withAccess<T>(
+  source: Extract<ContentSource, { type: 'image' }>,
+  staging: string,
+  options: ContentOptions,
+  work: (options: ContentOptions) => Promise<T>,
+): Promise<T> {
+  const { credentials, certificateData, insecureSkipTlsVerify } = source;
+  if (credentials === undefined && certificateData === undefined && insecureSkipTlsVerify !== true) {
+    return work(options);
+  }
+  if (credentials !== undefined && credentials.type !== 'docker') {
+    throw new OpmateError(
+      'INVALID',
+      `${source.ref}: credentials of the type ${credentials.type} do not fit an image`,
+      {
+        hint: 'a Secret of the type kubernetes.io/dockerconfigjson is needed',
+      },
+    );
+  }
+  const authFile = path.join(staging, 'auth.json');
+  const caFile = path.join(staging, 'ca.pem');
+  if (credentials !== undefined) await writeFile(authFile, credentials.config, { mode: 0o600 });
+  if (certificateData !== undefined) await writeFile(caFile, certificateData, { mode: 0o600 });
+  const connection = await options.connectAnew({
+    ...(credentials !== undefined && { authFile }),
+    ...(certificateData !== undefined && { caFile }),
+    ...(insecureSkipTlsVerify === true && { skipTlsVerify: true }),
+  });
+  try {
+    return await work({ ...options, connect: () => connection });
+  } finally {
+    connection.close();
+    await rm(authFile, { force: true });
+    await rm(caFile, { force: true });
+  }
+}
+
+/** Puts the files of all sources into one directory; returns their hash. */
+async function compose(
+  opened: readonly Fetched[],
+  directory: string,
+  { signal }: ContentOptions,
+): Promise<string> {
+  const files = new Map<string, { owner: string; sha256: string }>();
+  const directories = new Map<string, string>();
+  const findings: Finding[] = [];
+  const at = (destination: string, name: string): string =>
+    destination === '' ? name : `${destination}/${name}`;
+  for (const { placed, tree } of opened) {
+    const { name: owner, destination } = placed;
+    const parents = [...tree.directories.map((name) => at(destination, name)), destination].filter(
+      (name) => name !== '',
+    );
+    for (const parent of parents) {
+      for (let end = parent.length; end > 0; end = parent.lastIndexOf('/', end - 1)) {
+        const name = parent.slice(0, end);
+        if (!directories.has(name)) directories.set(name, owner);
+      }
+    }
+    for (const { path: name, sha256 } of tree.files) {
+      const place = at(destination, name);
+      const other = files.get(place)?.owner;
+      if (other === undefined) files.set(place, { owner, sha256 });
+      else
+        findings.push({
+          message: `${place}: is in ${other} and in ${owner}`,
+          hint: 'give them different destinations, or leave the file out of one',
+        });
+    }
+  }
+  for (const [name, { owner }] of files) {
+    const other = directories.get(name);
+    if (other !== undefined)
+      findings.push({ message: `${name}: is a file in ${owner} and a directory in ${other}` });
+  }
+  if (findings.length > 0) throw new ContentFindingsError(findings);
+  await makeDirectory(directory, 0o700);
+  for (const name of directories.keys()) await makeDirectory(path.join(directory, name), 0o700);
+  for (const { placed, tree, directory: from, isOwn } of opened) {
+    for (const { path: name } of tree.files) {
+      throwIfCancelled(signal);
+      const source = path.join(from, name);
+      const target = path.join(directory, at(placed.destination, name));
+      if (isOwn) await rename(source, target);
+      else await copyFile(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    }
+  }
+  return hashOfTree({
+    files: [...files].map(([name, { sha256 }]) => ({ path: name, sha256 })),
+    directories: [...directories.keys()],
+  });
 }

@@ -1,214 +1,223 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { PassThrough, type Readable } from 'node:stream';
 import path from 'node:path';
-import { extractLayers } from '../archive/layers.js';
-import { openInTemporaryDirectory } from '../archive/temporary-directory.js';
-import { onAbort } from '../core/concurrency.js';
-import { CancelledError, OpmateError, redact, systemCode, systemReason } from '../core/errors.js';
-import { makeDirectory } from '../oci/make-directory.js';
-import { type CatalogOrigin, type FoundOrigin, type OriginOptions, directoryWithin } from './origin.js';
-import type { CatalogSource } from './source.js';
-
-type GitOrigin = Extract<CatalogOrigin, { type: 'Git' }>;
+import { normalizeEntryPath } from '../archive/entry-path.js';
+import { type ExtractedLayers, extractLayers } from '../archive/layers.js';
+import type { ArchiveLimits } from '../archive/limits.js';
+import { openInTemporaryDirectory, withTemporaryDirectory } from '../archive/temporary-directory.js';
+import { CancelledError, OpmateError, redact } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import type { Logger } from '../core/log.js';
+import type { GitSource } from './content-types.js';
+import { type Git, type GitOptions, withGit } from './git-program.js';
+import { catalogWithin } from './origin-directory.js';
+import type { CatalogOrigin, FoundOrigin, OriginOptions } from './origin-types.js';
 
 /** How long asking for the commit of a branch may take, and how long fetching it. */
 const askMs = 60_000;
 const fetchMs = 15 * 60_000;
-/** What is read of the messages and answers of git. */
-const maxOutput = 64 * 1024;
-
-/** Variables that git is given: what finds programs, keys and proxies, nothing that changes what it does. */
-const passedOn = [
-  'PATH',
-  'HOME',
-  'SSH_AUTH_SOCK',
-  'HTTPS_PROXY',
-  'https_proxy',
-  'HTTP_PROXY',
-  'http_proxy',
-  'NO_PROXY',
-  'no_proxy',
-  'ALL_PROXY',
-  'all_proxy',
-  'SSL_CERT_FILE',
-];
+/** What is read of a list of refs. */
+const maxRefs = 16 * 1024 * 1024;
+/** Names in a hint. */
+const maxShown = 5;
 
 /**
- * Asks which commit a branch or tag is, with the program `git`; a commit that is named is not asked for. Needs git
- * 2.31 or newer. Throws OpmateError.
+ * Asks which commit a branch or tag is, with the program `git`; a commit that is named is not asked for. Throws
+ * OpmateError.
  */
-export async function lookAtGit(origin: GitOrigin, options: OriginOptions): Promise<FoundOrigin> {
+export async function lookAtGit(
+  origin: Extract<CatalogOrigin, { type: 'Git' }>,
+  options: OriginOptions,
+): Promise<FoundOrigin> {
   const { repository, directory } = origin;
-  const commit = origin.commit ?? (await commitOf(origin, options));
+  const source: GitSource = { ...origin, type: 'git' };
+  const commit = await commitOfGit(source, options);
+  const ref = `${repository}@${commit}`;
   return {
-    state: {
-      id: `git ${repository} ${commit}${directory === undefined ? '' : ` ${directory}`}`,
-      ref: `${repository}@${commit}`,
-    },
+    state: { id: `git ${repository} ${commit}${directory === undefined ? '' : ` ${directory}`}`, ref },
     isImmutable: true,
-    open: () => openCommit(origin, commit, options),
+    open: () =>
+      openInTemporaryDirectory(options, async (temporary) => {
+        const root = path.join(temporary, 'tree');
+        await fetchGit(source, commit, root, [directory ?? ''], options);
+        const catalog = await catalogWithin(root, directory, ref);
+        return { kind: 'catalog', catalog, close: () => catalog.close() };
+      }),
   };
 }
 
-async function commitOf(origin: GitOrigin, options: OriginOptions): Promise<string> {
-  const { repository, branch, tag } = origin;
-  const wanted =
-    branch !== undefined
-      ? [`refs/heads/${branch}`]
-      : tag !== undefined
-        ? [`refs/tags/${tag}`, `refs/tags/${tag}^{}`]
-        : ['HEAD'];
-  const args = ['ls-remote', '--', repository, ...wanted];
-  const answer = await git(args, { ...options, repository, timeoutMs: askMs });
+/**
+ * The commit that a source means at this moment; one that is named is not asked for. A `revision` is a branch, a tag
+ * or a whole commit: what could be two of them is refused, naming both. Throws OpmateError.
+ */
+export async function commitOfGit(source: GitSource, options: GitOptions): Promise<string> {
+  const { branch, tag, commit, revision } = source;
+  checkNames(source);
+  if (commit !== undefined) return commit;
+  if (revision !== undefined && isCommit(revision)) return revision;
+  return withGit(source, options, async (git) => {
+    if (revision !== undefined) return commitOfRevision(git, source.repository, revision);
+    const wanted =
+      branch !== undefined ? `refs/heads/${branch}` : tag !== undefined ? `refs/tags/${tag}` : 'HEAD';
+    const found = (await refsOf(git, source.repository, [wanted])).get(wanted);
+    if (found !== undefined) return found;
+    const what =
+      branch !== undefined ? `branch ${branch}` : tag !== undefined ? `tag ${tag}` : 'default branch';
+    throw new OpmateError('NOT_FOUND', `${redact(source.repository)}: there is no ${what}`);
+  });
+}
+
+/** Whether a text is a whole commit, not an abbreviated one. */
+export function isCommit(text: string): boolean {
+  return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
+}
+
+function checkNames({ repository, branch, tag, commit, revision }: GitSource): void {
+  const shown = redact(repository);
+  if (commit !== undefined && !isCommit(commit)) {
+    throw new OpmateError('INVALID', `${shown}: ${quoteGo(commit)} is no commit`, {
+      hint: 'write all 40 digits of it, in lower case',
+    });
+  }
+  for (const name of [branch, tag, revision]) {
+    // As git check-ref-format has it; none of these could be a pattern.
+    if (
+      name === undefined ||
+      /^(?!.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)))[^\0-\x20\x7f~^:?*[\\/.-][^\0-\x20\x7f~^:?*[\\]*(?<![/.])$|^[\w]$/.test(
+        name,
+      )
+    )
+      continue;
+    throw new OpmateError('INVALID', `${shown}: ${quoteGo(name)} is no name of a branch or tag`);
+  }
+}
+
+/** Throws OpmateError where the directory of a source would leave the repository. */
+export function directoryOf({ repository, directory = '' }: GitSource): string {
+  const subject = `${redact(repository)}: directory`;
+  if (directory.startsWith('/'))
+    throw new OpmateError('UNSAFE', `${subject} ${quoteGo(directory)}: is absolute`);
+  return normalizeEntryPath(directory, subject);
+}
+
+/** Commits by the names of refs; of tags that are objects, the commits that they are about. */
+async function refsOf(git: Git, repository: string, names: readonly string[]): Promise<Map<string, string>> {
+  const wanted = names.flatMap((name) => (name.startsWith('refs/tags/') ? [name, `${name}^{}`] : [name]));
+  const run = { timeoutMs: askMs, maxOutput: maxRefs };
+  const answer = await git.run(['ls-remote', '--', repository, ...wanted], run);
   const commits = new Map<string, string>();
   for (const line of answer.split('\n')) {
     const [, commit, name] = /^([0-9a-f]{40}|[0-9a-f]{64})\t(\S+)$/.exec(line) ?? [];
-    if (commit !== undefined && name !== undefined) commits.set(name, commit);
+    if (commit === undefined || name === undefined) continue;
+    const isPeeled = name.endsWith('^{}');
+    const key = isPeeled ? name.slice(0, -'^{}'.length) : name;
+    if (isPeeled || !commits.has(key)) commits.set(key, commit);
   }
-  // Of a tag that is an object of its own, the commit that it is about.
-  const found = [...wanted].reverse().flatMap((name) => commits.get(name) ?? []);
-  if (found[0] !== undefined) return found[0];
-  const what =
-    branch !== undefined ? `branch ${branch}` : tag !== undefined ? `tag ${tag}` : 'default branch';
-  throw new OpmateError('NOT_FOUND', `${repository}: there is no ${what}`);
+  return commits;
 }
 
-async function openCommit(origin: GitOrigin, commit: string, options: OriginOptions): Promise<CatalogSource> {
-  const { repository, branch, tag, directory } = origin;
-  const { limits, signal, logger } = options;
-  const ref = `${repository}@${commit}`;
-  return openInTemporaryDirectory(options, async (temporary) => {
-    const clone = path.join(temporary, 'clone.git');
-    await makeDirectory(clone, 0o700);
-    const run = { ...options, repository, timeoutMs: fetchMs, directory: clone };
-    await git(
-      ['init', '--quiet', '--bare', ...(commit.length === 64 ? ['--object-format=sha256'] : [])],
-      run,
-    );
-    const fetch = ['fetch', '--quiet', '--depth=1', '--no-tags', '--no-recurse-submodules', '--', repository];
-    const named =
-      branch !== undefined ? `refs/heads/${branch}` : tag !== undefined ? `refs/tags/${tag}` : 'HEAD';
-    // Not every server gives out commits that are asked for by name.
-    await git([...fetch, commit], run).catch((error: unknown) => {
-      if (origin.commit !== undefined || error instanceof CancelledError) throw error;
-      return git([...fetch, named], run);
+async function commitOfRevision(git: Git, repository: string, revision: string): Promise<string> {
+  const shown = redact(repository);
+  const places = /^refs\/(?:heads|tags)\//.test(revision)
+    ? [revision]
+    : [`refs/heads/${revision}`, `refs/tags/${revision}`];
+  const exact = await refsOf(git, repository, places);
+  const found = places.filter((name) => exact.has(name));
+  if (found.length > 1) {
+    throw new OpmateError('INVALID', `${shown}: ${revision} is ambiguous: ${found.join(' and ')}`, {
+      hint: 'write one of them in full',
     });
-    const fetched = (await git(['rev-parse', '--verify', 'FETCH_HEAD^{commit}'], run)).trim();
-    if (fetched !== commit) {
-      throw new OpmateError('DIGEST', `${repository}: ${named} is at ${fetched} by now, not at ${commit}`);
-    }
-    const root = path.join(temporary, 'tree');
-    const args = ['archive', '--format=tar', commit, ...(directory === undefined ? [] : ['--', directory])];
-    const layer = { label: ref, open: () => Promise.resolve(gitStream(args, run)) };
-    await extractLayers([layer], root, { roots: [directory ?? ''], limits, signal, logger });
-    const catalog = await directoryWithin(root, directory, ref);
-    return { kind: 'catalog', catalog, close: () => catalog.close() };
-  });
-}
-
-interface GitOptions extends OriginOptions {
-  repository: string;
-  timeoutMs: number;
-  directory?: string;
-}
-
-/** Starts git so that no configuration, hook or prompt of anybody has a say. */
-function start(args: readonly string[], options: GitOptions): ChildProcess {
-  const { environment, directory } = options;
-  const env: Record<string, string> = {};
-  for (const name of passedOn) {
-    const value = environment[name];
-    if (value !== undefined) env[name] = value;
   }
-  Object.assign(env, {
-    LC_ALL: 'C',
-    GIT_CONFIG_NOSYSTEM: '1',
-    GIT_CONFIG_GLOBAL: '/dev/null',
-    GIT_ATTR_NOSYSTEM: '1',
-    GIT_TERMINAL_PROMPT: '0',
-    GIT_ASKPASS: 'true',
-    GIT_ALLOW_PROTOCOL: 'https:ssh:file',
-    GIT_SSH_COMMAND: 'ssh -o BatchMode=yes -o ConnectTimeout=30',
-  });
-  const settings = [
-    'core.hooksPath=/dev/null',
-    'http.followRedirects=initial',
-    'http.lowSpeedLimit=1000',
-    'http.lowSpeedTime=60',
-  ];
-  const leading = settings.flatMap((setting) => ['-c', setting]);
-  return spawn('git', [...leading, ...args], {
-    cwd: directory ?? options.temporaryDirectory,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-}
-
-/** Runs git to its end; its answer is small. */
-async function git(args: readonly string[], options: GitOptions): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of gitStream(args, options)) {
-    size += (chunk as Buffer).length;
-    if (size > maxOutput) throw new OpmateError('LIMIT', `${options.repository}: git answers too much`);
-    chunks.push(chunk as Buffer);
+  if (found[0] !== undefined) return exact.get(found[0]) as string;
+  const isShort = /^[0-9a-f]{4,63}$/.test(revision);
+  const all = await refsOf(
+    git,
+    repository,
+    isShort ? ['refs/heads/*', 'refs/tags/*'] : places.map((name) => `${name}*`),
+  );
+  const begun = [...all].filter(([name]) => places.some((place) => name.startsWith(place)));
+  if (begun.length > 0) {
+    const names = begun.map(([name]) => name);
+    throw new OpmateError('NOT_FOUND', `${shown}: there is no branch or tag ${revision}`, {
+      hint: `it is the beginning of ${listed(names)}: write one in full`,
+    });
   }
-  return Buffer.concat(chunks).toString();
+  if (isShort) {
+    const commits = [...new Set(all.values())].filter((commit) => commit.startsWith(revision));
+    throw new OpmateError('NOT_FOUND', `${shown}: there is no branch or tag ${revision}`, {
+      hint:
+        commits.length > 0
+          ? `commits are written in full; it is the beginning of ${listed(commits)}`
+          : 'commits are written in full, with all 40 digits',
+    });
+  }
+  throw new OpmateError('NOT_FOUND', `${shown}: there is no branch or tag ${revision}`);
 }
 
-/** What git prints; fails at its end when git did. */
-function gitStream(args: readonly string[], options: GitOptions): Readable {
-  const { repository, timeoutMs, signal } = options;
-  const child = start(args, options);
-  const output = new PassThrough();
-  let messages = '';
-  let fault: OpmateError | undefined;
-  const stop = (error: OpmateError): void => {
-    fault ??= error;
-    child.kill('SIGKILL');
-    // Its helpers end by themselves, and nobody waits for them.
-    child.stdout?.destroy();
-    child.stderr?.destroy();
-  };
-  const timer = setTimeout(() => {
-    stop(new OpmateError('NETWORK', `${repository}: git ${args[0]}: no end after ${timeoutMs / 1000} s`));
-  }, timeoutMs);
-  const unwatch = onAbort(signal, () => stop(new CancelledError()));
-  child.stderr?.on('data', (chunk: Buffer) => {
-    if (messages.length < maxOutput) messages += chunk.toString();
-  });
-  child.stdout?.pipe(output, { end: false });
-  output.once('close', () => stop(new CancelledError()));
-  const finish = (error: OpmateError | undefined): void => {
-    clearTimeout(timer);
-    unwatch();
-    if (error === undefined) output.end();
-    else output.destroy(error);
-  };
-  child.once('error', (error) => finish(startError(error)));
-  child.once('close', (code) => {
-    finish(fault ?? (code === 0 ? undefined : failure(repository, args[0] as string, messages)));
-  });
-  return output;
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, maxShown);
+  const more = names.length - shown.length;
+  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(' and ');
 }
 
-function startError(error: unknown): OpmateError {
-  const isMissing = systemCode(error) === 'ENOENT';
-  return new OpmateError(
-    isMissing ? 'UNSUPPORTED' : 'IO',
-    `git: ${isMissing ? 'not installed' : systemReason(error)}`,
-    {
-      hint: 'sources of type Git need the program git',
-      cause: error,
-    },
+/**
+ * Unpacks what a commit has under `roots` into `destination`, which must not be there yet: as it is in the
+ * repository, attributes of git aside. Submodules are empty directories. Throws OpmateError.
+ */
+export async function fetchGit(
+  source: GitSource,
+  commit: string,
+  destination: string,
+  roots: readonly string[],
+  options: GitOptions & { limits?: ArchiveLimits | undefined; logger?: Logger | undefined },
+): Promise<ExtractedLayers> {
+  const { limits, signal, logger } = options;
+  const { repository } = source;
+  return withGit(source, options, (git) =>
+    withTemporaryDirectory(options, async (temporary) => {
+      const run = { timeoutMs: fetchMs, directory: temporary };
+      const format = commit.length === 64 ? ['--object-format=sha256'] : [];
+      await git.run(['init', '--quiet', '--bare', ...format], run);
+      await fetchCommit(git, source, commit, run);
+      const wanted = source.directory === undefined ? [] : ['--', directoryOf(source)];
+      // Attributes of the repository would leave files out and change others.
+      const args = ['archive', '--format=tar', '--worktree-attributes', commit, ...wanted];
+      const label = `${redact(repository)}@${commit}`;
+      const layer = { label, open: () => Promise.resolve(git.stream(args, run)) };
+      return extractLayers([layer], destination, { roots, limits, signal, logger });
+    }),
   );
 }
 
-/** The last line that git says is what was wrong. */
-function failure(repository: string, command: string, messages: string): OpmateError {
-  const lines = messages.split('\n').filter((line) => /^(?:fatal|error|remote): /.test(line));
-  const said = (lines.find((line) => line.startsWith('fatal: ')) ?? lines.at(-1) ?? 'failed').slice(0, 500);
-  const isMissing = /not found|does not exist|not appear to be a git|did not match/.test(said);
-  const message = redact(`${repository}: git ${command}: ${said.replace(/^\w+: /, '')}`);
-  return new OpmateError(isMissing ? 'NOT_FOUND' : 'NETWORK', message);
+async function fetchCommit(
+  git: Git,
+  source: GitSource,
+  commit: string,
+  run: { timeoutMs: number; directory: string },
+): Promise<void> {
+  const { repository, branch, tag } = source;
+  const fetch = ['fetch', '--quiet', '--no-tags', '--no-recurse-submodules'];
+  try {
+    await git.run([...fetch, '--depth=1', '--', repository, commit], run);
+    return;
+  } catch (error) {
+    if (error instanceof CancelledError) throw error;
+    // Not every server gives out commits that are asked for by name.
+    if (!(error instanceof OpmateError) || error.code === 'AUTH' || error.code === 'UNSUPPORTED') throw error;
+    if (source.commit === undefined && source.revision === undefined) {
+      const named =
+        branch !== undefined ? `refs/heads/${branch}` : tag !== undefined ? `refs/tags/${tag}` : 'HEAD';
+      await git.run([...fetch, '--depth=1', '--', repository, named], run);
+      const fetched = (await git.run(['rev-parse', '--verify', 'FETCH_HEAD^{commit}'], run)).trim();
+      if (fetched === commit) return;
+      throw new OpmateError(
+        'DIGEST',
+        `${redact(repository)}: ${named} is at ${fetched} by now, not at ${commit}`,
+      );
+    }
+    await git.run(
+      [...fetch, '--', repository, '+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'],
+      run,
+    );
+    const known = await git.run(['cat-file', '-t', commit], run).catch(() => '');
+    if (known.trim() !== 'commit') throw error;
+  }
 }

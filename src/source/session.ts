@@ -5,6 +5,7 @@ import { type Logger, silentLogger } from '../core/log.js';
 import { openBlobCache } from '../oci/blob-cache.js';
 import type { Connection, ConnectionOptions } from '../oci/connection.js';
 import type { Platform } from '../oci/types.js';
+import type { ConnectionChanges } from './content-types.js';
 import type { SourceOptions } from './source.js';
 
 /** The outside world and the choices that reading sources depends on. */
@@ -44,7 +45,14 @@ export interface SessionOptions extends CancelOptions {
 export interface Session extends SourceOptions {
   connect: () => Promise<Connection>;
   /** A connection of one's own, to be closed: credentials and configuration are read anew for it. */
-  connectAnew: () => Promise<Connection>;
+  connectAnew: (changes?: ConnectionChanges) => Promise<Connection>;
+  /** For programs that are started, and for what is kept in directories that it names. */
+  environment: SessionOptions['environment'];
+  workingDirectory: string;
+  /** How other servers than registries are talked to: as these. */
+  network: { allowHttp: boolean; skipTlsVerify: boolean; caFile?: string };
+  /** Where caches are; undefined where the user has named no place. */
+  cacheDirectory?: string | undefined;
   limits: ArchiveLimits;
   logger: Logger;
   close(): Promise<void>;
@@ -66,16 +74,26 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const { environment, logger = silentLogger, now = () => new Date(), signal } = options;
   let connection: Promise<Connection> | undefined;
   const cacheDirectory = environment['OPMATE_CACHE_DIR'] || environment['OLM_CACHE_DIR'];
-  const cache = cacheDirectory
-    ? await openBlobCache({
-        directory: path.resolve(options.workingDirectory ?? '.', cacheDirectory),
-        now: now().getTime(),
-        logger,
-      })
-    : undefined;
+  const workingDirectory = path.resolve(options.workingDirectory ?? '.');
+  const directory = cacheDirectory ? path.resolve(workingDirectory, cacheDirectory) : undefined;
+  const cache =
+    directory === undefined ? undefined : await openBlobCache({ directory, now: now().getTime(), logger });
+  const { registry } = options;
   return {
     connect: () => (connection ??= connect(options, logger)),
-    connectAnew: () => connect(options, logger),
+    connectAnew: (changes) =>
+      connect(
+        changes === undefined ? options : { ...options, registry: { ...registry, ...changes } },
+        logger,
+      ),
+    environment,
+    workingDirectory,
+    network: {
+      allowHttp: registry?.useHttp === true || registry?.insecure === true,
+      skipTlsVerify: registry?.skipTlsVerify === true || registry?.insecure === true,
+      ...(registry?.caFile !== undefined && { caFile: path.resolve(workingDirectory, registry.caFile) }),
+    },
+    cacheDirectory: directory,
     cache,
     limits: { ...defaultArchiveLimits, ...options.limits },
     logger,

@@ -155,7 +155,8 @@ export async function withImage<T>(
   }
 }
 
-function parseImageReference(reference: string): Reference {
+/** The reference of an image, from what was no path. Throws OpmateError for one that looks like a path, or has no tag. */
+export function parseImageReference(reference: string): Reference {
   // Nobody writes an image like this, and a path that existed would have been opened.
   if (/^(?:\.{0,2}\/|~)/.test(reference)) {
     throw new OpmateError('NOT_FOUND', `${reference}: no such file or directory`);

@@ -1,0 +1,26 @@
+import { createReadStream } from 'node:fs';
+import { type ExtractedLayers, extractLayers } from '../archive/layers.js';
+import type { ArchiveLimits } from '../archive/limits.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import type { Logger } from '../core/log.js';
+
+export interface UnpackOptions extends CancelOptions {
+  /** How messages name the archive. */
+  label: string;
+  roots: readonly string[];
+  limits?: ArchiveLimits | undefined;
+  logger?: Logger | undefined;
+}
+
+/**
+ * Unpacks what is under `roots` in a tar archive, compressed or not, into `destination`, which must not be there yet.
+ * Throws OpmateError.
+ */
+export function unpackArchive(
+  file: string,
+  destination: string,
+  { label, roots, limits, signal, logger }: UnpackOptions,
+): Promise<ExtractedLayers> {
+  const layer = { label, open: () => Promise.resolve(createReadStream(file)) };
+  return extractLayers([layer], destination, { roots, limits, signal, logger });
+}

@@ -1,0 +1,84 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { readBundleConfigMaps, type ConfigMapFile, type ConfigMapPlace } from '../bundle/config-map.js';
+import type { Finding } from '../bundle/plain/finding.js';
+import { type Manifest, readManifests } from '../bundle/plain/manifests.js';
+import { readFileWithin } from '../bundle/read.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
+import type { JsonObject } from '../core/json.js';
+import { makeDirectory } from '../oci/make-directory.js';
+import { ContentFindingsError } from './content-findings.js';
+import type { ContentSource } from './content-types.js';
+
+const maxFileSize = 64 * 1024 * 1024;
+
+/** Whether there are ConfigMaps among the objects in a file. Throws OpmateError where it cannot be read. */
+export async function holdsConfigMaps(file: string): Promise<boolean> {
+  return (await readObjects(file)).manifests.some(
+    ({ apiVersion, kind }) => apiVersion === 'v1' && kind === 'ConfigMap',
+  );
+}
+
+async function readObjects(file: string): Promise<ReturnType<typeof readManifests>> {
+  const content = await readFileWithin(file, (size) => {
+    if (size > maxFileSize) throw new LimitError(`${file}: more than ${maxFileSize} bytes`);
+  });
+  if (content === undefined) throw new OpmateError('NOT_FOUND', `${file}: no such file`, { file });
+  return readManifests([{ name: file, content }], { prefix: '' });
+}
+
+/**
+ * Writes the files of the ConfigMaps of a source below `root`, which is made: those that are named, key by key at
+ * their paths, or one bundle out of all of them. Returns what is worth knowing. Throws ContentFindingsError with all
+ * that is wrong, and LimitError.
+ */
+export async function fetchConfigMaps(
+  source: Extract<ContentSource, { type: 'configMaps' }>,
+  root: string,
+  options: CancelOptions,
+): Promise<Finding[]> {
+  const { manifests, findings } = await readObjects(source.file);
+  const read = readBundleConfigMaps(manifests, { places: source.configMaps });
+  const wrong = [...findings, ...read.findings].map((finding) => ({ ...finding, file: source.file }));
+  if (wrong.length > 0) throw new ContentFindingsError(wrong);
+  await writeFiles(root, read.files, options);
+  return read.warnings;
+}
+
+/** Writes the data of one ConfigMap, key by key, below `root`, which is made. Throws OpmateError. */
+export async function writeConfigMap(
+  root: string,
+  name: string,
+  data: { data: JsonObject; binaryData: JsonObject },
+  options: CancelOptions,
+): Promise<void> {
+  const document: Manifest = {
+    file: name,
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    name,
+    namespace: '',
+    load: () => ({ ...data, immutable: true }),
+    lineOf: () => undefined,
+  };
+  const places: ConfigMapPlace[] = [{ name }];
+  const { files, findings } = readBundleConfigMaps([document], { places });
+  if (findings.length > 0) throw new ContentFindingsError(findings);
+  if (files.length === 0) throw new OpmateError('INVALID', `${name}: holds no files`);
+  await writeFiles(root, files, options);
+}
+
+async function writeFiles(
+  root: string,
+  files: readonly ConfigMapFile[],
+  { signal }: CancelOptions,
+): Promise<void> {
+  await makeDirectory(root, 0o700);
+  for (const { path: name, content } of files) {
+    throwIfCancelled(signal);
+    const file = path.join(root, name);
+    await makeDirectory(path.dirname(file), 0o700);
+    await writeFile(file, content, { flag: 'wx', mode: 0o600 });
+  }
+}

@@ -1,0 +1,221 @@
+import { createHash } from 'node:crypto';
+import { type BigIntStats, constants } from 'node:fs';
+import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { type ArchiveLimits, defaultArchiveLimits, showSize } from '../archive/limits.js';
+import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
+import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
+
+/** A file that content consists of. */
+export interface ContentFile {
+  /** Slash path within the content. */
+  path: string;
+  size: number;
+  /** Of its bytes, hexadecimal. */
+  sha256: string;
+  /** Changes when the file does. */
+  version: string;
+}
+
+/** The files below a directory. */
+export interface ContentTree {
+  /** In byte order of the paths. */
+  files: ContentFile[];
+  /** Paths of the directories, in byte order. */
+  directories: string[];
+}
+
+export interface ReadTreeOptions extends CancelOptions {
+  /** Paths that are looked at; `['']` for all. One that is not there is passed over. */
+  roots?: readonly string[] | undefined;
+  limits?: ArchiveLimits | undefined;
+  /** Where a copy of each file is written as it is read, in directories that are made. */
+  copyTo?: ((path: string) => Promise<FileHandle>) | undefined;
+}
+
+/** Directories within each other; links that lead in circles reach it. */
+const maxDepth = 100;
+const filesAtOnce = 8;
+const chunkSize = 256 * 1024;
+
+/**
+ * Reads all files below a directory once, for their hashes. Links are followed wherever they lead, for the directory
+ * is the user's own; what is neither file nor directory, and links to nothing, are passed over. A file that changes
+ * while it is read is an error. Throws OpmateError, LimitError beyond `limits`.
+ */
+export async function readTree(directory: string, options: ReadTreeOptions = {}): Promise<ContentTree> {
+  const { limits = defaultArchiveLimits, signal, copyTo } = options;
+  const names = await listTree(directory, options);
+  let total = 0;
+  const files = await mapConcurrent(
+    names.files,
+    filesAtOnce,
+    async (name): Promise<ContentFile | undefined> => {
+      const count = (bytes: number): void => {
+        total += bytes;
+        if (total <= limits.maxUnpackedSize) return;
+        throw new LimitError(`${directory}: more than ${showSize(limits.maxUnpackedSize)} of files`, {
+          hint: 'raise the limit with --max-unpacked-size if this is what you mean',
+        });
+      };
+      const read = await readOnce(path.join(directory, name), count, copyTo && (() => copyTo(name)), signal);
+      return read && { path: name, ...read };
+    },
+    { signal },
+  );
+  return { files: files.filter((file) => file !== undefined), directories: names.directories };
+}
+
+async function readOnce(
+  file: string,
+  count: (bytes: number) => void,
+  copyTo: (() => Promise<FileHandle>) | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Omit<ContentFile, 'path'> | undefined> {
+  let handle: FileHandle;
+  try {
+    // Without O_NONBLOCK, opening a named pipe would wait for its writer.
+    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    if (['ENOENT', 'ELOOP', 'ENXIO'].includes(systemCode(error) ?? '')) return undefined;
+    throw fileError(file, error, { file });
+  }
+  let copy: FileHandle | undefined;
+  try {
+    const before = await handle.stat({ bigint: true });
+    if (!before.isFile()) return undefined;
+    copy = await copyTo?.();
+    const hash = createHash('sha256');
+    const buffer = Buffer.allocUnsafe(Math.min(chunkSize, Number(before.size) + 1));
+    let size = 0;
+    for (;;) {
+      throwIfCancelled(signal);
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length);
+      if (bytesRead === 0) break;
+      size += bytesRead;
+      count(bytesRead);
+      const chunk = buffer.subarray(0, bytesRead);
+      hash.update(chunk);
+      if (copy !== undefined) await copy.appendFile(chunk);
+    }
+    const version = versionOf(before);
+    if (versionOf(await handle.stat({ bigint: true })) !== version || BigInt(size) !== before.size)
+      throw changed(file);
+    return { size, sha256: hash.digest('hex'), version };
+  } catch (error) {
+    throw fileError(file, error, { file });
+  } finally {
+    await copy?.close();
+    await handle.close();
+  }
+}
+
+function versionOf({ size, mtimeNs, ctimeNs, ino }: BigIntStats): string {
+  return `${size} ${mtimeNs} ${ctimeNs} ${ino}`;
+}
+
+/** The error of a file that is not what it was when it was read first. */
+export function changed(file: string): OpmateError {
+  return new OpmateError('IO', `${file}: changed while it was read`, {
+    file,
+    hint: 'run this again when nobody writes there',
+  });
+}
+
+async function listTree(
+  directory: string,
+  { roots = [''], limits = defaultArchiveLimits, signal }: ReadTreeOptions,
+): Promise<{ files: string[]; directories: string[] }> {
+  const files: string[] = [];
+  const directories: string[] = [];
+  const walk = async (name: string, above: readonly string[]): Promise<void> => {
+    throwIfCancelled(signal);
+    const place = path.join(directory, name);
+    const real = await realpath(place);
+    // A link to a directory that it stands in leads nowhere new.
+    if (above.includes(real)) return;
+    if (above.length > maxDepth) {
+      throw new LimitError(`${place}: more than ${maxDepth} directories within each other`);
+    }
+    if (name !== '') directories.push(name);
+    for (const entry of await readdir(place, { withFileTypes: true })) {
+      const path_ = name === '' ? entry.name : `${name}/${entry.name}`;
+      const isDirectory = entry.isSymbolicLink()
+        ? (await stat(path.join(directory, path_)).catch(() => undefined))?.isDirectory() === true
+        : entry.isDirectory();
+      if (isDirectory) await walk(path_, [...above, real]);
+      else files.push(path_);
+      if (files.length + directories.length > limits.maxEntries) {
+        throw new LimitError(`${directory}: more than ${limits.maxEntries} files and directories`, {
+          hint: 'raise the limit with --max-entries if this is what you mean',
+        });
+      }
+    }
+  };
+  try {
+    for (const root of roots) {
+      const found = await stat(path.join(directory, root)).catch((error: unknown) => {
+        if (root !== '' && ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return undefined;
+        throw error;
+      });
+      if (found?.isDirectory() === true) await walk(root, []);
+      else if (found?.isFile() === true) files.push(root);
+    }
+  } catch (error) {
+    throw fileError(directory, error);
+  }
+  return { files: files.sort(compareBytes), directories: directories.sort(compareBytes) };
+}
+
+/**
+ * Throws OpmateError where files below a directory are no longer those that were read: other sizes or dates, fewer, or
+ * more.
+ */
+export async function confirmTree(
+  directory: string,
+  tree: ContentTree,
+  options: ReadTreeOptions,
+): Promise<void> {
+  const { files, directories } = await listTree(directory, options);
+  const known = new Map(tree.files.map((file) => [file.path, file.version]));
+  if (directories.join('\0') !== tree.directories.join('\0')) throw changed(directory);
+  for (const name of files) {
+    const file = path.join(directory, name);
+    const found = await stat(file, { bigint: true }).catch(() => undefined);
+    if ((found?.isFile() === true ? versionOf(found) : undefined) !== known.get(name)) throw changed(file);
+    known.delete(name);
+  }
+  const [gone] = known.keys();
+  if (gone !== undefined) throw changed(path.join(directory, gone));
+}
+
+/**
+ * The hash of files: of their names and bytes, wherever they are, whatever their modes and dates; directories count
+ * where nothing is in them.
+ */
+export function hashOfTree(tree: {
+  files: readonly Pick<ContentFile, 'path' | 'sha256'>[];
+  directories: readonly string[];
+}): string {
+  const filled = new Set<string>();
+  const lines: { name: string; line: string }[] = [];
+  for (const { path: name, sha256 } of tree.files) {
+    fill(filled, name);
+    lines.push({ name, line: `${sha256} ${name}` });
+  }
+  for (const name of tree.directories) fill(filled, name);
+  for (const name of tree.directories) if (!filled.has(name)) lines.push({ name, line: `${name}/` });
+  const hash = createHash('sha256');
+  for (const { line } of lines.sort((a, b) => compareBytes(a.name, b.name))) hash.update(`${line}\0`);
+  return `sha256:${hash.digest('hex')}`;
+}
+
+/** Notes all directories that a path is in. */
+function fill(filled: Set<string>, name: string): void {
+  for (let at = name.lastIndexOf('/'); at > 0; at = name.lastIndexOf('/', at - 1)) {
+    const above = name.slice(0, at);
+    if (filled.has(above)) return;
+    filled.add(above);
+  }
+}

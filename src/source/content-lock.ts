@@ -1,0 +1,103 @@
+import { readFileWithin } from '../bundle/read.js';
+import { isDigest } from '../core/digest.js';
+import { LimitError, OpmateError } from '../core/errors.js';
+import { encodeGoJson, parseGoJson, quoteGo } from '../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { replaceFile } from '../oci/replaced-file.js';
+import type { Pin } from './content-types.js';
+
+const maxSize = 4 * 1024 * 1024;
+const maxPins = 10_000;
+const maxText = 4096;
+const lockKind = 'opmate.bundle.lock';
+const types: readonly string[] = [
+  'directory',
+  'archive',
+  'image',
+  'git',
+  'http',
+  'configMaps',
+] satisfies Pin['type'][];
+
+/**
+ * Reads the pins in a lock file; undefined where there is none. Throws OpmateError, with the path of what is wrong in
+ * it.
+ */
+export async function readContentLock(file: string): Promise<Pin[] | undefined> {
+  const bytes = await readFileWithin(file, (size) => {
+    if (size > maxSize) throw new LimitError(`${file}: more than ${maxSize} bytes`, { file });
+  });
+  return bytes === undefined ? undefined : parseContentLock(bytes.toString('utf8'), file);
+}
+
+/** Reads the pins in the text of a lock. Throws OpmateError. */
+export function parseContentLock(text: string, file: string): Pin[] {
+  const fail = (problem: string): OpmateError =>
+    new OpmateError('INVALID', `${file}: ${problem}`, {
+      file,
+      hint: 'this is no lock of a bundle; name another file, or write it anew with --update-lock',
+    });
+  let value: JsonValue;
+  try {
+    value = parseGoJson(text);
+  } catch (error) {
+    if (error instanceof OpmateError) throw fail(error.message);
+    throw error;
+  }
+  if (!isJsonObject(value)) throw fail('expected an object');
+  checkKeys(value, ['kind', 'version', 'sources'], '', fail);
+  if (value['kind'] !== lockKind) throw fail(`kind: expected ${quoteGo(lockKind)}`);
+  if (value['version'] !== 1) throw fail('version: expected 1');
+  const { sources } = value;
+  if (!Array.isArray(sources)) throw fail('sources: expected a list');
+  if (sources.length > maxPins) throw new LimitError(`${file}: more than ${maxPins} sources`, { file });
+  const names = new Set<string>();
+  return sources.map((source, index) => {
+    const at = `sources[${index}]`;
+    if (!isJsonObject(source)) throw fail(`${at}: expected an object`);
+    checkKeys(source, ['name', 'type', 'source', 'ref', 'content'], `${at}.`, fail);
+    const textOf = (key: string): string => {
+      const found = source[key];
+      if (typeof found === 'string' && found !== '' && found.length <= maxText) return found;
+      throw fail(`${at}.${key}: expected a text`);
+    };
+    const [name, type, ref, content] = ['name', 'type', 'ref', 'content'].map(textOf) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    if (names.has(name)) throw fail(`${at}.name: ${quoteGo(name)} is there twice`);
+    names.add(name);
+    if (!types.includes(type)) throw fail(`${at}.type: ${quoteGo(type)} is none of ${types.join(', ')}`);
+    if (!isDigest(content)) throw fail(`${at}.content: expected sha256: and 64 hexadecimal digits`);
+    return { name, type: type as Pin['type'], ref, content, source: textOf('source') };
+  });
+}
+
+function checkKeys(
+  value: JsonObject,
+  known: readonly string[],
+  at: string,
+  fail: (problem: string) => OpmateError,
+): void {
+  const unknown = Object.keys(value).find((key) => !known.includes(key));
+  if (unknown !== undefined) throw fail(`${at}${unknown}: unknown field`);
+}
+
+/** The text of a lock: the same pins give the same bytes. */
+export function encodeContentLock(pins: readonly Pin[]): string {
+  const sources = pins.map(({ name, type, source, ref, content }) => ({
+    name,
+    type,
+    source: source ?? type,
+    ref,
+    content,
+  }));
+  return `${encodeGoJson({ kind: lockKind, version: 1, sources }, { indent: 2 })}\n`;
+}
+
+/** Writes a lock, whole, in the place of what has that name. Throws OpmateError. */
+export async function writeContentLock(file: string, pins: readonly Pin[]): Promise<void> {
+  await replaceFile(file, encodeContentLock(pins));
+}

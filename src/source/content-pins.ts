@@ -1,0 +1,104 @@
+import type { Finding } from '../bundle/plain/finding.js';
+import { OpmateError, redact } from '../core/errors.js';
+import { formatReference } from '../core/reference.js';
+import { shownUrl } from './archive-url.js';
+import type { ContentSource, Pin, PlacedSource } from './content-types.js';
+import { parseImageReference } from './source.js';
+
+/** What is asked for, without secrets and without where local files are: the same for everybody. */
+export function describeSource(source: ContentSource): string {
+  switch (source.type) {
+    case 'directory':
+    case 'archive':
+      return source.type;
+    case 'image':
+      return `image ${source.ref}`;
+    case 'http':
+      return `http ${shownUrl(new URL(source.url))}`;
+    case 'git': {
+      const { repository, directory } = source;
+      const named = (['branch', 'tag', 'commit', 'revision'] as const).flatMap((kind) =>
+        source[kind] === undefined ? [] : [`${kind} ${source[kind]}`],
+      );
+      return [
+        'git',
+        redact(repository),
+        ...named,
+        ...(directory === undefined ? [] : [`directory ${directory}`]),
+      ].join(' ');
+    }
+    case 'configMaps': {
+      const chosen = (source.configMaps ?? []).map(({ name, path }) =>
+        path === undefined ? name : `${name} to ${path}`,
+      );
+      return ['configMaps', ...(chosen.length > 0 ? [chosen.join(', ')] : [])].join(' ');
+    }
+  }
+}
+
+/** What speaks against sources that must be pinned: one finding each. Local files are what they are. */
+export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pin[] = []): Finding[] {
+  return sources.flatMap(({ name, source }): Finding[] => {
+    if (pins.some((pin) => pin.name === name)) return [];
+    if (source.type === 'image') {
+      const { transport, digest } = parseImageReference(source.ref);
+      if (transport !== 'docker' || digest !== undefined) return [];
+      return [{ message: `${name}: an image by tag, not by digest`, hint: 'write NAME@sha256:…' }];
+    }
+    if (source.type === 'git' && source.commit === undefined) {
+      return [
+        {
+          message: `${name}: not a commit of git, but what may move`,
+          hint: 'write all 40 digits of the commit',
+        },
+      ];
+    }
+    if (source.type === 'http' && source.checksum === undefined) {
+      return [{ message: `${name}: a URL without checksum`, hint: 'write #sha256:… behind it' }];
+    }
+    return [];
+  });
+}
+
+/**
+ * The source as it was pinned: by digest, commit or checksum. Throws OpmateError where the pin is of another source,
+ * or the source names another state itself.
+ */
+export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentSource {
+  const asked = describeSource(source);
+  if (pin.type !== source.type || (pin.source !== undefined && pin.source !== asked)) {
+    throw drift(name, pin.source ?? pin.type, asked);
+  }
+  const state = pin.ref.slice(pin.ref.lastIndexOf('@') + 1);
+  switch (source.type) {
+    case 'image': {
+      const reference = parseImageReference(source.ref);
+      if (reference.digest !== undefined && reference.digest !== state)
+        throw drift(name, state, reference.digest);
+      const pinned = { ...reference, digest: state };
+      delete pinned.tag;
+      return { ...source, ref: formatReference(pinned) };
+    }
+    case 'git': {
+      if (source.commit !== undefined && source.commit !== state) throw drift(name, state, source.commit);
+      const pinned = { ...source, commit: state };
+      delete pinned.branch;
+      delete pinned.tag;
+      delete pinned.revision;
+      return pinned;
+    }
+    case 'http':
+      if (source.checksum !== undefined && source.checksum !== state)
+        throw drift(name, state, source.checksum);
+      return { ...source, checksum: state };
+    default:
+      return source;
+  }
+}
+
+/** The error of a source that is not what was locked. */
+export function drift(name: string, locked: string, found: string): OpmateError {
+  return new OpmateError('DIGEST', `${name}: locked as ${locked}, found ${found}`, {
+    hint: 'look at what has changed, then write the lock anew with --update-lock',
+  });
+}

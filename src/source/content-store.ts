@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto';
+import { lstat, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import path from 'node:path';
+import type { CancelOptions } from '../core/concurrency.js';
+import { isDigest, parseDigest } from '../core/digest.js';
+import { OpmateError, fileError, messageOf, systemCode } from '../core/errors.js';
+import { type Logger, silentLogger } from '../core/log.js';
+import { makeDirectory } from '../oci/make-directory.js';
+import { type ContentTree, hashOfTree, readTree } from './content-files.js';
+
+/** How long unpacked content is kept that nobody asks for. */
+const keptMs = 30 * 24 * 60 * 60 * 1000;
+const namePattern = /^sha256-[0-9a-f]{64}$/;
+
+/** Unpacked content by its hash, in directories below one. */
+export interface ContentStore {
+  /** Where trees are unpacked before they are put here: on the same file system. */
+  stagingDirectory: string;
+  /** The directory of content that is here, every file of it read and checked; what is damaged is removed. */
+  find(content: string, options?: CancelOptions): Promise<StoredContent | undefined>;
+  /** Moves a tree here and returns where it is now: where it was, if another process was faster. */
+  put(content: string, directory: string): Promise<string>;
+}
+
+export interface StoredContent {
+  directory: string;
+  tree: ContentTree;
+}
+
+/**
+ * Opens a store in a directory, which is made. Any number of processes may use it at a time: content appears whole, by
+ * rename, and is checked whenever it is used. What nobody has asked for in 30 days is removed. Undefined, after a
+ * warning, where it cannot be written.
+ */
+export async function openContentStore(options: {
+  directory: string;
+  now: Date;
+  logger?: Logger | undefined;
+}): Promise<ContentStore | undefined> {
+  const { directory, now, logger = silentLogger } = options;
+  const stagingDirectory = path.join(directory, 'tmp');
+  try {
+    await makeDirectory(stagingDirectory, 0o700);
+    await prune(directory, now);
+  } catch (error) {
+    logger.log('warn', `${directory}: no content is kept: ${messageOf(error)}`);
+    return undefined;
+  }
+  const placeOf = (content: string): string => path.join(directory, `sha256-${parseDigest(content).hex}`);
+  return {
+    stagingDirectory,
+    async find(content, { signal } = {}) {
+      if (!isDigest(content)) return undefined;
+      const place = placeOf(content);
+      if ((await stat(place).catch(() => undefined)) === undefined) return undefined;
+      let problem = 'it is not what its name says';
+      try {
+        const tree = await readTree(place, { signal });
+        if (hashOfTree(tree) === content) {
+          await utimes(place, now, now).catch(() => undefined);
+          return { directory: place, tree };
+        }
+      } catch (error) {
+        if (error instanceof OpmateError && error.code === 'CANCELLED') throw error;
+        problem = messageOf(error);
+      }
+      logger.log('warn', `${place}: damaged, is fetched again: ${problem}`);
+      await removeWhole(place, stagingDirectory);
+      return undefined;
+    },
+    async put(content, tree) {
+      const place = placeOf(content);
+      try {
+        await rename(tree, place);
+      } catch (error) {
+        if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw fileError(place, error);
+        return tree;
+      }
+      return place;
+    },
+  };
+}
+
+/** Content goes as it came: in one step, so that nobody finds half of it. */
+async function removeWhole(place: string, stagingDirectory: string): Promise<void> {
+  const aside = path.join(stagingDirectory, `opmate-tmp-${randomBytes(8).toString('hex')}`);
+  await rename(place, aside).catch(() => undefined);
+  await rm(aside, { recursive: true, force: true }).catch(() => undefined);
+}
+
+async function prune(directory: string, now: Date): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (!namePattern.test(name)) continue;
+    const place = path.join(directory, name);
+    const found = await lstat(place).catch(() => undefined);
+    if (found === undefined || now.getTime() - found.mtimeMs < keptMs) continue;
+    await removeWhole(place, path.join(directory, 'tmp'));
+  }
+}

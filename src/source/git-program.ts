@@ -1,0 +1,281 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { PassThrough, type Readable } from 'node:stream';
+import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
+import { type CancelOptions, onAbort } from '../core/concurrency.js';
+import { CancelledError, OpmateError, redact, systemCode, systemReason } from '../core/errors.js';
+import { isLoopback } from './content-network.js';
+import type { GitSource } from './content-types.js';
+
+/** What is read of the messages and small answers of git. */
+const maxOutput = 64 * 1024;
+
+/** Variables that git is given: what finds programs, keys and proxies, nothing that changes what it does. */
+const passedOn = [
+  'PATH',
+  'HOME',
+  'SSH_AUTH_SOCK',
+  'HTTPS_PROXY',
+  'https_proxy',
+  'HTTP_PROXY',
+  'http_proxy',
+  'NO_PROXY',
+  'no_proxy',
+  'ALL_PROXY',
+  'all_proxy',
+  'SSL_CERT_FILE',
+];
+
+/** What running git needs from the outside. */
+export interface GitOptions extends CancelOptions {
+  environment: Readonly<Record<string, string | undefined>>;
+  temporaryDirectory: string;
+  now: () => Date;
+  network?: { allowHttp?: boolean; skipTlsVerify?: boolean; caFile?: string } | undefined;
+}
+
+/** One run of git. */
+export interface GitRun {
+  /** How long it may take. */
+  timeoutMs: number;
+  /** Where it runs; the temporary directory where left out. */
+  directory?: string;
+  /** Most bytes that it may answer, where the answer is read whole; 64 KiB unless told. */
+  maxOutput?: number;
+}
+
+/** The program git, set up for one repository. */
+export interface Git {
+  /** Runs it to its end. Throws OpmateError. */
+  run(args: readonly string[], run: GitRun): Promise<string>;
+  /** What it prints; fails at its end when git did. */
+  stream(args: readonly string[], run: GitRun): Readable;
+}
+
+/**
+ * Calls `work` with a git that no configuration, hook or prompt of anybody has a say in, and that has what the source
+ * asks for: a password in its environment, a key in a private file that is gone afterwards. Needs git 2.31 or newer.
+ * Throws OpmateError.
+ */
+export async function withGit<T>(
+  source: GitSource,
+  options: GitOptions,
+  work: (git: Git) => Promise<T>,
+): Promise<T> {
+  checkRepository(source, options);
+  const { credentials } = source;
+  if (credentials?.type !== 'ssh') return work(gitWith(source, environmentOf(source, options, []), options));
+  const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
+  try {
+    const key = path.join(temporary.path, 'key');
+    const { privateKey, knownHosts } = credentials;
+    await writeFile(key, privateKey.endsWith('\n') ? privateKey : `${privateKey}\n`, { mode: 0o600 });
+    const ssh = [
+      '-F',
+      '/dev/null',
+      '-o',
+      'IdentitiesOnly=yes',
+      '-o',
+      'IdentityAgent=none',
+      '-i',
+      sshPath(key),
+    ];
+    if (knownHosts !== undefined) {
+      const hosts = path.join(temporary.path, 'known_hosts');
+      await writeFile(hosts, knownHosts, { mode: 0o600 });
+      ssh.push('-o', `UserKnownHostsFile="${sshPath(hosts)}"`, '-o', 'GlobalKnownHostsFile=/dev/null');
+    }
+    return await work(gitWith(source, environmentOf(source, options, ssh), options));
+  } finally {
+    await temporary.remove();
+  }
+}
+
+/** Tokens that ssh would expand in names of files. */
+function sshPath(file: string): string {
+  return file.replaceAll('%', '%%');
+}
+
+function checkRepository(source: GitSource, { network }: GitOptions): void {
+  const { repository, credentials } = source;
+  const url = URL.canParse(repository) ? new URL(repository) : undefined;
+  const shown = redact(repository);
+  const isSsh = url === undefined ? /^[^/:]+:/.test(repository) : url.protocol === 'ssh:';
+  if (repository.startsWith('-') || /^[a-z+]+:\/\/-/.test(repository) || /[\0-\x20\x7f]/.test(repository)) {
+    throw new OpmateError('INVALID', `${JSON.stringify(shown)}: not the URL of a git repository`);
+  }
+  if (url !== undefined && (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:'))) {
+    throw new OpmateError('INVALID', `${shown}: credentials do not belong into a URL`, {
+      hint: 'put them into a Secret in a file, and name it with --secrets DIRECTORY and --secret NAME',
+    });
+  }
+  if (url?.protocol === 'http:' && !isLoopback(url.hostname) && network?.allowHttp !== true) {
+    throw new OpmateError('UNSAFE', `${shown}: plain HTTP can be changed by anybody on the way`, {
+      hint: 'use https, or allow it with --use-http',
+    });
+  }
+  if (credentials === undefined) return;
+  const fits = isSsh
+    ? credentials.type === 'ssh'
+    : credentials.type === 'basic' && /^https?:$/.test(url?.protocol ?? '');
+  if (fits) return;
+  const wanted = isSsh ? 'kubernetes.io/ssh-auth' : 'kubernetes.io/basic-auth';
+  throw new OpmateError(
+    'INVALID',
+    `${shown}: credentials of the type ${credentials.type} do not fit this URL`,
+    {
+      hint: `a Secret of the type ${wanted} is needed`,
+    },
+  );
+}
+
+function environmentOf(
+  { repository, credentials, insecureSkipTlsVerify }: GitSource,
+  { environment, network }: GitOptions,
+  sshArguments: readonly string[],
+): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const name of passedOn) {
+    const value = environment[name];
+    if (value !== undefined) env[name] = value;
+  }
+  const isUnverified = insecureSkipTlsVerify === true || network?.skipTlsVerify === true;
+  const settings: [string, string][] = [
+    ['core.hooksPath', '/dev/null'],
+    // A header would go along to wherever a redirect leads.
+    ['http.followRedirects', credentials?.type === 'basic' ? 'false' : 'initial'],
+    ['http.lowSpeedLimit', '1000'],
+    ['http.lowSpeedTime', '60'],
+    ['protocol.version', '2'],
+    ['gc.auto', '0'],
+    ['fetch.fsckObjects', 'true'],
+  ];
+  if (isUnverified) settings.push(['http.sslVerify', 'false']);
+  if (network?.caFile !== undefined) settings.push(['http.sslCAInfo', network.caFile]);
+  if (credentials?.type === 'basic') {
+    const { username, password } = credentials;
+    const token = Buffer.from(`${username}:${password}`).toString('base64');
+    settings.push(['http.extraHeader', `Authorization: Basic ${token}`]);
+  }
+  settings.forEach(([key, value], index) => {
+    env[`GIT_CONFIG_KEY_${index}`] = key;
+    env[`GIT_CONFIG_VALUE_${index}`] = value;
+  });
+  const ssh = ['ssh', '-o', 'BatchMode=yes', '-o', 'ConnectTimeout=30', ...sshArguments];
+  const isSkipped = insecureSkipTlsVerify === true;
+  ssh.push('-o', `StrictHostKeyChecking=${isSkipped ? 'no' : 'yes'}`);
+  if (isSkipped) ssh.push('-o', 'UserKnownHostsFile=/dev/null');
+  const isHttp = /^http:/i.test(repository);
+  return Object.assign(env, {
+    LC_ALL: 'C',
+    GIT_CONFIG_COUNT: String(settings.length),
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_LITERAL_PATHSPECS: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ASKPASS: 'true',
+    GIT_ALLOW_PROTOCOL: isHttp ? 'http:https' : 'https:ssh:file',
+    GIT_SSH_COMMAND: ssh.map(shellQuoted).join(' '),
+  });
+}
+
+function shellQuoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function gitWith(source: GitSource, env: Record<string, string>, options: GitOptions): Git {
+  const { signal } = options;
+  const shown = redact(source.repository);
+  const stream = (args: readonly string[], { timeoutMs, directory }: GitRun): Readable => {
+    const child = spawn('git', args, {
+      cwd: directory ?? options.temporaryDirectory,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    return outputOf(child, { subject: `${shown}: git ${args[0]}`, shown, timeoutMs, signal });
+  };
+  const run = async (args: readonly string[], wanted: GitRun): Promise<string> => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of stream(args, wanted)) {
+      size += (chunk as Buffer).length;
+      if (size > (wanted.maxOutput ?? maxOutput)) {
+        throw new OpmateError('LIMIT', `${shown}: git ${args[0]} answers too much`);
+      }
+      chunks.push(chunk as Buffer);
+    }
+    return Buffer.concat(chunks).toString();
+  };
+  return { run, stream };
+}
+
+interface Watched extends CancelOptions {
+  subject: string;
+  shown: string;
+  timeoutMs: number;
+}
+
+function outputOf(child: ChildProcess, { subject, shown, timeoutMs, signal }: Watched): Readable {
+  const output = new PassThrough();
+  let messages = '';
+  let fault: OpmateError | undefined;
+  const stop = (error: OpmateError): void => {
+    fault ??= error;
+    child.kill('SIGKILL');
+    // Its helpers end by themselves, and nobody waits for them.
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+  };
+  const timer = setTimeout(() => {
+    stop(new OpmateError('NETWORK', `${subject}: no end after ${timeoutMs / 1000} s`));
+  }, timeoutMs);
+  const unwatch = onAbort(signal, () => stop(new CancelledError()));
+  child.stderr?.on('data', (chunk: Buffer) => {
+    if (messages.length < maxOutput) messages += chunk.toString();
+  });
+  child.stdout?.pipe(output, { end: false });
+  output.once('close', () => stop(new CancelledError()));
+  const finish = (error: OpmateError | undefined): void => {
+    clearTimeout(timer);
+    unwatch();
+    if (error === undefined) output.end();
+    else output.destroy(error);
+  };
+  child.once('error', (error) => finish(startError(error)));
+  child.once('close', (code) => {
+    finish(fault ?? (code === 0 ? undefined : failure(subject, shown, messages)));
+  });
+  return output;
+}
+
+function startError(error: unknown): OpmateError {
+  const isMissing = systemCode(error) === 'ENOENT';
+  return new OpmateError(
+    isMissing ? 'UNSUPPORTED' : 'IO',
+    `git: ${isMissing ? 'not installed' : systemReason(error)}`,
+    {
+      hint: 'sources of type Git need the program git',
+      cause: error,
+    },
+  );
+}
+
+/** The last line that git says is what was wrong. */
+function failure(subject: string, shown: string, messages: string): OpmateError {
+  const lines = messages.split('\n').filter((line) => /^(?:fatal|error|remote): /.test(line));
+  const said = (lines.find((line) => line.startsWith('fatal: ')) ?? lines.at(-1) ?? 'failed').slice(0, 500);
+  if (
+    /could not read Username|Authentication failed|Permission denied|returned error: 40[13]/.test(
+      said + messages,
+    )
+  ) {
+    return new OpmateError('AUTH', `${shown}: access is refused`, {
+      hint: 'name a directory of Secrets with --secrets, and the Secret with --secret',
+    });
+  }
+  const isMissing = /not found|does not exist|not appear to be a git|did not match/.test(said);
+  const message = redact(`${subject}: ${said.replace(/^\w+: /, '')}`);
+  return new OpmateError(isMissing ? 'NOT_FOUND' : 'NETWORK', message);
+}

@@ -1,0 +1,191 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { type Manifest, readManifests } from '../bundle/plain/manifests.js';
+import { readFileWithin } from '../bundle/read.js';
+import { base64Fault } from '../core/base64.js';
+import { LimitError, OpmateError, fileError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { type JsonObject, isJsonObject } from '../core/json.js';
+import { compareBytes } from '../core/order.js';
+import type { SourceCredentials } from './content-types.js';
+
+const maxFileSize = 4 * 1024 * 1024;
+const maxFiles = 1000;
+
+/** The name of a Secret; the namespace is `''` where its manifest has none. */
+export interface SecretName {
+  namespace: string;
+  name: string;
+}
+
+/** Secrets out of files. Their values show up nowhere but in `credentialsOf`. */
+export type Secrets = ReadonlyMap<string, Secret>;
+
+interface Secret extends SecretName {
+  type: string;
+  /** `FILE:LINE`. */
+  place: string;
+  file: string;
+  manifest: Manifest;
+}
+
+/** What credentials are for: an image, a repository of git, a URL. */
+export type CredentialsKind = 'image' | 'git' | 'http';
+
+const dockerType = 'kubernetes.io/dockerconfigjson';
+const basicType = 'kubernetes.io/basic-auth';
+const sshType = 'kubernetes.io/ssh-auth';
+const typesFor: Readonly<Record<CredentialsKind, readonly string[]>> = {
+  image: [dockerType],
+  git: [basicType, sshType],
+  http: [basicType],
+};
+
+/**
+ * Reads the manifests of Secrets in the `.yaml`, `.yml` and `.json` files of a directory; other objects are passed
+ * over. Throws OpmateError with file and line, never with values.
+ */
+export async function readSecrets(directory: string): Promise<Secrets> {
+  const secrets = new Map<string, Secret>();
+  for (const name of await manifestFiles(directory)) {
+    const file = path.join(directory, name);
+    const content = await readFileWithin(file, (size) => {
+      if (size > maxFileSize) throw new LimitError(`${file}: more than ${maxFileSize} bytes`, { file });
+    });
+    if (content === undefined) continue;
+    const { manifests, findings } = readManifests([{ name: file, content }], { prefix: '' });
+    const [fault] = findings;
+    // What a parser says may quote what it has read.
+    if (fault !== undefined) {
+      throw new OpmateError('SYNTAX', `${placeAt(file, fault.line)}: not a manifest that can be read`, {
+        file,
+      });
+    }
+    for (const manifest of manifests) {
+      if (manifest.kind !== 'Secret' || manifest.apiVersion !== 'v1') continue;
+      const secret = secretOf(manifest, file);
+      const key = keyOf(secret);
+      const other = secrets.get(key);
+      if (other !== undefined) {
+        throw new OpmateError('INVALID', `${secret.place}: Secret ${key}: is in ${other.place} too`, {
+          file,
+        });
+      }
+      secrets.set(key, secret);
+    }
+  }
+  return secrets;
+}
+
+async function manifestFiles(directory: string): Promise<string[]> {
+  let names: string[];
+  try {
+    names = await readdir(directory);
+  } catch (error) {
+    throw fileError(directory, error);
+  }
+  const files = names.filter((name) => /\.(?:ya?ml|json)$/i.test(name) && !name.startsWith('.'));
+  if (files.length > maxFiles) throw new LimitError(`${directory}: more than ${maxFiles} files`);
+  return files.sort(compareBytes);
+}
+
+function secretOf(manifest: Manifest, file: string): Secret {
+  const { name, namespace } = manifest;
+  const { type } = manifest.load();
+  const place = placeAt(file, manifest.lineOf());
+  if (name === '') throw new OpmateError('INVALID', `${place}: a Secret without name`, { file });
+  return { name, namespace, type: typeof type === 'string' ? type : 'Opaque', place, file, manifest };
+}
+
+function placeAt(file: string, line: number | undefined): string {
+  return line === undefined ? file : `${file}:${line}`;
+}
+
+function keyOf({ namespace, name }: SecretName): string {
+  return namespace === '' ? name : `${namespace}/${name}`;
+}
+
+/**
+ * The credentials in a Secret. One whose manifest has no namespace is in every one. Throws OpmateError where there is
+ * none of that name, or of another type than the kind needs, or where keys are missing; never with values.
+ */
+export function credentialsOf(
+  secrets: Secrets,
+  wanted: SecretName,
+  kind: CredentialsKind,
+): SourceCredentials {
+  const secret = secrets.get(keyOf(wanted)) ?? secrets.get(wanted.name);
+  if (secret === undefined) {
+    const elsewhere = [...secrets.values()].filter(({ name }) => name === wanted.name).map(keyOf);
+    throw new OpmateError('NOT_FOUND', `Secret ${keyOf(wanted)}: there is none in the files of Secrets`, {
+      hint:
+        elsewhere.length > 0
+          ? `there is ${elsewhere.join(', ')}`
+          : 'put its manifest into the directory that --secrets names',
+    });
+  }
+  const subject = `${secret.place}: Secret ${keyOf(secret)}`;
+  const { file } = secret;
+  if (!typesFor[kind].includes(secret.type)) {
+    throw new OpmateError('INVALID', `${subject}: is of the type ${quoteGo(secret.type)}`, {
+      file,
+      hint: `for ${kind}, it must be of the type ${typesFor[kind].join(' or ')}`,
+    });
+  }
+  const object = secret.manifest.load();
+  const optional = (key: string): string | undefined => valueOf(object, key, subject, secret);
+  const required = (key: string): string => {
+    const value = optional(key);
+    if (value !== undefined && value !== '') return value;
+    throw new OpmateError('INVALID', `${subject}: ${key} is missing`, {
+      file,
+      hint: `a Secret of the type ${secret.type} has it in data or stringData`,
+    });
+  };
+  switch (secret.type) {
+    case basicType:
+      return { type: 'basic', username: optional('username') ?? '', password: required('password') };
+    case sshType: {
+      const knownHosts = optional('ssh-knownhosts') ?? optional('known_hosts');
+      const privateKey = required('ssh-privatekey');
+      return { type: 'ssh', privateKey, ...(knownHosts !== undefined && { knownHosts }) };
+    }
+    default: {
+      const config = required('.dockerconfigjson');
+      let isConfig = false;
+      try {
+        isConfig = isJsonObject((JSON.parse(config) as JsonObject)['auths'] ?? null);
+      } catch {
+        // What the parser says quotes the text.
+      }
+      if (isConfig) return { type: 'docker', config };
+      throw new OpmateError('INVALID', `${subject}: .dockerconfigjson: not an object of JSON with auths`, {
+        file,
+      });
+    }
+  }
+}
+
+/** A value of a Secret: `stringData` wins over `data`, as for the API server. */
+function valueOf(
+  object: JsonObject,
+  key: string,
+  subject: string,
+  { manifest, file }: Secret,
+): string | undefined {
+  for (const field of ['stringData', 'data'] as const) {
+    const values = object[field];
+    if (!isJsonObject(values) || !Object.hasOwn(values, key)) continue;
+    const value = values[key];
+    const fail = (problem: string): OpmateError =>
+      new OpmateError('INVALID', `${subject}: ${field}: ${key}: ${problem}`, {
+        file,
+        line: manifest.lineOf([field, key]),
+      });
+    if (typeof value !== 'string') throw fail('expected a text');
+    if (field === 'stringData') return value;
+    if (base64Fault(value) !== undefined) throw fail('not base64');
+    return Buffer.from(value, 'base64').toString('utf8');
+  }
+  return undefined;
+}

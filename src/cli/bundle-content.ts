@@ -1,21 +1,158 @@
-import { type BundleFiles, readBundleDirectory } from '../bundle/read.js';
-import { OpmateError } from '../core/errors.js';
-import { openSource } from '../source/source.js';
+import path from 'node:path';
+import { type BundleFiles, bundleFilesOf, readBundleDirectory, readFileWithin } from '../bundle/read.js';
+import type { FileTree } from '../archive/file-tree.js';
+import { OpmateError, UsageError, redact } from '../core/errors.js';
+import { openContent } from '../source/content.js';
+import { readTree } from '../source/content-files.js';
+import { readContentLock, writeContentLock } from '../source/content-lock.js';
+import { openContentStore } from '../source/content-store.js';
+import { parseContentSource, parsePlacedSource } from '../source/content-parse.js';
+import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../source/content-types.js';
+import { type CredentialsKind, credentialsOf, readSecrets } from '../source/secrets.js';
+import type { ContentFlags } from './content-options.js';
 import type { CommandSession } from './session.js';
+
+/** Files of a bundle, and where they came from. */
+export interface ReadBundle {
+  files: BundleFiles;
+  /** Whether they were read where the user keeps them, so that findings are told by their paths. */
+  isInPlace: boolean;
+  pins: readonly Pin[];
+}
+
+/** Opens sources for one command; all of them are closed, and the lock is written, when it ends. */
+export interface SourceOpener {
+  /**
+   * The files of a source as the user wrote it, with what `--add` puts beside them. `roots` are the paths that are
+   * wanted of it; all where left out. Throws OpmateError.
+   */
+  open(reference: string, roots?: readonly string[]): Promise<OpenedContent>;
+  /** The files of a bundle of the format registry+v1. Throws OpmateError. */
+  readBundle(reference: string): Promise<ReadBundle>;
+  /** Everything that was opened until now, pinned. */
+  readonly pins: readonly Pin[];
+}
+
+/** The paths that a bundle of the format registry+v1 has. */
+const bundleRoots = ['manifests', 'metadata'];
 
 /** The files of a bundle, from wherever it is. Throws OpmateError. */
 export async function readBundle(
   reference: string,
-  isDirectory: boolean,
+  _isDirectory: boolean,
   session: CommandSession,
+  flags: ContentFlags = {},
 ): Promise<BundleFiles> {
-  if (isDirectory) return readBundleDirectory(reference, { signal: session.signal });
-  const source = await openSource(reference, session, { bundles: true, catalogs: false });
-  try {
-    // Catalogs are refused when they are opened.
-    if (source.kind === 'bundle') return source.files;
-    throw new OpmateError('UNSUPPORTED', `${reference}: is a catalog, not a bundle`);
-  } finally {
-    await source.close();
+  return useSources(session, flags, async (sources) => (await sources.readBundle(reference)).files);
+}
+
+/**
+ * Runs `work` with what opens sources by the flags of a command. A lock that is there is honoured; one that is not is
+ * written once `work` is done. Throws OpmateError, and what `work` throws.
+ */
+export async function useSources<T>(
+  session: CommandSession,
+  flags: ContentFlags,
+  work: (sources: SourceOpener) => Promise<T>,
+): Promise<T> {
+  const { lock, updateLock, secret } = flags;
+  if (updateLock === true && lock === undefined) {
+    throw new UsageError('--update-lock: needs --lock', { hint: 'name the file with --lock FILE' });
   }
+  if (secret !== undefined && flags.secrets === undefined) {
+    throw new UsageError('--secret: needs --secrets', {
+      hint: 'name the directory of Secrets with --secrets',
+    });
+  }
+  const locked = lock === undefined || updateLock === true ? undefined : await readContentLock(lock);
+  const options: ContentOptions = {
+    ...(await contentOptionsOf(session)),
+    requireDigest: flags.requireDigest,
+    pins: locked,
+  };
+  const opened: OpenedContent[] = [];
+  const pins: Pin[] = [];
+  const open = async (reference: string, roots?: readonly string[]): Promise<OpenedContent> => {
+    const placed = await placedSources(reference, flags, session);
+    const content = await openContent(placed, { ...options, roots });
+    opened.push(content);
+    for (const pin of content.pins) {
+      session.logger.log('debug', `${pin.name}: ${pin.ref}`, { content: pin.content });
+      if (!pins.some(({ name }) => name === pin.name)) pins.push(pin);
+    }
+    return content;
+  };
+  try {
+    const result = await work({
+      open,
+      readBundle: (reference) => readBundleOf(reference, open, session),
+      pins,
+    });
+    for (const content of opened) await content.confirm();
+    if (lock !== undefined && locked === undefined) await writeContentLock(lock, pins);
+    return result;
+  } finally {
+    for (const content of opened) await content.close();
+  }
+}
+
+/** What opening content takes from a session. */
+export async function contentOptionsOf(session: CommandSession): Promise<ContentOptions> {
+  const { cacheDirectory, logger } = session;
+  if (cacheDirectory === undefined) return session;
+  const directory = path.join(cacheDirectory, 'content');
+  return { ...session, contentStore: await openContentStore({ directory, now: session.now(), logger }) };
+}
+
+async function placedSources(
+  reference: string,
+  flags: ContentFlags,
+  session: CommandSession,
+): Promise<PlacedSource[]> {
+  const source = await parseContentSource(reference, session);
+  const { secret, secrets, add = [] } = flags;
+  if (secret !== undefined && secrets !== undefined) {
+    if (source.type !== 'image' && source.type !== 'git' && source.type !== 'http') {
+      throw new UsageError(`--secret ${secret}: ${redact(reference)} needs none`);
+    }
+    const kind: CredentialsKind = source.type;
+    const at = secret.indexOf('/');
+    const name = { namespace: at < 0 ? '' : secret.slice(0, at), name: secret.slice(at + 1) };
+    source.credentials = credentialsOf(await readSecrets(secrets), name, kind);
+  }
+  const placed: PlacedSource[] = [{ name: redact(reference), source, destination: '' }];
+  for (const text of add) placed.push(await parsePlacedSource(text, session));
+  return placed;
+}
+
+async function readBundleOf(
+  reference: string,
+  open: SourceOpener['open'],
+  session: CommandSession,
+): Promise<ReadBundle> {
+  const { signal } = session;
+  const content = await open(reference, bundleRoots);
+  const { isInPlace, pins } = content;
+  const files = isInPlace
+    ? await readBundleDirectory(reference, { signal })
+    : await bundleFilesOf(await treeOf(content.directory, session), { subject: redact(reference), signal });
+  await content.confirm();
+  return { files, isInPlace, pins };
+}
+
+/** Files on disk as those of an image are given, so that messages do not name where they were unpacked. */
+async function treeOf(directory: string, { limits, signal }: CommandSession): Promise<FileTree> {
+  const tree = await readTree(directory, { roots: bundleRoots, limits, signal });
+  const files: FileTree['files'] = new Map();
+  for (const { path: name, size } of tree.files) {
+    files.set(name, {
+      size,
+      read: async () => {
+        const content = await readFileWithin(path.join(directory, name), () => undefined);
+        if (content !== undefined) return content;
+        throw new OpmateError('IO', `${name}: is gone`);
+      },
+    });
+  }
+  return { files, directories: new Set(tree.directories) };
 }

@@ -1,0 +1,361 @@
+import { createReadStream } from 'node:fs';
+import { realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { LimitError, OpmateError, fileError, systemReason } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import type { Image } from '../../oci/image.js';
+import { type BuiltImage, buildImage } from '../../oci/image-builder.js';
+import type { Platform } from '../../oci/types.js';
+import type { Finding } from '../plain/finding.js';
+import { readFileWithin } from '../read.js';
+import { annotationsFile, annotationsOf, bundleKeys, testConfigKey } from './annotations.js';
+import {
+  type ReadAnnotations,
+  checkAnnotations,
+  checkManifests,
+  checkMetadata,
+  readAnnotations,
+} from './check.js';
+import { type BundleDockerfile, type Copy, readDockerfile } from './dockerfile.js';
+import {
+  type BundlePlaces,
+  type BundleRequest,
+  annotationsName,
+  completeFacts,
+  copiesOf,
+  dockerfileText,
+  outputWithin,
+  placesOf,
+  requireDirectory,
+  shownPath,
+} from './generate.js';
+import { type ListedFile, isWithin, listFiles } from './list-files.js';
+import { detectMediaType } from './media-type.js';
+import type { OutputFile } from './write-files.js';
+
+/** A directory of an image. */
+export interface BundleLayer {
+  /** Without slashes at its ends. */
+  target: string;
+  inputs: TarInput[];
+}
+
+/** A bundle that was read and checked. With findings, there is nothing in the other lists to rely on. */
+export interface PreparedBundle {
+  findings: Finding[];
+  warnings: Finding[];
+  /** Sentences about what was found out from the place of the bundle. */
+  inferred: string[];
+  /** What is missing beside the manifests, and is to be written. */
+  files: OutputFile[];
+  labels: Record<string, string>;
+  baseImage: string;
+  layers: BundleLayer[];
+}
+
+export interface PrepareOptions extends CancelOptions {
+  /** Whether annotations, Dockerfile and copies that are there are written anew. */
+  overwrite?: boolean | undefined;
+  /**
+   * Whether annotations must be there, nothing is to be written, and a Dockerfile in the working directory may be that
+   * of another bundle.
+   */
+  readsOnly?: boolean | undefined;
+}
+
+const maxTextSize = 1024 * 1024;
+
+/**
+ * Reads and checks what the image of a bundle is made of: annotations that are there must be what the request says, and
+ * are generated where they are missing; a Dockerfile that is there tells base image, further labels and further
+ * directories. Reads one manifest at a time. Throws OpmateError NOT_FOUND, IO, LIMIT, and INVALID where package and
+ * channels are not known. (Source: `opm alpha bundle build`.)
+ */
+export async function prepareBundle(
+  request: BundleRequest,
+  options: PrepareOptions = {},
+): Promise<PreparedBundle> {
+  const { directory, workingDirectory } = request;
+  const { overwrite = false, readsOnly = false, signal } = options;
+  const shown = (file: string): string => shownPath(workingDirectory, file);
+  await requireDirectory(directory);
+  const places = placesOf(request);
+  const mediaType = await detectMediaType(directory, options);
+  const label = shown(directory);
+  const listed = await listFiles(directory, { label, signal, except: outputWithin(request) });
+  const prepared: PreparedBundle = {
+    findings: [...listed.findings],
+    warnings: [],
+    inferred: [],
+    files: [],
+    labels: {},
+    baseImage: request.baseImage ?? 'scratch',
+    layers: [],
+  };
+
+  const existing = overwrite ? undefined : await readText(places.annotations);
+  if (existing === undefined && readsOnly) {
+    throw new OpmateError('NOT_FOUND', `${shown(places.annotations)}: no such file`, {
+      hint: 'write it with opmate bundle generate',
+    });
+  }
+  let annotations: ReadAnnotations;
+  let content: Buffer;
+  let declared: string | undefined;
+  if (existing === undefined) {
+    const { facts, inferred } = await completeFacts(request, mediaType, options);
+    prepared.inferred = inferred;
+    content = Buffer.from(annotationsFile(facts));
+    prepared.files.push({ target: places.annotations, text: content.toString() });
+    const values = new Map(annotationsOf(facts).map(([key, value]) => [key, { value, line: undefined }]));
+    annotations = { values, findings: [] };
+  } else {
+    content = existing;
+    annotations = readAnnotations(content, shown(places.annotations));
+    declared = annotations.values.get(bundleKeys.mediaType)?.value;
+  }
+  prepared.findings.push(...annotations.findings);
+  // Manifests without ClusterServiceVersion are taken for plain ones where somebody has said so.
+  const isRegistryV1 = mediaType === 'registry+v1' || (mediaType === 'plain' && declared !== 'plain');
+  if (isRegistryV1) {
+    const checked = await checkManifests(listed.files, { label, signal });
+    prepared.findings.push(...checked.findings);
+    prepared.warnings.push(...checked.warnings);
+  }
+  if (annotations.findings.length === 0) {
+    const expected = isRegistryV1 ? 'registry+v1' : mediaType;
+    const file = shown(places.annotations);
+    prepared.findings.push(...checkAnnotations(annotations, { ...request, mediaType: expected }, file));
+  }
+  for (const [key, { value }] of annotations.values) prepared.labels[key] = value;
+
+  const metadata = await listMetadata(places, shown(places.metadata), options);
+  prepared.findings.push(...metadata.findings);
+  const others = metadata.files.filter((file) => file.path !== annotationsName);
+  prepared.findings.push(...(await checkMetadata(others, { label: shown(places.metadata), signal })));
+  prepared.layers.push(
+    { target: 'manifests', inputs: inputsOf('manifests', listed.files) },
+    {
+      target: 'metadata',
+      inputs: [...inputsOf('metadata', others), { path: `metadata/${annotationsName}`, content }],
+    },
+  );
+  const copies = await copiesOf(request, { replaces: overwrite, signal });
+  prepared.files.unshift(...copies.files);
+  prepared.findings.push(
+    ...copies.findings.filter((one) => !prepared.findings.some((two) => two.file === one.file)),
+  );
+  prepared.warnings.push(...copies.warnings);
+  await applyDockerfile(prepared, request, annotations, { overwrite, readsOnly, signal });
+  await addTests(prepared, request, signal);
+  return prepared;
+}
+
+async function listMetadata(places: BundlePlaces, label: string, { signal }: CancelOptions) {
+  if ((await stat(places.metadata).catch(() => undefined)) === undefined) return { files: [], findings: [] };
+  return listFiles(places.metadata, { label, signal });
+}
+
+/** The content of a file of at most 1 MiB; undefined where there is none. */
+async function readText(file: string): Promise<Buffer | undefined> {
+  const content = await readFileWithin(file, (size) => {
+    if (size > maxTextSize) throw new LimitError(`${file}: more than ${maxTextSize} bytes`, { file });
+  }).catch((error: unknown) => {
+    throw fileError(file, error, { file });
+  });
+  if (content === undefined && (await stat(file).catch(() => undefined)) !== undefined)
+    throw new OpmateError('IO', `${file}: is not a file`, { file });
+  return content;
+}
+
+function inputsOf(target: string, files: readonly ListedFile[]): TarInput[] {
+  return files.map(({ path: name, file, size }) => ({
+    path: `${target}/${name}`,
+    content: { size, open: () => createReadStream(file, { highWaterMark: 256 * 1024 }) },
+  }));
+}
+
+/** Has a Dockerfile that is there say what it has to say, or adds one to the files to write. */
+async function applyDockerfile(
+  prepared: PreparedBundle,
+  request: BundleRequest,
+  annotations: ReadAnnotations,
+  { overwrite, readsOnly, signal }: PrepareOptions,
+): Promise<void> {
+  const places = placesOf(request);
+  const existing = overwrite === true ? undefined : await readText(places.dockerfile);
+  if (existing === undefined) {
+    if (readsOnly === true || prepared.findings.length > 0) return;
+    const text = (key: string): string => annotations.values.get(key)?.value ?? '';
+    const facts = {
+      mediaType: text(bundleKeys.mediaType) as 'plain',
+      packageName: text(bundleKeys.package),
+      channels: text(bundleKeys.channels),
+      defaultChannel: text(bundleKeys.defaultChannel),
+    };
+    const content = dockerfileText(facts, request, prepared.baseImage);
+    prepared.files.push({ target: places.dockerfile, text: content });
+    return;
+  }
+  const file = shownPath(request.workingDirectory, places.dockerfile);
+  const dockerfile = readDockerfile(existing.toString('utf8'), file);
+  const manifests = dockerfile.copies.find(({ target }) => target === '/manifests');
+  if (readsOnly === true && !(manifests && (await isSource(request, manifests, places.manifests)))) {
+    prepared.warnings.push({ file, message: 'is not about this bundle, and does not count' });
+    return;
+  }
+  prepared.findings.push(...dockerfile.findings);
+  const { baseImage } = dockerfile;
+  if (baseImage !== undefined && request.baseImage !== undefined && baseImage !== request.baseImage) {
+    prepared.findings.push({
+      file,
+      message: `FROM ${baseImage}, but --base-image is ${request.baseImage}`,
+      hint: 'write the file anew with --overwrite',
+    });
+  }
+  prepared.baseImage = baseImage ?? prepared.baseImage;
+  applyLabels(prepared, dockerfile, file);
+  for (const part of ['manifests', 'metadata'] as const) {
+    const copy = dockerfile.copies.find(({ target }) => target === `/${part}`);
+    const wanted = shownPath(request.workingDirectory, places[part]);
+    if (copy !== undefined && (await isSource(request, copy, places[part]))) continue;
+    if (copy === undefined && dockerfile.findings.length > 0) continue;
+    prepared.findings.push({
+      file,
+      line: copy?.line,
+      message:
+        copy === undefined
+          ? `copies nothing to /${part}/`
+          : `copies ${copy.source} to /${part}/, not ${wanted}`,
+      hint: 'write the file anew with --overwrite',
+    });
+  }
+  for (const copy of dockerfile.copies) {
+    if (copy.target !== '/manifests' && copy.target !== '/metadata')
+      await addCopy(prepared, request, copy, file, signal);
+  }
+}
+
+function applyLabels(prepared: PreparedBundle, { labels }: BundleDockerfile, file: string): void {
+  const own = new Map<string, string>();
+  for (const { key, value, line } of labels) {
+    const annotated = Object.hasOwn(prepared.labels, key) ? prepared.labels[key] : undefined;
+    if (annotated === undefined) own.set(key, value);
+    else if (annotated !== value) {
+      const message = `LABEL ${key}=${value}: annotations.yaml says ${quoteGo(annotated)}, which counts`;
+      prepared.warnings.push({ file, line, message });
+    }
+  }
+  for (const [key, value] of own) prepared.labels[key] = value;
+}
+
+/** Where a COPY takes from: its source within the build context, which is the working directory. */
+function sourceOf({ workingDirectory }: BundleRequest, { source }: Copy): string {
+  return path.join(workingDirectory, source);
+}
+
+async function isSource(request: BundleRequest, copy: Copy, directory: string): Promise<boolean> {
+  const source = sourceOf(request, copy);
+  if (path.resolve(source) === path.resolve(directory)) return true;
+  const [one, other] = await Promise.all(
+    [source, directory].map((file) => realpath(file).catch(() => undefined)),
+  );
+  return one !== undefined && one === other;
+}
+
+async function addCopy(
+  prepared: PreparedBundle,
+  request: BundleRequest,
+  copy: Copy,
+  file: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { line, source, target, isDirectory } = copy;
+  const refuse = (message: string, hint?: string): void =>
+    void prepared.findings.push({ file, line, message: `COPY ${source}: ${message}`, hint });
+  if (/^\/(?:manifests|metadata)(?:\/|$)/.test(target)) {
+    return refuse(`adds to ${target}`, 'put the files into the directory itself');
+  }
+  const from = sourceOf(request, copy);
+  let real: string;
+  let found;
+  try {
+    real = await realpath(from);
+    found = await stat(real);
+  } catch (error) {
+    return refuse(systemReason(error));
+  }
+  if (!isWithin(await realpath(request.workingDirectory), real))
+    return refuse('leads out of the working directory');
+  if (found.isDirectory()) {
+    const name = target.slice(1);
+    if (name === '') return refuse('copies to the root of the image', 'give it a directory of its own');
+    const label = shownPath(request.workingDirectory, from);
+    const { files, findings } = await listFiles(from, { label, signal });
+    prepared.findings.push(...findings);
+    prepared.layers.push({ target: name, inputs: inputsOf(name, files) });
+    return;
+  }
+  if (!found.isFile()) return refuse('is not a file');
+  const name = (isDirectory ? path.posix.join(target, path.basename(from)) : target).replace(/^\//, '');
+  if (name === '') return refuse('copies a file to /');
+  const [input] = inputsOf('', [{ path: name, file: real, size: found.size, mode: found.mode }]) as [
+    TarInput,
+  ];
+  prepared.layers.push({ target: name, inputs: [{ ...input, path: name }] });
+}
+
+/** Adds the tests that an annotation names, unless a COPY has. */
+async function addTests(
+  prepared: PreparedBundle,
+  request: BundleRequest,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const value = prepared.labels[testConfigKey];
+  if (value === undefined) return;
+  const name = path.posix.join('/', value).replace(/\/$/, '').slice(1);
+  if (name === '' || /^(?:manifests|metadata)(?:\/|$)/.test(name)) return;
+  if (prepared.layers.some(({ target }) => target === name || name.startsWith(`${target}/`))) return;
+  const directory = path.join(path.dirname(request.directory), name);
+  const found = await stat(directory).catch(() => undefined);
+  if (found?.isDirectory() !== true) {
+    const message = `${testConfigKey} names ${quoteGo(value)}, which is not there`;
+    prepared.warnings.push({
+      file: shownPath(request.workingDirectory, placesOf(request).annotations),
+      message,
+    });
+    return;
+  }
+  const label = shownPath(request.workingDirectory, directory);
+  const { files, findings } = await listFiles(directory, { label, signal });
+  prepared.findings.push(...findings);
+  prepared.layers.push({ target: name, inputs: inputsOf(name, files) });
+}
+
+export interface BuildBundleOptions extends CancelOptions {
+  /** What to build on, an image a platform; none builds on nothing. */
+  bases: readonly Image[];
+  /** Platform of an image without base; linux/amd64 unless told. */
+  platform?: Platform | undefined;
+  /** Where the layers wait until the images are stored; whoever names it removes it. */
+  directory: string;
+}
+
+/**
+ * Makes the images of a bundle, one a base: a layer for each directory, and its labels. Equal inputs make equal images,
+ * whatever the times and modes of the files. Contents are streamed. Throws OpmateError INVALID for a file that changes
+ * meanwhile, and what building an image throws.
+ */
+export async function buildBundleImages(
+  { layers: planned, labels }: PreparedBundle,
+  options: BuildBundleOptions,
+): Promise<BuiltImage[]> {
+  const { bases, platform, directory, signal } = options;
+  const layers: LayerFile[] = [];
+  for (const [index, { inputs }] of planned.entries())
+    layers.push(await writeLayer(path.join(directory, `layer-${index}.tar.gz`), inputs, { signal }));
+  if (bases.length === 0) return [await buildImage({ layers, labels, platform })];
+  return Promise.all(bases.map((base) => buildImage({ layers, labels, base })));
+}

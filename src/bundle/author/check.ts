@@ -1,0 +1,309 @@
+import path from 'node:path';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { compareBytes } from '../../core/order.js';
+import { type PlacedYaml, parseYamlWithPlaces } from '../../core/yaml.js';
+import {
+  type ApiKey,
+  csvApiServices,
+  csvCustomResources,
+  csvSpec,
+  isCsv,
+  readCsvMetadata,
+} from '../../model/csv.js';
+import { ShapeError } from '../../model/shape.js';
+import { lineOfPath, parseFault, parseFirstDocument } from '../manifest.js';
+import { checkOwnedApis, customResourceApis, isKubernetesObject, scalarText } from '../parse.js';
+import type { Finding } from '../plain/finding.js';
+import { readFileWithin } from '../read.js';
+import { type BundleFacts, annotationsOf, bundleKeys } from './annotations.js';
+import type { ListedFile } from './list-files.js';
+import { maxManifestSize } from './media-type.js';
+
+export interface CheckOptions extends CancelOptions {
+  /** How messages name the directory that the files are in. */
+  label: string;
+}
+
+/** What is wrong, and what is worth knowing. */
+export interface Checked {
+  findings: Finding[];
+  warnings: Finding[];
+}
+
+/** More than `render` reads of a bundle. */
+const maxManifestsSize = 256 * 1024 * 1024;
+
+/**
+ * Checks that manifests can be read back as a bundle: each parses, there is one ClusterServiceVersion, it has a name,
+ * what it owns is defined, and no object is there twice. One file at a time is in memory, and its object is let go.
+ * Throws OpmateError IO and CANCELLED.
+ */
+export async function checkManifests(files: readonly ListedFile[], options: CheckOptions): Promise<Checked> {
+  const { label, signal } = options;
+  const checked: Checked = { findings: [], warnings: [] };
+  const seen = new Map<string, string>();
+  const csvs: { file: string; value: JsonObject; text: string }[] = [];
+  const provided: ApiKey[] = [];
+  let size = 0;
+  for (const entry of files) {
+    throwIfCancelled(signal);
+    const file = path.join(label, entry.path);
+    if (entry.path.includes('/')) {
+      checked.warnings.push({
+        file,
+        message: 'in a directory of its own, where no tool looks for manifests',
+      });
+      continue;
+    }
+    if (entry.path.startsWith('.')) continue;
+    size += entry.size;
+    if (entry.size > maxManifestSize) {
+      checked.findings.push({
+        file,
+        message: `more than the ${maxManifestSize} bytes that a manifest may have`,
+      });
+      continue;
+    }
+    const content = await readFileWithin(entry.file, () => undefined);
+    if (content === undefined) throw new OpmateError('IO', `${file}: no longer a file`, { file });
+    const read = readObject(content, entry.path);
+    if ('message' in read) {
+      (read.isFault ? checked.findings : checked.warnings).push({
+        file,
+        message: read.message,
+        line: read.line,
+      });
+      continue;
+    }
+    const { value, furtherLine } = read;
+    if (furtherLine !== undefined) {
+      checked.findings.push({
+        file,
+        line: furtherLine,
+        message: 'a second document, which no tool would read',
+        hint: 'put each object into a file of its own',
+      });
+    }
+    const key = keyOf(value);
+    const first = seen.get(key);
+    if (first === undefined) seen.set(key, file);
+    else checked.findings.push({ file, message: `${key}: is in ${first} too`, hint: 'keep one of them' });
+    if (isCsv(value)) csvs.push({ file, value, text: content.toString('utf8') });
+    else if (value['kind'] === 'CustomResourceDefinition')
+      provided.push(...blaming(checked, file, content.toString('utf8'), () => customResourceApis(value), []));
+  }
+  if (size > maxManifestsSize) {
+    const message = `${size} bytes, more than the ${maxManifestsSize} that a bundle may have`;
+    checked.findings.push({ file: label, message });
+  }
+  checkCsvs(checked, csvs, provided, label);
+  return checked;
+}
+
+function checkCsvs(
+  checked: Checked,
+  csvs: readonly { file: string; value: JsonObject; text: string }[],
+  provided: ApiKey[],
+  label: string,
+): void {
+  const [csv, ...others] = csvs;
+  if (csv === undefined) {
+    checked.findings.push({
+      file: label,
+      message: 'no ClusterServiceVersion',
+      hint:
+        'name the directory that has it; for plain manifests, write annotations that say so with ' +
+        'opmate bundle generate first',
+    });
+    return;
+  }
+  for (const { file } of others)
+    checked.findings.push({ file, message: `a second ClusterServiceVersion beside ${csv.file}` });
+  const { file, value, text } = csv;
+  blaming(checked, file, text, () => {
+    const { name } = readCsvMetadata(value);
+    if (name === '') throw new OpmateError('INVALID', 'metadata.name: not found');
+    const spec = csvSpec(value);
+    const owned = csvCustomResources(spec, 'owned');
+    checkOwnedApis(label, name, owned, [...provided, ...csvApiServices(spec, 'owned')], file);
+  });
+}
+
+/** Runs `work`; what it refuses becomes a finding, with its line where that can be told. */
+function blaming<T>(checked: Checked, file: string, text: string, work: () => T, otherwise?: T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const shape = [error, error.cause].find((candidate) => candidate instanceof ShapeError);
+    const line = error.line ?? (shape && lineOfPath(text, shape.path));
+    checked.findings.push({ file, line, message: error.message, hint: error.hint });
+    return otherwise as T;
+  }
+}
+
+function readObject(
+  content: Buffer,
+  name: string,
+):
+  | { value: JsonObject; furtherLine: number | undefined }
+  | { isFault: boolean; message: string; line?: number } {
+  const isManifest = /\.(?:ya?ml|json)$/i.test(name);
+  try {
+    const { value, json } = parseFirstDocument(content);
+    if (value === null) return { isFault: false, message: 'its first document is empty: no tool reads it' };
+    if (!isKubernetesObject(value)) {
+      return { isFault: isManifest, message: 'no Kubernetes object: it has no kind' };
+    }
+    return { value, furtherLine: json === undefined ? furtherLine(content.toString('utf8')) : undefined };
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const line = parseFault(error)?.line;
+    return { isFault: isManifest, message: error.message, ...(line !== undefined && { line }) };
+  }
+}
+
+/** The line at which a second document begins that is not empty. */
+function furtherLine(text: string): number | undefined {
+  const lines = text.split(/\r?\n/);
+  // What stands before the first separator, comments too, is a document.
+  const start = lines[0]?.startsWith('---') === true ? 1 : 0;
+  const separator = lines.findIndex((line, index) => index >= start && /^---(?:\s|$)/.test(line));
+  if (separator < 0) return undefined;
+  const content = lines.findIndex(
+    (line, index) => index > separator && !/^(?:\s*(?:#.*)?|---\s*|\.\.\.\s*)$/.test(line),
+  );
+  return content < 0 ? undefined : content + 1;
+}
+
+function keyOf(value: JsonObject): string {
+  const apiVersion = typeof value['apiVersion'] === 'string' ? value['apiVersion'] : '';
+  const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
+  const metadata = isJsonObject(value['metadata']) ? value['metadata'] : {};
+  const text = (field: string): string => (typeof metadata[field] === 'string' ? metadata[field] : '');
+  const kind = String(value['kind']);
+  const name = [text('namespace'), text('name')].filter((part) => part !== '').join('/');
+  return `${group === '' ? kind : `${kind}.${group}`} ${quoteGo(name)}`;
+}
+
+/** Annotations with the places where they stand. */
+export interface ReadAnnotations {
+  values: ReadonlyMap<string, { value: string; line: number | undefined }>;
+  findings: Finding[];
+}
+
+/** Reads `annotations.yaml`. What is no text, or there twice, is a finding. `file` is how findings name it. */
+export function readAnnotations(content: Buffer, file: string): ReadAnnotations {
+  const values = new Map<string, { value: string; line: number | undefined }>();
+  const findings: Finding[] = [];
+  let placed: PlacedYaml;
+  try {
+    placed = parseYamlWithPlaces(content.toString('utf8'));
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    return { values, findings: [{ file, line: error.line, message: error.message }] };
+  }
+  for (const { path: at, place } of placed.duplicates)
+    findings.push({
+      file,
+      line: place.line,
+      message: `${at.join('.')}: is there twice`,
+      hint: 'keep one of them',
+    });
+  const root = isJsonObject(placed.value) ? placed.value : {};
+  const annotations = root['annotations'] ?? null;
+  if (!isJsonObject(annotations)) {
+    findings.push({ file, message: 'no annotations', hint: 'write one with opmate bundle generate' });
+    return { values, findings };
+  }
+  for (const [key, value] of Object.entries(annotations)) {
+    const line = placed.placeOf(['annotations', key])?.line;
+    const text = scalarText(value);
+    if (text === undefined || key === '')
+      findings.push({ file, line, message: `${quoteGo(key)}: is no text` });
+    else values.set(key, { value: text, line });
+  }
+  return { values, findings };
+}
+
+/**
+ * What annotations must say, and do not. (Source: `opm alpha bundle build` without `--overwrite`.) Facts that nobody
+ * asked for may be whatever they are; package and channels must not be empty.
+ */
+export function checkAnnotations(
+  { values }: ReadAnnotations,
+  wanted: Partial<BundleFacts> & Pick<BundleFacts, 'mediaType'>,
+  file: string,
+): Finding[] {
+  const findings: Finding[] = [];
+  const { mediaType, packageName = '', channels = '', defaultChannel = '' } = wanted;
+  for (const [key, value] of annotationsOf({ mediaType, packageName, channels, defaultChannel })) {
+    const found = values.get(key);
+    if (found === undefined) {
+      findings.push({
+        file,
+        message: `Missing field: ${key}`,
+        hint: 'add it, or write the file anew with --overwrite',
+      });
+    } else if (value !== '' && found.value !== value) {
+      findings.push({
+        file,
+        line: found.line,
+        message: `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(found.value)}`,
+        hint: 'correct the one or the other, or write the file anew with --overwrite',
+      });
+    }
+  }
+  for (const [key, what] of [
+    [bundleKeys.package, 'the name of the package'],
+    [bundleKeys.channels, 'a channel'],
+  ] as const) {
+    const found = values.get(key);
+    if (found === undefined) continue;
+    const parts = key === bundleKeys.channels ? found.value.split(',') : [found.value];
+    const bad = parts.find((part) => part === '' || /[\s\u0000-\u001f]/.test(part));
+    if (bad === undefined) continue;
+    const problem = bad === '' ? 'is empty' : `${quoteGo(bad)} has a blank in it`;
+    findings.push({ file, line: found.line, message: `${key}: ${what} ${problem}` });
+  }
+  return findings;
+}
+
+/** Checks the files beside `annotations.yaml`: each parses, and none has annotations of a bundle too. */
+export async function checkMetadata(
+  files: readonly ListedFile[],
+  { label, signal }: CheckOptions,
+): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  const sorted = [...files].sort((a, b) => compareBytes(a.path, b.path));
+  for (const entry of sorted) {
+    throwIfCancelled(signal);
+    if (entry.path === 'annotations.yaml' || !/^[^/]+\.(?:ya?ml|json)$/i.test(entry.path)) continue;
+    const file = path.join(label, entry.path);
+    if (entry.size > maxManifestSize) {
+      findings.push({ file, message: `more than ${maxManifestSize} bytes` });
+      continue;
+    }
+    const content = (await readFileWithin(entry.file, () => undefined)) ?? Buffer.alloc(0);
+    let value: JsonValue;
+    try {
+      ({ value } = parseFirstDocument(content));
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      findings.push({ file, line: parseFault(error)?.line, message: messageOf(error) });
+      continue;
+    }
+    const annotations = isJsonObject(value) ? value['annotations'] : undefined;
+    if (isJsonObject(annotations) && Object.hasOwn(annotations, bundleKeys.package)) {
+      findings.push({
+        file,
+        message: 'has annotations of a bundle, as annotations.yaml has',
+        hint: 'keep one of them',
+      });
+    }
+  }
+  return findings;
+}

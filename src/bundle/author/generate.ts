@@ -1,0 +1,244 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, fileError, messageOf, systemCode } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import type { Finding } from '../plain/finding.js';
+import {
+  type BundleFacts,
+  annotationsFile,
+  annotationsOf,
+  bundleDockerfile,
+  isPlainLabel,
+} from './annotations.js';
+import { inferFacts } from './infer.js';
+import { type ListedFiles, isWithin, listFiles } from './list-files.js';
+import { detectMediaType } from './media-type.js';
+import type { OutputFile } from './write-files.js';
+
+/** What a bundle is to be made of; all paths are absolute. */
+export interface BundleRequest {
+  /** Has the manifests. */
+  directory: string;
+  /** Where manifests are copied to, and metadata is written; beside `directory` unless told. */
+  outputDirectory?: string | undefined;
+  /** Empty, and found out from the place of `directory`, as the next. */
+  packageName: string;
+  channels: string;
+  defaultChannel: string;
+  /** `scratch` unless told. */
+  baseImage?: string | undefined;
+  /** Has the Dockerfile, and is what the paths in it and in messages are relative to. */
+  workingDirectory: string;
+}
+
+/** Where the parts of a bundle are. */
+export interface BundlePlaces {
+  manifests: string;
+  metadata: string;
+  annotations: string;
+  dockerfile: string;
+}
+
+export const annotationsName = 'annotations.yaml';
+const dockerfileName = 'bundle.Dockerfile';
+
+/** Where the parts of a bundle are that is made like this. */
+export function placesOf({ directory, outputDirectory, workingDirectory }: BundleRequest): BundlePlaces {
+  const parent = outputDirectory ?? path.dirname(directory);
+  const metadata = path.join(parent, 'metadata');
+  return {
+    manifests: outputDirectory === undefined ? directory : path.join(outputDirectory, 'manifests'),
+    metadata,
+    annotations: path.join(metadata, annotationsName),
+    dockerfile: path.join(workingDirectory, dockerfileName),
+  };
+}
+
+/** How messages name a file: relative where it is below the working directory. */
+export function shownPath(workingDirectory: string, file: string): string {
+  if (!isWithin(workingDirectory, file)) return file;
+  return path.relative(workingDirectory, file) || '.';
+}
+
+/** Throws OpmateError NOT_FOUND unless there is something of the name of the directory. */
+export async function requireDirectory(directory: string): Promise<void> {
+  try {
+    await stat(directory);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') throw fileError(`stat ${directory}`, error, { file: directory });
+  }
+}
+
+/**
+ * The facts of a request, those that it leaves open found out from the place of the bundle. `inferred` are sentences
+ * about these. Throws OpmateError INVALID where they cannot be found out.
+ */
+export async function completeFacts(
+  request: BundleRequest,
+  mediaType: BundleFacts['mediaType'],
+  options: CancelOptions = {},
+): Promise<{ facts: BundleFacts; inferred: string[] }> {
+  const { directory } = request;
+  let { packageName, channels, defaultChannel } = request;
+  const inferred: string[] = [];
+  if (channels === '' || packageName === '') {
+    const hint = 'give --package and --channels';
+    const found = await inferFacts(directory, options).catch((error: unknown) => {
+      if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+      throw new OpmateError(
+        'INVALID',
+        `please manually input channels and packageName, error interpreting bundle from directory ${directory}, ${messageOf(error)}`,
+        { hint, cause: error },
+      );
+    });
+    if (channels === '') {
+      channels = found.channels.join(',');
+      if (channels === '') {
+        throw new OpmateError(
+          'INVALID',
+          'error interpreting channels, please manually input channels instead',
+          { hint: 'no channel of the package leads to this bundle' },
+        );
+      }
+      inferred.push(`channels: ${channels}`);
+    }
+    if (packageName === '') {
+      ({ packageName } = found);
+      inferred.push(`package: ${packageName}`);
+    }
+    if (defaultChannel === '') {
+      ({ defaultChannel } = found);
+      if (defaultChannel !== '') inferred.push(`default channel: ${defaultChannel}`);
+    }
+  }
+  return { facts: { mediaType, packageName, channels, defaultChannel }, inferred };
+}
+
+/** What of the output is below the directory of the manifests, and does not belong to them. */
+export function outputWithin(request: BundleRequest): string | undefined {
+  const { directory, outputDirectory } = request;
+  return outputDirectory === directory ? placesOf(request).manifests : outputDirectory;
+}
+
+/** What generating a bundle writes. */
+export interface GeneratedBundle {
+  files: OutputFile[];
+  facts: BundleFacts;
+  inferred: string[];
+  warnings: Finding[];
+}
+
+/**
+ * Makes `annotations.yaml` and `bundle.Dockerfile` of a directory of manifests, with the bytes of `opm alpha bundle
+ * generate`, and with an output directory, a copy of the manifests; nothing is written yet. Throws OpmateError
+ * NOT_FOUND, IO, INVALID.
+ */
+export async function generateBundle(
+  request: BundleRequest,
+  options: CancelOptions = {},
+): Promise<GeneratedBundle> {
+  const { directory, baseImage = 'scratch' } = request;
+  await requireDirectory(directory);
+  const mediaType = await detectMediaType(directory, options);
+  const { facts, inferred } = await completeFacts(request, mediaType, options);
+  const places = placesOf(request);
+  const copied = await copiesOf(request, { ...options, replaces: true });
+  for (const { file, message, hint } of copied.findings)
+    throw new OpmateError('INVALID', `${file}: ${message}`, { file, hint });
+  return {
+    facts,
+    inferred,
+    warnings: [...copied.warnings, ...labelWarnings(facts)],
+    files: [
+      ...copied.files,
+      { target: places.annotations, text: annotationsFile(facts) },
+      { target: places.dockerfile, text: dockerfileText(facts, request, baseImage) },
+    ],
+  };
+}
+
+/** The text of the Dockerfile of a request. Throws OpmateError INVALID. */
+export function dockerfileText(facts: BundleFacts, request: BundleRequest, baseImage: string): string {
+  const { manifests, metadata } = placesOf(request);
+  const relative = (directory: string): string =>
+    (path.relative(request.workingDirectory, directory) || '.').split(path.sep).join('/');
+  return bundleDockerfile(facts, { baseImage, manifests: relative(manifests), metadata: relative(metadata) });
+}
+
+function labelWarnings(facts: BundleFacts): Finding[] {
+  return annotationsOf(facts)
+    .filter(([, value]) => !isPlainLabel(value))
+    .map(([key, value]) => ({
+      file: dockerfileName,
+      message: `LABEL ${key}=${value}: container engines read such a value otherwise, or not at all`,
+      hint: 'give one without blanks, quotes, backslashes and dollar signs',
+    }));
+}
+
+/**
+ * The copies of manifests that an output directory asks for. Unless `replaces`, a file that is there with other content
+ * is a finding. Directories keep their names.
+ */
+export async function copiesOf(
+  request: BundleRequest,
+  options: CancelOptions & { replaces: boolean },
+): Promise<{ files: OutputFile[]; findings: Finding[]; warnings: Finding[] }> {
+  const { directory, outputDirectory, workingDirectory } = request;
+  const { manifests } = placesOf(request);
+  if (outputDirectory === undefined || manifests === directory)
+    return { files: [], findings: [], warnings: [] };
+  const shown = (file: string): string => shownPath(workingDirectory, file);
+  const { files, findings } = await listFiles(directory, {
+    ...options,
+    label: shown(directory),
+    except: outputWithin(request),
+  });
+  const wanted = new Set(files.map((file) => file.path));
+  const there: ListedFiles = await listFiles(manifests, { ...options, label: shown(manifests) }).catch(
+    (error: unknown) => {
+      if (error instanceof OpmateError && error.code === 'NOT_FOUND') return { files: [], findings: [] };
+      throw error;
+    },
+  );
+  const targets = new Map(there.files.map((file) => [file.path, file]));
+  if (!options.replaces) {
+    for (const file of files) {
+      const target = targets.get(file.path);
+      if (
+        target === undefined ||
+        (target.size === file.size && (await sumOf(target.file)) === (await sumOf(file.file)))
+      )
+        continue;
+      findings.push({
+        file: shown(path.join(manifests, file.path)),
+        message: `differs from ${shown(path.join(directory, file.path))}`,
+        hint: 'replace it with --overwrite',
+      });
+    }
+  }
+  return {
+    files: files.map(({ path: name, file, mode }) => ({
+      target: path.join(manifests, name),
+      copyOf: file,
+      mode,
+    })),
+    findings,
+    warnings: [...targets.keys()]
+      .filter((name) => !wanted.has(name))
+      .map((name) => ({
+        file: shown(path.join(manifests, name)),
+        message: `is not in ${quoteGo(shown(directory))}, and stays`,
+        hint: 'remove it, unless it belongs to the bundle',
+      })),
+  };
+}
+
+async function sumOf(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(file), hash);
+  return hash.digest('hex');
+}

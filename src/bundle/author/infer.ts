@@ -1,0 +1,132 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, fileError, messageOf, throwIfCancelled } from '../../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { isCsv, readCsvMetadata } from '../../model/csv.js';
+import { type PackageManifest, readPackageManifest } from '../package-manifests.js';
+import { isKubernetesObject } from '../parse.js';
+import { readFileWithin } from '../read.js';
+import { documentOf, maxManifestSize } from './media-type.js';
+
+/** What the place of a bundle says about it. */
+export interface InferredFacts {
+  packageName: string;
+  /** In byte order; none where no channel leads to the bundle. */
+  channels: string[];
+  defaultChannel: string;
+}
+
+/**
+ * Finds out package and channels of a bundle that stands in the older form of a package: beside its directory are
+ * those of the other versions, and a file that names the head of each channel. A channel has what its head replaces or
+ * skips, and so on. Throws OpmateError INVALID where a directory has no ClusterServiceVersion, or two, and where no file
+ * names a package. (Source: `opm alpha bundle generate`.)
+ */
+export async function inferFacts(directory: string, options: CancelOptions = {}): Promise<InferredFacts> {
+  const own = await readOnlyCsv(directory, options);
+  const parent = path.dirname(directory);
+  const entries = await list(parent);
+  const before = new Map<string, readonly string[]>();
+  for (const entry of entries.filter((one) => one.isDirectory())) {
+    const csv = await readOnlyCsv(path.join(parent, entry.name), options);
+    before.set(csv.name, csv.before);
+  }
+  const files = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => path.join(parent, name));
+  const manifest = await readFirstPackage(files, options);
+  if (manifest === undefined) {
+    throw new OpmateError('INVALID', `valid PackageManifest YAML file not found in ${parent}`);
+  }
+  const { packageName, channels } = manifest;
+  const heads = new Map(channels.map(({ name, head }) => [name, head]));
+  const containing = [...heads].filter(([, head]) => reaches(head, own.name, before)).map(([name]) => name);
+  const sole = channels.length === 1 ? (channels[0]?.name ?? '') : '';
+  return {
+    packageName,
+    channels: sortedByBytes(containing),
+    defaultChannel: manifest.defaultChannel === '' ? sole : manifest.defaultChannel,
+  };
+}
+
+interface KnownCsv {
+  name: string;
+  /** What it skips or replaces. */
+  before: string[];
+}
+
+/** The only ClusterServiceVersion among the files of a directory; what does not parse is passed over. */
+async function readOnlyCsv(directory: string, { signal }: CancelOptions): Promise<KnownCsv> {
+  let found: JsonObject | undefined;
+  for (const entry of await list(directory)) {
+    throwIfCancelled(signal);
+    if (entry.isDirectory()) continue;
+    const value = await readDocument(path.join(directory, entry.name));
+    if (value === undefined || !isKubernetesObject(value) || !isCsv(value)) continue;
+    if (found !== undefined) {
+      throw new OpmateError(
+        'INVALID',
+        `${directory}: more than one ClusterServiceVersion is found in bundle`,
+      );
+    }
+    found = value;
+  }
+  if (found === undefined)
+    throw new OpmateError('INVALID', `no ClusterServiceVersion object found in ${directory}`);
+  try {
+    return { name: readCsvMetadata(found).name, before: namesBefore(found['spec'] ?? null) };
+  } catch (error) {
+    throw new OpmateError('INVALID', `${directory}: ClusterServiceVersion: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** As much as has the right kind. */
+function namesBefore(spec: JsonValue): string[] {
+  if (!isJsonObject(spec)) return [];
+  const { skips = null, replaces = null } = spec;
+  const names =
+    Array.isArray(skips) && skips.every((name) => name === null || typeof name === 'string')
+      ? skips.map((name) => name ?? '')
+      : [];
+  return typeof replaces === 'string' && replaces !== '' ? [...names, replaces] : names;
+}
+
+function reaches(head: string, wanted: string, before: ReadonlyMap<string, readonly string[]>): boolean {
+  const seen = new Set([head]);
+  for (const name of seen) for (const next of before.get(name) ?? []) seen.add(next);
+  return seen.has(wanted);
+}
+
+async function readFirstPackage(
+  files: readonly string[],
+  { signal }: CancelOptions,
+): Promise<PackageManifest | undefined> {
+  for (const file of files) {
+    throwIfCancelled(signal);
+    const value = await readDocument(file);
+    if (!isJsonObject(value)) continue;
+    try {
+      const manifest = readPackageManifest(value, file);
+      if (manifest !== undefined) return manifest;
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+    }
+  }
+  return undefined;
+}
+
+async function readDocument(file: string): Promise<JsonValue | undefined> {
+  const content = await readFileWithin(file, (size) => {
+    if (size > maxManifestSize) throw new OpmateError('LIMIT', file);
+  }).catch(() => undefined);
+  return content && documentOf(content);
+}
+
+async function list(directory: string) {
+  const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
+    throw fileError(`error reading ${directory}`, error);
+  });
+  return entries.sort((a, b) => compareBytes(a.name, b.name));
+}

@@ -1,0 +1,120 @@
+import { type Dirent, type Stats } from 'node:fs';
+import { readdir, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { LimitError, fileError, systemReason, throwIfCancelled } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { compareBytes } from '../../core/order.js';
+import type { Finding } from '../plain/finding.js';
+
+/** A file of a directory that goes into an image. */
+export interface ListedFile {
+  /** Within the directory, with slashes. */
+  path: string;
+  /** Where it is read from: where links lead to. */
+  file: string;
+  size: number;
+  mode: number;
+}
+
+export interface ListedFiles {
+  /** In byte order of their paths. */
+  files: ListedFile[];
+  /** Files that cannot go into an image, or must not. */
+  findings: Finding[];
+}
+
+export interface ListOptions extends CancelOptions {
+  /** How messages name the directory. */
+  label: string;
+  /** A directory below that is passed over. */
+  except?: string | undefined;
+}
+
+const maxFiles = 10_000;
+const maxDepth = 32;
+
+/**
+ * Lists the files of a directory and of those below it. Links to files within it are followed; a link that leads out
+ * of it would put something into an image that nobody sees there: that, a link to a directory, what is no file, and a
+ * name that not every program can unpack are findings. Directories without files are passed over, for version control
+ * does not keep them. Throws OpmateError NOT_FOUND or IO where a directory cannot be listed, LIMIT beyond 10,000 files
+ * and 32 levels.
+ */
+export async function listFiles(directory: string, options: ListOptions): Promise<ListedFiles> {
+  const { label, signal, except } = options;
+  const listed: ListedFiles = { files: [], findings: [] };
+  const root = await realpath(directory).catch((error: unknown) => {
+    throw fileError(label, error, { file: label });
+  });
+  const pending: { name: string; depth: number }[] = [{ name: '', depth: 0 }];
+  let count = 0;
+  for (let at = pending.pop(); at !== undefined; at = pending.pop()) {
+    throwIfCancelled(signal);
+    const { name: below, depth } = at;
+    const entries = await readdir(path.join(root, below), { withFileTypes: true }).catch((error: unknown) => {
+      throw fileError(path.join(label, below), error, { file: path.join(label, below) });
+    });
+    count += entries.length;
+    if (count > maxFiles) {
+      throw new LimitError(`${label}: more than ${maxFiles} files`, {
+        hint: 'name the directory that has the manifests, and nothing else',
+      });
+    }
+    for (const entry of entries) {
+      const name = path.posix.join(below, entry.name);
+      if (path.join(directory, name) === except) continue;
+      const finding =
+        nameFault(entry.name) ?? (await addEntry(listed, pending, entry, { name, root, depth }));
+      if (finding !== undefined) listed.findings.push({ file: path.join(label, name), ...finding });
+    }
+  }
+  listed.files.sort((a, b) => compareBytes(a.path, b.path));
+  listed.findings.sort((a, b) => compareBytes(a.file ?? '', b.file ?? ''));
+  return listed;
+}
+
+function nameFault(name: string): Finding | undefined {
+  const isFit = !/[\u0000-\u001f\u007f\ufffd\\]/.test(name) && !name.startsWith('.wh.');
+  if (isFit) return undefined;
+  return { message: `the name ${quoteGo(name)} cannot stand in an image`, hint: 'rename or remove it' };
+}
+
+async function addEntry(
+  { files }: ListedFiles,
+  pending: { name: string; depth: number }[],
+  entry: Dirent,
+  { name, root, depth }: { name: string; root: string; depth: number },
+): Promise<Finding | undefined> {
+  if (entry.isDirectory()) {
+    if (depth >= maxDepth) throw new LimitError(`${name}: more than ${maxDepth} levels of directories`);
+    pending.push({ name, depth: depth + 1 });
+    return undefined;
+  }
+  let found: Stats;
+  let file: string;
+  try {
+    file = await realpath(path.join(root, name));
+    found = await stat(file);
+  } catch (error) {
+    const what = entry.isSymbolicLink() ? 'a link: ' : '';
+    return { message: `${what}${systemReason(error)}`, hint: 'remove or correct it' };
+  }
+  if (entry.isSymbolicLink() && !isWithin(root, file)) {
+    return {
+      message: `a link to ${quoteGo(file)}, outside of the directory`,
+      hint: 'put a copy of the file there, if it is meant to be in the image',
+    };
+  }
+  if (found.isDirectory())
+    return { message: 'a link to a directory', hint: 'put the directory itself there' };
+  if (!found.isFile()) return { message: 'is not a regular file', hint: 'remove it' };
+  files.push({ path: name, file, size: found.size, mode: found.mode });
+  return undefined;
+}
+
+/** Whether a path is a directory or lies below it. Both are absolute. */
+export function isWithin(directory: string, file: string): boolean {
+  const relative = path.relative(directory, file);
+  return relative !== '..' && !relative.startsWith(`..${path.sep}`);
+}

@@ -1,0 +1,122 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { compareBytes } from '../../core/order.js';
+import { parseYamlWithPlaces } from '../../core/yaml.js';
+import { isCsv } from '../../model/csv.js';
+import { parseFirstDocument } from '../manifest.js';
+import { isKubernetesObject, scalarText } from '../parse.js';
+import { readFileWithin } from '../read.js';
+import type { MediaType } from './annotations.js';
+
+/** Larger than any manifest may be. */
+export const maxManifestSize = 64 * 1024 * 1024;
+
+/**
+ * What the files that stand directly in a directory make of it: a chart where `Chart.yaml` is one, `registry+v1` where
+ * one of them is a ClusterServiceVersion, `plain` for all else. Files are read one by one. Throws OpmateError INVALID
+ * where there is no file, IO for a file that cannot be read. (Source: `opm alpha bundle generate`.)
+ */
+export async function detectMediaType(directory: string, options: CancelOptions = {}): Promise<MediaType> {
+  // What cannot be listed has no files, as in opm.
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
+  const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
+  if (names.length === 0) {
+    throw new OpmateError('INVALID', `The directory ${directory} contains no yaml files`, {
+      hint: 'name the directory in which the manifests stand',
+    });
+  }
+  let mediaType: MediaType = 'plain';
+  for (const name of names.sort(compareBytes)) {
+    throwIfCancelled(options.signal);
+    const content = await readManifestFile(path.join(directory, name));
+    if (content === undefined) continue;
+    if (name === 'Chart.yaml' && isChart(content)) mediaType = 'helm';
+    if (mediaType === 'plain' && holdsCsv(content)) mediaType = 'registry+v1';
+  }
+  return mediaType;
+}
+
+/** Undefined for a file that is too large to be a manifest. */
+async function readManifestFile(file: string): Promise<Buffer | undefined> {
+  const unreadable = (cause: unknown): OpmateError =>
+    new OpmateError('IO', `Unable to read file ${file} in bundle`, { file, cause });
+  try {
+    const content = await readFileWithin(file, (size) => {
+      if (size > maxManifestSize) throw new LimitError(file);
+    });
+    if (content === undefined) throw unreadable(undefined);
+    return content;
+  } catch (error) {
+    if (error instanceof LimitError) return undefined;
+    throw unreadable(error);
+  }
+}
+
+function holdsCsv(content: Buffer): boolean {
+  const value = documentOf(content);
+  return value !== undefined && isKubernetesObject(value) && isCsv(value);
+}
+
+/** The first document of a file; undefined where it does not parse. */
+export function documentOf(content: Buffer): JsonValue | undefined {
+  try {
+    return parseFirstDocument(content).value;
+  } catch (error) {
+    if (error instanceof OpmateError) return undefined;
+    throw error;
+  }
+}
+
+const isText = (value: JsonValue): boolean => scalarText(value) !== undefined;
+const listOf =
+  (check: (value: JsonValue) => boolean) =>
+  (value: JsonValue): boolean =>
+    value === null || (Array.isArray(value) && value.every(check));
+const objectOf =
+  (fields: Record<string, (value: JsonValue) => boolean>) =>
+  (value: JsonValue): boolean =>
+    value === null ||
+    (isJsonObject(value) &&
+      Object.entries(fields).every(
+        ([key, check]) => !Object.hasOwn(value, key) || check(value[key] as JsonValue),
+      ));
+/** Quoted words of YAML 1.1 count too. */
+const isBool = (value: JsonValue): boolean =>
+  value === null ||
+  typeof value === 'boolean' ||
+  (typeof value === 'string' && /^(?:[yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF)$/.test(value));
+const texts = (...names: string[]): Record<string, typeof isText> =>
+  Object.fromEntries(names.map((name) => [name, isText]));
+
+/** The fields of a chart, under the names by which upstream's YAML reader knows them: all in lower case. */
+const chartFields = objectOf({
+  ...texts('name', 'home', 'version', 'description', 'icon', 'apiversion', 'condition', 'tags', 'appversion'),
+  ...texts('kubeversion', 'type'),
+  sources: listOf(isText),
+  keywords: listOf(isText),
+  deprecated: isBool,
+  maintainers: listOf(objectOf(texts('name', 'email', 'url'))),
+  annotations: (value) => value === null || (isJsonObject(value) && Object.values(value).every(isText)),
+  dependencies: listOf(
+    objectOf({
+      ...texts('name', 'version', 'repository', 'condition', 'alias'),
+      tags: listOf(isText),
+      enabled: isBool,
+      importvalues: (value) => value === null || Array.isArray(value),
+    }),
+  ),
+});
+
+function isChart(content: Buffer): boolean {
+  try {
+    const { value, duplicates } = parseYamlWithPlaces(content.toString('utf8'));
+    if (duplicates.length > 0 || !isJsonObject(value) || !chartFields(value)) return false;
+    return (scalarText((value as JsonObject)['name'] ?? null) ?? '') !== '';
+  } catch (error) {
+    if (error instanceof OpmateError) return false;
+    throw error;
+  }
+}

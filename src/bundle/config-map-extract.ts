@@ -35,9 +35,15 @@ export interface ExtractOptions extends CancelOptions {
   sourceImage?: string | undefined;
 }
 
+/** A ConfigMap that is made when it is written: together they may be larger than memory has room for. */
+export interface ExtractedConfigMap {
+  name: string;
+  load(): JsonObject;
+}
+
 /** The ConfigMaps of a bundle; none where there are findings. */
 export interface ExtractedConfigMaps {
-  configMaps: JsonObject[];
+  configMaps: ExtractedConfigMap[];
   findings: Finding[];
   warnings: Finding[];
 }
@@ -48,8 +54,8 @@ interface Entry {
   key: string;
   part: 'manifests' | 'metadata';
   field: 'data' | 'binaryData';
-  value: string;
-  /** As it counts against the limit. */
+  /** The value; what counts against the limit are its bytes. */
+  value: Buffer;
   size: number;
   /** Whether reading it again would take it for a file of the other part. */
   isMistaken: boolean;
@@ -122,9 +128,10 @@ export async function extractConfigMaps(
     };
   }
   if (parts.length > 1) annotations[keptAnnotations.parts] = names.join(',');
-  const configMaps = parts.map((part, index) =>
-    configMapOf(names[index] as string, options.namespace, annotations, part),
-  );
+  const configMaps = parts.map((part, index) => {
+    const name = names[index] as string;
+    return { name, load: () => configMapOf(name, options.namespace, annotations, part) };
+  });
   return { configMaps, findings, warnings };
 }
 
@@ -135,7 +142,9 @@ function configMapOf(
   entries: readonly Entry[],
 ): JsonObject {
   const values: Record<Entry['field'], JsonObject> = { data: {}, binaryData: {} };
-  for (const { field, key, value } of entries) setJsonKey(values[field], key, value);
+  for (const { field, key, value } of entries) {
+    setJsonKey(values[field], key, value.toString(field === 'data' ? 'utf8' : 'base64'));
+  }
   const own: JsonObject = { ...annotations };
   if (entries.some(({ isMistaken }) => isMistaken)) {
     const keys = entries.filter(({ part }) => part === 'metadata').map(({ key }) => key);
@@ -221,13 +230,9 @@ function isMistaken(part: Entry['part'], content: Buffer): boolean {
 }
 
 async function valueOf(content: Buffer, gzip: boolean): Promise<Pick<Entry, 'field' | 'value' | 'size'>> {
-  if (gzip) {
-    // What is in binaryData is base64 already, and becomes it once more in a document.
-    const value = Buffer.from((await gzipBytes(content)).toString('base64'));
-    return { field: 'binaryData', value: value.toString('base64'), size: value.length };
-  }
-  if (isUtf8(content)) return { field: 'data', value: content.toString(), size: content.length };
-  return { field: 'binaryData', value: content.toString('base64'), size: content.length };
+  // Compressed values are base64 already, and become it once more in a document.
+  const value = gzip ? Buffer.from((await gzipBytes(content)).toString('base64')) : content;
+  return { field: gzip || !isUtf8(content) ? 'binaryData' : 'data', value, size: value.length };
 }
 
 /** Fills one ConfigMap after the other, in order; a file that is too large stands alone. */

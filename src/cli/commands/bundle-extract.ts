@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { rename, rm } from 'node:fs/promises';
-import { extractConfigMaps } from '../../bundle/config-map-extract.js';
+import { open, rename, rm } from 'node:fs/promises';
+import { type ExtractedConfigMap, extractConfigMaps } from '../../bundle/config-map-extract.js';
 import { UsageError, fileError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../core/go-json.js';
-import type { JsonObject } from '../../core/json.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { encodeYaml } from '../../core/yaml.js';
 import { replacedFile } from '../../oci/replaced-file.js';
-import { writeNewFile } from '../../oci/write-new-file.js';
 import { statIfThere } from '../../source/source.js';
 import { readBundle } from '../bundle-content.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
@@ -88,21 +86,38 @@ function imageOf(reference: string, isDirectory: boolean): string | undefined {
   return withoutCredentials(reference.replace(/^docker:\/\//, ''));
 }
 
-function textOf(configMaps: readonly JsonObject[], output: 'json' | 'yaml'): string {
-  if (output === 'yaml') {
-    return configMaps.map((map, index) => `${index === 0 ? '' : '---\n'}${encodeYaml(map)}`).join('');
+async function* textOf(
+  configMaps: readonly ExtractedConfigMap[],
+  output: 'json' | 'yaml',
+): AsyncGenerator<string> {
+  const isList = configMaps.length > 1;
+  if (output === 'json' && isList) yield '{\n    "apiVersion": "v1",\n    "items": [\n        ';
+  for (const [index, map] of configMaps.entries()) {
+    // Everything else of the process gets its turn between two.
+    await Promise.resolve();
+    if (output === 'yaml') yield `${index === 0 ? '' : '---\n'}${encodeYaml(map.load())}`;
+    else {
+      const text = encodeGoJson(sortKeysDeep(map.load()), { indent: 4 });
+      yield isList
+        ? `${index === 0 ? '' : ',\n        '}${text.replaceAll('\n', '\n        ')}`
+        : `${text}\n`;
+    }
   }
-  const [first] = configMaps as [JsonObject];
-  const value = configMaps.length === 1 ? first : { apiVersion: 'v1', kind: 'List', items: [...configMaps] };
-  return `${encodeGoJson(sortKeysDeep(value), { indent: 4 })}\n`;
+  if (output === 'json' && isList) yield '\n    ],\n    "kind": "List"\n}\n';
 }
 
 /** Writes a file whole, in the place of what has that name. */
-async function replaceFile(file: string, text: string): Promise<void> {
+async function replaceFile(file: string, text: AsyncIterable<string>): Promise<void> {
   const target = await replacedFile(file);
   const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
   try {
-    await writeNewFile(staging, text);
+    const handle = await open(staging, 'wx', 0o666);
+    try {
+      for await (const piece of text) await handle.writeFile(piece);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
     await rename(staging, target);
   } catch (error) {
     await rm(staging, { force: true }).catch(() => undefined);

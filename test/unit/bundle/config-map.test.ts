@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { extractConfigMaps } from '../../../src/bundle/config-map-extract.js';
+import { type ExtractOptions, extractConfigMaps as extract } from '../../../src/bundle/config-map-extract.js';
 import { type ConfigMapContent, readBundleConfigMaps } from '../../../src/bundle/config-map.js';
 import { describeFinding } from '../../../src/bundle/plain/finding.js';
 import { readManifests } from '../../../src/bundle/plain/manifests.js';
@@ -11,6 +11,11 @@ import type { JsonObject } from '../../../src/core/json.js';
 import { encodeYaml } from '../../../src/core/yaml.js';
 import { encodeBlob } from '../../../src/model/encode.js';
 import { bundlesDirectory } from '../../support/command-line.js';
+
+async function extractConfigMaps(files: BundleFiles, given: ExtractOptions) {
+  const { configMaps, ...others } = await extract(files, given);
+  return { ...others, configMaps: configMaps.map((map) => map.load()) };
+}
 
 const prefix = 'operators.operatorframework.io.bundle';
 

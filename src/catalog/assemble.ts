@@ -124,6 +124,14 @@ export class Assembly {
     await this.addText(blob, this.#encode({ kind: 'bundle', blob }), position);
   }
 
+  /** Adds a blob that no catalog holds, as it is: neither migrated, nor with its properties in another order. */
+  async addBlob(blob: CatalogBlob, position = 0): Promise<void> {
+    const slot = slotOf(blob, position);
+    if (slot === undefined) return;
+    slot.text = await this.#spool.append(encodeBlob(blob, this.#options.format));
+    this.#slots.push(slot);
+  }
+
   /** Adds a bundle whose text in the format of this assembly was made elsewhere. */
   async addText(bundle: { package: string; name: string }, text: string, position = 0): Promise<void> {
     if (bundle.package === '') return;

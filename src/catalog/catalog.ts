@@ -173,7 +173,11 @@ async function stateOf(handle: FileHandle, label: string): Promise<{ version: st
   }
 }
 
-async function* readMetas(file: OpenFile, options: MetasOptions): AsyncGenerator<Meta, void, undefined> {
+/** The blobs of one open file. Throws OpmateError with file and line for the first one that is no blob. */
+export async function* readMetas(
+  file: OpenFile,
+  options: MetasOptions,
+): AsyncGenerator<Meta, void, undefined> {
   for await (const document of readDocuments(file, options)) {
     const { offset, length, syntax, text } = document;
     const origin = { file: file.label, offset, length, syntax };

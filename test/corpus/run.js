@@ -3,9 +3,11 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { Report } from './report.js';
+import { compareBundleGenerate } from './bundle-generate.js';
 import { compareBundleRender } from './bundle-render.js';
 import { compareCatalogs } from './catalogs.js';
 import { compareCrdUpgrade } from './crd-upgrade.js';
+import { compareConvertTemplate } from './convert-template.js';
 import { compareCases } from './fbc-cases.js';
 import { compareGrpc } from './grpc.js';
 import { compareInitializer } from './initializer.js';
@@ -16,11 +18,14 @@ import { compareCatalogMirror } from './oc-adm-catalog-mirror.js';
 import { compareSqliteCombined } from './sqlite-combined.js';
 import { compareSqliteMigrate } from './sqlite-migrate.js';
 import { compareSqlite } from './sqlite.js';
+import { compareTemplateBasic } from './template-basic.js';
+import { compareTemplateSemver } from './template-semver.js';
 import { compareVectors } from './vectors.js';
 
 /** Answer folders and what compares them, in the order in which they are run. */
 const comparers = {
   vectors: compareVectors,
+  'bundle-generate': compareBundleGenerate,
   'bundle-render': compareBundleRender,
   'crd-upgrade': compareCrdUpgrade,
   'render-dir': compareRenderDirectories,
@@ -36,6 +41,9 @@ const comparers = {
   'sqlite-migrate': compareSqliteMigrate,
   'oc-mirror': compareOcMirror,
   grpc: compareGrpc,
+  'template-semver': compareTemplateSemver,
+  'template-basic': compareTemplateBasic,
+  'convert-template': compareConvertTemplate,
 };
 
 const corpus = process.env.OPMATE_CORPUS;

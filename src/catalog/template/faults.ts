@@ -1,0 +1,59 @@
+import { OpmateError } from '../../core/errors.js';
+import { goKindOf } from '../../core/go-json.js';
+import type { JsonValue } from '../../core/json.js';
+import type { PlacedYaml, YamlPath } from '../../core/yaml.js';
+
+/**
+ * One error for all that is wrong with a template: each on a line of its own with its place, by an AggregateError as
+ * cause. `faults` must not be empty.
+ */
+export function joinFaults(faults: readonly OpmateError[]): OpmateError {
+  const [first] = faults as [OpmateError];
+  if (faults.length === 1) return first;
+  const lines = faults.map(({ code, message, file, line, hint }) => {
+    const place = file === undefined ? '' : `${file}:${line === undefined ? '' : `${line}:`} `;
+    return new OpmateError(code, `${place}${message}${hint === undefined ? '' : ` (${hint})`}`);
+  });
+  const message = lines.map((one) => one.message).join('; ');
+  return new OpmateError(first.code, message, { cause: new AggregateError(lines) });
+}
+
+/** What the messages about the content of a template begin with. */
+export const rendering = 'rendering template: ';
+
+/** The line of a path, or of what is nearest above it. */
+export function nearestLine(placed: PlacedYaml, path: YamlPath): number {
+  for (let length = path.length; length > 0; length--) {
+    const place = placed.placeOf(path.slice(0, length));
+    if (place !== undefined) return place.line;
+  }
+  return 1;
+}
+
+/** Collects faults with their places. */
+export class FaultList {
+  readonly #file: string;
+  readonly #lineOf: (path: YamlPath) => Promise<number>;
+  readonly #faults: OpmateError[] = [];
+
+  constructor(file: string, lineOf: (path: YamlPath) => Promise<number>) {
+    this.#file = file;
+    this.#lineOf = lineOf;
+  }
+
+  /** Notes a fault of what stands at `path`. */
+  async add(path: YamlPath, message: string, hint?: string): Promise<void> {
+    const line = await this.#lineOf(path);
+    this.#faults.push(new OpmateError('INVALID', message, { file: this.#file, line, hint }));
+  }
+
+  /** Throws all that was noted, as one error. */
+  throwIfAny(): void {
+    if (this.#faults.length > 0) throw joinFaults(this.#faults);
+  }
+}
+
+/** Go's complaint about a value of the wrong kind. */
+export function kindFault(value: JsonValue, target: string): string {
+  return `json: cannot unmarshal ${goKindOf(value)} into Go ${target}`;
+}

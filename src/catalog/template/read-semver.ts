@@ -1,0 +1,206 @@
+import { LimitError, OpmateError } from '../../core/errors.js';
+import { decodeUtf8, quoteGo } from '../../core/go-json.js';
+import { foldFieldName } from '../../core/go-json-fold.js';
+import { type JsonValue, isJsonObject } from '../../core/json.js';
+import { type PlacedYaml, YamlError, type YamlPath, parseYamlWithPlaces } from '../../core/yaml.js';
+import { formatFloatKey } from '../../core/yaml-scalar.js';
+import { type Archetype, type ChannelKind, archetypes } from '../../model/template-semver.js';
+import { type OpenFile, checkYamlEncoding } from '../documents.js';
+import { readFully } from '../file-access.js';
+import { FaultList, kindFault, nearestLine, rendering } from './faults.js';
+import { type SemverTemplate, type TemplateImage, templateSchemas } from './template.js';
+
+/** Most bytes of a semver template: hundred thousand images. */
+const maxSemverSize = 16 * 1024 * 1024;
+
+/** The whole of a file that must not be large. */
+async function readSmallFile(file: OpenFile): Promise<Buffer> {
+  const size = Math.min((await file.handle.stat()).size, maxSemverSize + 1);
+  const bytes = Buffer.allocUnsafe(size);
+  const length = await readFully(file.handle, bytes, 0, file.label);
+  if (length > maxSemverSize) {
+    throw new LimitError(`${file.label}: a semver template of more than ${maxSemverSize} bytes`, {
+      file: file.label,
+    });
+  }
+  return bytes.subarray(0, length);
+}
+
+const unreadable = `${rendering}render: unable to read file: `;
+
+/**
+ * Reads a semver template, which is one YAML document whatever it looks like. Every fault is reported: throws
+ * OpmateError SYNTAX, LIMIT or INVALID, for several with an AggregateError as cause.
+ */
+export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate> {
+  let placed: PlacedYaml;
+  try {
+    const bytes = await readSmallFile(file);
+    checkYamlEncoding(bytes);
+    placed = parseYamlWithPlaces(decodeUtf8(bytes));
+  } catch (error) {
+    if (!(error instanceof YamlError)) throw error;
+    const message = `${unreadable}error converting YAML to JSON: ${error.message}`;
+    throw new OpmateError('SYNTAX', message, { file: file.label, line: error.line, cause: error });
+  }
+  const lineOf = (path: YamlPath): Promise<number> => Promise.resolve(nearestLine(placed, path));
+  const faults = new FaultList(file.label, lineOf);
+  const reader = new SemverReader(placed, faults);
+  const template = await reader.read();
+  faults.throwIfAny();
+  return { type: 'semver', ...template, file: file.label, lineOf, warnings: [] };
+}
+
+const decoding = 'error unmarshaling JSON: while decoding JSON: ';
+
+/** Decodes a semver template as Go's decoder does that knows its fields, and notes every fault. */
+class SemverReader {
+  readonly #placed: PlacedYaml;
+  readonly #faults: FaultList;
+
+  constructor(placed: PlacedYaml, faults: FaultList) {
+    this.#placed = placed;
+    this.#faults = faults;
+  }
+
+  async read(): Promise<Pick<SemverTemplate, 'generate' | 'bundles'>> {
+    for (const { path, first } of this.#placed.duplicates) {
+      const key = quoteGo(String(path.at(-1)));
+      const message = `error converting YAML to JSON: yaml: unmarshal errors: key ${key} already set in map`;
+      await this.#faults.add(path, unreadable + message, `it stands in line ${first.line} already`);
+    }
+    const fields = await this.#fields(this.#placed.value, [], 'value of type semver.SemverTemplateData', [
+      'schema',
+      'generateMajorChannels',
+      'generateMinorChannels',
+      'defaultChannelTypePreference',
+      ...archetypes,
+    ]);
+    const schema = await this.#text(fields, 'schema', 'SemverTemplateData.schema');
+    const major = await this.#flag(fields, 'generateMajorChannels');
+    let minor = await this.#flag(fields, 'generateMinorChannels');
+    const wish = await this.#text(
+      fields,
+      'defaultChannelTypePreference',
+      'SemverTemplateData.defaultChannelTypePreference',
+      'semver.StreamType',
+    );
+    const bundles: SemverTemplate['bundles'] = [];
+    for (const archetype of archetypes) {
+      for (const image of await this.#images(fields, archetype)) bundles.push({ archetype, ...image });
+    }
+    this.#faults.throwIfAny();
+
+    const wanted = templateSchemas.semver;
+    if (schema !== wanted) {
+      const problem = `readFile: input file has unknown schema, should be ${quoteGo(wanted)}`;
+      await this.#fault(fields.get('schema')?.path ?? [], problem, 'leave the type out to have it detected');
+    }
+    if (!major && !minor) minor = true;
+    const preference = await this.#preference(fields, wish, { major, minor });
+    return { generate: { major, minor, preference }, bundles };
+  }
+
+  async #preference(
+    fields: Fields,
+    wish: string,
+    generate: { major: boolean; minor: boolean },
+  ): Promise<ChannelKind> {
+    const path = fields.get('defaultChannelTypePreference')?.path ?? [];
+    if (wish === '') return generate.minor ? 'minor' : 'major';
+    if (wish !== 'minor' && wish !== 'major') {
+      const problem = `unknown DefaultChannelTypePreference: ${quoteGo(wish)}\nValid values are 'major' or 'minor'`;
+      await this.#fault(path, problem);
+      return 'minor';
+    }
+    if (!generate[wish]) {
+      const flag = wish === 'minor' ? 'generateMinorChannels' : 'generateMajorChannels';
+      await this.#fault(
+        path,
+        `schema attribute mismatch: DefaultChannelTypePreference set to '${wish}' doesn't make sense if not generating ${wish}-version channels`,
+        `set ${flag}: true, or leave the preference out`,
+      );
+    }
+    return wish;
+  }
+
+  #fault(path: YamlPath, problem: string, hint?: string): Promise<void> {
+    return this.#faults.add(path, unreadable + problem, hint);
+  }
+
+  #kindFault(path: YamlPath, value: JsonValue, target: string): Promise<void> {
+    return this.#fault(path, decoding + kindFault(value, target));
+  }
+
+  /** The known fields of an object by name; unknown ones, and those that are there in several cases, are faults. */
+  async #fields(value: JsonValue, path: YamlPath, target: string, names: readonly string[]): Promise<Fields> {
+    const fields: Fields = new Map();
+    if (value === null) return fields;
+    if (!isJsonObject(value)) {
+      await this.#kindFault(path, value, target);
+      return fields;
+    }
+    for (const key of Object.keys(value)) {
+      const name = names.find((one) => foldFieldName(one) === foldFieldName(key));
+      const at = [...path, key];
+      const before = name === undefined ? undefined : fields.get(name);
+      if (name === undefined) {
+        const hint = `keys here are ${names.join(', ')}`;
+        await this.#fault(at, `${decoding}json: unknown field ${quoteGo(key)}`, hint);
+      } else if (before !== undefined) {
+        const keys = [String(before.path.at(-1)), key].join(' ');
+        const problem = `duplicate keys for key ${quoteGo(name)}: [${keys}]`;
+        await this.#fault(at, problem, 'keep one of the keys; they differ in case only');
+      } else fields.set(name, { value: value[key] as JsonValue, path: at });
+    }
+    return fields;
+  }
+
+  async #flag(fields: Fields, name: string): Promise<boolean> {
+    const { value = null, path = [] } = fields.get(name) ?? {};
+    if (typeof value === 'boolean') return value;
+    if (value !== null) {
+      await this.#kindFault(path, value, `struct field SemverTemplateData.${name} of type bool`);
+    }
+    return false;
+  }
+
+  /** A text; numbers and booleans become one, as they do for Go where a text is wanted. */
+  async #text(fields: Fields, name: string, field: string, type = 'string'): Promise<string> {
+    const { value = null, path = [] } = fields.get(name) ?? {};
+    if (value === null) return '';
+    if (typeof value === 'string') return value;
+    if (typeof value !== 'object') {
+      return typeof value === 'number' && !Number.isSafeInteger(value)
+        ? formatFloatKey(value)
+        : String(value);
+    }
+    await this.#kindFault(path, value, `struct field ${field} of type ${type}`);
+    return '';
+  }
+
+  async #images(fields: Fields, archetype: Archetype): Promise<TemplateImage[]> {
+    const given = fields.get(archetype);
+    if (given === undefined) return [];
+    const owner = `struct field SemverTemplateData.${archetype} of type semver.channelBundles`;
+    const inner = await this.#fields(given.value, given.path, owner, ['bundles']);
+    const list = inner.get('bundles');
+    if (list === undefined || list.value === null) return [];
+    const listField = `channelBundles.${archetype}.bundles`;
+    if (!Array.isArray(list.value)) {
+      await this.#kindFault(list.path, list.value, `struct field ${listField} of type []semver.bundleEntry`);
+      return [];
+    }
+    const images: TemplateImage[] = [];
+    for (const [index, item] of list.value.entries()) {
+      const path = [...list.path, index];
+      const owner = `struct field ${listField} of type semver.bundleEntry`;
+      const entry = await this.#fields(item, path, owner, ['image']);
+      const image = await this.#text(entry, 'image', `bundleEntry.${archetype}.bundles.image`);
+      images.push({ image, path: entry.get('image')?.path ?? path });
+    }
+    return images;
+  }
+}
+
+type Fields = Map<string, { value: JsonValue; path: YamlPath }>;

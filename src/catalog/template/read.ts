@@ -1,0 +1,267 @@
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError } from '../../core/errors.js';
+import { decodeUtf8, goKindOf, quoteGo } from '../../core/go-json.js';
+import { foldFieldName } from '../../core/go-json-fold.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { sortedByBytes } from '../../core/order.js';
+import { type YamlPath, parseYamlWithPlaces } from '../../core/yaml.js';
+import { decodeMeta } from '../blob.js';
+import { type CatalogDocument, type OpenFile, countLines, readDocuments } from '../documents.js';
+import { readAgain } from '../file-access.js';
+import { linesDownTo } from '../locate.js';
+import { MissingSchemaError, toMeta } from '../meta.js';
+import { FaultList, kindFault, nearestLine, rendering } from './faults.js';
+import { readSemverTemplate } from './read-semver.js';
+import {
+  type BasicTemplate,
+  type SubstitutesTemplate,
+  type Substitution,
+  type Template,
+  type TemplateEntry,
+  type TemplateType,
+  templateSchemas,
+} from './template.js';
+
+/**
+ * Reads a template from an open file, which must stay open for as long as lines are asked for. Without a type, the
+ * schema of its first document decides. Of a basic or substitutes template the first document counts, unknown keys
+ * are warnings, and of equal keys the last counts; a semver template is strict about both. Every fault is reported:
+ * throws OpmateError INVALID, SYNTAX or LIMIT, for several with an AggregateError as cause.
+ */
+export async function readTemplate(
+  file: OpenFile,
+  type: TemplateType | undefined,
+  options: CancelOptions = {},
+): Promise<Template> {
+  if (type === 'semver') return readSemverTemplate(file);
+  if (type !== undefined) {
+    const context = type === 'basic' ? rendering : `${rendering}render: unable to parse template: `;
+    const document = await readFirstDocument(file, `${context}decoding template schema`, options);
+    return readEntriesTemplate(file, document, type);
+  }
+  const document = await readFirstDocument(
+    file,
+    'auto-detecting template type: decoding template input',
+    options,
+  );
+  const found = await detectType(file, document);
+  return found === 'semver' ? readSemverTemplate(file) : readEntriesTemplate(file, document, found);
+}
+
+async function readFirstDocument(
+  file: OpenFile,
+  context: string,
+  options: CancelOptions,
+): Promise<CatalogDocument> {
+  try {
+    for await (const document of readDocuments(file, options)) return document;
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+    const { code, message, hint, line } = error;
+    throw new OpmateError(code, `${context}: ${message}`, { file: file.label, line, hint, cause: error });
+  }
+  throw new OpmateError('INVALID', `${context}: EOF`, {
+    hint: `${file.label} is empty; a template has a schema, one of ${schemaList}`,
+  });
+}
+
+const schemaList = Object.values(templateSchemas).join(', ');
+
+async function detectType(file: OpenFile, document: CatalogDocument): Promise<TemplateType> {
+  const { value } = document;
+  const fail = async (problem: string, hint: string): Promise<OpmateError> => {
+    const line = await lineIn(file, document, ['schema']);
+    const message = `auto-detecting template type: ${problem}`;
+    return new OpmateError('INVALID', message, { file: file.label, line, hint });
+  };
+  const among = `a template has a schema, one of ${schemaList}`;
+  if (value !== null && !isJsonObject(value)) {
+    const target = 'value of type struct { Schema string "json:\\"schema\\"" }';
+    throw await fail(
+      `unmarshalling template schema: json: cannot unmarshal ${goKindOf(value)} into Go ${target}`,
+      among,
+    );
+  }
+  const schema = value === null ? undefined : fieldOf(value, 'schema')?.value;
+  if (schema === undefined || schema === null || schema === '') {
+    throw await fail("template input missing required 'schema' field", among);
+  }
+  if (typeof schema !== 'string') {
+    const problem = `cannot unmarshal ${goKindOf(schema)} into Go struct field .schema of type string`;
+    throw await fail(`unmarshalling template schema: json: ${problem}`, among);
+  }
+  const found = (Object.keys(templateSchemas) as TemplateType[]).find(
+    (type) => templateSchemas[type] === schema,
+  );
+  if (found !== undefined) return found;
+  throw await fail(
+    `unknown template schema: ${schema}`,
+    /^olm\.(?:package|channel|bundle|deprecations)$/.test(schema)
+      ? 'this is a catalog, not a template; alpha convert-template makes a template of it'
+      : among,
+  );
+}
+
+/** A field whatever the case of its key; of several keys the last in byte order counts, as for Go. */
+function fieldOf(object: JsonObject, field: string): { key: string; value: JsonValue } | undefined {
+  const folded = foldFieldName(field);
+  const key = sortedByBytes(Object.keys(object)).findLast((one) => foldFieldName(one) === folded);
+  return key === undefined ? undefined : { key, value: object[key] as JsonValue };
+}
+
+/** The line of a part of a document. */
+async function lineIn(
+  file: OpenFile,
+  { offset, length, syntax }: Pick<CatalogDocument, 'offset' | 'length' | 'syntax'>,
+  path: YamlPath,
+): Promise<number> {
+  const first = await countLines(file.handle, offset, file.label);
+  const text = decodeUtf8(await readAgain(file.handle, { file: file.label, offset, length }));
+  if (syntax === 'json') return first + linesDownTo(text, syntax, path);
+  const placed = parseYamlWithPlaces(text.endsWith('\n') ? text : `${text}\n`);
+  return first + nearestLine(placed, path) - 1;
+}
+
+/** Reads a basic or a substitutes template. */
+async function readEntriesTemplate(
+  file: OpenFile,
+  document: CatalogDocument,
+  type: 'basic' | 'substitutes',
+): Promise<BasicTemplate | SubstitutesTemplate> {
+  // What was read is let go; lines are looked up in the file.
+  const place = { offset: document.offset, length: document.length, syntax: document.syntax };
+  const lineOf = (path: YamlPath): Promise<number> => lineIn(file, place, path);
+  const faults = new FaultList(file.label, lineOf);
+  const parsing = type === 'basic' ? rendering : `${rendering}render: unable to parse template: `;
+  const unmarshalling = `${parsing}unmarshalling template: `;
+  const struct = type === 'basic' ? 'BasicTemplateData' : 'SubstitutesTemplateData';
+  const { value } = document;
+  const root = value ?? {};
+  if (!isJsonObject(root)) {
+    await faults.add([], `${unmarshalling}${kindFault(root, `value of type ${type}.${struct}`)}`);
+    faults.throwIfAny();
+    throw new OpmateError('INTERNAL', 'a fault was lost');
+  }
+  const field = async (
+    name: string,
+    kind: 'string' | 'array',
+    goType: string,
+  ): Promise<JsonValue | undefined> => {
+    const found = fieldOf(root, name);
+    if (found === undefined || found.value === null || goKindOf(found.value) === kind) return found?.value;
+    await faults.add(
+      [found.key],
+      `${unmarshalling}${kindFault(found.value, `struct field ${struct}.${name} of type ${goType}`)}`,
+    );
+    return undefined;
+  };
+  const given = await field('entries', 'array', '[]*declcfg.Meta');
+  const schema = (await field('schema', 'string', 'string')) ?? '';
+  const list =
+    type === 'basic' ? undefined : await field('substitutions', 'array', '[]substitutes.Substitute');
+  const substitutions = Array.isArray(list)
+    ? await readSubstitutions(list, fieldOf(root, 'substitutions')?.key as string, unmarshalling, faults)
+    : [];
+  faults.throwIfAny();
+  const wanted = templateSchemas[type];
+  if (schema !== wanted) {
+    const problem = `template has unknown schema (${quoteGo(schema as string)}), should be ${quoteGo(wanted)}`;
+    await faults.add(['schema'], parsing + problem, 'leave the type out to have it detected');
+    faults.throwIfAny();
+  }
+  const entriesKey = fieldOf(root, 'entries')?.key ?? 'entries';
+  const entries = await readEntries(Array.isArray(given) ? given : [], entriesKey, {
+    file: file.label,
+    type,
+    unmarshalling,
+    faults,
+  });
+  faults.throwIfAny();
+  const used = ['schema', 'entries', ...(type === 'substitutes' ? ['substitutions'] : [])].map(
+    (name) => fieldOf(root, name)?.key,
+  );
+  const warnings = Object.keys(root)
+    .filter((key) => !used.includes(key))
+    .map((key) => ({ message: `unknown key ${quoteGo(key)} has no effect`, path: [key] }));
+  const places = { file: file.label, lineOf, warnings };
+  return type === 'basic' ? { type, entries, ...places } : { type, entries, substitutions, ...places };
+}
+
+interface EntriesContext {
+  file: string;
+  type: 'basic' | 'substitutes';
+  unmarshalling: string;
+  faults: FaultList;
+}
+
+async function readEntries(
+  values: readonly JsonValue[],
+  key: string,
+  { file, type, unmarshalling, faults }: EntriesContext,
+): Promise<TemplateEntry[]> {
+  const loading =
+    type === 'basic' ? rendering : `${rendering}render: unable to create declarative config from entries: `;
+  const entries: TemplateEntry[] = [];
+  for (const [index, value] of values.entries()) {
+    const path = [key, index];
+    let context = unmarshalling;
+    try {
+      // In memory, where a blob has no place in a file but its number.
+      const meta = toMeta(value, 'json', { file, offset: index, length: 0, syntax: 'json' });
+      context = loading;
+      const blob = decodeMeta(meta);
+      if (type === 'basic' && blob.kind === 'bundle' && !isNamedOnly(blob.blob)) {
+        throw new OpmateError('INVALID', 'unexpected fields present in basic template bundle', {
+          hint: 'a bundle has schema and image here, and the rest is read from the image',
+        });
+      }
+      entries.push({ blob, path });
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      const prefix = error instanceof MissingSchemaError ? loading : context;
+      const hint = error instanceof MissingSchemaError ? 'every entry needs a schema' : error.hint;
+      await faults.add(path, prefix + error.message, hint);
+    }
+  }
+  return entries;
+}
+
+function isNamedOnly(blob: {
+  image: string;
+  package: string;
+  properties: readonly unknown[];
+  relatedImages: readonly unknown[];
+}): boolean {
+  const { image, properties, relatedImages } = blob;
+  return image !== '' && blob.package === '' && properties.length === 0 && relatedImages.length === 0;
+}
+
+async function readSubstitutions(
+  values: readonly JsonValue[],
+  key: string,
+  context: string,
+  faults: FaultList,
+): Promise<Substitution[]> {
+  const substitutions: Substitution[] = [];
+  for (const [index, value] of values.entries()) {
+    const path = [key, index];
+    const one: Substitution = { name: '', base: '', path };
+    substitutions.push(one);
+    if (value === null) continue;
+    if (!isJsonObject(value)) {
+      const target = 'struct field SubstitutesTemplateData.substitutions of type substitutes.Substitute';
+      await faults.add(path, context + kindFault(value, target));
+      continue;
+    }
+    for (const field of ['name', 'base'] as const) {
+      const found = fieldOf(value, field);
+      if (found === undefined || found.value === null) continue;
+      if (typeof found.value === 'string') one[field] = found.value;
+      else {
+        const target = `struct field Substitute.substitutions.${field} of type string`;
+        await faults.add([...path, found.key], context + kindFault(found.value, target));
+      }
+    }
+  }
+  return substitutions;
+}

@@ -1,0 +1,107 @@
+import { type MetasOptions, isFault, readMetas } from '../../catalog/catalog.js';
+import { locate } from '../../catalog/locate.js';
+import type { Meta } from '../../catalog/meta.js';
+import { type ConvertedType, TemplateConversion } from '../../catalog/template/convert.js';
+import { joinFaults } from '../../catalog/template/faults.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { openSource, statIfThere } from '../../source/source.js';
+import { isDatabaseFile } from '../../sqlite/database.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { catalogFormat } from '../formats.js';
+import { openInput } from '../opened-input.js';
+import { writeAll } from '../output.js';
+import { type CommandSession, useSession } from '../session.js';
+
+interface ConvertTemplateCommandOptions extends GlobalOptions {
+  output?: string;
+}
+
+/** The blobs of a catalog, and the line on which one begins. */
+interface OpenedBlobs {
+  metas(options: MetasOptions): AsyncGenerator<Meta, void, undefined>;
+  lineOf(origin: Meta['origin']): Promise<number | undefined>;
+  close(): Promise<void>;
+}
+
+/**
+ * `opmate template convert`, `opmate alpha convert-template`: a template that stands for a catalog, on stdout. The
+ * catalog is a file, standard input, or anything that `render` takes as one.
+ */
+export async function convertTemplate(
+  context: CommandContext,
+  type: ConvertedType,
+  reference: string | undefined,
+  options: ConvertTemplateCommandOptions,
+): Promise<void> {
+  const format = catalogFormat(options.output);
+  await useSession(context, options, async (session) => {
+    const opened = await openBlobs(reference ?? '-', context, session);
+    const { temporaryDirectory } = session;
+    const conversion = new TemplateConversion({ type, format, temporaryDirectory });
+    try {
+      await addAll(conversion, opened, session);
+      session.logger.close();
+      await writeAll(context.stdout, conversion.write(context), context.signal);
+    } finally {
+      await conversion.close();
+      await opened.close();
+    }
+  });
+}
+
+async function addAll(
+  conversion: TemplateConversion,
+  opened: OpenedBlobs,
+  session: CommandSession,
+): Promise<void> {
+  const faults: OpmateError[] = [];
+  const onFault = ({ code, message, file, line, hint }: OpmateError): void => {
+    faults.push(new OpmateError(code, `converting: ${message}`, { file, line, hint }));
+  };
+  for await (const meta of opened.metas({ ...session, onFault })) {
+    try {
+      await conversion.add(meta);
+    } catch (error) {
+      const located = await locate(opened, meta.origin, error);
+      if (!isFault(located)) throw located;
+      onFault(located);
+    }
+  }
+  if (faults.length > 0) throw joinFaults(faults);
+}
+
+async function openBlobs(
+  reference: string,
+  context: CommandContext,
+  session: CommandSession,
+): Promise<OpenedBlobs> {
+  if (reference === '-' || (await isStream(reference))) {
+    const file = await openInput(reference, context);
+    return {
+      metas: (options) => readMetas(file, options),
+      lineOf: ({ offset }) => file.lineOf(offset),
+      close: () => file.close(),
+    };
+  }
+  const source = await openSource(reference, session, { bundles: false, catalogs: true });
+  if (source.kind === 'bundle')
+    throw new OpmateError('UNSUPPORTED', `${reference}: is a bundle, not a catalog`);
+  return {
+    metas: (options) => source.catalog.metas(options),
+    lineOf: (origin) => source.catalog.lineOf(origin),
+    close: () => source.close(),
+  };
+}
+
+/** Whether a reference is a file of documents. What does not exist and is not named like an image is refused. */
+async function isStream(reference: string): Promise<boolean> {
+  const found = await statIfThere(reference);
+  if (found === undefined && !/[:@]/.test(reference)) {
+    throw new OpmateError('NOT_FOUND', `unable to open input: ${quoteGo(reference)}`, {
+      hint: `there is no file ${reference}`,
+    });
+  }
+  if (found === undefined || found.isDirectory()) return false;
+  return !(found.isFile() && (await isDatabaseFile(reference)));
+}

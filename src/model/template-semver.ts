@@ -1,0 +1,151 @@
+import { compareBytes } from '../core/order.js';
+import { type Version, type VersionNumber, compareVersions, formatVersion } from '../core/semver.js';
+import { quoteGo } from '../core/go-json.js';
+import { type ChannelBlob, type ChannelEntry, schemas } from './declarative-config.js';
+
+/**
+ * The channels that a semver template stands for: which there are, what is in them and what replaces what
+ * follows from versions alone. (Source: alpha/template/semver of operator-registry.)
+ */
+
+/** What channels of a template are named after, the least stable first. */
+export const archetypes = ['candidate', 'fast', 'stable'] as const;
+
+export type Archetype = (typeof archetypes)[number];
+
+/** Channels by major version, as `stable-v1`, or by minor version, as `stable-v1.2`. */
+export type ChannelKind = 'major' | 'minor';
+
+/** Which channels are wanted. */
+export interface SemverChannelOptions {
+  major: boolean;
+  minor: boolean;
+  /** The kind that a default channel has, all else being equal. */
+  preference: ChannelKind;
+}
+
+/** A bundle in one of the lists of a template. */
+export interface SemverMember {
+  archetype: Archetype;
+  name: string;
+  version: Version;
+}
+
+/** An entry that has no edges yet, and what decides about them. */
+interface Unlinked {
+  archetype: Archetype;
+  kind: ChannelKind;
+  version: Version;
+  entry: ChannelEntry;
+}
+
+interface Candidate {
+  archetype: Archetype;
+  kind: ChannelKind;
+  version: Version;
+  name: string;
+}
+
+/**
+ * Makes the channels of a package, sorted by name, and picks the default one: of the most stable archetype,
+ * then the one that begins with the highest version, then the preferred kind. Names and versions must be
+ * unique within an archetype (`findVersionConflicts`).
+ *
+ * Only the highest patch of a minor version has edges: it replaces the highest patch of the minor version
+ * before it, and skips all else of its major version that is lower. So the head of a minor channel may
+ * replace a bundle that is in another channel only.
+ */
+export function buildSemverChannels(
+  packageName: string,
+  members: readonly SemverMember[],
+  options: SemverChannelOptions,
+): { channels: ChannelBlob[]; defaultChannel: string } {
+  const channels = new Map<string, ChannelBlob>();
+  const unlinked: Unlinked[] = [];
+  let best: Candidate | undefined;
+  const kinds = (['major', 'minor'] as const).filter((kind) => options[kind]);
+  for (const archetype of archetypes) {
+    const ascending = members
+      .filter((member) => member.archetype === archetype)
+      .sort((a, b) => compareVersions(a.version, b.version));
+    for (const { name, version } of ascending) {
+      for (const kind of kinds) {
+        const channelName = channelNameOf(archetype, kind, version);
+        let channel = channels.get(channelName);
+        if (channel === undefined) {
+          channel = newChannel(packageName, channelName);
+          channels.set(channelName, channel);
+          const candidate = { archetype, kind, version, name: channelName };
+          if (best === undefined || isBetter(candidate, best, options.preference)) best = candidate;
+        }
+        const entry: ChannelEntry = { name, replaces: '', skips: [], skipRange: '' };
+        channel.entries?.push(entry);
+        unlinked.push({ archetype, kind, version, entry });
+      }
+    }
+  }
+  linkEntries(unlinked);
+  const sorted = [...channels.values()].sort((a, b) => compareBytes(a.name, b.name));
+  return { channels: sorted, defaultChannel: best?.name ?? '' };
+}
+
+function channelNameOf(archetype: Archetype, kind: ChannelKind, { major, minor }: Version): string {
+  return kind === 'major' ? `${archetype}-v${major}` : `${archetype}-v${major}.${minor}`;
+}
+
+function newChannel(packageName: string, name: string): ChannelBlob {
+  return { schema: schemas.channel, name, package: packageName, entries: [], properties: [] };
+}
+
+function isBetter(a: Candidate, b: Candidate, preference: ChannelKind): boolean {
+  if (a.archetype !== b.archetype) return archetypes.indexOf(a.archetype) > archetypes.indexOf(b.archetype);
+  const order = compareVersions(a.version, b.version);
+  if (order !== 0) return order > 0;
+  return a.kind !== b.kind && a.kind === preference;
+}
+
+/** Sets the edges of entries, which are in ascending order within each archetype. */
+function linkEntries(unlinked: readonly Unlinked[]): void {
+  const partitions = new Map<string, Unlinked[]>();
+  for (const one of unlinked) {
+    const key = `${one.archetype} ${one.kind} ${one.version.major}`;
+    const list = partitions.get(key);
+    if (list === undefined) partitions.set(key, [one]);
+    else list.push(one);
+  }
+  for (const partition of partitions.values()) {
+    let previous = '';
+    for (const [index, { entry, version }] of partition.entries()) {
+      const next: VersionNumber | undefined = partition[index + 1]?.version.minor;
+      if (next === version.minor) continue;
+      const lower = new Set(partition.slice(0, index).map((one) => one.entry.name));
+      lower.delete(previous);
+      entry.replaces = previous;
+      entry.skips = [...lower].sort(compareBytes);
+      previous = entry.name;
+    }
+  }
+}
+
+/**
+ * The members of an archetype whose version another member before them has, build metadata aside, in the words
+ * of `opm`; such versions have no order.
+ */
+export function findVersionConflicts<T extends SemverMember>(
+  members: readonly T[],
+): { member: T; message: string }[] {
+  const seen = new Set<string>();
+  const conflicts: { member: T; message: string }[] = [];
+  for (const member of members) {
+    const plain = formatVersion({ ...member.version, build: [] });
+    const key = `${member.archetype} ${plain}`;
+    if (!seen.has(key)) {
+      seen.add(key);
+      continue;
+    }
+    const version = quoteGo(formatVersion(member.version));
+    const message = `bundle version ${version} cannot be compared to ${quoteGo(plain)}`;
+    conflicts.push({ member, message });
+  }
+  return conflicts;
+}

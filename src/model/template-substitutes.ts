@@ -1,0 +1,123 @@
+import { OpmateError, messageOf } from '../core/errors.js';
+import { quoteGo, parseGoJson } from '../core/go-json.js';
+import { type JsonValue, isJsonObject } from '../core/json.js';
+import { type Release, type Version, compareVersions, parseRelease, parseVersion } from '../core/semver.js';
+import { type BundleBlob, type ChannelBlob, type ChannelEntry, propertyTypes } from './declarative-config.js';
+import { findCsvText } from './migrations.js';
+import { parsePackageProperty } from './properties.js';
+
+/**
+ * How a bundle takes the place of another in the channels of a catalog. (Source: alpha/template/substitutes and
+ * declcfg.Bundle.VersionRelease of operator-registry.)
+ */
+
+/** A version and the release of it; builds of one version differ in the latter. */
+export interface VersionRelease {
+  version: Version;
+  release: Release;
+}
+
+const substitutesFor = 'olm.substitutesFor';
+
+/**
+ * The version and release of a bundle by its `olm.package` property. Without a release there, the build metadata
+ * counts as one in bundles that are annotated with what they substitute. `csvText` is the bundle's
+ * ClusterServiceVersion where the caller has it. Throws OpmateError INVALID.
+ */
+export function versionReleaseOf(blob: BundleBlob, csvText?: string): VersionRelease {
+  const name = quoteGo(blob.name);
+  const given = blob.properties.filter(({ type }) => type === propertyTypes.package);
+  const [property] = given;
+  if (property === undefined) throw invalid(`no "olm.package" property found for bundle ${name}`);
+  if (given.length > 1) throw invalid('must be exactly one property of type "olm.package"');
+  const value = reading(`unable to unmarshal "olm.package" property for bundle ${name}`, () => {
+    if (property.valueMissing) throw invalid('unexpected end of JSON input');
+    return parsePackageProperty(property.value);
+  });
+  const inProperty = `in "olm.package" property for bundle ${name}`;
+  const version = reading(`invalid semver version ${quoteGo(value.version)} ${inProperty}`, () =>
+    parseVersion(value.version),
+  );
+  const release = reading(`invalid release ${quoteGo(value.release)} ${inProperty}`, () =>
+    parseRelease(value.release),
+  );
+  if (release.length > 0 || version.build.length === 0 || !hasSubstitutesFor(blob, csvText)) {
+    return { version, release };
+  }
+  const build = reading(`unable to convert build metadata to release for bundle ${name}`, () =>
+    parseRelease(version.build.join('.')),
+  );
+  return { version: { ...version, build: [] }, release: build };
+}
+
+/** Orders by version, then by release; a version without one comes before those that have one. */
+export function compareVersionReleases(a: VersionRelease, b: VersionRelease): number {
+  const order = compareVersions(a.version, b.version);
+  if (order !== 0) return order;
+  if (a.release.length === 0 || b.release.length === 0) return Math.sign(a.release.length - b.release.length);
+  // Segments compare as those of a prerelease do.
+  return compareVersions(asPrerelease(a.release), asPrerelease(b.release));
+}
+
+function asPrerelease(pre: Release): Version {
+  return { major: 0, minor: 0, patch: 0, pre, build: [] };
+}
+
+function invalid(message: string): OpmateError {
+  return new OpmateError('INVALID', message);
+}
+
+function reading<T>(context: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw invalid(`${context}: ${messageOf(error)}`);
+  }
+}
+
+function hasSubstitutesFor(blob: BundleBlob, csvText = findCsvText(blob)): boolean {
+  if (csvText !== undefined && csvText !== '') return hasAnnotation(parseGoJson(csvText));
+  for (const { type, value } of blob.properties) {
+    if (type !== propertyTypes.csvMetadata || !isJsonObject(value)) continue;
+    if (isGiven(value['annotations'])) return true;
+  }
+  return false;
+}
+
+function hasAnnotation(csv: JsonValue): boolean {
+  const metadata = isJsonObject(csv) ? csv['metadata'] : undefined;
+  return isJsonObject(metadata) && isGiven(metadata['annotations']);
+}
+
+function isGiven(annotations: unknown): boolean {
+  if (!isJsonObject(annotations)) return false;
+  const value = annotations[substitutesFor];
+  return typeof value === 'string' && value !== '';
+}
+
+/**
+ * Puts the bundle `name` where the bundle `base` is, in every channel, which change: a new entry has the edges of
+ * the base and skips it, the base has none any more, and what replaced or skipped the base does so with the new one.
+ */
+export function substituteInChannels(channels: readonly ChannelBlob[], base: string, name: string): void {
+  for (const channel of channels) {
+    const entries = channel.entries ?? [];
+    const added: ChannelEntry[] = [];
+    for (const entry of entries.filter((one) => one.name === base).reverse()) {
+      added.push({ ...entry, name, skips: [...entry.skips, base] });
+      entry.replaces = '';
+      entry.skips = [];
+      entry.skipRange = '';
+    }
+    for (const entry of entries) {
+      if (entry.replaces === base) {
+        entry.replaces = name;
+        entry.skips = [...entry.skips, base];
+      } else if (entry.skips.includes(base)) {
+        entry.skips = [...entry.skips, name].filter((skipped) => skipped !== base);
+      }
+    }
+    entries.push(...added);
+  }
+}

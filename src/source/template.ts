@@ -1,0 +1,520 @@
+import { isBundleDirectory } from '../bundle/read.js';
+import { Assembly } from '../catalog/assemble.js';
+import type { CatalogBlob } from '../catalog/blob.js';
+import { Spool, type SpoolSlot } from '../catalog/spool.js';
+import { joinFaults, rendering } from '../catalog/template/faults.js';
+import type {
+  BasicTemplate,
+  SemverTemplate,
+  SubstitutesTemplate,
+  Substitution,
+  Template,
+  TemplateImage,
+} from '../catalog/template/template.js';
+import { mapConcurrent } from '../core/concurrency.js';
+import { CancelledError, OpmateError, messageOf } from '../core/errors.js';
+import { parseGoJson, quoteGo } from '../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { parseReference } from '../core/reference.js';
+import { type Version, parseVersion } from '../core/semver.js';
+import type { YamlPath } from '../core/yaml.js';
+import {
+  type BundleBlob,
+  type ChannelBlob,
+  type PackageBlob,
+  type PackageIcon,
+  schemas,
+} from '../model/declarative-config.js';
+import { decodePackage } from '../model/decode.js';
+import { describeBundle, describeChannel, describeDeprecations, describePackage } from '../model/describe.js';
+import type { CatalogFormat } from '../model/encode.js';
+import type { BlobOrigin, BundleFacts, CatalogFacts, ChannelFacts, Problem } from '../model/facts.js';
+import { findCsvText, migrateBundle } from '../model/migrations.js';
+import { type SemverMember, buildSemverChannels, findVersionConflicts } from '../model/template-semver.js';
+import {
+  type VersionRelease,
+  compareVersionReleases,
+  substituteInChannels,
+  versionReleaseOf,
+} from '../model/template-substitutes.js';
+import { validateCatalog } from '../model/validate.js';
+import { inReference, renderBundleSource } from './render.js';
+import { type SourceOptions, openSource, statIfThere } from './source.js';
+
+/** How templates are rendered. */
+export interface RenderTemplateOptions extends SourceOptions {
+  format: CatalogFormat;
+  /** As `resolveMigrationLevel` returns it; for the bundles that are fetched, not for those in the template. */
+  migrationLevel: string;
+  /** Images that are fetched at the same time; 8 unless told. */
+  concurrency?: number | undefined;
+}
+
+/** The catalog that a template stands for; `close` it. */
+export interface RenderedTemplate {
+  assembly: Assembly;
+  facts: CatalogFacts;
+  close(): Promise<void>;
+}
+
+/**
+ * Makes the catalog that a template stands for. Each image is fetched once, however often it is named, several at
+ * a time; memory does not grow with their content. Every image that cannot be had is reported, and so is everything
+ * that is wrong with the bundles: throws OpmateError with file and line, for several with an AggregateError as
+ * cause. (Source: Render of alpha/template in operator-registry.)
+ */
+export async function renderTemplate(
+  template: Template,
+  options: RenderTemplateOptions,
+): Promise<RenderedTemplate> {
+  const work = new TemplateRendering(template, options);
+  try {
+    switch (template.type) {
+      case 'basic':
+        await work.renderBasic(template);
+        break;
+      case 'semver':
+        await work.renderSemver(template);
+        break;
+      case 'substitutes':
+        await work.renderSubstitutes(template);
+        break;
+    }
+    return { assembly: work.assembly, facts: work.facts, close: () => work.assembly.close() };
+  } catch (error) {
+    await work.assembly.close().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** What is wrong with a catalog in the words of its file, one line each. */
+function linesOf(problems: readonly Problem[]): string[] {
+  return problems.map(({ message, package: packageName, channel, bundle }) => {
+    const names = Object.entries({ package: packageName, channel, bundle })
+      .filter(([, name]) => name !== undefined && !message.includes(quoteGo(name)))
+      .map(([kind, name]) => `${kind} ${quoteGo(name as string)}`);
+    return names.length === 0 ? message : `${names.join(', ')}: ${message}`;
+  });
+}
+
+/** What a rendered catalog would be refused for, one line each; a template need not make a valid one. */
+export function describeProblems(facts: CatalogFacts): string[] {
+  return linesOf(validateCatalog(facts).problems);
+}
+
+class TemplateRendering {
+  readonly assembly: Assembly;
+  readonly facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+  readonly #template: Template;
+  readonly #options: RenderTemplateOptions;
+  readonly #faults: OpmateError[] = [];
+
+  constructor(template: Template, options: RenderTemplateOptions) {
+    this.#template = template;
+    this.#options = options;
+    this.assembly = new Assembly({ ...options, migrationLevel: 'none' });
+  }
+
+  async renderBasic(template: BasicTemplate): Promise<void> {
+    const images: (TemplateImage & { position: number })[] = [];
+    for (const [position, { blob, path }] of template.entries.entries()) {
+      if (blob.kind === 'bundle') images.push({ image: blob.blob.image, path, position });
+      else await this.#addEntry(blob, position);
+    }
+    const bundles = new Map<number, BundleFacts>();
+    await this.#fetch(images, async (blob, places) => {
+      const facts = describeBundle(blob);
+      for (const place of places) {
+        const { position } = images[place] as { position: number };
+        bundles.set(position, facts);
+        await this.assembly.addBundle(blob, position);
+      }
+    });
+    const inOrder = [...bundles].sort(([a], [b]) => a - b);
+    this.facts.bundles.push(...inOrder.map(([, facts]) => facts));
+  }
+
+  async renderSemver(template: SemverTemplate): Promise<void> {
+    const spool = new Spool(this.#options.temporaryDirectory);
+    try {
+      await this.#renderSemver(template, spool);
+    } finally {
+      await spool.close();
+    }
+  }
+
+  async #renderSemver(template: SemverTemplate, spool: Spool): Promise<void> {
+    const { bundles } = template;
+    const rendered = new Map<string, { facts: BundleFacts; about: SpoolSlot }>();
+    await this.#fetch(bundles, async (blob, [place], csvText) => {
+      const { image } = bundles[place as number] as TemplateImage;
+      // Which bundle the package is described by is known at the end.
+      const about = await spool.append(JSON.stringify(packageMetadata(csvText)));
+      rendered.set(image, { facts: describeBundle(blob), about });
+      await this.assembly.addBundle(blob, place);
+    });
+    if (rendered.size === 0) {
+      const problem = 'render: no bundles specified or no bundles could be rendered';
+      await this.#fail([], problem, 'list bundles below candidate, fast or stable');
+    }
+    this.#throwFaults();
+    const { members, packageName } = await this.#membersOf(template, (image) => rendered.get(image)?.facts);
+    const { channels, defaultChannel } = buildSemverChannels(packageName, members, template.generate);
+    const head = channels.find(({ name }) => name === defaultChannel)?.entries?.at(-1)?.name;
+    const seen = new Set<string>();
+    const inOrder = bundles.flatMap(({ image }) => (seen.has(image) ? [] : (seen.add(image), [image])));
+    const found = inOrder.map((image) => rendered.get(image)).filter((one) => one !== undefined);
+    const about = found.find(({ facts }) => facts.name === head)?.about;
+    const metadata =
+      about === undefined ? {} : (JSON.parse((await spool.read(about)).toString()) as PackageMetadata);
+    const blob: PackageBlob = {
+      schema: schemas.package,
+      name: packageName,
+      defaultChannel,
+      description: '',
+      properties: [],
+      ...metadata,
+    };
+    await this.#addEntry({ kind: 'package', blob }, 0);
+    for (const channel of channels) await this.#addEntry({ kind: 'channel', blob: channel }, 0);
+    this.facts.bundles.push(...found.map(({ facts }) => facts));
+  }
+
+  /** The bundles of the lists with their versions; all must be of one package, each in a list once. */
+  async #membersOf(
+    template: SemverTemplate,
+    factsOf: (image: string) => BundleFacts | undefined,
+  ): Promise<{ members: SemverMember[]; packageName: string }> {
+    const context = 'render: unable to post-process bundle info: ';
+    const members: (SemverMember & { path: YamlPath })[] = [];
+    let packageName: string | undefined;
+    const names = new Set<string>();
+    for (const { archetype, image, path } of template.bundles) {
+      const facts = factsOf(image);
+      if (facts === undefined) continue;
+      const { name, packageProperties: properties } = facts;
+      const [fault] = facts.propertyFaults;
+      const [property] = properties;
+      if (fault !== undefined) {
+        await this.#fail(path, `${context}parse properties for bundle ${quoteGo(name)}: ${fault.message}`);
+        continue;
+      }
+      if (property === undefined || properties.length > 1) {
+        const problem = `has multiple "olm.package" properties, expected exactly 1`;
+        await this.#fail(path, `${context}bundle ${quoteGo(name)} ${problem}`);
+        continue;
+      }
+      let version: Version;
+      try {
+        version = parseVersion(property.version);
+      } catch (error) {
+        const problem = `has invalid version ${quoteGo(property.version)}: ${messageOf(error)}`;
+        const hint = 'channels are made of semantic versions: MAJOR.MINOR.PATCH';
+        await this.#fail(path, `${context}bundle ${quoteGo(name)} ${problem}`, hint);
+        continue;
+      }
+      packageName ??= property.packageName;
+      if (property.packageName !== packageName) {
+        const problem = `bundle ${quoteGo(property.packageName)} does not belong to this package: ${quoteGo(packageName)}`;
+        await this.#fail(path, context + problem, `${image} is ${name}; a template is of one package`);
+        continue;
+      }
+      if (names.has(`${archetype} ${name}`)) {
+        await this.#fail(
+          path,
+          `${context}duplicate bundle name ${quoteGo(name)}`,
+          `keep it once in ${archetype}`,
+        );
+        continue;
+      }
+      names.add(`${archetype} ${name}`);
+      members.push({ archetype, name, version, path });
+    }
+    for (const { member, message } of findVersionConflicts(members)) {
+      const problem =
+        'encountered bundle versions which differ only by build metadata, which cannot be ordered: ';
+      await this.#fail(member.path, context + problem + message);
+    }
+    this.#throwFaults();
+    return { members, packageName: packageName ?? '' };
+  }
+
+  async renderSubstitutes(template: SubstitutesTemplate): Promise<void> {
+    const channels: ChannelBlob[] = [];
+    const described: ChannelFacts[] = [];
+    /** Versions by the name of the bundle, of which the first counts. */
+    const versions = new Map<string, () => VersionRelease>();
+    for (const [position, { blob }] of template.entries.entries()) {
+      // Channels change before they are written.
+      if (blob.kind === 'channel') {
+        channels.push(blob.blob);
+        described.push(describeChannel(blob.blob, this.#originOf(position)));
+      } else await this.#addEntry(blob, position);
+      if (blob.kind === 'bundle' && !versions.has(blob.blob.name)) {
+        versions.set(blob.blob.name, () => versionReleaseOf(blob.blob));
+      }
+    }
+    await this.#requireValid(template, described);
+    await this.#checkSubstitutions(template.substitutions);
+    const substitutes = new Map<string, Substitute>();
+    const images = template.substitutions.map(({ name, path }) => ({ image: name, path: [...path, 'name'] }));
+    await this.#fetch(images, async (blob, [place], csvText) => {
+      const { image } = images[place as number] as TemplateImage;
+      const facts = describeBundle(blob);
+      substitutes.set(image, { facts, version: outcomeOf(() => versionReleaseOf(blob, csvText)) });
+      await this.assembly.addBundle(blob, template.entries.length + (place as number));
+    });
+    this.#throwFaults();
+    for (const substitution of template.substitutions) {
+      const substitute = substitutes.get(substitution.name) as Substitute;
+      const problem = substitutionFault(substitution, substitute, versions);
+      if (problem !== undefined) {
+        await this.#failSubstitution(substitution, problem);
+        continue;
+      }
+      const { name } = substitute.facts;
+      substituteInChannels(channels, substitution.base, name);
+      this.facts.bundles.push(substitute.facts);
+      const { version } = substitute;
+      if (!versions.has(name)) versions.set(name, () => valueOf(version));
+      const { message } = validateCatalog({
+        ...this.facts,
+        channels: channels.map((one) => describeChannel(one)),
+      });
+      if (message === undefined) continue;
+      await this.#failSubstitution(substitution, `resulting config is not valid FBC: ${message}`);
+      break;
+    }
+    this.#throwFaults();
+    for (const channel of channels) await this.#addEntry({ kind: 'channel', blob: channel }, 0);
+  }
+
+  /** Refuses entries that make no valid catalog, with the place of each problem. */
+  async #requireValid({ entries }: SubstitutesTemplate, channels: readonly ChannelFacts[]): Promise<void> {
+    const { message, problems } = validateCatalog({ ...this.facts, channels: [...channels] });
+    if (message === undefined) return;
+    const placeOf = ({ origin, path = [] }: Problem): YamlPath => {
+      const entry = origin === undefined ? undefined : entries[origin.offset];
+      return entry === undefined ? [] : [...entry.path, ...path];
+    };
+    const [first] = problems;
+    const place = first === undefined || problems.length > 1 ? [] : placeOf(first);
+    await this.#fail(place, `render: entries are not valid FBC: ${message}`, first?.hint);
+    for (const [index, line] of problems.length > 1 ? linesOf(problems).entries() : []) {
+      await this.#fail(placeOf(problems[index] as Problem), line);
+    }
+    this.#throwFaults();
+  }
+
+  /** What is wrong with substitutions whatever the bundles are. */
+  async #checkSubstitutions(substitutions: readonly Substitution[]): Promise<void> {
+    const bases = new Set<string>();
+    const names = new Map<string, string>();
+    for (const substitution of substitutions) {
+      const { name, base, path } = substitution;
+      if (name === '') await this.#failSubstitution(substitution, 'substitution name cannot be empty');
+      else if (base === '') await this.#failSubstitution(substitution, 'substitution base cannot be empty');
+      else if (name === base)
+        await this.#failSubstitution(substitution, 'substitution name and base cannot be the same');
+      else if (bases.has(base)) {
+        await this.#fail(path, `render: cannot reuse the same substitution base ${quoteGo(base)}`);
+      } else if (names.has(name)) {
+        const both = `(${quoteGo(names.get(name) as string)} and ${quoteGo(base)})`;
+        const problem = `cannot reuse the same substitution ${quoteGo(name)} for different bases ${both}`;
+        await this.#fail(path, `render: ${problem}`);
+      }
+      bases.add(base);
+      names.set(name, base);
+    }
+    this.#throwFaults();
+  }
+
+  #failSubstitution({ base, name, path }: Substitution, problem: string): Promise<void> {
+    const context = `render: error processing substitution ${quoteGo(base)} -> ${quoteGo(name)}`;
+    return this.#fail(path, `${context}: ${problem}`);
+  }
+
+  /** Entries are known by their number. */
+  #originOf(position: number): BlobOrigin {
+    return { file: this.#template.file, offset: position, length: 0, syntax: 'yaml' };
+  }
+
+  async #addEntry(item: CatalogBlob, position: number): Promise<void> {
+    const origin = this.#originOf(position);
+    switch (item.kind) {
+      case 'package':
+        this.facts.packages.push(describePackage(item.blob, origin));
+        break;
+      case 'channel':
+        this.facts.channels.push(describeChannel(item.blob));
+        break;
+      case 'bundle':
+        this.facts.bundles.push(describeBundle(item.blob, origin));
+        break;
+      case 'deprecations':
+        this.facts.deprecations.push(describeDeprecations(item.blob, origin));
+        break;
+      case 'other':
+        break;
+    }
+    await this.assembly.addBlob(item, position);
+  }
+
+  /**
+   * Fetches each image once and hands its bundle over, migrated, with the indexes at which `images` names it and its
+   * ClusterServiceVersion. Goes on after a failure, but not with a registry that cannot be reached.
+   */
+  async #fetch(
+    images: readonly TemplateImage[],
+    use: (blob: BundleBlob, places: [number, ...number[]], csvText: string | undefined) => Promise<void>,
+  ): Promise<void> {
+    const wanted = new Map<string, [number, ...number[]]>();
+    for (const [place, { image }] of images.entries()) {
+      const places = wanted.get(image);
+      if (places === undefined) wanted.set(image, [place]);
+      else places.push(place);
+    }
+    const unreachable = new Set<string>();
+    const failures = new Map<number, OpmateError>();
+    const fetchOne = async ([image, places]: [string, [number, ...number[]]]): Promise<void> => {
+      const registry = registryOf(image);
+      if (registry !== undefined && unreachable.has(registry)) {
+        const problem = `not tried, for ${registry} could not be reached`;
+        failures.set(places[0], new OpmateError('NETWORK', `render reference ${quoteGo(image)}: ${problem}`));
+        return;
+      }
+      try {
+        const blob = await readBundleImage(image, this.#options);
+        const csvText = findCsvText(blob);
+        await use(migrateBundle(blob, this.#options.migrationLevel, csvText), places, csvText);
+      } catch (error) {
+        const told = inReference(error, image);
+        if (!(told instanceof OpmateError) || told instanceof CancelledError) throw told;
+        if (told.code === 'NETWORK' && registry !== undefined) unreachable.add(registry);
+        failures.set(places[0], told);
+      }
+    };
+    await mapConcurrent([...wanted], this.#options.concurrency ?? 8, fetchOne, this.#options);
+    for (const [place, { code, message, hint }] of [...failures].sort(([a], [b]) => a - b)) {
+      await this.#fail((images[place] as TemplateImage).path, message, hint, code);
+    }
+    this.#throwFaults();
+  }
+
+  async #fail(
+    path: YamlPath,
+    problem: string,
+    hint?: string,
+    code: OpmateError['code'] = 'INVALID',
+  ): Promise<void> {
+    const { file } = this.#template;
+    const line = await this.#template.lineOf(path);
+    this.#faults.push(new OpmateError(code, rendering + problem, { file, line, hint }));
+  }
+
+  #throwFaults(): void {
+    if (this.#faults.length > 0) throw joinFaults(this.#faults);
+  }
+}
+
+interface Substitute {
+  facts: BundleFacts;
+  version: Outcome<VersionRelease>;
+}
+
+type Outcome<T> = { value: T } | { error: OpmateError };
+
+function outcomeOf<T>(work: () => T): Outcome<T> {
+  try {
+    return { value: work() };
+  } catch (error) {
+    if (error instanceof OpmateError) return { error };
+    throw error;
+  }
+}
+
+function valueOf<T>(outcome: Outcome<T>): T {
+  if ('error' in outcome) throw outcome.error;
+  return outcome.value;
+}
+
+/** Why a bundle cannot take the place of another, in the words of `opm`. */
+function substitutionFault(
+  { name, base }: Substitution,
+  { version }: Substitute,
+  versions: ReadonlyMap<string, () => VersionRelease>,
+): string | undefined {
+  if ('error' in version) {
+    return `failed to get VersionRelease for substitute bundle ${quoteGo(name)}: ${version.error.message}`;
+  }
+  const baseVersion = versions.get(base);
+  if (baseVersion === undefined) return `base bundle ${quoteGo(base)} does not exist in catalog`;
+  const older = outcomeOf(baseVersion);
+  if ('error' in older) {
+    return `failed to get VersionRelease for base bundle ${quoteGo(base)}: ${older.error.message}`;
+  }
+  return compareVersionReleases(older.value, version.value) < 0
+    ? undefined
+    : `base bundle ${quoteGo(base)} is not less than substitute bundle ${quoteGo(name)}`;
+}
+
+/** The bundle that an image of a registry holds. Throws OpmateError. */
+async function readBundleImage(image: string, options: SourceOptions): Promise<BundleBlob> {
+  const found = await statIfThere(image);
+  if (found?.isDirectory() === true && (await isBundleDirectory(image))) {
+    throw new OpmateError('UNSUPPORTED', `cannot render bundle directory ${quoteGo(image)}: not allowed`, {
+      hint: 'a template names bundles by images that clusters can pull',
+    });
+  }
+  if (found === undefined && /^(?:docker:\/\/|oci:|oci-archive:|docker-archive:)/.test(image)) {
+    throw new OpmateError('INVALID', 'invalid reference format', {
+      hint: 'a template names bundles by images that clusters can pull: REGISTRY/REPOSITORY:TAG or @sha256:…',
+    });
+  }
+  const source = await openSource(image, options, { bundles: true, catalogs: false });
+  try {
+    if (source.kind === 'bundle') return renderBundleSource(source, image, { migrationLevel: 'none' });
+  } finally {
+    await source.close();
+  }
+  throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle');
+}
+
+function registryOf(image: string): string | undefined {
+  try {
+    const parsed = parseReference(image);
+    return parsed.transport === 'docker' ? parsed.registry : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+interface PackageMetadata {
+  description?: string;
+  icon?: PackageIcon;
+}
+
+/** What a package takes from the ClusterServiceVersion of a bundle: its description and its first icon. */
+function packageMetadata(csvText: string | undefined): PackageMetadata {
+  const csv = csvText === undefined ? null : parseGoJson(csvText);
+  const spec = isJsonObject(csv) ? csv['spec'] : undefined;
+  if (!isJsonObject(spec)) return {};
+  const description = spec['description'];
+  const icon = firstIcon(spec['icon']);
+  return {
+    ...(typeof description === 'string' && { description }),
+    ...(icon !== undefined && { icon }),
+  };
+}
+
+/** The first of a list of icons, if all of them can be read. */
+function firstIcon(icons: JsonValue | undefined): PackageIcon | undefined {
+  if (!Array.isArray(icons)) return undefined;
+  try {
+    const read = icons.map((icon) => decodePackage({ icon: icon ?? ({} as JsonObject) }).icon);
+    return read[0];
+  } catch (error) {
+    if (error instanceof OpmateError) return undefined;
+    throw error;
+  }
+}

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
 import { collect, outputFormatOf, separated, withChoices } from './options.js';
 import type { Runner } from './runner.js';
+import { addContentOptions, sourceDescription } from './content-options.js';
 import { addBundleAuthorCommands } from './bundle-author-commands.js';
 import { addBundleCarryCommands } from './bundle-carry-commands.js';
 import { addBundleDeploymentCommands } from './bundle-deployment-commands.js';
@@ -57,10 +58,9 @@ export function addBundleCommands(program: Command, context: CommandContext, run
       ),
     );
 
-  bundle
-    .command('permissions')
+  addContentOptions(bundle.command('permissions'))
     .description('show what the accounts of an operator may do once it is installed')
-    .argument('<source>', source)
+    .argument('<source>', sourceDescription)
     .option('--install-namespace <namespace>', 'where the operator is installed')
     .addOption(
       new Option(
@@ -82,10 +82,9 @@ export function addBundleCommands(program: Command, context: CommandContext, run
       ),
     );
 
-  bundle
-    .command('check-crd-upgrade')
+  addContentOptions(bundle.command('check-crd-upgrade'))
     .description('check whether custom resource definitions may take the place of older ones')
-    .argument('<old>', `file of definitions, or bundle: ${source}`)
+    .argument('<old>', `file of definitions, or bundle: ${sourceDescription}`)
     .argument('<new>', 'the same')
     .addOption(outputFormatOf('text', 'json', 'yaml'))
     .action((older: string, newer: string, _options, command: Command) =>

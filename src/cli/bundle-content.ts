@@ -2,13 +2,14 @@ import path from 'node:path';
 import { type BundleFiles, bundleFilesOf, readBundleDirectory, readFileWithin } from '../bundle/read.js';
 import type { FileTree } from '../archive/file-tree.js';
 import { OpmateError, UsageError, redact } from '../core/errors.js';
+import type { JsonObject } from '../core/json.js';
 import { openContent } from '../source/content.js';
 import { readTree } from '../source/content-files.js';
 import { readContentLock, writeContentLock } from '../source/content-lock.js';
 import { openContentStore } from '../source/content-store.js';
 import { parseContentSource, parsePlacedSource } from '../source/content-parse.js';
 import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../source/content-types.js';
-import { type CredentialsKind, credentialsOf, readSecrets } from '../source/secrets.js';
+import { credentialsOf, readSecrets } from '../source/secrets.js';
 import type { ContentFlags } from './content-options.js';
 import type { CommandSession } from './session.js';
 
@@ -111,14 +112,11 @@ async function placedSources(
 ): Promise<PlacedSource[]> {
   const source = await parseContentSource(reference, session);
   const { secret, secrets, add = [] } = flags;
-  if (secret !== undefined && secrets !== undefined) {
-    if (source.type !== 'image' && source.type !== 'git' && source.type !== 'http') {
-      throw new UsageError(`--secret ${secret}: ${redact(reference)} needs none`);
-    }
-    const kind: CredentialsKind = source.type;
+  const isRemote = source.type === 'image' || source.type === 'git' || source.type === 'http';
+  if (secret !== undefined && secrets !== undefined && isRemote) {
     const at = secret.indexOf('/');
     const name = { namespace: at < 0 ? '' : secret.slice(0, at), name: secret.slice(at + 1) };
-    source.credentials = credentialsOf(await readSecrets(secrets), name, kind);
+    source.credentials = credentialsOf(await readSecrets(secrets), name, source.type);
   }
   const placed: PlacedSource[] = [{ name: redact(reference), source, destination: '' }];
   for (const text of add) placed.push(await parsePlacedSource(text, session));
@@ -155,4 +153,9 @@ async function treeOf(directory: string, { limits, signal }: CommandSession): Pr
     });
   }
   return { files, directories: new Set(tree.directories) };
+}
+
+/** Where the files of a command came from, for its JSON. */
+export function pinValues(pins: readonly Pin[]): JsonObject[] {
+  return pins.map(({ name, ref, content }) => ({ name, ref, content }));
 }

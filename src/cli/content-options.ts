@@ -25,10 +25,14 @@ export function addContentOptions(command: Command): Command {
     .option('--lock <file>', 'take what this file pins; write it where it is not there yet')
     .option('--update-lock', 'with --lock: look anew, and write what is found')
     .option('--secrets <directory>', 'directory with manifests of Secrets')
-    .option('--secret <[namespace/]name>', 'with --secrets: the Secret for the source')
-    .addOption(
-      new Option('--add <destination=source>', 'put the files of another source there, repeatable').argParser(
-        collect,
-      ),
-    );
+    .option('--secret <[namespace/]name>', 'with --secrets: the Secret for what is not on this machine');
+}
+
+/** Adds the option that puts several sources together, for commands of one source. */
+export function addComposeOption(command: Command): Command {
+  return command.addOption(
+    new Option('--add <destination=source>', 'put the files of another source there, repeatable').argParser(
+      collect,
+    ),
+  );
 }

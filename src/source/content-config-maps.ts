@@ -13,10 +13,12 @@ import type { ContentSource } from './content-types.js';
 
 const maxFileSize = 64 * 1024 * 1024;
 
-/** Whether there are ConfigMaps among the objects in a file. Throws OpmateError where it cannot be read. */
+/** Whether the objects in a file are ConfigMaps, all of them. Throws OpmateError where it cannot be read. */
 export async function holdsConfigMaps(file: string): Promise<boolean> {
-  return (await readObjects(file)).manifests.some(
-    ({ apiVersion, kind }) => apiVersion === 'v1' && kind === 'ConfigMap',
+  const { manifests } = await readObjects(file);
+  return (
+    manifests.length > 0 &&
+    manifests.every(({ apiVersion, kind }) => apiVersion === 'v1' && kind === 'ConfigMap')
   );
 }
 

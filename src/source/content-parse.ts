@@ -46,11 +46,18 @@ export async function parseContentSource(text: string, options: ParseOptions): P
   }
   if (found.isDirectory()) return { type: 'directory', path: absolute(text) };
   if (!found.isFile()) throw new OpmateError('INVALID', `${text}: neither a file nor a directory`);
-  if (await isArchive(absolute(text))) return { type: 'archive', path: absolute(text) };
-  if (await holdsConfigMaps(absolute(text))) return { type: 'configMaps', file: absolute(text) };
+  const kind = await contentFileKind(absolute(text));
+  if (kind === 'archive') return { type: 'archive', path: absolute(text) };
+  if (kind === 'configMaps') return { type: 'configMaps', file: absolute(text) };
   throw new OpmateError('UNSUPPORTED', `${text}: neither a tar archive nor a file with ConfigMaps`, {
     hint: 'for the image in a file, write oci-archive:FILE or docker-archive:FILE',
   });
+}
+
+/** What a file is a source as: a tar archive, or documents that are ConfigMaps all of them. Throws OpmateError. */
+export async function contentFileKind(file: string): Promise<'archive' | 'configMaps' | undefined> {
+  if (await isArchive(file)) return 'archive';
+  return (await holdsConfigMaps(file)) ? 'configMaps' : undefined;
 }
 
 /** Takes `DESTINATION=SOURCE` as it is written on the command line. Throws OpmateError. */

@@ -6,17 +6,20 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../core/go-json.js';
 import type { JsonObject } from '../../core/json.js';
 import { encodeYaml } from '../../core/yaml.js';
+import type { BundleFile } from '../../bundle/read.js';
+import { contentFileKind } from '../../source/content-parse.js';
 import { statIfThere } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
+import { useSession } from '../session.js';
 import { inSource, tellFindings, tellWarnings } from './bundle-findings.js';
-import { readBundle } from '../bundle-content.js';
+import { type SourceOpener, pinValues, useSources } from '../bundle-content.js';
+import type { ContentFlags } from '../content-options.js';
 
-interface CheckOptions extends GlobalOptions {
+interface CheckOptions extends ContentFlags {
   output?: string;
 }
 
@@ -32,13 +35,17 @@ export async function bundleCheckCrdUpgrade(
   newReference: string,
   given: GlobalOptions,
 ): Promise<number> {
-  const { output = 'text' } = given as CheckOptions;
+  const options = given as CheckOptions;
+  const { output = 'text' } = options;
   if (!outputs.has(output)) {
     throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json|yaml)`);
   }
   return useSession(context, given, async (session) => {
-    const before = await readDefinitions(oldReference, session);
-    const after = await readDefinitions(newReference, session);
+    const { before, after, pins } = await useSources(session, options, async (sources) => ({
+      before: await readDefinitions(oldReference, sources),
+      after: await readDefinitions(newReference, sources),
+      pins: sources.pins,
+    }));
     const findings: Finding[] = [...before.findings, ...after.findings];
     const isReadable = findings.length === 0;
     if (isReadable) {
@@ -61,7 +68,7 @@ export async function bundleCheckCrdUpgrade(
     session.logger.close();
     if (!isReadable || output === 'text') await tellFindings(context, findings);
     if (isReadable && output !== 'text') {
-      const value = { findings: (findings as CrdFinding[]).map(valueOf) };
+      const value = { findings: (findings as CrdFinding[]).map(valueOf), sources: pinValues(pins) };
       const text = output === 'json' ? `${encodeGoJson(value, { indent: 2 })}\n` : encodeYaml(value);
       await writeAll(context.stdout, text);
     }
@@ -94,17 +101,16 @@ function valueOf(finding: CrdFinding): JsonObject {
 /** The definitions in a file, or in a bundle from wherever it is. Throws OpmateError where there are none. */
 async function readDefinitions(
   reference: string,
-  session: CommandSession,
+  sources: SourceOpener,
 ): Promise<{ definitions: Manifest[]; findings: Finding[] }> {
-  const stat = await statIfThere(reference);
-  const isFile = stat?.isFile() === true;
-  const isDirectory = stat?.isDirectory() === true;
-  const files = isFile
-    ? [{ name: path.basename(reference), content: await readInputFile(reference) }]
-    : (await readBundle(reference, isDirectory, session)).manifests;
+  const isFile =
+    (await statIfThere(reference))?.isFile() === true && (await contentFileKind(reference)) === undefined;
+  const { files, isInPlace } = isFile
+    ? { files: [await readDefinitionFile(reference)], isInPlace: false }
+    : await readManifestsOf(reference, sources);
   const prefix = isFile ? path.join(path.dirname(reference), '/') : 'manifests/';
   const { manifests, findings } = readManifests(files, { prefix: prefix === './' ? '' : prefix });
-  const named = inSource(reference, isDirectory);
+  const named = inSource(reference, isInPlace);
   const definitions = manifests
     .filter(({ kind }) => kind === 'CustomResourceDefinition')
     .map((manifest) =>
@@ -120,4 +126,16 @@ async function readDefinitions(
     );
   }
   return { definitions, findings: isFile ? findings : findings.map(named) };
+}
+
+async function readDefinitionFile(file: string): Promise<BundleFile> {
+  return { name: path.basename(file), content: await readInputFile(file) };
+}
+
+async function readManifestsOf(
+  reference: string,
+  sources: SourceOpener,
+): Promise<{ files: BundleFile[]; isInPlace: boolean }> {
+  const { files, isInPlace } = await sources.readBundle(reference);
+  return { files: files.manifests, isInPlace };
 }

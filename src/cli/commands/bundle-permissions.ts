@@ -9,17 +9,18 @@ import { encodeGoJson, quoteGo } from '../../core/go-json.js';
 import type { JsonObject, JsonValue } from '../../core/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { encodeYaml } from '../../core/yaml.js';
-import { statIfThere } from '../../source/source.js';
+import type { Pin } from '../../source/content-types.js';
+import type { ContentFlags } from '../content-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
+import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { inSource, tellFindings } from './bundle-findings.js';
-import { readBundle } from '../bundle-content.js';
+import { type SourceOpener, pinValues, useSources } from '../bundle-content.js';
 
-interface PermissionsOptions extends GlobalOptions {
+interface PermissionsOptions extends ContentFlags {
   installNamespace?: string;
   watchNamespace?: string[];
   output?: string;
@@ -43,14 +44,16 @@ export async function bundlePermissions(
   const output = outputs.find((known) => known === (options.output ?? 'table'));
   checkOptions(options, output);
   return useSession(context, options, async (session) => {
-    const current = await convert(context, reference, options, session);
-    const older =
-      options.diff === undefined ? undefined : await convert(context, options.diff, options, session);
+    const { current, older, pins } = await useSources(session, options, async (sources) => ({
+      current: await convert(context, reference, options, sources),
+      older: options.diff === undefined ? undefined : await convert(context, options.diff, options, sources),
+      pins: sources.pins,
+    }));
     session.logger.close();
     if (current === undefined || (options.diff !== undefined && older === undefined))
       return exitCodes.findings;
     const report = reportOf(current, older);
-    await writeAll(context.stdout, textOf(report, current, output ?? 'table'), session.signal);
+    await writeAll(context.stdout, textOf(report, current, pins, output ?? 'table'), session.signal);
     const wanted = new Set(options.failOn);
     const risky = report.added.filter(({ risks }) => risks.some((risk) => wanted.has(risk)));
     await tellFindings(
@@ -75,17 +78,16 @@ async function convert(
   context: CommandContext,
   reference: string,
   options: PermissionsOptions,
-  session: CommandSession,
+  sources: SourceOpener,
 ): Promise<Installed | undefined> {
-  const isDirectory = (await statIfThere(reference))?.isDirectory() === true;
   const { installNamespace = '', watchNamespace } = options;
-  const files = await readBundle(reference, isDirectory, session);
+  const { files, isInPlace } = await sources.readBundle(reference);
   const { objects, findings, bundle } = convertRegistryV1(files, {
     installNamespace,
     watchNamespaces: watchNamespace,
   });
   if (findings.length > 0 || bundle === undefined) {
-    await tellFindings(context, findings.map(inSource(reference, isDirectory)));
+    await tellFindings(context, findings.map(inSource(reference, isInPlace)));
     return undefined;
   }
   const annotations = bundle.csv.metadata.annotations ?? {};
@@ -130,6 +132,7 @@ function webhooksOf(object: PlainObject): JsonObject[] {
 function textOf(
   report: Report,
   { name, objects }: Installed,
+  pins: readonly Pin[],
   output: (typeof outputs)[number],
 ): string | AsyncIterable<string> {
   if (output === 'rbac') {
@@ -145,13 +148,17 @@ function textOf(
     ...(report.removed !== undefined && { removed: report.removed as unknown as JsonValue }),
     webhooks: report.webhooks,
     cloudCredentials: report.clouds,
+    sources: pinValues(pins),
   };
   return output === 'json' ? `${encodeGoJson(value, { indent: 2 })}\n` : encodeYaml(value);
 }
 
-function tableOf({ added, removed, webhooks, clouds }: Report): string {
-  const header = ['ACCOUNT', 'NAMESPACE', 'GROUP', 'RESOURCE', 'VERBS', 'RISKS'];
-  const cells = (right: Right): string[] => [
+/** Titles of the columns of `rightCells`. */
+export const rightHeader = ['ACCOUNT', 'NAMESPACE', 'GROUP', 'RESOURCE', 'VERBS', 'RISKS'];
+
+/** A right as a row of a table. */
+export function rightCells(right: Right): string[] {
+  return [
     `${right.accountNamespace}/${right.account}`,
     right.namespace === '' ? '(all)' : right.namespace,
     right.group === '' ? '(core)' : right.group,
@@ -159,11 +166,17 @@ function tableOf({ added, removed, webhooks, clouds }: Report): string {
     right.verbs.length === 0 ? '(not in the bundle)' : right.verbs.join(','),
     right.risks.join(','),
   ];
+}
+
+function tableOf({ added, removed, webhooks, clouds }: Report): string {
   const rows =
     removed === undefined
-      ? added.map(cells)
-      : [...added.map((right) => ['+', ...cells(right)]), ...removed.map((right) => ['-', ...cells(right)])];
-  let text = formatTable(removed === undefined ? header : ['', ...header], rows);
+      ? added.map(rightCells)
+      : [
+          ...added.map((right) => ['+', ...rightCells(right)]),
+          ...removed.map((right) => ['-', ...rightCells(right)]),
+        ];
+  let text = formatTable(removed === undefined ? rightHeader : ['', ...rightHeader], rows);
   for (const { kind, name, failurePolicy, rules } of webhooks) {
     const what = (rules as JsonObject[]).map(({ apiGroups, resources }) =>
       [apiGroups, resources]

@@ -1,0 +1,30 @@
+import type { CancelOptions } from '../core/concurrency.js';
+import type { Logger } from '../core/log.js';
+import { schemas } from '../model/declarative-config.js';
+import { type PackageContent, addToContent, emptyContent } from '../model/resolve-content.js';
+import { decodeMeta } from './blob.js';
+import type { Catalog } from './catalog.js';
+import { locate } from './locate.js';
+
+/**
+ * Reads a catalog once and keeps what choosing a bundle of one package needs. Throws OpmateError with file and line
+ * for a blob of the package that cannot be loaded; what is wrong in blobs of others does not matter.
+ */
+export async function readPackageContent(
+  catalog: Catalog,
+  packageName: string,
+  { signal, logger }: CancelOptions & { logger?: Logger | undefined } = {},
+): Promise<PackageContent> {
+  const content = emptyContent();
+  for await (const meta of catalog.metas({ withoutManifests: true, signal, logger })) {
+    const isOfPackage =
+      meta.package === packageName || (meta.schema === schemas.package && meta.name === packageName);
+    if (!isOfPackage) continue;
+    try {
+      addToContent(content, decodeMeta(meta));
+    } catch (error) {
+      throw await locate(catalog, meta.origin, error);
+    }
+  }
+  return content;
+}

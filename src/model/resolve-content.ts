@@ -1,0 +1,166 @@
+import { foldFieldName } from '../core/go-json-fold.js';
+import { RawJson, isJsonObject } from '../core/json.js';
+import {
+  type Release,
+  SemverError,
+  type Version,
+  compareVersions,
+  parseRelease,
+  parseVersion,
+} from '../core/semver.js';
+import {
+  type BundleBlob,
+  type ChannelBlob,
+  type ChannelEntry,
+  type DeprecationEntry,
+  type DeprecationsBlob,
+  type Property,
+  propertyTypes,
+  schemas,
+} from './declarative-config.js';
+import { describeChannel, describeDeprecations, detach } from './describe.js';
+import { findPropertyFault, parsePackageProperty } from './properties.js';
+
+/** What a catalog has of one package, as far as choosing one of its bundles needs it. */
+export interface PackageContent {
+  /** Whether the catalog has any blob of the package. */
+  isFound: boolean;
+  channels: PackageChannel[];
+  bundles: PackageBundle[];
+  /** Of the first `olm.deprecations`, as OLM v1 reads them; undefined before one was read. */
+  deprecations: readonly DeprecationEntry[] | undefined;
+}
+
+export interface PackageChannel {
+  name: string;
+  entries: readonly ChannelEntry[];
+}
+
+/** A bundle as it can be chosen. */
+export interface PackageBundle {
+  name: string;
+  image: string;
+  /** A message where the version cannot be read. */
+  version: BundleVersion | string;
+  /** Types of its properties that need something of other bundles, each once. */
+  dependencies: string[];
+}
+
+/** A version with the release that is told apart from it. */
+export interface BundleVersion {
+  /** As the bundle has it. */
+  text: string;
+  version: Version;
+  release: Release;
+}
+
+export function emptyContent(): PackageContent {
+  return { isFound: false, channels: [], bundles: [], deprecations: undefined };
+}
+
+/** A blob of the package, typed as far as it matters. */
+export type PackageBlobs =
+  | { kind: 'package' | 'other' }
+  | { kind: 'channel'; blob: ChannelBlob }
+  | { kind: 'bundle'; blob: BundleBlob }
+  | { kind: 'deprecations'; blob: DeprecationsBlob };
+
+/** Adds what a blob of the package tells; what is kept holds nothing of the blob. */
+export function addToContent(content: PackageContent, decoded: PackageBlobs): void {
+  content.isFound = true;
+  switch (decoded.kind) {
+    case 'channel':
+      content.channels.push(describeChannel(decoded.blob));
+      break;
+    case 'bundle':
+      content.bundles.push(bundleOf(decoded.blob));
+      break;
+    case 'deprecations':
+      content.deprecations ??= describeDeprecations(decoded.blob).entries;
+      break;
+    case 'package':
+    case 'other':
+      break;
+  }
+}
+
+const dependencyTypes: readonly string[] = [
+  propertyTypes.packageRequired,
+  propertyTypes.gvkRequired,
+  propertyTypes.constraint,
+];
+
+function bundleOf({ name, image, properties }: BundleBlob): PackageBundle {
+  const types = new Set(properties.map(({ type }) => type));
+  return {
+    name: detach(name),
+    image: detach(image),
+    version: versionOf(properties),
+    dependencies: dependencyTypes.filter((type) => types.has(type)),
+  };
+}
+
+function versionOf(properties: readonly Property[]): BundleVersion | string {
+  const index = properties.findIndex(({ type }) => type === propertyTypes.package);
+  const property = properties[index];
+  if (property === undefined) return `it has no property ${propertyTypes.package}`;
+  const fault = findPropertyFault(property, index);
+  if (fault !== undefined) return fault.message;
+  const { version, release } = parsePackageProperty(property.value);
+  try {
+    return parseBundleVersion(detach(version), hasRelease(property) ? release : undefined);
+  } catch (error) {
+    if (error instanceof SemverError) return `version: ${error.message}`;
+    throw error;
+  }
+}
+
+/** Whether the release is given at all; an empty one is. */
+function hasRelease({ value: given }: Property): boolean {
+  const value: unknown = given instanceof RawJson ? JSON.parse(given.text) : given;
+  return (
+    isJsonObject(value) &&
+    Object.keys(value).some((key) => foldFieldName(key) === 'release' && value[key] !== null)
+  );
+}
+
+/**
+ * Reads a version. Where no release is given beside it, its build metadata is the release if it can be one, as in
+ * `1.0.0+2`. Throws SemverError. (Source: operator-controller.)
+ */
+export function parseBundleVersion(text: string, givenRelease?: string): BundleVersion {
+  const version = parseVersion(text);
+  if (givenRelease !== undefined) return { text, version, release: parseRelease(givenRelease) };
+  try {
+    const release = parseRelease(version.build.join('.'));
+    return { text, version: release.length > 0 ? { ...version, build: [] } : version, release };
+  } catch (error) {
+    if (error instanceof SemverError) return { text, version, release: [] };
+    throw error;
+  }
+}
+
+/** Orders by version, then by release, none of which comes before any. */
+export function compareBundleVersions(a: BundleVersion, b: BundleVersion): number {
+  const order = compareVersions(a.version, b.version);
+  if (order !== 0) return order;
+  if (a.release.length === 0 || b.release.length === 0) return Math.sign(a.release.length - b.release.length);
+  return compareVersions({ ...a.version, pre: a.release }, { ...a.version, pre: b.release });
+}
+
+/** Why something of the package is deprecated; undefined where it is not. `name` is empty for the package. */
+export function deprecationOf(content: PackageContent, schema: string, name: string): string | undefined {
+  return content.deprecations?.find(
+    ({ reference }) => reference.schema === schema && (reference.name === name || schema === schemas.package),
+  )?.message;
+}
+
+/** Why bundles are deprecated, by name; of several entries for one, the first. */
+export function bundleDeprecations({ deprecations }: PackageContent): Map<string, string> {
+  const messages = new Map<string, string>();
+  for (const { reference, message } of deprecations ?? []) {
+    if (reference.schema === schemas.bundle && !messages.has(reference.name))
+      messages.set(reference.name, message);
+  }
+  return messages;
+}

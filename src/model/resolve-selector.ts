@@ -1,0 +1,46 @@
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+
+/** Whether labels are those that a selector asks for. */
+export type LabelSelector = (labels: Readonly<Record<string, string>>) => boolean;
+
+/** A name of a label, or its value. */
+const word = '[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?';
+const requirement = new RegExp(
+  `^(?:(!)\\s*(${word})|(${word})(?:\\s*(==?|!=)\\s*(${word}|)|\\s+(in|notin)\\s*\\(([^()]*)\\))?)$`,
+);
+
+/**
+ * Reads a selector of labels as kubectl does: `k=v`, `k!=v`, `k in (a, b)`, `k notin (a)`, `k`, `!k`, joined by `,`,
+ * of which all must hold. Throws OpmateError USAGE.
+ */
+export function parseLabelSelector(text: string): LabelSelector {
+  const tests = text
+    .split(/,(?![^(]*\))/)
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .map(parseRequirement);
+  return (labels) => tests.every((test) => test(labels));
+}
+
+function parseRequirement(text: string): LabelSelector {
+  const match = requirement.exec(text);
+  if (match === null) {
+    throw new OpmateError('USAGE', `selector ${quoteGo(text)}: not a requirement`, {
+      hint: 'write KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY',
+    });
+  }
+  const [, , absent, key = '', comparison, value = '', membership, list = ''] = match;
+  const valueOf = (labels: Readonly<Record<string, string>>, name: string): string | undefined =>
+    Object.hasOwn(labels, name) ? labels[name] : undefined;
+  if (absent !== undefined) return (labels) => valueOf(labels, absent) === undefined;
+  if (comparison === '!=') return (labels) => valueOf(labels, key) !== value;
+  if (comparison !== undefined) return (labels) => valueOf(labels, key) === value;
+  if (membership === undefined) return (labels) => valueOf(labels, key) !== undefined;
+  const values = list.split(',').map((item) => item.trim());
+  const isIn: LabelSelector = (labels) => {
+    const found = valueOf(labels, key);
+    return found !== undefined && values.includes(found);
+  };
+  return membership === 'in' ? isIn : (labels) => !isIn(labels);
+}

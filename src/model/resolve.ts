@@ -1,0 +1,378 @@
+import { quoteGo } from '../core/go-json-quote.js';
+import { compareBytes, sortedByBytes } from '../core/order.js';
+import { parseConstraint } from '../core/semver-range.js';
+import { type VersionRange } from '../core/semver.js';
+import {
+  type BundleVersion,
+  type PackageBundle,
+  type PackageContent,
+  compareBundleVersions,
+  bundleDeprecations,
+  deprecationOf,
+} from './resolve-content.js';
+import {
+  type Stream,
+  type UpgradeEdge,
+  UpgradeGraph,
+  describeEdge,
+  readableVersion,
+  streamOf,
+} from './resolve-edges.js';
+import { schemas } from './declarative-config.js';
+
+/** What is to be resolved, as in a ClusterExtension. */
+export interface ResolveRequest {
+  packageName: string;
+  /** See `parseConstraint`; empty for any. */
+  versionRange: string;
+  /** Empty for all. */
+  channels: readonly string[];
+  /** What is installed already. */
+  installed?: { name: string; version: BundleVersion } | undefined;
+  /** Whether only what the catalog says to be an upgrade may follow what is installed. */
+  policy: 'catalog-provided' | 'self-certified';
+}
+
+export interface ResolveCatalog {
+  name: string;
+  priority: number;
+  content: PackageContent;
+}
+
+/** A bundle of the package, and what became of it. */
+export interface Candidate {
+  name: string;
+  version: string;
+  image: string;
+  /** Of those that may be used, the ones that it is in, sorted. */
+  channels: string[];
+  /** Why it is deprecated, where it is. */
+  deprecation?: string;
+  /** How it takes the place of what is installed. */
+  upgrade?: string;
+  /** Whether it passes all filters. */
+  isMatch: boolean;
+  /** Why it was not chosen; empty for the one that was. */
+  reasons: string[];
+}
+
+/** What became of a catalog. */
+export interface CatalogTrace {
+  name: string;
+  priority: number;
+  isPackageFound: boolean;
+  total: number;
+  matched: number;
+  verdict: string;
+  /** Best first: matches, then by deprecation, version and name. */
+  candidates: Candidate[];
+}
+
+/** Something that is deprecated and has to do with the answer. */
+export interface DeprecationNotice {
+  kind: 'package' | 'channel' | 'bundle' | 'installed';
+  name: string;
+  message: string;
+}
+
+/** The best upgrade of what is installed within a stream, whatever version was asked for. */
+export interface StreamSuccessor {
+  stream: Stream;
+  name: string;
+  version: string;
+  catalog: string;
+  channels: string[];
+}
+
+/**
+ * `none`: nothing matches; `ambiguous`: catalogs of one priority have a match; `unsupported`: what was chosen cannot
+ * be installed by OLM v1.
+ */
+export interface Resolution {
+  outcome: 'resolved' | 'none' | 'ambiguous' | 'unsupported';
+  /** Why, on one line. */
+  reason: string;
+  /** What was chosen, also where it is unsupported. */
+  chosen?: Candidate & { catalog: string };
+  /** By name. */
+  catalogs: CatalogTrace[];
+  deprecations: DeprecationNotice[];
+  /** Where nothing was found. */
+  successors: StreamSuccessor[];
+}
+
+/**
+ * Chooses the bundle that OLM v1 would install: of each catalog the best match (not deprecated first, then the highest
+ * version and release, then the first name), of these the ones that are not deprecated if there are any, of these the
+ * one from the catalog of highest priority. The order in which catalogs and blobs come does not matter.
+ * Throws SemverError for a range that cannot be read. (Source: operator-controller, resolve/catalog.go.)
+ */
+export function resolveBundle(request: ResolveRequest, given: readonly ResolveCatalog[]): Resolution {
+  const { versionRange } = request;
+  const range = versionRange === '' ? undefined : parseConstraint(versionRange);
+  const found = [...given]
+    .sort((a, b) => compareBytes(a.name, b.name))
+    .map((catalog) => judgeCatalog(request, range, catalog));
+  const withMatch = found.filter(({ best }) => best !== undefined);
+  const isFresh = ({ best }: Judged): boolean => best?.candidate.deprecation === undefined;
+  const fresh = withMatch.filter(isFresh);
+  const eligible = fresh.length > 0 ? fresh : withMatch;
+  const highest = Math.max(...eligible.map(({ trace }) => trace.priority));
+  const finalists = eligible.filter(({ trace }) => trace.priority === highest);
+  for (const { trace, best } of withMatch) {
+    if (finalists.some((finalist) => finalist.trace === trace)) continue;
+    trace.verdict = eligible.some((other) => other.trace === trace)
+      ? `lower priority than that of ${namesOf(finalists)}`
+      : `its best match is deprecated, and that of ${namesOf(fresh)} is not`;
+    best?.candidate.reasons.push(trace.verdict);
+  }
+  const catalogs = found.map(({ trace }) => trace);
+  const [winner, ...ties] = finalists;
+  if (winner?.best === undefined || ties.length > 0) {
+    for (const { trace, best } of finalists) {
+      trace.verdict = `as good as ${namesOf(finalists.filter((other) => other.trace !== trace))}`;
+      best?.candidate.reasons.push(trace.verdict);
+    }
+    return {
+      outcome: ties.length > 0 ? 'ambiguous' : 'none',
+      reason: describeFailure(request, finalists),
+      catalogs,
+      deprecations: [],
+      successors: ties.length > 0 ? [] : streamSuccessors(request, given),
+    };
+  }
+  const { trace, best, content } = winner;
+  trace.verdict = 'chosen';
+  const fault = unsupportedFault(best.bundle);
+  return {
+    outcome: fault === undefined ? 'resolved' : 'unsupported',
+    reason: fault ?? whyChosen(winner, eligible.length, withMatch.length),
+    chosen: { ...best.candidate, catalog: trace.name },
+    catalogs,
+    deprecations: noticesOf(request, content, best.candidate),
+    successors: [],
+  };
+}
+
+interface Judged {
+  trace: CatalogTrace;
+  content: PackageContent;
+  best: JudgedBundle | undefined;
+}
+
+interface JudgedBundle {
+  bundle: PackageBundle;
+  candidate: Candidate;
+}
+
+function judgeCatalog(
+  request: ResolveRequest,
+  range: VersionRange | undefined,
+  { name, priority, content }: ResolveCatalog,
+): Judged {
+  const { channels: wanted, installed, policy } = request;
+  const channels = content.channels.filter((channel) => wanted.length === 0 || wanted.includes(channel.name));
+  const channelsOf = new Map<string, Set<string>>();
+  for (const channel of channels) {
+    for (const entry of channel.entries) {
+      const known = channelsOf.get(entry.name) ?? new Set();
+      channelsOf.set(entry.name, known.add(channel.name));
+    }
+  }
+  const upgrades = new Map<string, UpgradeEdge>();
+  if (installed !== undefined) {
+    for (const edge of new UpgradeGraph(channels).edgesFrom(installed)) {
+      const known = upgrades.get(edge.to);
+      if (known === undefined || compareBytes(edge.channel, known.channel) < 0) upgrades.set(edge.to, edge);
+    }
+  }
+  const deprecations = bundleDeprecations(content);
+  const isBound = installed !== undefined && policy === 'catalog-provided';
+  const judge = (bundle: PackageBundle): JudgedBundle => {
+    const version = readableVersion(bundle);
+    const upgrade = upgrades.get(bundle.name);
+    const isInstalled =
+      installed !== undefined &&
+      version !== undefined &&
+      compareBundleVersions(version, installed.version) === 0;
+    const reasons: string[] = [];
+    if (wanted.length > 0 && !channelsOf.has(bundle.name)) {
+      reasons.push(`not in ${wanted.length === 1 ? 'channel' : 'any of the channels'} ${wanted.join(', ')}`);
+    }
+    if (range !== undefined && (version === undefined || !range.contains(version.version))) {
+      reasons.push(outOfRange(bundle, version, request.versionRange));
+    }
+    if (isBound && upgrade === undefined && !isInstalled) reasons.push(`no upgrade of ${installed.name}`);
+    const deprecation = deprecations.get(bundle.name);
+    const how =
+      upgrade !== undefined ? describeEdge(upgrade) : isInstalled ? 'has its version already' : undefined;
+    return {
+      bundle,
+      candidate: {
+        name: bundle.name,
+        version: version?.text ?? '',
+        image: bundle.image,
+        channels: sortedByBytes(channelsOf.get(bundle.name) ?? []),
+        ...(deprecation !== undefined && { deprecation }),
+        ...(how !== undefined && { upgrade: how }),
+        isMatch: reasons.length === 0,
+        reasons,
+      },
+    };
+  };
+  const judged = content.bundles.map(judge).sort(byPreference);
+  const matches = judged.filter(({ candidate }) => candidate.isMatch);
+  const [best, ...others] = matches;
+  for (const other of others) if (best !== undefined) other.candidate.reasons.push(whyWorse(other, best));
+  return {
+    best,
+    content,
+    trace: {
+      name,
+      priority,
+      isPackageFound: content.isFound,
+      total: content.bundles.length,
+      matched: matches.length,
+      verdict: content.isFound ? 'no bundle matches' : 'does not have the package',
+      candidates: judged.map(({ candidate }) => candidate),
+    },
+  };
+}
+
+function outOfRange(bundle: PackageBundle, version: BundleVersion | undefined, range: string): string {
+  if (version === undefined) return `its version cannot be read: ${String(bundle.version)}`;
+  const asks =
+    version.version.pre.length > 0 && !range.includes('-') ? ', which asks for no prereleases' : '';
+  return `version ${version.text} is not in ${quoteGo(range)}${asks}`;
+}
+
+/** Matches first, then as OLM v1 sorts; what is the same in all that it looks at, by name and image. */
+function byPreference(a: JudgedBundle, b: JudgedBundle): number {
+  const rank = ({ candidate }: JudgedBundle): number =>
+    (candidate.isMatch ? 0 : 2) + (candidate.deprecation === undefined ? 0 : 1);
+  return (
+    rank(a) - rank(b) ||
+    compareVersionsDown(a.bundle, b.bundle) ||
+    compareBytes(a.bundle.name, b.bundle.name) ||
+    compareBytes(a.bundle.image, b.bundle.image)
+  );
+}
+
+/** Highest first; versions that cannot be read come last. */
+function compareVersionsDown(a: PackageBundle, b: PackageBundle): number {
+  const [x, y] = [readableVersion(a), readableVersion(b)];
+  if (x === undefined || y === undefined) return Number(x === undefined) - Number(y === undefined);
+  return compareBundleVersions(y, x);
+}
+
+function whyWorse(other: JudgedBundle, best: JudgedBundle): string {
+  if (other.candidate.deprecation !== undefined && best.candidate.deprecation === undefined) {
+    return 'deprecated';
+  }
+  if (compareVersionsDown(best.bundle, other.bundle) === 0) return `the same version as ${best.bundle.name}`;
+  return `a lower version than ${best.bundle.name}`;
+}
+
+function whyChosen({ trace, best }: Judged, eligible: number, withMatch: number): string {
+  const { matched, priority } = trace;
+  const { deprecation, upgrade } = best?.candidate ?? {};
+  return [
+    matched === 1 ? 'the only bundle that matches' : `the best of ${matched} bundles that match`,
+    ...(deprecation === undefined ? [] : ['deprecated, as all that match are']),
+    ...(upgrade === undefined ? [] : [`of what is installed, it ${upgrade}`]),
+    ...(eligible > 1 ? [`its catalog has the highest priority, ${priority}`] : []),
+    ...(eligible < withMatch ? ['what matches in other catalogs is deprecated'] : []),
+  ].join('; ');
+}
+
+function namesOf(judged: readonly Judged[]): string {
+  return judged.map(({ trace }) => trace.name).join(', ');
+}
+
+/** In the words of operator-controller. */
+function describeFailure(request: ResolveRequest, tied: readonly Judged[]): string {
+  const { packageName, versionRange, channels, installed } = request;
+  const parts = [
+    ...(installed === undefined
+      ? []
+      : [`error upgrading from currently installed version ${quoteGo(installed.version.text)}:`]),
+    `${tied.length > 1 ? 'found' : 'no'} bundles${tied.length > 1 ? '' : ' found'} for package ${quoteGo(packageName)}`,
+    ...(versionRange === '' ? [] : [`matching version ${quoteGo(versionRange)}`]),
+    ...(channels.length === 0 ? [] : [`in channels [${channels.join(' ')}]`]),
+    ...(tied.length > 1
+      ? [`in multiple catalogs with the same priority [${tied.map(({ trace }) => trace.name).join(' ')}]`]
+      : []),
+  ];
+  return parts.join(' ');
+}
+
+/** Why OLM v1 would not install a bundle that it has chosen. It does not take the next one then. */
+function unsupportedFault({ name, version, dependencies }: PackageBundle): string | undefined {
+  const bundle = `bundle ${quoteGo(name)}`;
+  if (typeof version === 'string') return `error getting resolved bundle version for ${bundle}: ${version}`;
+  if (dependencies.length === 0) return undefined;
+  const types = dependencies.map(quoteGo).join(', ');
+  return (
+    `validating ${bundle}: ${bundle} has a dependency declared via property ${types} ` +
+    'which is currently not supported'
+  );
+}
+
+function noticesOf(
+  { packageName, channels, installed }: ResolveRequest,
+  content: PackageContent,
+  chosen: Candidate,
+): DeprecationNotice[] {
+  const asked: [DeprecationNotice['kind'], string, string][] = [
+    ['package', schemas.package, packageName],
+    ...sortedByBytes(new Set(channels)).map((name): [DeprecationNotice['kind'], string, string] => [
+      'channel',
+      schemas.channel,
+      name,
+    ]),
+    ['bundle', schemas.bundle, chosen.name],
+  ];
+  if (installed !== undefined && installed.name !== chosen.name) {
+    asked.push(['installed', schemas.bundle, installed.name]);
+  }
+  return asked.flatMap(([kind, schema, name]) => {
+    const message = deprecationOf(content, schema, name);
+    return message === undefined ? [] : [{ kind, name, message }];
+  });
+}
+
+/** What the catalogs have for what is installed, in any channel. */
+function streamSuccessors(
+  { installed }: ResolveRequest,
+  catalogs: readonly ResolveCatalog[],
+): StreamSuccessor[] {
+  if (installed === undefined) return [];
+  const found = catalogs.flatMap(({ name: catalog, content }) => {
+    const channelsOf = new Map<string, string[]>();
+    for (const { to, channel } of new UpgradeGraph(content.channels).edgesFrom(installed)) {
+      channelsOf.set(to, [...(channelsOf.get(to) ?? []), channel]);
+    }
+    const deprecations = bundleDeprecations(content);
+    return content.bundles.flatMap((bundle) => {
+      const version = readableVersion(bundle);
+      const stream = version && streamOf(installed.version, version);
+      const channels = channelsOf.get(bundle.name);
+      if (version === undefined || stream === undefined || channels === undefined) return [];
+      const isDeprecated = deprecations.has(bundle.name);
+      return [{ stream, bundle, version, catalog, channels: sortedByBytes(new Set(channels)), isDeprecated }];
+    });
+  });
+  found.sort(
+    (a, b) =>
+      Number(a.isDeprecated) - Number(b.isDeprecated) ||
+      compareBundleVersions(b.version, a.version) ||
+      compareBytes(a.catalog, b.catalog) ||
+      compareBytes(a.bundle.name, b.bundle.name),
+  );
+  return (['z', 'y', 'x'] as const).flatMap((stream) => {
+    const best = found.find((one) => one.stream === stream);
+    if (best === undefined) return [];
+    const { bundle, version, catalog, channels } = best;
+    return [{ stream, name: bundle.name, version: version.text, catalog, channels }];
+  });
+}

@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import { parseLabelSelector } from '../../../src/model/resolve-selector.js';
+
+const labels = { tier: 'gold', 'example.com/zone': 'eu', empty: '' };
+
+describe('model/resolve-selector', () => {
+  it.each([
+    ['', true],
+    ['tier=gold', true],
+    ['tier==gold,example.com/zone=eu', true],
+    ['tier=gold,example.com/zone=us', false],
+    ['tier!=gold', false],
+    ['other!=gold', true],
+    ['tier in (silver, gold)', true],
+    ['tier notin (silver,gold), empty', false],
+    ['other notin (a)', true],
+    ['other in (a)', false],
+    ['empty=', true],
+    ['!other, tier', true],
+    ['constructor', false],
+  ])('%j: %s', (selector, wanted) => {
+    expect(parseLabelSelector(selector)(labels)).toBe(wanted);
+  });
+
+  it.each(['=a', 'a b', 'a in', 'a in b', 'a=b=c', 'a>1', '!', 'a in (b'])('refuses %j', (selector) => {
+    expect(() => parseLabelSelector(selector)).toThrow('not a requirement');
+  });
+});

@@ -228,7 +228,8 @@ export async function dropRenders(
   );
   if (names.length === 0) return;
   const objects = names.map((name) => secretOf(place, name, {}));
-  await kubectl.run(['delete', '--ignore-not-found', '--wait=false', '-o', 'name', '-f', '-'], { objects });
+  const args = ['delete', '--ignore-not-found', '--wait=false', '-o', 'name', '-f', '-'];
+  await kubectl.run(args, { objects, isCancellable: false });
 }
 
 /** Revisions with one more; of the old ones those that are kept, the older ones of them without their render. */

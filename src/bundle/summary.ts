@@ -1,0 +1,345 @@
+import { OpmateError } from '../core/errors.js';
+import { encodeGoJson, parseGoJson } from '../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { sortedByBytes } from '../core/order.js';
+import { parseVersion } from '../core/semver.js';
+import { type ApiKey, csvApiServices, csvCustomResources, csvSpec, readCsvMetadata } from '../model/csv.js';
+import { propertyTypes } from '../model/declarative-config.js';
+import { maxConfigMapData } from './config-map-extract.js';
+import { parseFirstDocument } from './manifest.js';
+import { type Bundle, type RawProperty, isKubernetesObject, parseBundle } from './parse.js';
+import { convertRegistryV1 } from './plain/convert.js';
+import type { Finding } from './plain/finding.js';
+import { supportedModes } from './plain/install-modes.js';
+import { permissionObjects } from './plain/permissions.js';
+import type { RegistryV1 } from './plain/registry-v1.js';
+import { rightsOf } from './plain/rights.js';
+import { riskNames } from './plain/risks.js';
+import type { BundleFile, BundleFiles } from './read.js';
+
+/** An API that an operator brings or needs. */
+export interface SummaryApi {
+  group: string;
+  version: string;
+  kind: string;
+  /** Plural name of a resource, or the name of an API service. */
+  plural: string;
+  /** `resource`: from a custom resource definition; `service`: an aggregated API server. */
+  type: 'resource' | 'service';
+}
+
+/** An image that an operator runs or names. */
+export interface SummaryImage {
+  image: string;
+  /** Names under which `spec.relatedImages` lists it. */
+  names: string[];
+  /** Whether a container of its deployments runs it. */
+  isOperator: boolean;
+  /** Whether it is named by digest, so that it is the same for ever. */
+  isPinned: boolean;
+}
+
+/** What one service account may do, in brief. */
+export interface SummaryAccount {
+  account: string;
+  /** Rows that `opmate bundle permissions` shows of it, for the whole cluster and for single namespaces. */
+  clusterRights: number;
+  namespaceRights: number;
+  /** The risks among them, as `opmate bundle permissions` names them. */
+  risks: string[];
+}
+
+/**
+ * What `opmate bundle show -o json` writes of a bundle. Texts are empty and lists are empty where the bundle says
+ * nothing; sizes are bytes.
+ */
+export interface BundleSummary {
+  /** Of the ClusterServiceVersion. */
+  name: string;
+  package: string;
+  version: string;
+  release: string;
+  displayName: string;
+  /** As the annotations list them. */
+  channels: string[];
+  defaultChannel: string;
+  upgrade: { replaces: string; skips: string[]; skipRange: string; substitutesFor: string };
+  apis: { owned: SummaryApi[]; required: SummaryApi[] };
+  /** Install modes that are supported, sorted. */
+  installModes: string[];
+  minKubeVersion: string;
+  maturity: string;
+  provider: string;
+  maintainers: { name: string; email: string }[];
+  /** Sorted by image. */
+  images: SummaryImage[];
+  deployments: string[];
+  /** Of the webhooks: what each intercepts or converts. */
+  webhooks: { type: string; name: string }[];
+  /**
+   * What the accounts hold when the operator watches as much as it can. Null where the ClusterServiceVersion
+   * cannot be read.
+   */
+  permissions: { accounts: SummaryAccount[]; risks: string[] } | null;
+  /** Of `dependencies.yaml`, and of properties that constrain what else is installed. */
+  dependencies: { type: string; value: JsonValue }[];
+  /** Further properties, APIs and package aside. */
+  properties: { type: string; value: JsonValue }[];
+  isDeprecated: boolean;
+  sizes: {
+    manifests: { files: number; bytes: number };
+    metadata: { files: number; bytes: number };
+    largest: { file: string; bytes: number };
+  };
+  /** What is odd, or keeps the bundle from being installed. */
+  notes: { severity: 'error' | 'warning'; message: string; file?: string; line?: number }[];
+}
+
+/**
+ * Sums up a bundle of the format registry+v1. `subject` names it in errors. Throws what `parseBundle` throws for a
+ * bundle that cannot be rendered; all that is less is among the notes.
+ */
+export function summarizeBundle(files: BundleFiles, options: { subject: string }): BundleSummary {
+  const bundle = parseBundle({ ...files, manifests: files.manifests.map(withoutBody) }, options);
+  const spec = csvSpec(bundle.csv);
+  const { annotations } = readCsvMetadata(bundle.csv);
+  const installed = installWidely(files);
+  const values = bundle.properties.map(valueOf);
+  const images = imagesOf(bundle);
+  const summary: BundleSummary = {
+    name: bundle.name,
+    package: bundle.packageName,
+    version: bundle.version,
+    release: bundle.release,
+    displayName: textOf(spec['displayName']),
+    channels: bundle.channels,
+    defaultChannel: bundle.defaultChannel,
+    upgrade: {
+      replaces: textOf(spec['replaces']),
+      skips: textsOf(spec['skips']),
+      skipRange: textOf(annotations['olm.skipRange']),
+      substitutesFor: textOf(annotations['olm.substitutesFor']),
+    },
+    apis: apisOf(bundle, spec),
+    installModes: installed.modes,
+    minKubeVersion: textOf(spec['minKubeVersion']),
+    maturity: textOf(spec['maturity']),
+    provider: isJsonObject(spec['provider']) ? textOf(spec['provider']['name']) : '',
+    maintainers: objectsOf(spec['maintainers']).map(({ name, email }) => ({
+      name: textOf(name),
+      email: textOf(email),
+    })),
+    images,
+    deployments: installed.deployments,
+    webhooks: objectsOf(spec['webhookdefinitions']).map(({ type, generateName }) => ({
+      type: textOf(type),
+      name: textOf(generateName),
+    })),
+    permissions: installed.permissions,
+    dependencies: [...bundle.dependencies.map(valueOf), ...values.filter(isConstraint)],
+    properties: values.filter((value) => !derivedTypes.has(value.type) && !isConstraint(value)),
+    isDeprecated: values.some(({ type }) => type === deprecatedType),
+    sizes: sizesOf(files),
+    notes: [],
+  };
+  summary.notes = [
+    ...installed.findings.map(noteOf('error')),
+    ...oddities(summary).map(noteOf('warning')),
+    ...bundle.skippedFiles.map(({ file, reason, line }) =>
+      noteOf('warning')({ message: `passed over: ${reason}`, file, line }),
+    ),
+    ...installed.warnings.map(noteOf('warning')),
+  ];
+  return summary;
+}
+
+/** Large objects of which no more than the kind counts are not kept in memory. */
+function withoutBody(file: BundleFile): BundleFile {
+  if (file.content.length < 64 * 1024) return file;
+  let value: JsonValue;
+  try {
+    ({ value } = parseFirstDocument(file.content));
+  } catch (error) {
+    if (error instanceof OpmateError) return file;
+    throw error;
+  }
+  if (!isKubernetesObject(value)) return file;
+  const { apiVersion = '', kind = '' } = value;
+  if (kind === 'ClusterServiceVersion' || kind === 'CustomResourceDefinition') return file;
+  return { name: file.name, content: Buffer.from(encodeGoJson({ apiVersion, kind })) };
+}
+
+/** What an index gives to a bundle that is deprecated; a bundle may bring it along. */
+const deprecatedType = 'olm.deprecated';
+
+const derivedTypes: ReadonlySet<string> = new Set([
+  propertyTypes.package,
+  propertyTypes.gvk,
+  propertyTypes.gvkRequired,
+  propertyTypes.csvMetadata,
+  propertyTypes.bundleObject,
+  deprecatedType,
+]);
+
+function isConstraint({ type }: { type: string }): boolean {
+  return type === 'olm.constraint' || type === 'olm.package.required';
+}
+
+function valueOf({ type, text }: RawProperty): { type: string; value: JsonValue } {
+  try {
+    return { type, value: text === undefined ? null : parseGoJson(text) };
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    return { type, value: text ?? null };
+  }
+}
+
+function noteOf(severity: 'error' | 'warning') {
+  return ({ message, file, line }: Finding): BundleSummary['notes'][number] => ({
+    severity,
+    message,
+    ...(file !== undefined && { file }),
+    ...(line !== undefined && { line }),
+  });
+}
+
+interface Installed {
+  modes: string[];
+  deployments: string[];
+  permissions: BundleSummary['permissions'];
+  findings: Finding[];
+  warnings: Finding[];
+}
+
+const installNamespace = 'install-namespace';
+
+/** Installs the bundle, on paper, so that it watches as many namespaces as it can. */
+function installWidely(files: BundleFiles): Installed {
+  const first = convertRegistryV1(files, { installNamespace });
+  const modes = first.bundle === undefined ? [] : supportedModes(first.bundle.csv);
+  const watchNamespaces = widestTargets(modes);
+  const { objects, findings, warnings, bundle } =
+    watchNamespaces === undefined ? first : convertRegistryV1(files, { installNamespace, watchNamespaces });
+  return {
+    modes,
+    deployments: (bundle?.csv.spec.install.spec?.deployments ?? []).map(({ name }) => name),
+    permissions:
+      bundle === undefined
+        ? null
+        : permissionsOf(
+            objects.length > 0
+              ? rightsOf(objects)
+              : rightsOf(permissionObjects(bundle, installNamespace, watchNamespaces ?? [''])),
+            bundle,
+          ),
+    findings,
+    warnings,
+  };
+}
+
+/** Namespaces to watch where an operator cannot watch all: as many of its own and others as it supports. */
+function widestTargets(modes: readonly string[]): string[] | undefined {
+  if (modes.includes('AllNamespaces')) return undefined;
+  if (modes.includes('MultiNamespace')) return ['watched-1', 'watched-2'];
+  if (modes.includes('SingleNamespace')) return ['watched-1'];
+  return modes.includes('OwnNamespace') ? [installNamespace] : undefined;
+}
+
+function permissionsOf(
+  rights: ReturnType<typeof rightsOf>,
+  { csv }: RegistryV1,
+): BundleSummary['permissions'] {
+  const { permissions = [], clusterPermissions = [] } = csv.spec.install.spec ?? {};
+  const names = new Set(rights.map(({ account }) => account));
+  for (const { serviceAccountName } of [...permissions, ...clusterPermissions])
+    names.add(serviceAccountName || 'default');
+  const accounts = sortedByBytes(names).map((account): SummaryAccount => {
+    const own = rights.filter((right) => right.account === account);
+    const cluster = own.filter(({ namespace }) => namespace === '').length;
+    const risks = riskNames.filter((risk) => own.some((right) => right.risks.includes(risk)));
+    return { account, clusterRights: cluster, namespaceRights: own.length - cluster, risks };
+  });
+  return { accounts, risks: riskNames.filter((risk) => accounts.some(({ risks }) => risks.includes(risk))) };
+}
+
+function apisOf(bundle: Bundle, spec: JsonObject): BundleSummary['apis'] {
+  const keyOf = ({ group, version, kind, plural }: ApiKey): string =>
+    [group, version, kind, plural].join('\0');
+  const typed = (apis: readonly ApiKey[], services: readonly ApiKey[]): SummaryApi[] => {
+    const keys = new Set(services.map(keyOf));
+    return apis.map((api) => ({ ...api, type: keys.has(keyOf(api)) ? 'service' : 'resource' }));
+  };
+  const resources = new Set(csvCustomResources(spec, 'owned').map(keyOf));
+  const services = csvApiServices(spec, 'owned').filter((api) => !resources.has(keyOf(api)));
+  return {
+    owned: typed(bundle.providedApis, services),
+    required: typed(bundle.requiredApis, csvApiServices(spec, 'required')),
+  };
+}
+
+function imagesOf({ relatedImages, deploymentImages }: Bundle): SummaryImage[] {
+  const operator = new Set(deploymentImages);
+  const images = new Set([...relatedImages.map(({ image }) => image), ...deploymentImages]);
+  return sortedByBytes(images).map((image) => ({
+    image,
+    names: relatedImages.flatMap((related) => (related.image === image ? [related.name] : [])),
+    isOperator: operator.has(image),
+    isPinned: /@sha(?:256:[0-9a-f]{64}|512:[0-9a-f]{128})$/.test(image),
+  }));
+}
+
+function sizesOf(files: BundleFiles): BundleSummary['sizes'] {
+  const sum = (part: readonly BundleFile[]) => ({
+    files: part.length,
+    bytes: part.reduce((total, { content }) => total + content.length, 0),
+  });
+  let largest = { file: '', bytes: 0 };
+  for (const part of ['manifests', 'metadata'] as const) {
+    for (const { name, content } of files[part])
+      if (content.length > largest.bytes) largest = { file: `${part}/${name}`, bytes: content.length };
+  }
+  return { manifests: sum(files.manifests), metadata: sum(files.metadata), largest };
+}
+
+function oddities(summary: BundleSummary): Finding[] {
+  const { name, version, channels, defaultChannel, upgrade, images, sizes } = summary;
+  const messages: string[] = [];
+  if (version === '') messages.push('has no version');
+  else if (!isVersion(version)) messages.push(`version ${version} is not a semantic version`);
+  if (channels.length === 0) messages.push('is in no channel');
+  if (defaultChannel !== '' && channels.length > 0 && !channels.includes(defaultChannel))
+    messages.push(`default channel ${defaultChannel} is not among its channels`);
+  if (upgrade.replaces === name) messages.push('replaces itself');
+  if (upgrade.skips.includes(name)) messages.push('skips itself');
+  const loose = images.filter(({ isOperator, isPinned }) => isOperator && !isPinned).length;
+  if (loose > 0)
+    messages.push(
+      `runs ${loose === 1 ? 'an image' : `${loose} images`} that may change: not named by digest`,
+    );
+  const bytes = sizes.manifests.bytes + sizes.metadata.bytes;
+  if (bytes > maxConfigMapData)
+    messages.push(`${bytes} bytes, more than a ConfigMap holds (${maxConfigMapData})`);
+  return messages.map((message) => ({ message }));
+}
+
+function isVersion(text: string): boolean {
+  try {
+    parseVersion(text);
+    return true;
+  } catch (error) {
+    if (error instanceof OpmateError) return false;
+    throw error;
+  }
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function textsOf(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+function objectsOf(value: JsonValue | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { addContentOptions, sourceDescription } from './content-options.js';
 import type { CommandContext } from './context.js';
 import { outputFormatOf } from './options.js';
 import type { Runner } from './runner.js';
@@ -6,10 +7,9 @@ import type { Runner } from './runner.js';
 /** Adds `unpack` and `extract` to a group: what carries a bundle elsewhere. */
 export function addBundleCarryCommands(group: Command, context: CommandContext, runner: Runner): void {
   const isAlpha = group.parent?.name() === 'alpha';
-  group
-    .command('extract')
+  addContentOptions(group.command('extract'))
     .description('write a bundle as a ConfigMap')
-    .argument('[source]', 'bundle: directory, image, oci:DIR[:TAG], oci-archive:FILE or docker-archive:FILE')
+    .argument('[source]', sourceDescription)
     .option('-m, --manifestsdir <directory>', 'bundle directory, where no source is given')
     .option('-c, --configmapname <name>', 'name of the ConfigMap')
     .addOption(

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
 import { type ExtractedConfigMap, extractConfigMaps } from '../../bundle/config-map-extract.js';
-import { UsageError, fileError } from '../../core/errors.js';
+import { UsageError, fileError, redact } from '../../core/errors.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../core/go-json.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { encodeYaml } from '../../core/yaml.js';
 import { replacedFile } from '../../oci/replaced-file.js';
-import { statIfThere } from '../../source/source.js';
-import { readBundle } from '../bundle-content.js';
+import type { Pin } from '../../source/content-types.js';
+import { useSources } from '../bundle-content.js';
+import type { ContentFlags } from '../content-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { catalogFormat } from '../formats.js';
@@ -16,7 +17,7 @@ import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 import { inSource, tellFindings, tellWarnings } from './bundle-findings.js';
 
-interface ExtractOptions extends GlobalOptions {
+interface ExtractOptions extends ContentFlags {
   manifestsdir?: string;
   configmapname?: string;
   namespace: string;
@@ -44,18 +45,19 @@ export async function bundleExtract(
   const reference = sourceOf(source, options.manifestsdir, isAlpha);
   return useSession(context, options, async (session) => {
     const { signal } = session;
-    const isDirectory = (await statIfThere(reference))?.isDirectory() === true;
-    const files = await readBundle(reference, isDirectory, session);
+    const { files, isInPlace, pins } = await useSources(session, options, (sources) =>
+      sources.readBundle(reference),
+    );
     const { configMaps, findings, warnings } = await extractConfigMaps(files, {
       name,
       namespace: options.namespace,
       limit: options.datalimit,
       gzip: options.gzip,
       split: options.split,
-      sourceImage: context.environment['CONTAINER_IMAGE'] || imageOf(reference, isDirectory),
+      sourceImage: context.environment['CONTAINER_IMAGE'] || imageOf(reference, pins),
       signal,
     });
-    const named = inSource(reference, isDirectory);
+    const named = inSource(redact(reference), isInPlace);
     tellWarnings(session, warnings.map(named));
     session.logger.close();
     if (findings.length > 0) {
@@ -80,9 +82,9 @@ function sourceOf(source: string | undefined, directory: string | undefined, isA
   throw new UsageError('no bundle is named', { hint: 'name a bundle, or its directory with --manifestsdir' });
 }
 
-/** The image that a reference names in a registry. */
-function imageOf(reference: string, isDirectory: boolean): string | undefined {
-  if (isDirectory || parseReference(reference).transport !== 'docker') return undefined;
+/** The image in a registry that a bundle was read from, as the user named it. */
+function imageOf(reference: string, [pin]: readonly Pin[]): string | undefined {
+  if (pin?.type !== 'image' || parseReference(reference).transport !== 'docker') return undefined;
   return withoutCredentials(reference.replace(/^docker:\/\//, ''));
 }
 

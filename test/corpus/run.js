@@ -5,6 +5,7 @@ import path from 'node:path';
 import { Report } from './report.js';
 import { compareBundleGenerate } from './bundle-generate.js';
 import { compareBundleRender } from './bundle-render.js';
+import { compareBundleValidate } from './bundle-validate.js';
 import { compareCatalogs } from './catalogs.js';
 import { compareCrdUpgrade } from './crd-upgrade.js';
 import { compareConvertTemplate } from './convert-template.js';
@@ -27,6 +28,7 @@ const comparers = {
   vectors: compareVectors,
   'bundle-generate': compareBundleGenerate,
   'bundle-render': compareBundleRender,
+  'bundle-validate': compareBundleValidate,
   'crd-upgrade': compareCrdUpgrade,
   'render-dir': compareRenderDirectories,
   'render-image': compareRenderImages,

@@ -1,0 +1,102 @@
+import type { JsonValue } from '../../core/json.js';
+import type { PolicyRule } from '../plain/csv-types.js';
+import { conform, goStruct } from '../plain/go-types.js';
+import { intOrString, policyRule } from '../plain/meta-types.js';
+import type { BundleContent, BundleObject } from './content.js';
+import { type Fault, errorAt, warningAt } from './finding.js';
+
+/** The security context constraints that every OpenShift has. */
+const defaultConstraints: ReadonlySet<string> = new Set([
+  'privileged',
+  'restricted',
+  'anyuid',
+  'hostaccess',
+  'hostmount-anyuid',
+  'hostnetwork',
+  'node-exporter',
+  'nonroot',
+]);
+
+const budget = goStruct({
+  'spec?': goStruct({
+    'maxUnavailable?': { pointer: intOrString },
+    'minAvailable?': { pointer: intOrString },
+  }),
+});
+const role = goStruct({ rules: { list: policyRule } });
+
+/**
+ * Objects that disturb a cluster: budgets that forbid all disruptions, priority classes for everyone, and roles
+ * that may change what clusters depend on. Upstream has these checks, and never runs them. A budget as a percentage
+ * counts as what it says. (Source: operator-framework/api, validation of objects.)
+ */
+export function bundleObjectFaults({ objects }: BundleContent): Fault[] {
+  return objects.flatMap((object) =>
+    objectFaults(object).map((fault): Fault => ({ ...fault, file: object.file })),
+  );
+}
+
+function objectFaults({ kind, value }: BundleObject): Fault[] {
+  switch (kind) {
+    case 'PodDisruptionBudget':
+      return budgetFaults(value);
+    case 'PriorityClass': {
+      const globalDefault = (value as Record<string, JsonValue | undefined>)['globalDefault'] ?? false;
+      if (globalDefault === true) {
+        return [errorAt(['globalDefault'], 'globalDefault field cannot be set to true')];
+      }
+      return globalDefault === false
+        ? []
+        : [errorAt(['globalDefault'], 'globalDefault: expected true or false')];
+    }
+    case 'Role':
+    case 'ClusterRole':
+      return roleFaults(value);
+    default:
+      return [];
+  }
+}
+
+function budgetFaults(value: JsonValue): Fault[] {
+  const { value: read, faults } = conform(value, budget);
+  if (faults.length > 0) return faults.map(({ message, path }) => errorAt(path, message));
+  const { maxUnavailable, minAvailable } = (read as { spec?: Record<string, JsonValue> }).spec ?? {};
+  const found: Fault[] = [];
+  if (maxUnavailable === 0 || maxUnavailable === '0%') {
+    found.push(errorAt(['spec', 'maxUnavailable'], 'maxUnavailable field cannot be set to 0 or 0%'));
+  }
+  if (minAvailable === '100%') {
+    found.push(errorAt(['spec', 'minAvailable'], 'minAvailable field cannot be set to 100%'));
+  }
+  return found;
+}
+
+function roleFaults(value: JsonValue): Fault[] {
+  const { value: read, faults } = conform(value, role);
+  if (faults.length > 0) return faults.map(({ message, path }) => errorAt(path, message));
+  const found: Fault[] = [];
+  for (const [index, rule] of ((read as { rules: PolicyRule[] | null }).rules ?? []).entries()) {
+    const { apiGroups = [], resources = [], resourceNames = [], verbs } = rule;
+    const may = (...wanted: string[]): boolean => (verbs ?? []).some((verb) => wanted.includes(verb));
+    if (
+      apiGroups.includes('policy') &&
+      resources.includes('poddisruptionbudgets') &&
+      may('*', 'create', 'update', 'patch')
+    ) {
+      const message =
+        'RBAC includes permission to create/update poddisruptionbudgets, which could impact cluster stability';
+      found.push(warningAt(['rules', index], message));
+    }
+    if (
+      apiGroups.includes('security.openshift.io') &&
+      resources.includes('securitycontextconstraints') &&
+      may('*', 'delete', 'update', 'patch') &&
+      resourceNames.some((name) => defaultConstraints.has(name))
+    ) {
+      const message =
+        'RBAC includes permission to modify default securitycontextconstraints, which could impact cluster stability';
+      found.push(errorAt(['rules', index], message));
+    }
+  }
+  return found;
+}

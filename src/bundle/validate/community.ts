@@ -1,0 +1,87 @@
+import { GoJsonError, parseGoJson } from '../../core/go-json.js';
+import { type JsonValue, isJsonObject } from '../../core/json.js';
+import { SemverError, compareVersions, formatVersion, parseTolerantVersion } from '../../core/semver.js';
+import type { BundleContent } from './content.js';
+import { type Fault, errorAt, warningAt } from './finding.js';
+import { removedIn122 } from './removed-apis.js';
+
+const guide = 'https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22';
+const key = 'olm.maxOpenShiftVersion';
+const path = ['metadata', 'annotations', 'olm.properties'];
+
+/**
+ * Whether a bundle with APIs that OpenShift 4.9 no longer has says so. (Source: operator-framework/api, the
+ * validator `community`, without the labels of an index image.)
+ */
+export function communityFaults(content: BundleContent): Fault[] {
+  const { csv, name } = content;
+  const removed = removedIn122(content);
+  if (csv === undefined || removed === undefined) return [];
+  const properties = csv.metadata.annotations?.['olm.properties'] ?? '';
+  const tell = (problem: string): Fault[] => [errorAt(path, `(${name}) ${problem}`)];
+  if (properties === '') {
+    return tell(
+      `csv.Annotations not specified ${key} for an OCP version < 4.9. This annotation is required to prevent the ` +
+        'user from upgrading their OCP cluster before they have installed a version of their operator which is ' +
+        'compatible with 4.9. This bundle is using APIs which were deprecated and removed in v1.22. More info: ' +
+        `${guide} which are no longer supported on 4.9. Migrate the API(s) for ${removed} or use the annotation`,
+    );
+  }
+  const list = propertiesIn(properties);
+  if (list === undefined) {
+    return tell(
+      `csv.Annotations has an invalid value specified for olm.properties. Please, check the value  (${properties}) ` +
+        'and ensure that it is an array such as: "olm.properties": \'[{"type": "key name", "value": "key value"}]\'',
+    );
+  }
+  const value = list.find(({ type }) => type === key)?.value;
+  if (value === undefined) {
+    return tell(
+      `csv.Annotations.olm.properties with the key \`${key}\` and a value with an OCP version which is < 4.9 is ` +
+        'required for any operator bundle that is using APIs which were deprecated and removed in v1.22. More ' +
+        `info: ${guide}. Migrate the API(s) for ${removed} or use the annotation`,
+    );
+  }
+  try {
+    const version = parseTolerantVersion(value);
+    const minor = parseTolerantVersion(`${version.major}.${version.minor}`);
+    if (compareVersions(version, minor) !== 0) {
+      const problem =
+        `csv.Annotations.olm.properties has an invalid value. ${key} must specify only major.minor versions, ` +
+        `${formatVersion(version)} will be truncated to ${formatVersion(minor)}`;
+      return [warningAt(path, `(${name}) ${problem}`)];
+    }
+    if (compareVersions(version, parseTolerantVersion('4.9')) < 0) return [];
+  } catch (error) {
+    if (!(error instanceof SemverError)) throw error;
+    return tell(
+      `csv.Annotations.olm.properties has an invalid value. Unable to parse (${value}) using semver : ${error.message}`,
+    );
+  }
+  return tell(
+    `csv.Annotations.olm.properties with the key and value for ${key} has the OCP version value ${value} which is ` +
+      `>= of 4.9. This bundle is using APIs which were deprecated and removed in v1.22. More info: ${guide}. ` +
+      `Migrate the API(s) for ${removed} or inform in this property an OCP version which is < 4.9`,
+  );
+}
+
+/** Undefined where the text is no list of properties whose values are text. */
+function propertiesIn(text: string): { type: string; value: string }[] | undefined {
+  let list: JsonValue;
+  try {
+    list = parseGoJson(text);
+  } catch (error) {
+    if (error instanceof GoJsonError) return undefined;
+    throw error;
+  }
+  if (!Array.isArray(list)) return list === null ? [] : undefined;
+  const properties: { type: string; value: string }[] = [];
+  for (const item of list) {
+    if (item !== null && !isJsonObject(item)) return undefined;
+    const type = item?.['type'] ?? '';
+    const value = item?.['value'] ?? '';
+    if (typeof type !== 'string' || typeof value !== 'string') return undefined;
+    properties.push({ type, value });
+  }
+  return properties;
+}

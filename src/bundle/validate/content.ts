@@ -1,0 +1,233 @@
+import { OpmateError } from '../../core/errors.js';
+import type { JsonObject, JsonValue } from '../../core/json.js';
+import { isJsonObject } from '../../core/json.js';
+import { conform, goStruct } from '../plain/go-types.js';
+import { objectMeta } from '../plain/meta-types.js';
+import { supportedKinds } from '../plain/supported-kinds.js';
+import { kindOf, readShape, struct, ShapeError } from '../../model/shape.js';
+import { csvRelease } from '../../model/csv.js';
+import { quoteGo } from '../../core/go-json.js';
+import { parseFault, parseFirstDocument } from '../manifest.js';
+import type { BundleFile } from '../read.js';
+import { type DefinedResources, checkCrd } from './crd.js';
+import type { Csv } from './csv-type.js';
+import { checkCsv } from './csv.js';
+import type { BundleFormat, MediaType } from './format.js';
+import { type Fault, errorAt, warningAt } from './finding.js';
+import { type ObjectMeta, objectMetaFaults } from './object-meta.js';
+
+/** An object of a bundle: the first document of a file. */
+export interface BundleObject {
+  file: string;
+  value: JsonObject;
+  apiVersion: string;
+  /** Of `apiVersion`; empty for the core group, and where it has more than one slash. */
+  group: string;
+  version: string;
+  /** Empty where `apiVersion` has more than one slash, as upstream has it. */
+  kind: string;
+  name: string;
+}
+
+/** What validators look at. */
+export interface BundleContent {
+  /** Of the ClusterServiceVersion; empty where there is none that can be read. */
+  name: string;
+  csv: Csv | undefined;
+  /** The manifest that `csv` was read from. */
+  csvObject: BundleObject | undefined;
+  objects: BundleObject[];
+  crds: (DefinedResources & { file: string })[];
+  format: BundleFormat;
+  /** Bytes of each file. */
+  files: readonly Buffer[];
+}
+
+/** The object that a file holds, or what is wrong with it. */
+export function readObject(file: string, content: Buffer): BundleObject | Fault {
+  let value: JsonValue;
+  try {
+    ({ value } = parseFirstDocument(content));
+  } catch (error) {
+    const fault = parseFault(error);
+    if (fault === undefined) throw error;
+    const line = fault.line === undefined ? {} : { line: fault.line };
+    return { level: 'error', message: fault.reason, file, ...line };
+  }
+  if (value !== null && !isJsonObject(value)) {
+    return { level: 'error', message: `expected an object of Kubernetes, found ${kindOf(value)}`, file };
+  }
+  const kind = value?.['kind'];
+  if (value === null || typeof kind !== 'string' || kind === '') {
+    return { level: 'error', message: "Object 'Kind' is missing", file, path: ['kind'] };
+  }
+  const apiVersion = typeof value['apiVersion'] === 'string' ? value['apiVersion'] : '';
+  const parts = apiVersion.split('/');
+  const [group, version] = parts.length === 2 ? parts : ['', parts.length === 1 ? apiVersion : ''];
+  const metadata = value['metadata'];
+  const name = isJsonObject(metadata) && typeof metadata['name'] === 'string' ? metadata['name'] : '';
+  return {
+    file,
+    value,
+    apiVersion,
+    group: group as string,
+    version: version as string,
+    kind: parts.length > 2 ? '' : kind,
+    name,
+  };
+}
+
+/** Whether `readObject` found an object. */
+export function isObject(read: BundleObject | Fault): read is BundleObject {
+  return 'value' in read;
+}
+
+const csvKind = 'ClusterServiceVersion';
+const crdKind = 'CustomResourceDefinition';
+
+/** What media type the objects of a bundle are of, where they are no chart. */
+export function mediaTypeOf(objects: readonly BundleObject[]): MediaType {
+  return objects.some(({ kind }) => kind === csvKind) ? 'registry+v1' : 'plain';
+}
+
+/** Told of definitions in a form that clusters no longer take, in upstream's words. */
+const oldCrdWarning =
+  'GroupVersionKind apiextensions.k8s.io/v1beta1, Kind=CustomResourceDefinition was deprecated in Kubernetes ' +
+  '1.16+, removed in 1.22. Supportfor apiextensions.k8s.io/v1beta1 CustomResourceDefinitions will be removed in ' +
+  'the future in favor of apiextensions.k8s.io/v1 CustomResourceDefinitions.';
+
+/** A fault with the validator that found it. */
+export type NamedFault = Fault & { validator: string };
+
+/**
+ * Checks every object of a bundle, and whether they belong together; adds to `content` what it read. (Source:
+ * operator-registry, pkg/lib/bundle and pkg/lib/validation.)
+ */
+export function checkContent(content: BundleContent, mediaType: MediaType): NamedFault[] {
+  const faults: NamedFault[] = [];
+  let isReadable = true;
+  for (const object of content.objects) {
+    const tell = (validator: string, found: readonly Fault[]): void => {
+      for (const fault of found) faults.push({ file: object.file, ...fault, validator });
+    };
+    const { kind, value } = object;
+    const isKnown = kind === csvKind || kind === crdKind || supportedKinds.has(kind);
+    if (mediaType === 'registry+v1' && !isKnown) {
+      const message = `${kind} is not supported type for registryV1 bundle: ${object.file}`;
+      tell('manifests', [errorAt(['kind'], message)]);
+    } else if (kind === csvKind) {
+      const { faults: found, csv } = checkCsv(value);
+      tell('csv', found);
+      if (content.csvObject !== undefined) {
+        const message = `another ClusterServiceVersion; ${content.csvObject.file} has one already`;
+        tell('csv', [warningAt(['kind'], message)]);
+      } else {
+        content.csvObject = object;
+        content.csv = csv;
+        content.name = csv?.metadata.name ?? '';
+      }
+    } else if (kind === crdKind) {
+      if (
+        object.apiVersion !== 'apiextensions.k8s.io/v1' &&
+        object.apiVersion !== 'apiextensions.k8s.io/v1beta1'
+      ) {
+        const message = `Unsupported api version of CRD: ${object.apiVersion}`;
+        tell('crd', [errorAt(['apiVersion'], message)]);
+        if (object.version === 'v1' || object.version === 'v1beta1') isReadable = false;
+        continue;
+      }
+      const { faults: found, defined } = checkCrd(value);
+      tell('crd', found);
+      if (object.version === 'v1beta1') tell('crd', [warningAt(['apiVersion'], oldCrdWarning)]);
+      if (defined === undefined) isReadable = false;
+      else content.crds.push({ ...defined, file: object.file });
+    } else tell('manifests', metadataFaults(value));
+  }
+  const { csv, csvObject } = content;
+  // Where one of them cannot be read, that is told already, and what belongs together is not known.
+  if (csv !== undefined && csvObject !== undefined && isReadable) {
+    for (const fault of ownershipFaults(content, csv, csvObject.value)) {
+      faults.push({ file: csvObject.file, ...fault, validator: 'bundle' });
+    }
+  }
+  return faults;
+}
+
+const metaStruct = goStruct({ 'kind?': 'string', 'apiVersion?': 'string', 'metadata?': objectMeta });
+
+function metadataFaults(object: JsonObject): Fault[] {
+  const conformed = conform(object, metaStruct);
+  if (conformed.faults.length > 0) {
+    return conformed.faults.map(({ message, path }) => errorAt(path, message));
+  }
+  const { metadata = {} } = conformed.value as { metadata?: ObjectMeta };
+  return objectMetaFaults(metadata).map((fault) => ({
+    ...fault,
+    message: `error validating object metadata: ${fault.message}`,
+  }));
+}
+
+const definitions = struct({
+  owned: { list: struct({ group: 'string', kind: 'string', name: 'string', version: 'string' }) },
+  required: { list: struct({ group: 'string', kind: 'string', name: 'string', version: 'string' }) },
+});
+
+/** Owned definitions are in the bundle; what is in it is owned. */
+function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject): Fault[] {
+  const spec = manifest['spec'] ?? null;
+  const at = ['spec', 'customresourcedefinitions'];
+  if (!isJsonObject(spec)) {
+    return spec === null && Object.hasOwn(manifest, 'spec')
+      ? []
+      : [errorAt(['spec'], 'error getting CSV CRDs: spec is missing')];
+  }
+  let owned: { group: string; kind: string; name: string; version: string }[];
+  try {
+    const value = readShape(
+      spec['customresourcedefinitions'] ?? null,
+      definitions,
+      at.join('.'),
+    ) as JsonObject;
+    owned = (value['owned'] ?? []) as typeof owned;
+  } catch (error) {
+    if (!(error instanceof ShapeError)) throw error;
+    return [errorAt(error.path, `error getting CSV CRDs: ${error.message}`)];
+  }
+  const faults: Fault[] = [];
+  const keyOf = (name: string, version: string, kind: string): string => [name, version, kind].join('\0');
+  const unowned = new Map<string, { name: string; version: string; file: string }>();
+  for (const { name, versions, kind, file } of content.crds) {
+    for (const version of versions) unowned.set(keyOf(name, version, kind), { name, version, file });
+  }
+  for (const [index, { group, kind, name, version }] of owned.entries()) {
+    const key = keyOf(name, version, kind);
+    // Definitions are known without their group: one that is given with it is never found.
+    if (group === '' && unowned.delete(key)) continue;
+    const shown = name === '' ? `${group}/${version} ${kind}` : `${name}/${version}`;
+    const message = `owned CRD ${shown} not found in bundle ${quoteGo(content.name)}`;
+    faults.push(errorAt([...at, 'owned', index], message));
+  }
+  for (const { name, version, file } of unowned.values()) {
+    const message = `CRD ${name}/${version} is present in bundle ${quoteGo(content.name)} but not defined in CSV`;
+    faults.push({ ...warningAt(['spec', 'versions'], message), file });
+  }
+  try {
+    const release = csvRelease(spec);
+    const substitutes = csv.metadata.annotations?.['olm.substitutesFor'] ?? '';
+    if (release !== '' && substitutes !== '') {
+      const message =
+        `bundle ${quoteGo(content.name)} cannot have both a release version (${quoteGo(release)}) and ` +
+        `olm.substitutesFor annotation (${quoteGo(substitutes)})`;
+      faults.push(errorAt(['spec', 'release'], message));
+    }
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+  }
+  return faults;
+}
+
+/** The objects in `manifests/`, and what is wrong with files that hold none. */
+export function readObjects(files: readonly BundleFile[]): { objects: BundleObject[]; faults: Fault[] } {
+  const read = files.map(({ name, content }) => readObject(`manifests/${name}`, content));
+  return { objects: read.filter(isObject), faults: read.filter((one) => !isObject(one)) as Fault[] };
+}

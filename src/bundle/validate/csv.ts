@@ -1,0 +1,208 @@
+import { GoJsonError, parseGoJson, quoteGo } from '../../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { sortedByBytes } from '../../core/order.js';
+import { SemverError, parseVersion } from '../../core/semver.js';
+import { conform } from '../plain/go-types.js';
+import { type Csv, csvParts, csvType, isZero } from './csv-type.js';
+import { type Fault, errorAt, warningAt } from './finding.js';
+import { labelValueFaults, subdomainFaults } from './name-rules.js';
+
+/** Keys that are taken for others when their case is wrong. */
+const caseSensitiveKeys = new Map(
+  [
+    'olm.operatorGroup',
+    'olm.operatorNamespace',
+    'olm.targetNamespaces',
+    'olm.providedAPIs',
+    'olm.skipRange',
+  ].map((key) => [key.toLowerCase(), key]),
+);
+
+/** Told where no lowest version of Kubernetes is given. */
+export const minKubeVersionMissing =
+  'csv.Spec.minKubeVersion is not informed. It is recommended you provide this information. Otherwise, it would ' +
+  'mean that your operator project can be distributed and installed in any cluster version available, which is ' +
+  'not necessarily the case for all projects.';
+
+/**
+ * Reads a ClusterServiceVersion and says what is wrong with it. Without `csv` its fields have not the types that
+ * they must have. (Source: operator-framework/api, validation of ClusterServiceVersions.)
+ */
+export function checkCsv(manifest: JsonObject): { faults: Fault[]; csv: Csv | undefined } {
+  const conformed = conform(manifest, csvType);
+  if (conformed.faults.length > 0) {
+    return {
+      faults: conformed.faults.map(({ message, path }) => errorAt(path, message)),
+      csv: undefined,
+    };
+  }
+  const csv = conformed.value as unknown as Csv;
+  const name = csv.metadata.name ?? '';
+  const faults: Fault[] = [];
+  const told = (path: (string | number)[], problem: string): void =>
+    void faults.push(errorAt(path, `(${name}) ${problem}`));
+  const nameFault = nameFaultOf(name);
+  if (nameFault !== undefined) told(['metadata', 'name'], `metadata.name ${nameFault}`);
+  const { replaces = '' } = csv.spec;
+  const replacesFault = replaces === '' ? undefined : nameFaultOf(replaces);
+  if (replacesFault !== undefined) told(['spec', 'replaces'], `spec.replaces ${replacesFault}`);
+  faults.push(
+    ...exampleFaults(csv, name),
+    ...installModeFaults(csv, name),
+    ...minKubeVersionFaults(csv, name),
+    ...missingFields(manifest),
+    ...annotationFaults(csv),
+  );
+  const [group, version = group] = (csv.apiVersion ?? '').split('/');
+  if ((version ?? '') === '') told(['apiVersion'], "'apiVersion' is missing");
+  return { faults, csv };
+}
+
+function nameFaultOf(name: string): string | undefined {
+  const faults = [...subdomainFaults(name), ...labelValueFaults(name)];
+  return faults.length === 0 ? undefined : `${quoteGo(name)} is invalid: ${faults.join(',')}`;
+}
+
+function exampleFaults(csv: Csv, name: string): Fault[] {
+  const { annotations = {} } = csv.metadata;
+  const at = ['metadata', 'annotations'];
+  if (Object.keys(annotations).length === 0) {
+    return [warningAt(['metadata'], `(${name}) annotations not found`)];
+  }
+  const faults: Fault[] = [];
+  const key = Object.hasOwn(annotations, 'alm-examples') ? 'alm-examples' : 'olm.examples';
+  const text = Object.hasOwn(annotations, key) ? annotations[key] : undefined;
+  if (text === undefined) return [warningAt(at, `(${name}) example annotations not found`)];
+  if (key === 'alm-examples' && Object.hasOwn(annotations, 'olm.examples')) {
+    const message = 'both `alm-examples` and `olm.examples` are present. Checking only `alm-examples`';
+    faults.push(warningAt([...at, 'olm.examples'], `(${name}) ${message}`));
+  }
+  const path = [...at, key];
+  let value: JsonValue;
+  try {
+    value = text === '' ? [] : parseGoJson(text);
+  } catch (error) {
+    if (!(error instanceof GoJsonError)) throw error;
+    return [...faults, errorAt(path, `invalid example: ${error.message}`)];
+  }
+  const examples = new Set<string>();
+  const list = value ?? [];
+  const wrong = 'error decoding example CustomResource';
+  if (!Array.isArray(list)) return [...faults, errorAt(path, `${wrong}: expected a list of objects`)];
+  for (const [index, example] of list.entries()) {
+    if (example === null) {
+      examples.add(gvkText('', '', ''));
+      continue;
+    }
+    const kind = isJsonObject(example) ? example['kind'] : undefined;
+    if (!isJsonObject(example) || typeof kind !== 'string' || kind === '') {
+      return [...faults, errorAt(path, `${wrong}: Object 'Kind' is missing in example ${index}`)];
+    }
+    const { apiVersion } = example;
+    const parts = typeof apiVersion === 'string' ? apiVersion.split('/') : [''];
+    if (parts.length > 2) examples.add(gvkText('', '', ''));
+    else if (parts.length === 2) examples.add(gvkText(parts[0] as string, parts[1] as string, kind));
+    else examples.add(gvkText('', parts[0] as string, kind));
+  }
+  const provided = new Set<string>();
+  for (const [index, owned] of (csv.spec.customresourcedefinitions?.owned ?? []).entries()) {
+    const dot = owned.name.indexOf('.');
+    if (dot < 0) {
+      const problem = `couldn't parse plural.group from crd name: ${owned.name}`;
+      faults.push(errorAt(['spec', 'customresourcedefinitions', 'owned', index, 'name'], problem));
+    } else provided.add(gvkText(owned.name.slice(dot + 1), owned.version, owned.kind));
+  }
+  for (const { group = '', version, kind } of csv.spec.apiservicedefinitions?.owned ?? []) {
+    provided.add(gvkText(group, version, kind));
+  }
+  for (const example of sortedByBytes(examples)) {
+    if (!provided.has(example)) {
+      faults.push(errorAt(path, `Value ${example}: example must have a provided API`));
+    }
+  }
+  for (const api of sortedByBytes(provided)) {
+    if (!examples.has(api)) {
+      faults.push(warningAt(path, `Value ${api}: provided API should have an example annotation`));
+    }
+  }
+  return faults;
+}
+
+function gvkText(group: string, version: string, kind: string): string {
+  return `${group}/${version}, Kind=${kind}`;
+}
+
+function installModeFaults({ spec }: Csv, name: string): Fault[] {
+  const { installModes = [], webhookdefinitions = [] } = spec;
+  const at = ['spec', 'installModes'];
+  if (installModes.length === 0) return [errorAt(at, `(${name}) install modes not found`)];
+  const faults: Fault[] = [];
+  const isForAll = installModes.every(({ type, supported }) => supported === (type === 'AllNamespaces'));
+  for (const [index, { conversionCRDs = [] }] of webhookdefinitions.entries()) {
+    if (conversionCRDs.length === 0 || isForAll) continue;
+    const problem = 'only AllNamespaces InstallModeType is supported when conversionCRDs is present';
+    faults.push(errorAt(['spec', 'webhookdefinitions', index, 'conversionCRDs'], `(${name}) ${problem}`));
+  }
+  if (!installModes.some(({ supported }) => supported)) {
+    faults.push(errorAt(at, `(${name}) none of InstallModeTypes are supported`));
+  }
+  return faults;
+}
+
+/** What is wrong with the lowest version of Kubernetes. */
+export function minKubeVersionFaults({ spec }: Csv, name: string): Fault[] {
+  const { minKubeVersion = '' } = spec;
+  const path = ['spec', 'minKubeVersion'];
+  if (minKubeVersion.trim() === '') return [warningAt(path, `(${name}) ${minKubeVersionMissing}`)];
+  try {
+    parseVersion(minKubeVersion);
+    return [];
+  } catch (error) {
+    if (!(error instanceof SemverError)) throw error;
+    return [errorAt(path, `(${name}) csv.Spec.MinKubeVersion has an invalid value: ${minKubeVersion}`)];
+  }
+}
+
+/** Fields that upstream's type has without leave to omit them. */
+function missingFields(manifest: JsonObject): Fault[] {
+  const { metadata, spec } = manifest;
+  const missing: Fault[] = [];
+  const tell = (field: string, path: string[]): void =>
+    void missing.push(errorAt(path, `Field ${field}: required field missing`));
+  if (isZero(metadata, csvType.fields.get('metadata')?.type ?? 'any')) tell('ObjectMeta', ['metadata']);
+  if (!isJsonObject(spec) || isZero(spec, csvParts.spec)) {
+    tell('Spec', ['spec']);
+    return missing;
+  }
+  const { install } = spec;
+  if (!isJsonObject(install) || isZero(install, csvParts.install)) {
+    tell('Spec.InstallStrategy', ['spec', 'install']);
+  } else {
+    const { strategy, spec: details } = install;
+    if ((strategy ?? '') === '') tell('Spec.InstallStrategy.StrategyName', ['spec', 'install', 'strategy']);
+    const type = csvParts.install.fields.get('spec')?.type ?? 'any';
+    if (isJsonObject(details) && !isZero(details, type) && (details['deployments'] ?? null) === null) {
+      tell('Spec.InstallStrategy.StrategySpec.DeploymentSpecs', ['spec', 'install', 'spec', 'deployments']);
+    }
+  }
+  if ((spec['displayName'] ?? '') === '') tell('Spec.DisplayName', ['spec', 'displayName']);
+  return missing;
+}
+
+function annotationFaults({ metadata }: Csv): Fault[] {
+  const { name = '', annotations = {} } = metadata;
+  const faults: Fault[] = [];
+  for (const key of Object.keys(annotations)) {
+    const right = caseSensitiveKeys.get(key.toLowerCase());
+    const path = ['metadata', 'annotations', key];
+    if (right !== undefined && right !== key) {
+      const message = `provided annotation ${key} uses wrong case and should be ${right} instead`;
+      faults.push(errorAt(path, `Value ${name}: ${message}`));
+    }
+    if (key === 'olm.properties') {
+      const problem = `found ${key} annotation, please define these properties in metadata/properties.yaml instead`;
+      faults.push(warningAt(path, problem));
+    }
+  }
+  return faults;
+}

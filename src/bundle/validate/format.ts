@@ -1,0 +1,202 @@
+import { decodeUtf8, quoteGo } from '../../core/go-json.js';
+import { foldFieldName } from '../../core/go-json-fold.js';
+import { OpmateError } from '../../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { SemverError, parseRange } from '../../core/semver.js';
+import { parseYaml } from '../../core/yaml.js';
+import { ShapeError, readShape, struct } from '../../model/shape.js';
+import { parseFault, parseFirstDocument } from '../manifest.js';
+import { fieldOf, scalarText } from '../parse.js';
+import type { BundleFile, BundleFiles } from '../read.js';
+import { celFault } from './cel.js';
+import { type Fault, errorAt } from './finding.js';
+
+const prefix = 'operators.operatorframework.io.bundle.';
+const mediaTypeKey = `${prefix}mediatype.v1`;
+const channelsKey = `${prefix}channels.v1`;
+const defaultChannelKey = `${prefix}channel.default.v1`;
+const packageKey = `${prefix}package.v1`;
+const requiredKeys = [channelsKey, `${prefix}manifests.v1`, mediaTypeKey, `${prefix}metadata.v1`, packageKey];
+
+/** What a bundle holds. `helm` and `plain` are told from the manifests, as upstream does. */
+export type MediaType = 'registry+v1' | 'plain' | 'helm';
+
+/** What the files of `metadata/` say of a bundle. */
+export interface BundleFormat {
+  packageName: string;
+  channels: string[];
+  defaultChannel: string;
+}
+
+/** Whether `manifests/` is a chart of helm: it has a Chart.yaml with a name. */
+export function isChart(files: readonly BundleFile[]): boolean {
+  const chart = files.find(({ name }) => name === 'Chart.yaml');
+  if (chart === undefined) return false;
+  try {
+    const value = parseYaml(decodeUtf8(chart.content));
+    return isJsonObject(value) && typeof value['name'] === 'string' && value['name'] !== '';
+  } catch (error) {
+    if (error instanceof OpmateError) return false;
+    throw error;
+  }
+}
+
+/**
+ * Checks annotations and dependencies of a bundle whose manifests are of `mediaType`; undefined where there are
+ * none. (Source: operator-registry, pkg/lib/bundle.)
+ */
+export function checkFormat(
+  files: BundleFiles,
+  mediaType: MediaType | undefined,
+): { faults: Fault[]; format: BundleFormat } {
+  const faults: Fault[] = [];
+  if (mediaType === undefined) {
+    faults.push(errorAt([], 'The directory manifests/ contains no yaml files'));
+  }
+  let annotations: Map<string, string> | undefined;
+  let annotationsFile = '';
+  let dependencies: Dependency[] = [];
+  let dependenciesFile = '';
+  const unread: string[] = [];
+  for (const { name, content } of files.metadata) {
+    let value: JsonValue;
+    try {
+      ({ value } = parseFirstDocument(content));
+    } catch (error) {
+      const fault = parseFault(error);
+      if (fault === undefined) throw error;
+      unread.push(`metadata/${name} does not parse: ${fault.reason}`);
+      continue;
+    }
+    if (!isJsonObject(value)) continue;
+    if (annotations === undefined) {
+      annotations = annotationsIn(value);
+      annotationsFile = `metadata/${name}`;
+      if (annotations !== undefined) continue;
+    }
+    if (dependencies.length > 0) continue;
+    dependencies = dependenciesIn(value);
+    dependenciesFile = `metadata/${name}`;
+  }
+  if (annotations === undefined) {
+    faults.push(errorAt([], ['Could not find annotations file', ...unread].join('; ')));
+  } else faults.push(...annotationFaults(annotations, annotationsFile, mediaType));
+  for (const [index, dependency] of dependencies.entries()) {
+    for (const message of dependencyFaults(dependency)) {
+      faults.push({ level: 'error', message, file: dependenciesFile, path: ['dependencies', index] });
+    }
+  }
+  const get = (key: string): string => annotations?.get(key) ?? '';
+  const channels = get(channelsKey);
+  const format = {
+    packageName: get(packageKey),
+    channels: channels === '' ? [] : channels.split(','),
+    defaultChannel: get(defaultChannelKey),
+  };
+  return { faults, format };
+}
+
+function annotationsIn(document: JsonObject): Map<string, string> | undefined {
+  const annotations = fieldOf(document, 'annotations');
+  if (!isJsonObject(annotations)) return undefined;
+  const values = new Map<string, string>();
+  for (const [key, value] of Object.entries(annotations)) {
+    const text = scalarText(value);
+    if (text === undefined) return undefined;
+    values.set(key, text);
+  }
+  return values;
+}
+
+function annotationFaults(
+  values: ReadonlyMap<string, string>,
+  file: string,
+  mediaType: MediaType | undefined,
+): Fault[] {
+  const faults: Fault[] = [];
+  const tell = (key: string, message: string): void =>
+    void faults.push({ level: 'error', message, file, path: ['annotations', key] });
+  for (const key of requiredKeys) {
+    if (!values.has(key)) tell(key, `Missing annotation ${quoteGo(key)}`);
+  }
+  const expecting = (key: string): string => `Expecting annotation ${quoteGo(key)} to have`;
+  const given = values.get(mediaTypeKey) ?? '';
+  if (given !== (mediaType ?? '')) {
+    const wanted = quoteGo(mediaType ?? '');
+    tell(mediaTypeKey, `${expecting(mediaTypeKey)} value ${wanted} instead of ${quoteGo(given)}`);
+  }
+  if ((values.get(channelsKey) ?? '') === '') tell(channelsKey, `${expecting(channelsKey)} non-empty value`);
+  if (values.get(defaultChannelKey) === '') {
+    tell(defaultChannelKey, `${expecting(defaultChannelKey)} non-empty value`);
+  }
+  return faults;
+}
+
+interface Dependency {
+  type: string;
+  value: JsonValue | undefined;
+}
+
+/** None where any of it has a wrong type. */
+function dependenciesIn(document: JsonObject): Dependency[] {
+  const given = fieldOf(document, 'dependencies');
+  if (!Array.isArray(given)) return [];
+  const list: Dependency[] = [];
+  for (const item of given) {
+    if (item !== null && !isJsonObject(item)) return [];
+    const type = item === null ? '' : scalarText(fieldOf(item, 'type'));
+    if (type === undefined) return [];
+    const isGiven = Object.keys(item ?? {}).some((key) => foldFieldName(key) === 'value');
+    list.push({ type, value: item !== null && isGiven ? fieldOf(item, 'value') : undefined });
+  }
+  return list;
+}
+
+const gvk = struct({ group: 'string', kind: 'string', version: 'string' });
+const packageRange = struct({ packageName: 'string', version: 'string' });
+const label = struct({ label: 'string' });
+const constraint = struct({ failureMessage: 'string', cel: 'any' });
+const cel = struct({ rule: 'string' });
+
+function dependencyFaults({ type, value }: Dependency): string[] {
+  try {
+    if (value === undefined) throw new ShapeError([], 'no value');
+    switch (type) {
+      case 'olm.gvk': {
+        const given = readShape(value, gvk, '') as Record<string, string> | null;
+        return (['group', 'version', 'kind'] as const)
+          .filter((field) => (given?.[field] ?? '') === '')
+          .map((field) => `API ${field[0]?.toUpperCase()}${field.slice(1)} is empty`);
+      }
+      case 'olm.package':
+        return packageFaults((readShape(value, packageRange, '') ?? {}) as Record<string, string>);
+      case 'olm.label': {
+        const given = readShape(value, label, '') as { label: string } | null;
+        return (given?.label ?? '') === '' ? ['Label information is missing'] : [];
+      }
+      case 'olm.constraint': {
+        const given = readShape(value, constraint, '') as { cel: JsonValue } | null;
+        if ((given?.cel ?? null) === null) return ['The CEL field is missing'];
+        const { rule } = readShape(given?.cel ?? null, cel, 'cel') as { rule: string };
+        if (rule === '') return ['The CEL expression is missing'];
+        const fault = celFault(rule);
+        return fault === undefined ? [] : [`Invalid CEL expression: ${fault}`];
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof ShapeError)) throw error;
+  }
+  return [`couldn't parse dependency of type ${type}`];
+}
+
+function packageFaults({ packageName = '', version = '' }: Record<string, string>): string[] {
+  const faults = packageName === '' ? ['Package name is empty'] : [];
+  if (version === '') return [...faults, 'Package version is empty'];
+  try {
+    parseRange(version);
+    return faults;
+  } catch (error) {
+    if (!(error instanceof SemverError)) throw error;
+    return [...faults, 'Invalid semver format version'];
+  }
+}

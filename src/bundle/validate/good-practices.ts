@@ -1,0 +1,125 @@
+import { quoteGo } from '../../core/go-json.js';
+import { type JsonValue, isJsonObject } from '../../core/json.js';
+import { sortedByBytes } from '../../core/order.js';
+import { SemverError, parseVersion } from '../../core/semver.js';
+import type { BundleContent } from './content.js';
+import type { AccountPermissions, Csv } from './csv-type.js';
+import type { Fault } from './finding.js';
+
+/** What operators are advised to do. (Source: operator-framework/api, the validator `good-practices`.) */
+export function goodPracticeFaults(content: BundleContent): Fault[] {
+  const { csv, csvObject, name } = content;
+  if (csv === undefined || csvObject === undefined) return [];
+  const faults: Fault[] = [];
+  const tell = (path: (string | number)[], problem: string, level: Fault['level'] = 'warning'): void =>
+    void faults.push({ level, message: `Value ${name}: ${problem}`, path });
+  const deployments = csv.spec.install.spec?.deployments ?? null;
+  if (deployments === null) {
+    tell(['spec', 'install', 'spec'], 'unable to find a deployment to install in the CSV', 'error');
+  }
+  for (const [index, deployment] of (deployments ?? []).entries()) {
+    for (const [at, container] of (deployment.spec.template.spec?.containers ?? []).entries()) {
+      const path = [
+        'spec',
+        'install',
+        'spec',
+        'deployments',
+        index,
+        'spec',
+        'template',
+        'spec',
+        'containers',
+        at,
+      ];
+      // An empty list of requests is one; what was read of it no longer tells it from none.
+      const requests = valueAt(csvObject.value, [...path, 'resources', 'requests']);
+      if (isJsonObject(requests)) continue;
+      tell(
+        path,
+        `unable to find the resource requests for the container: (${container.name}). It is recommended to ensure ` +
+          'the resource request for CPU and Memory. Be aware that for some clusters configurations it is required ' +
+          'to specify requests or limits for those values. Otherwise, the system or quota may reject Pod creation. ' +
+          'More info: https://master.sdk.operatorframework.io/docs/best-practices/managing-resources/',
+      );
+    }
+  }
+  for (const relation of ['owned', 'required'] as const) {
+    for (const [index, crd] of (csv.spec.customresourcedefinitions?.[relation] ?? []).entries()) {
+      if ((crd.description ?? '') !== '') continue;
+      const problem = `${relation} CRD ${quoteGo(crd.name)} has an empty description`;
+      tell(['spec', 'customresourcedefinitions', relation, index], problem);
+    }
+  }
+  const { channels, defaultChannel } = content.format;
+  const unusual = sortedByBytes(
+    new Set([...channels, defaultChannel].map((channel) => channel.trim())),
+  ).filter((channel) => channel !== '' && !/^(?:candidate|stable|fast)/.test(channel));
+  if (unusual.length > 0) {
+    tell(
+      [],
+      `channel(s) [${unusual.map(quoteGo).join(' ')}] are not following the recommended naming convention: ` +
+        'https://olm.operatorframework.io/docs/best-practices/channel-naming',
+    );
+  }
+  const grant = crdGrant(csv);
+  if (grant !== undefined) {
+    tell(
+      grant,
+      "CSV contains permissions to create CRD. An Operator shouldn't deploy or manage other operators (such patterns " +
+        'are known as meta or super operators or include CRDs in its Operands). ' +
+        "It's the Operator Lifecycle Manager's job to manage the deployment and lifecycle of operators.  Please, " +
+        'review the design of your solution and if you should not be using Dependency Resolution from OLM instead. ' +
+        'More info: https://sdk.operatorframework.io/docs/best-practices/common-recommendation/',
+    );
+  }
+  const path = ['metadata', 'name'];
+  if (!endsWithVersion(name)) {
+    const problem =
+      'is not following the versioning convention (MAJOR.MINOR.PATCH e.g 0.0.1): https://semver.org/';
+    tell(path, `csv.metadata.Name ${name} ${problem}`);
+  }
+  if (name.split('.v').length !== 2) {
+    const problem = 'naming convention: <operator-name>.v<semver> e.g. memcached-operator.v0.0.1';
+    tell(path, `csv.metadata.Name ${name} is not following the recommended ${problem}`);
+  }
+  return faults;
+}
+
+function endsWithVersion(name: string): boolean {
+  const version = /\d+\.\d+\.\d+(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+)?$/.exec(
+    name.slice(-512),
+  )?.[0];
+  try {
+    return version !== undefined && parseVersion(version) !== undefined;
+  } catch (error) {
+    if (error instanceof SemverError) return false;
+    throw error;
+  }
+}
+
+/** Where an account of the operator may create definitions. */
+function crdGrant(csv: Csv): (string | number)[] | undefined {
+  const { permissions = [], clusterPermissions = [] } = csv.spec.install.spec ?? {};
+  const find = (field: string, all: readonly AccountPermissions[]): (string | number)[] | undefined => {
+    for (const [index, { rules }] of all.entries()) {
+      for (const [at, { apiGroups = [], resources = [], verbs }] of (rules ?? []).entries()) {
+        if (!apiGroups.includes('apiextensions.k8s.io')) continue;
+        if (!resources.some((one) => ['customresourcedefinitions', '*', '[*]'].includes(one))) continue;
+        if (!(verbs ?? []).some((verb) => ['create', '*', '[*]', 'patch'].includes(verb))) continue;
+        return ['spec', 'install', 'spec', field, index, 'rules', at];
+      }
+    }
+    return undefined;
+  };
+  return find('permissions', permissions) ?? find('clusterPermissions', clusterPermissions);
+}
+
+function valueAt(value: JsonValue, path: readonly (string | number)[]): JsonValue | undefined {
+  let at: JsonValue | undefined = value;
+  for (const key of path) {
+    if (Array.isArray(at)) at = at[key as number];
+    else if (isJsonObject(at) && Object.hasOwn(at, key)) at = at[key];
+    else return undefined;
+  }
+  return at;
+}

@@ -1,0 +1,100 @@
+/**
+ * What Kubernetes lets names be, each with what is wrong in its words; an empty list where nothing is. (Source:
+ * apimachinery, api/validate/content.)
+ */
+
+const dnsLabel = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+const dnsSubdomain = `${dnsLabel}(\\.${dnsLabel})*`;
+const dns1035Label = '[a-z]([-a-z0-9]*[a-z0-9])?';
+const labelKey = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
+
+/** A pattern, what a text that does not match is told, and whether it matches: without backtracking. */
+interface Rule {
+  matches: (text: string) => boolean;
+  message: string;
+}
+
+function rule(
+  matches: (text: string) => boolean,
+  pattern: string,
+  problem: string,
+  examples: string[],
+): Rule {
+  const given = examples.map((example) => `'${example}', `).join(' or ');
+  return { matches, message: `${problem} (e.g. ${given}regex used for validation is '${pattern}')` };
+}
+
+function isSubdomain(text: string): boolean {
+  return text.split('.').every((label) => /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/.test(label));
+}
+
+function isKey(text: string): boolean {
+  return /^[-A-Za-z0-9_.]+$/.test(text) && /^[A-Za-z0-9]/.test(text) && /[A-Za-z0-9]$/.test(text);
+}
+
+const subdomainRule = rule(
+  isSubdomain,
+  dnsSubdomain,
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must " +
+    'start and end with an alphanumeric character',
+  ['example.com'],
+);
+const dns1035Rule = rule(
+  (text) => /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/.test(text),
+  dns1035Label,
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic " +
+    'character, and end with an alphanumeric character',
+  ['my-name', 'abc-123'],
+);
+const keyProblem =
+  "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const keyRule = rule(isKey, labelKey, keyProblem, ['MyName', 'my.name', '123-abc']);
+const valueRule = rule(
+  (text) => text === '' || isKey(text),
+  `(${labelKey})?`,
+  "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start " +
+    'and end with an alphanumeric character',
+  ['MyValue', 'my_value', '12345'],
+);
+
+function faultsOf(text: string, maxLength: number, { matches, message }: Rule): string[] {
+  const faults: string[] = [];
+  if (Buffer.byteLength(text) > maxLength) faults.push(`must be no more than ${maxLength} bytes`);
+  if (!matches(text)) faults.push(message);
+  return faults;
+}
+
+/** What is wrong with a text as a DNS subdomain (RFC 1123), which most names are. */
+export function subdomainFaults(text: string): string[] {
+  return faultsOf(text, 253, subdomainRule);
+}
+
+/** What is wrong with a text as a DNS label (RFC 1035), which names of resources and of API versions are. */
+export function dns1035LabelFaults(text: string): string[] {
+  return faultsOf(text, 63, dns1035Rule);
+}
+
+/** What is wrong with a text as the value of a label. */
+export function labelValueFaults(text: string): string[] {
+  return faultsOf(text, 63, valueRule);
+}
+
+/** What is wrong with a text as the key of a label, or, in lower case, of an annotation. */
+export function labelKeyFaults(text: string): string[] {
+  const parts = text.split('/');
+  if (parts.length > 2) {
+    return [
+      `a valid label key ${keyRule.message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+    ];
+  }
+  const faults: string[] = [];
+  const prefix = parts.length === 2 ? (parts[0] as string) : undefined;
+  const name = parts.at(-1) as string;
+  if (prefix === '') faults.push('prefix part must be non-empty');
+  else if (prefix !== undefined)
+    faults.push(...subdomainFaults(prefix).map((fault) => `prefix part ${fault}`));
+  if (name === '') faults.push('name part must be non-empty');
+  else if (Buffer.byteLength(name) > 63) faults.push('name part must be no more than 63 bytes');
+  if (!isKey(name)) faults.push(`name part ${keyRule.message}`);
+  return faults;
+}

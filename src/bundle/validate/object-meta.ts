@@ -1,0 +1,129 @@
+import type { Fault } from './finding.js';
+import { type Place, child, forbidden, invalid, required } from './field-fault.js';
+import { labelKeyFaults, labelValueFaults } from './name-rules.js';
+
+/** Metadata of an object as `conform` gives it. */
+export interface ObjectMeta {
+  name?: string;
+  generateName?: string;
+  namespace?: string;
+  generation?: number;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  ownerReferences?: { apiVersion: string; kind: string; name: string; uid: string; controller?: boolean }[];
+  finalizers?: string[];
+  managedFields?: {
+    operation?: string;
+    fieldsType?: string;
+    manager?: string;
+    subresource?: string;
+  }[];
+}
+
+const maxAnnotationBytes = 256 * 1024;
+
+/**
+ * What is wrong with the metadata of an object that must not have a namespace, of which `nameFaults` says what a
+ * name may be. (Source: apimachinery, api/validation.)
+ */
+export function objectMetaFaults(
+  meta: ObjectMeta,
+  nameFaults: (name: string) => string[] = () => [],
+): Fault[] {
+  const at: Place = { field: 'metadata', path: ['metadata'] };
+  const faults: Fault[] = [];
+  const { name = '', generateName = '', namespace = '', generation = 0 } = meta;
+  if (generateName !== '') {
+    for (const fault of nameFaults(generateName))
+      faults.push(invalid(child(at, 'generateName'), generateName, fault));
+  }
+  if (name === '') faults.push(required(child(at, 'name'), 'name or generateName is required'));
+  else for (const fault of nameFaults(name)) faults.push(invalid(child(at, 'name'), name, fault));
+  if (namespace !== '') faults.push(forbidden(child(at, 'namespace'), 'not allowed on this type'));
+  if (generation < 0) {
+    faults.push(invalid(child(at, 'generation'), generation, 'must be greater than or equal to 0'));
+  }
+  const inMap = (field: string, key: string): Place => ({
+    ...child(at, field),
+    path: ['metadata', field, key],
+  });
+  for (const [key, value] of Object.entries(meta.labels ?? {})) {
+    for (const fault of labelKeyFaults(key)) faults.push(invalid(inMap('labels', key), key, fault));
+    for (const fault of labelValueFaults(value)) faults.push(invalid(inMap('labels', key), value, fault));
+  }
+  let size = 0;
+  for (const [key, value] of Object.entries(meta.annotations ?? {})) {
+    size += Buffer.byteLength(key) + Buffer.byteLength(value);
+    for (const fault of labelKeyFaults(key.toLowerCase())) {
+      faults.push(invalid(inMap('annotations', key), key, fault));
+    }
+  }
+  if (size > maxAnnotationBytes) {
+    const { field, path } = child(at, 'annotations');
+    faults.push({
+      level: 'error',
+      message: `${field}: Too long: may not be more than ${maxAnnotationBytes} bytes`,
+      path,
+    });
+  }
+  faults.push(...ownerFaults(meta.ownerReferences ?? [], child(at, 'ownerReferences')));
+  faults.push(...finalizerFaults(meta.finalizers ?? [], child(at, 'finalizers')));
+  for (const [index, entry] of (meta.managedFields ?? []).entries()) {
+    const place = child(at, 'managedFields', index);
+    const { operation = '', fieldsType = '', manager = '', subresource = '' } = entry;
+    if (operation !== 'Apply' && operation !== 'Update') {
+      faults.push(invalid(child(place, 'operation'), operation, 'must be `Apply` or `Update`'));
+    }
+    if (fieldsType !== '' && fieldsType !== 'FieldsV1') {
+      faults.push(invalid(child(place, 'fieldsType'), fieldsType, 'must be `FieldsV1`'));
+    }
+    for (const [field, text, max] of [
+      ['manager', manager, 128],
+      ['subresource', subresource, 256],
+    ] as const) {
+      if (Buffer.byteLength(text) <= max) continue;
+      const { field: name, path } = child(place, field);
+      faults.push({ level: 'error', message: `${name}: Too long: may not be more than ${max} bytes`, path });
+    }
+  }
+  return faults;
+}
+
+function ownerFaults(owners: NonNullable<ObjectMeta['ownerReferences']>, at: Place): Fault[] {
+  const faults: Fault[] = [];
+  let controller = '';
+  for (const [index, owner] of owners.entries()) {
+    const place = { ...at, path: [...at.path, index] };
+    const [group, version = group] = owner.apiVersion.split('/');
+    if ((version ?? '') === '' || owner.apiVersion.split('/').length > 2) {
+      faults.push(invalid(child(place, 'apiVersion'), owner.apiVersion, 'version must not be empty'));
+    }
+    for (const field of ['kind', 'name', 'uid'] as const) {
+      if (owner[field] === '') faults.push(invalid(child(place, field), '', 'must not be empty'));
+    }
+    if (owner.apiVersion === 'v1' && owner.kind === 'Event') {
+      faults.push(invalid(place, undefined, '/v1, Kind=Event is disallowed from being an owner'));
+    }
+    if (owner.controller !== true) continue;
+    const title = `${owner.kind}/${owner.name}`;
+    if (controller === '') {
+      controller = title;
+      continue;
+    }
+    const detail =
+      'Only one reference can have Controller set to true. Found "true" in references for ' +
+      `${controller} and ${title}`;
+    faults.push(invalid(place, undefined, detail));
+  }
+  return faults;
+}
+
+function finalizerFaults(finalizers: string[], at: Place): Fault[] {
+  const faults = finalizers.flatMap((finalizer, index) =>
+    labelKeyFaults(finalizer).map((fault) => invalid({ ...at, path: [...at.path, index] }, finalizer, fault)),
+  );
+  if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
+    faults.push(invalid(at, undefined, 'finalizer foregroundDeletion and orphan cannot be both set'));
+  }
+  return faults;
+}

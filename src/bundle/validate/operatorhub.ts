@@ -1,0 +1,130 @@
+import { quoteGo } from '../../core/go-json.js';
+import { compareVersions, parseTolerantVersion } from '../../core/semver.js';
+import type { BundleContent } from './content.js';
+import type { Csv } from './csv-type.js';
+import { minKubeVersionFaults } from './csv.js';
+import { type Fault, errorAt, warningAt } from './finding.js';
+import { mailAddressFault } from './mail-address.js';
+import { removedApiFaults } from './removed-apis.js';
+import { parseRequestUri } from './uri.js';
+
+const iconTypes: ReadonlySet<string> = new Set(['image/gif', 'image/jpeg', 'image/png', 'image/svg+xml']);
+
+const capabilityLevels: ReadonlySet<string> = new Set([
+  'Basic Install',
+  'Seamless Upgrades',
+  'Full Lifecycle',
+  'Deep Insights',
+  'Auto Pilot',
+]);
+
+const standardCategories: ReadonlySet<string> = new Set([
+  'AI/Machine Learning',
+  'Application Runtime',
+  'Big Data',
+  'Cloud Provider',
+  'Developer Tools',
+  'Database',
+  'Integration & Delivery',
+  'Logging & Tracing',
+  'Monitoring',
+  'Modernization & Migration',
+  'Networking',
+  'OpenShift Optional',
+  'Security',
+  'Storage',
+  'Streaming & Messaging',
+  'Observability',
+]);
+
+/**
+ * What operatorhub.io wants of a ClusterServiceVersion. Deprecated APIs are not looked for, as under `opm`; that
+ * is for `alpha-deprecated-apis`. (Source: operator-framework/api, the validator `operatorhub`.)
+ */
+export function operatorHubFaults(
+  content: BundleContent,
+  categories: ReadonlySet<string> | undefined,
+): Fault[] {
+  const { csv } = content;
+  if (csv === undefined) return [];
+  return [
+    ...specFaults(csv),
+    ...capabilityFaults(content),
+    ...categoryFaults(content, categories),
+    // Without objects what is left of it is the lowest version of Kubernetes.
+    ...removedApiFaults({ ...content, objects: [], crds: [] }, undefined),
+  ];
+}
+
+/** The same without capabilities and categories, and with deprecated APIs. */
+export function operatorHubV2Faults(content: BundleContent, k8sVersion: string | undefined): Fault[] {
+  const { csv } = content;
+  return csv === undefined ? [] : [...specFaults(csv), ...removedApiFaults(content, k8sVersion)];
+}
+
+/** Whether the capability level is one that there is. */
+export function capabilityFaults({ csv, name }: BundleContent): Fault[] {
+  const level = csv?.metadata.annotations?.['capabilities'];
+  if (level === undefined || capabilityLevels.has(level)) return [];
+  const message = `csv.Metadata.Annotations.Capabilities ${quoteGo(level)} is not a valid capabilities level`;
+  return [errorAt(['metadata', 'annotations', 'capabilities'], `(${name}) ${message}`)];
+}
+
+/** Whether the categories are among `own` ones, or those of operatorhub.io. */
+export function categoryFaults({ csv, name }: BundleContent, own: ReadonlySet<string> | undefined): Fault[] {
+  const annotation = csv?.metadata.annotations?.['categories'];
+  if (annotation === undefined) return [];
+  const known = own ?? standardCategories;
+  const set = own === undefined ? 'standard' : 'custom';
+  return annotation
+    .split(',')
+    .filter((category) => !known.has(category.trim()))
+    .map((category) => {
+      const message = `value ${quoteGo(category)} is not in the set of ${set} categories`;
+      const path = ['metadata', 'annotations', 'categories'];
+      return errorAt(path, `(${name}) csv.Metadata.Annotations["categories"] ${message}`);
+    });
+}
+
+function specFaults(csv: Csv): Fault[] {
+  const name = csv.metadata.name ?? '';
+  const faults: Fault[] = [];
+  const tell = (path: (string | number)[], problem: string): void =>
+    void faults.push(errorAt(['spec', ...path], `(${name}) csv.Spec.${problem}`));
+  const { provider, maintainers = [], links = [], icon, version } = csv.spec;
+  if ((provider?.name ?? '').trim() === '') tell(['provider', 'name'], 'Provider.Name not specified');
+  for (const [index, { name: who = '', email = '' }] of maintainers.entries()) {
+    if (who === '' || email === '') {
+      tell(['maintainers', index], 'Maintainers elements should contain both name and email');
+    }
+    const fault = email === '' ? undefined : mailAddressFault(email);
+    if (fault !== undefined)
+      tell(['maintainers', index, 'email'], `Maintainers email ${email} is invalid: ${fault}`);
+  }
+  for (const [index, { name: what = '', url = '' }] of links.entries()) {
+    if (what === '' || url === '') tell(['links', index], 'Links elements should contain both name and url');
+    const uri = url === '' ? undefined : parseRequestUri(url);
+    if (uri !== undefined && 'fault' in uri)
+      tell(['links', index, 'url'], `Links url ${url} is invalid: ${uri.fault}`);
+  }
+  if (version === undefined || compareVersions(parseTolerantVersion(version), zeroVersion) === 0) {
+    tell(['version'], 'Version must be set');
+  }
+  if (icon === undefined) faults.push(warningAt(['spec', 'icon'], `(${name}) csv.Spec.Icon not specified`));
+  else {
+    if (icon.length !== 1) tell(['icon'], 'Icon should only have one element');
+    const [first] = icon;
+    if (first !== undefined) {
+      const { mediatype, base64data } = first;
+      if (mediatype === '' || base64data === '') {
+        tell(['icon', 0], 'Icon elements should contain both data and mediatype');
+      }
+      if (mediatype !== '' && !iconTypes.has(mediatype)) {
+        tell(['icon', 0, 'mediatype'], `Icon ${mediatype} does not have a valid mediatype`);
+      }
+    }
+  }
+  return [...faults, ...minKubeVersionFaults(csv, name)];
+}
+
+const zeroVersion = parseTolerantVersion('0.0.0');

@@ -1,0 +1,171 @@
+import { compareBytes } from '../../core/order.js';
+import { quoteGo } from '../../core/go-json.js';
+import { SemverError, type Version, compareVersions, parseTolerantVersion } from '../../core/semver.js';
+import type { BundleContent } from './content.js';
+import type { AccountPermissions, ApiDescription } from './csv-type.js';
+import type { Fault } from './finding.js';
+
+/** Kinds that versions of Kubernetes no longer have, by the `apiVersion` that they had there. */
+const removed: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  '1.22': {
+    'scheduling.k8s.io/v1beta1': ['PriorityClass'],
+    'rbac.authorization.k8s.io/v1beta1': ['Role', 'ClusterRoleBinding', 'RoleBinding', 'ClusterRole'],
+    'apiregistration.k8s.io/v1beta1': ['APIService'],
+    'authentication.k8s.io/v1beta1': ['TokenReview'],
+    'authorization.k8s.io/v1beta1': [
+      'LocalSubjectAccessReview',
+      'SelfSubjectAccessReview',
+      'SubjectAccessReview',
+    ],
+    'admissionregistration.k8s.io/v1beta1': [
+      'MutatingWebhookConfiguration',
+      'ValidatingWebhookConfiguration',
+    ],
+    'coordination.k8s.io/v1beta1': ['Lease'],
+    'extensions/v1beta1': ['Ingress'],
+    'networking.k8s.io/v1beta1': ['Ingress', 'IngressClass'],
+    'storage.k8s.io/v1beta1': ['CSIDriver', 'CSINode', 'StorageClass', 'VolumeAttachment'],
+    'certificates.k8s.io/v1beta1': ['CertificateSigningRequest'],
+  },
+  '1.25': {
+    'batch/v1beta1': ['CronJob'],
+    'discovery.k8s.io/v1beta1': ['EndpointSlice'],
+    'events.k8s.io/v1beta1': ['Event'],
+    'autoscaling/v2beta1': ['HorizontalPodAutoscaler'],
+    'policy/v1beta1': ['PodDisruptionBudget', 'PodSecurityPolicy'],
+    'node.k8s.io/v1beta1': ['RuntimeClass'],
+  },
+  '1.26': { 'autoscaling/v2beta2': ['HorizontalPodAutoscaler'] },
+};
+
+/** Names by kind, with the file of the first. */
+class Uses {
+  readonly #names = new Map<string, string[]>();
+  file: string | undefined;
+
+  add(kind: string, name: string, file: string): void {
+    this.file ??= file;
+    const names = this.#names.get(kind);
+    if (names === undefined) this.#names.set(kind, [name]);
+    else names.push(name);
+  }
+
+  get isEmpty(): boolean {
+    return this.#names.size === 0;
+  }
+
+  /** As `CRD: (["a" "b"]),Role: (["c"])`. */
+  describe(): string {
+    return [...this.#names]
+      .sort(([a], [b]) => compareBytes(a, b))
+      .map(([kind, names]) => `${kind}: ([${names.map(quoteGo).join(' ')}])`)
+      .join(',');
+  }
+}
+
+/**
+ * APIs that clusters no longer serve: an error where the bundle says that it is for such clusters, or `k8sVersion`
+ * asks for them, else a warning. (Source: operator-framework/api, the validator `alpha-deprecated-apis`.)
+ */
+export function removedApiFaults(content: BundleContent, k8sVersion: string | undefined): Fault[] {
+  const { csv, csvObject, name } = content;
+  if (csv === undefined || csvObject === undefined) return [];
+  const faults: Fault[] = [];
+  const asked = k8sVersion === undefined ? undefined : versionOf(k8sVersion);
+  if (k8sVersion !== undefined && asked === undefined) {
+    const message = `Value ${name}: invalid value informed via the k8s key option : ${k8sVersion}`;
+    faults.push({ level: 'error', message });
+  }
+  const { minKubeVersion = '' } = csv.spec;
+  const least = minKubeVersion === '' ? undefined : versionOf(minKubeVersion);
+  if (minKubeVersion !== '' && least === undefined) {
+    const problem =
+      'unable to use csv.Spec.MinKubeVersion to verify the CRD/Webhook apis because it has an invalid value: ';
+    const path = ['spec', 'minKubeVersion'];
+    faults.push({ level: 'error', message: `Value ${name}: ${problem}${minKubeVersion}`, path });
+  }
+  for (const version of Object.keys(removed)) {
+    const { found, granted } = usesOf(content, version);
+    const told = (uses: Uses, level: Fault['level']): void => {
+      if (uses.isEmpty || uses.file === undefined) return;
+      const message = `Value ${name}: ${removedText(version)}. Migrate the API(s) for ${uses.describe()}`;
+      faults.push({ level, message, file: uses.file });
+    };
+    const since = parseTolerantVersion(version);
+    const isAsked = [asked, least].some((one) => one !== undefined && compareVersions(one, since) >= 0);
+    told(found, isAsked ? 'error' : 'warning');
+    told(granted, 'warning');
+  }
+  return faults;
+}
+
+/** What bundles are told that use what is gone since this version. */
+function removedText(version: string): string {
+  const anchor = `v${version.replace('.', '-')}`;
+  return (
+    `this bundle is using APIs which were deprecated and removed in v${version}. More info: ` +
+    `https://kubernetes.io/docs/reference/using-api/deprecation-guide/#${anchor}`
+  );
+}
+
+/** What a bundle uses that Kubernetes 1.22 no longer has, as text; undefined where there is nothing. */
+export function removedIn122(content: BundleContent): string | undefined {
+  const { found } = usesOf(content, '1.22');
+  return found.isEmpty ? undefined : found.describe();
+}
+
+function versionOf(text: string): Version | undefined {
+  try {
+    return parseTolerantVersion(text);
+  } catch (error) {
+    if (error instanceof SemverError) return undefined;
+    throw error;
+  }
+}
+
+function usesOf(content: BundleContent, version: string): { found: Uses; granted: Uses } {
+  const found = new Uses();
+  const granted = new Uses();
+  const kinds = removed[version] ?? {};
+  const isRemoved = (apiVersion: string, kind: string): boolean =>
+    Object.hasOwn(kinds, apiVersion) && (kinds[apiVersion] as readonly string[]).includes(kind);
+  if (version === '1.22') {
+    for (const crd of content.crds) if (!crd.isV1) found.add('CRD', crd.name, crd.file);
+  }
+  for (const { apiVersion, kind, name, file } of content.objects) {
+    if (isRemoved(apiVersion, kind)) found.add(kind, name, file);
+  }
+  const { csv, csvObject } = content;
+  if (version !== '1.25' || csv === undefined || csvObject === undefined || content.objects.length === 0) {
+    return { found, granted };
+  }
+  const named = new Set<string>();
+  const { owned = [], required = [] } = csv.spec.customresourcedefinitions ?? {};
+  const describe = (field: string, apis: readonly ApiDescription[]): void => {
+    for (const [index, { resources = [] }] of apis.entries()) {
+      for (const [at, { kind, version: apiVersion }] of resources.entries()) {
+        named.add(`${kind.toLowerCase()}s`);
+        const place = `ClusterServiceVersion.Spec.CustomResourceDefinitions.${field}[${index}].Resource[${at}]`;
+        if (isRemoved(apiVersion, kind)) found.add(kind, place, csvObject.file);
+      }
+    }
+  };
+  describe('Owned', owned);
+  describe('Required', required);
+  const grants = (field: string, permissions: readonly AccountPermissions[]): void => {
+    for (const [index, { rules }] of permissions.entries()) {
+      for (const [at, { apiGroups = [], resources = [] }] of (rules ?? []).entries()) {
+        // The one resource that is gone for good; the others have a later version.
+        if (named.has('podsecuritypolicies')) continue;
+        const count =
+          apiGroups.filter((group) => group === 'policy').length *
+          resources.filter((resource) => resource === 'podsecuritypolicies').length;
+        const place = `ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.${field}[${index}].Rules[${at}]`;
+        if (count > 0) granted.add('podsecuritypolicies', place, csvObject.file);
+      }
+    }
+  };
+  grants('ClusterPermissions', csv.spec.install.spec?.clusterPermissions ?? []);
+  grants('Permissions', csv.spec.install.spec?.permissions ?? []);
+  return { found, granted };
+}

@@ -1,0 +1,76 @@
+import { quoteGo } from '../../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { type Place, child, invalid, required } from './field-fault.js';
+import type { Fault } from './finding.js';
+
+const maxFields = 8;
+
+/** What is wrong with the fields that `kubectl get --field-selector` may ask for. (Source: apiextensions-apiserver.) */
+export function selectableFieldFaults(
+  fields: readonly { jsonPath: string }[],
+  schema: JsonObject | undefined,
+  place: Place,
+): Fault[] {
+  const faults: Fault[] = [];
+  const known = new Set<string>();
+  for (const [index, { jsonPath }] of fields.entries()) {
+    const at = child(place, index, 'jsonPath');
+    if (jsonPath === '') {
+      faults.push(required(at));
+      continue;
+    }
+    const steps = stepsOf(jsonPath);
+    const found = steps && schemaAt(schema, steps);
+    if (steps === undefined || found === undefined) {
+      const problem =
+        steps === undefined ? 'not a path such as .spec.name' : 'does not refer to a valid field';
+      faults.push(invalid(at, jsonPath, `is an invalid path: ${problem}`));
+      continue;
+    }
+    if (steps[0] === 'metadata') faults.push(invalid(at, jsonPath, 'must not point to fields in metadata'));
+    if (!isSelectable(found)) {
+      const detail =
+        'must point to a field of type string, boolean or integer. Enum string fields and strings with formats ' +
+        'are allowed.';
+      faults.push(invalid(at, jsonPath, detail));
+    }
+    const key = steps.join('\0');
+    if (known.has(key)) {
+      const { field, path } = at;
+      faults.push({ level: 'error', message: `${field}: Duplicate value: ${quoteGo(jsonPath)}`, path });
+    }
+    known.add(key);
+  }
+  if (known.size > maxFields) {
+    const { field, path } = place;
+    const message = `${field}: Too many: ${known.size}: must have at most ${maxFields} items`;
+    faults.push({ level: 'error', message, path });
+  }
+  return faults;
+}
+
+/** `.a.b['c']` taken apart; undefined where it is something else. */
+function stepsOf(text: string): string[] | undefined {
+  const pattern = /\.([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)+)'\]/gy;
+  const steps: string[] = [];
+  let end = 0;
+  for (const { 0: all, 1: name, 2: quoted } of text.matchAll(pattern)) {
+    steps.push(name ?? (quoted as string));
+    end += all.length;
+  }
+  return end === text.length && steps.length > 0 ? steps : undefined;
+}
+
+function schemaAt(schema: JsonValue | undefined, steps: readonly string[]): JsonObject | undefined {
+  let at = schema;
+  for (const step of steps) {
+    const properties = isJsonObject(at) ? at['properties'] : undefined;
+    at = isJsonObject(properties) && Object.hasOwn(properties, step) ? properties[step] : undefined;
+  }
+  return isJsonObject(at) ? at : undefined;
+}
+
+function isSelectable(schema: JsonObject): boolean {
+  const type = schema['type'];
+  return type === 'string' || type === 'boolean' || type === 'integer';
+}

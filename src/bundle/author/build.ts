@@ -82,7 +82,6 @@ export async function prepareBundle(
   const shown = (file: string): string => shownPath(workingDirectory, file);
   await requireDirectory(directory);
   const places = placesOf(request);
-  const mediaType = await detectMediaType(directory, options);
   const label = shown(directory);
   const listed = await listFiles(directory, { label, signal, except: outputWithin(request) });
   const prepared: PreparedBundle = {
@@ -94,6 +93,9 @@ export async function prepareBundle(
     baseImage: request.baseImage ?? 'scratch',
     layers: [],
   };
+  // What they are a bundle of cannot be told.
+  if (prepared.findings.length > 0) return prepared;
+  const mediaType = await detectMediaType(directory, options);
 
   const existing = overwrite ? undefined : await readText(places.annotations);
   if (existing === undefined && readsOnly) {

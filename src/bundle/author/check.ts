@@ -158,7 +158,8 @@ function readObject(
     if (!isKubernetesObject(value)) {
       return { isFault: isManifest, message: 'no Kubernetes object: it has no kind' };
     }
-    return { value, furtherLine: json === undefined ? furtherLine(content.toString('utf8')) : undefined };
+    const mayGoOn = json === undefined && content.includes('\n---');
+    return { value, furtherLine: mayGoOn ? furtherLine(content.toString('utf8')) : undefined };
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const line = parseFault(error)?.line;

@@ -55,7 +55,11 @@ async function readManifestFile(file: string): Promise<Buffer | undefined> {
   }
 }
 
+/** Larger files are parsed only where they have the word: nobody writes the kind of a large manifest with escapes. */
+const largeSize = 1024 * 1024;
+
 function holdsCsv(content: Buffer): boolean {
+  if (content.length > largeSize && !content.includes('ClusterServiceVersion')) return false;
   const value = documentOf(content);
   return value !== undefined && isKubernetesObject(value) && isCsv(value);
 }

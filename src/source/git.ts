@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { normalizeEntryPath } from '../archive/entry-path.js';
 import { type ExtractedLayers, extractLayers } from '../archive/layers.js';
@@ -177,12 +178,19 @@ export async function fetchGit(
       const format = commit.length === 64 ? ['--object-format=sha256'] : [];
       await git.run(['init', '--quiet', '--bare', ...format], run);
       await fetchCommit(git, source, commit, run);
-      const wanted = source.directory === undefined ? [] : ['--', directoryOf(source)];
-      // Attributes of the repository would leave files out and change others.
-      const args = ['archive', '--format=tar', '--worktree-attributes', commit, ...wanted];
       const label = `${redact(repository)}@${commit}`;
-      const layer = { label, open: () => Promise.resolve(git.stream(args, run)) };
-      return extractLayers([layer], destination, { roots, limits, signal, logger });
+      const unpack = (paths: readonly string[]): Promise<ExtractedLayers> => {
+        // Attributes of the repository would leave files out and change others.
+        const args = ['archive', '--format=tar', '--worktree-attributes', commit, ...paths];
+        const layer = { label, open: () => Promise.resolve(git.stream(args, run)) };
+        return extractLayers([layer], destination, { roots, limits, signal, logger });
+      };
+      if (source.directory === undefined) return unpack([]);
+      const extracted = await unpack(['--', directoryOf(source)]);
+      if (extracted.problems.size === 0) return extracted;
+      // Links may lead to elsewhere in the repository.
+      await rm(destination, { recursive: true });
+      return unpack([]);
     }),
   );
 }

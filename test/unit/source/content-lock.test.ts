@@ -1,0 +1,77 @@
+import { readFile, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { Ajv } from 'ajv';
+import { describe, expect, it } from 'vitest';
+import type { Pin } from '../../../src/source/content.js';
+import {
+  encodeContentLock,
+  parseContentLock,
+  readContentLock,
+  writeContentLock,
+} from '../../../src/source/content-lock.js';
+import { failureOf } from '../../support/connect.js';
+import { directoryWith } from '../../support/temporary.js';
+
+const content = `sha256:${'a'.repeat(64)}`;
+const pins: Pin[] = [
+  {
+    name: 'quay.io/ns/a:v1',
+    type: 'image',
+    ref: `quay.io/ns/a@${content}`,
+    content,
+    source: 'image quay.io/ns/a:v1',
+  },
+  { name: 'b <&>', type: 'directory', ref: `directory@${content}`, content, source: 'directory' },
+];
+const schemaFile = path.resolve(import.meta.dirname, '../../../schemas/bundle-lock.schema.json');
+const matches = new Ajv().compile(JSON.parse(await readFile(schemaFile, 'utf8')) as object);
+
+describe('source/content-lock', () => {
+  it('writes what it reads, as the schema says, whole or not at all', async () => {
+    const directory = await directoryWith();
+    const file = path.join(directory, 'bundle.lock');
+    expect(await readContentLock(file)).toBeUndefined();
+    await writeContentLock(file, pins);
+    expect(await readContentLock(file)).toEqual(pins);
+    expect(matches(JSON.parse(await readFile(file, 'utf8')))).toBe(true);
+    expect(encodeContentLock(pins)).toBe(await readFile(file, 'utf8'));
+    await writeContentLock(file, []);
+    expect(await readContentLock(file)).toEqual([]);
+    expect(await readdir(directory)).toEqual(['bundle.lock']);
+  });
+
+  it.each([
+    ['', ''],
+    ['[]', 'expected an object'],
+    ['{"kind":"other","version":1,"sources":[]}', 'kind: expected "opmate.bundle.lock"'],
+    ['{"kind":"opmate.bundle.lock","version":2,"sources":[]}', 'version: expected 1'],
+    ['{"kind":"opmate.bundle.lock","version":1,"sources":{}}', 'sources: expected a list'],
+    ['{"kind":"opmate.bundle.lock","version":1,"sources":[],"more":1}', 'more: unknown field'],
+  ])('refuses %s', (text, problem) => {
+    expect(() => parseContentLock(text, 'l.json')).toThrow(`l.json: ${problem}`);
+    if (text !== '') expect(matches(JSON.parse(text))).toBe(false);
+  });
+
+  it.each([
+    [{ name: '' }, 'sources[0].name: expected a text'],
+    [{ type: 'upload' }, 'sources[0].type: "upload" is none of'],
+    [{ content: 'sha256:1' }, 'sources[0].content: expected sha256:'],
+    [{ ref: 1 }, 'sources[0].ref: expected a text'],
+    [{ source: undefined }, 'sources[0].source: expected a text'],
+    [{ extra: 1 }, 'sources[0].extra: unknown field'],
+  ])('refuses a source with %o', (change, problem) => {
+    const value = { kind: 'opmate.bundle.lock', version: 1, sources: [{ ...pins[0], ...change }] };
+    expect(() => parseContentLock(JSON.stringify(value), 'l.json')).toThrow(`l.json: ${problem}`);
+    expect(matches(JSON.parse(JSON.stringify(value)))).toBe(false);
+  });
+
+  it('refuses two of one name, and what is no file', async () => {
+    const [first] = pins;
+    const value = { kind: 'opmate.bundle.lock', version: 1, sources: [first, first] };
+    expect(() => parseContentLock(JSON.stringify(value), 'l.json')).toThrow(
+      'sources[1].name: "quay.io/ns/a:v1" is there twice',
+    );
+    const directory = await directoryWith();
+    expect((await failureOf(writeContentLock(directory, pins))).message).toContain('is a directory');
+  });
+});

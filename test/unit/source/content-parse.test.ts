@@ -1,0 +1,105 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { parseContentSource, parsePlacedSource } from '../../../src/source/content-parse.js';
+import { failureOf } from '../../support/connect.js';
+import { rawTar } from '../../support/tar.js';
+import { directoryWith } from '../../support/temporary.js';
+
+const options = { workingDirectory: '/nonexistent' };
+const commit = '0123456789abcdef0123456789abcdef01234567';
+const checksum = `sha256:${'a'.repeat(64)}`;
+
+describe('source/content-parse', () => {
+  it.each([
+    ['git+https://git.example/a/b.git', { repository: 'https://git.example/a/b.git' }],
+    ['git+https://git.example/a/b.git@v1', { repository: 'https://git.example/a/b.git', revision: 'v1' }],
+    ['git+https://git.example/a/b.git#main', { repository: 'https://git.example/a/b.git', revision: 'main' }],
+    [
+      `git+ssh://git@git.example:22/a/b#${commit}:x/y`,
+      { repository: 'ssh://git@git.example:22/a/b', commit, directory: 'x/y' },
+    ],
+    ['git+file:///a@b/c#:x', { repository: 'file:///a@b/c', directory: 'x' }],
+    ['git+http://localhost/a@feature', { repository: 'http://localhost/a', revision: 'feature' }],
+    ['git+https://git.example/a#feature/x', { repository: 'https://git.example/a', revision: 'feature/x' }],
+  ])('reads %s', async (text, source) => {
+    expect(await parseContentSource(text, options)).toEqual({ type: 'git', ...source });
+  });
+
+  it.each([
+    ['https://a.example/x.tgz', { type: 'http', url: 'https://a.example/x.tgz' }],
+    [
+      `https://a.example/x.tgz?a=b#${checksum}`,
+      { type: 'http', url: 'https://a.example/x.tgz?a=b', checksum },
+    ],
+    [`http://a.example/x@y.tgz@${checksum}`, { type: 'http', url: 'http://a.example/x@y.tgz', checksum }],
+    ['quay.io/ns/a:v1', { type: 'image', ref: 'quay.io/ns/a:v1' }],
+    ['oci:dir:v1', { type: 'image', ref: 'oci:dir:v1' }],
+    ['docker-archive:f.tar', { type: 'image', ref: 'docker-archive:f.tar' }],
+    [
+      'configmap:m.yaml#one',
+      { type: 'configMaps', file: '/nonexistent/m.yaml', configMaps: [{ name: 'one' }] },
+    ],
+    ['configmap:/m.yaml', { type: 'configMaps', file: '/m.yaml' }],
+  ])('reads %s', async (text, source) => {
+    expect(await parseContentSource(text, options)).toEqual(source);
+  });
+
+  it.each([
+    ['git+https://me:s3cret@git.example/a', 'credentials do not belong into a URL'],
+    ['git+https://s3cret@git.example/a#main', 'credentials do not belong into a URL'],
+    ['https://me:s3cret@a.example/x.tgz', 'credentials do not belong into a URL'],
+    ['git+https://git.example', 'not the address of a git repository'],
+    ['git+ext://x/y', 'not the address of a git repository'],
+    ['git+https://git.example/a@x#y', '@ and # both name a ref'],
+    ['git+https://git.example/a#:../x', 'leads out of the root'],
+    ['git+https://git.example/a#:/etc', 'is absolute'],
+    ['https://a.example/x#sha256:12', 'is no checksum'],
+    ['https://a.example/x#main', 'is no checksum'],
+    ['configmap:', 'no file is named'],
+    ['./none', 'no such file or directory'],
+    ['quay.io/ns/a', 'a tag or digest is needed'],
+    ['', 'invalid reference'],
+  ])('refuses %s', async (text, problem) => {
+    const error = await failureOf(parseContentSource(text, options));
+    expect(error.message).toContain(problem);
+    expect(`${error.message}${error.hint ?? ''}`).not.toContain('s3cret');
+  });
+
+  it('takes paths that exist for what they hold', async () => {
+    const map = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n';
+    const workingDirectory = await directoryWith({
+      'a.tar': rawTar([{ name: 'x', content: '' }]),
+      'b.bin': gzipSync(rawTar([])),
+      'c.yaml': map,
+      'd.yaml': `${map}---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n`,
+      'e.db': 'SQLite format 3\0',
+      'ns/name': '',
+    });
+    const parse = (text: string): Promise<unknown> => parseContentSource(text, { workingDirectory });
+    const at = (name: string): string => path.join(workingDirectory, name);
+    expect(await parse('a.tar')).toEqual({ type: 'archive', path: at('a.tar') });
+    expect(await parse('./b.bin')).toEqual({ type: 'archive', path: at('b.bin') });
+    expect(await parse('c.yaml')).toEqual({ type: 'configMaps', file: at('c.yaml') });
+    expect(await parse('ns')).toEqual({ type: 'directory', path: at('ns') });
+    for (const name of ['d.yaml', 'e.db', 'ns/name']) {
+      expect((await failureOf(parse(name))).message).toBe(
+        `${name}: neither a tar archive nor a file with ConfigMaps`,
+      );
+    }
+    await writeFile(at('f.yaml'), 'a: [');
+    expect((await failureOf(parse('f.yaml'))).message).toContain('f.yaml');
+  });
+
+  it('takes a source apart from its destination', async () => {
+    expect(await parsePlacedSource('a/b=https://a.example/x?y=z', options)).toEqual({
+      name: 'https://a.example/x?y=z',
+      destination: 'a/b',
+      source: { type: 'http', url: 'https://a.example/x?y=z' },
+    });
+    expect((await failureOf(parsePlacedSource('a/b', options))).message).toContain(
+      'expected DESTINATION=SOURCE',
+    );
+  });
+});

@@ -1,0 +1,250 @@
+import { chmod, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type ContentOptions, openContent } from '../../../src/source/content.js';
+import type { GitSource } from '../../../src/source/content-types.js';
+import { commitOfGit } from '../../../src/source/git.js';
+import { createAuthority } from '../../support/certificates.js';
+import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';
+import {
+  type GitServer,
+  type GitServerOptions,
+  gitRepository,
+  startGitServer,
+} from '../../support/git-server.js';
+import { directoryWith } from '../../support/temporary.js';
+import { contentOptions, placedAt } from './content-world.js';
+
+let bench: Workbench;
+let options: ContentOptions;
+const servers: GitServer[] = [];
+
+beforeEach(async () => {
+  bench = await openWorkbench();
+  options = await contentOptions(bench);
+});
+
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close();
+  await bench.close();
+});
+
+async function serve(more: GitServerOptions): Promise<GitServer> {
+  const server = await startGitServer(more);
+  servers.push(server);
+  return server;
+}
+
+/** One file of a source. */
+async function read(source: Omit<GitSource, 'type'>, file = 'a.yaml', more: Partial<ContentOptions> = {}) {
+  const opened = await openContent([placedAt('src', { type: 'git', ...source })], { ...options, ...more });
+  try {
+    return await readFile(path.join(opened.directory, file), 'utf8');
+  } finally {
+    await opened.close();
+    expect(await readdir(options.temporaryDirectory)).toEqual([]);
+  }
+}
+
+describe('source/git', () => {
+  it('finds what a revision is, and refuses what could be two', async () => {
+    const { url, git, commit } = await gitRepository({ 'a.yaml': 'one' });
+    const first = git('rev-parse', 'HEAD');
+    git('tag', '-am', 'message', 'v1');
+    git('branch', 'both');
+    const second = await commit({ 'a.yaml': 'two' });
+    git('tag', 'both');
+    git('branch', 'release-1');
+    git('branch', 'release-2');
+    const find = (revision: string): Promise<string> =>
+      commitOfGit({ type: 'git', repository: url, revision }, options);
+    expect(await find('main')).toBe(second);
+    expect(await find('v1')).toBe(first);
+    expect(await find('refs/tags/both')).toBe(second);
+    expect(await find('refs/heads/both')).toBe(first);
+    expect(await find(first)).toBe(first);
+    expect(await failureOf(find('both'))).toMatchObject({
+      code: 'INVALID',
+      message: `${url}: both is ambiguous: refs/heads/both and refs/tags/both`,
+    });
+    expect(await failureOf(find('release'))).toMatchObject({
+      message: `${url}: there is no branch or tag release`,
+      hint: 'it is the beginning of refs/heads/release-1 and refs/heads/release-2: write one in full',
+    });
+    expect(await failureOf(find(second.slice(0, 10)))).toMatchObject({
+      code: 'NOT_FOUND',
+      hint: `commits are written in full; it is the beginning of ${second}`,
+    });
+    expect(await failureOf(find('0123abc'))).toMatchObject({
+      hint: 'commits are written in full, with all 40 digits',
+    });
+    expect(await failureOf(find('none'))).toMatchObject({ code: 'NOT_FOUND', hint: undefined });
+  });
+
+  it.each(['-x', 'a b', 'a..b', 'a*', 'x^{}', 'a:b', '@{0}', 'a.lock', '/a', 'a/', 'a\\b', ''])(
+    'takes %j for no ref',
+    async (revision) => {
+      const { url } = await gitRepository({ 'a.yaml': 'one' });
+      const error = await failureOf(commitOfGit({ type: 'git', repository: url, revision }, options));
+      expect(error.message).toContain('is no name of a branch or tag');
+    },
+  );
+
+  it('reads the bytes that are committed, whatever attributes say, and no submodule', async () => {
+    const inner = await gitRepository({ 'secret.yaml': 'inner' });
+    const outer = await gitRepository({
+      '.gitattributes': 'hidden.yaml export-ignore\n* export-subst text eol=crlf\n',
+      'hidden.yaml': 'seen\n',
+      'a.yaml': '$Format:%H$\n',
+    });
+    outer.git('-c', 'protocol.file.allow=always', 'submodule', '-q', 'add', inner.url, 'module');
+    await outer.commit();
+    const { url: repository } = outer;
+    expect(await read({ repository }, 'hidden.yaml')).toBe('seen\n');
+    expect(await read({ repository })).toBe('$Format:%H$\n');
+    const missing = await failureOf(read({ repository }, 'module/secret.yaml'));
+    expect(missing).toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('refuses links that lead out of the repository, and directories that do', async () => {
+    const {
+      url: repository,
+      directory,
+      commit,
+    } = await gitRepository({ 'deploy/a.yaml': 'one', 'b.yaml': 'b' });
+    await symlink('../b.yaml', path.join(directory, 'deploy/b.yaml'));
+    await commit();
+    expect(await read({ repository }, 'deploy/b.yaml')).toBe('b');
+    expect(await read({ repository, directory: 'deploy' }, 'b.yaml')).toBe('b');
+    await symlink('../../../../../../etc/passwd', path.join(directory, 'deploy/c.yaml'));
+    await commit();
+    const error = await failureOf(read({ repository, directory: 'deploy' }));
+    expect(error.message).toMatch(/^src: .*deploy\/c\.yaml/);
+    for (const out of ['../x', '/etc', 'a/../../b']) {
+      expect(await failureOf(read({ repository, directory: out }))).toMatchObject({ code: 'UNSAFE' });
+    }
+    expect(await failureOf(read({ repository, directory: 'none' }))).toMatchObject({ code: 'NOT_FOUND' });
+    expect((await failureOf(read({ repository, directory: ':(top)' }))).message).toContain(':(top)');
+  });
+
+  it('gives a password to the server alone, and never in arguments or messages', async () => {
+    const { directory } = await gitRepository({ 'a.yaml': 'one' });
+    const root = path.dirname(directory);
+    const { origin, requests } = await serve({ root, credentials: 'me:s3cret' });
+    const repository = `${origin}/repo.git`;
+    const credentials = { type: 'basic', username: 'me', password: 's3cret' } as const;
+    const refused = await failureOf(read({ repository }));
+    expect(refused).toMatchObject({ code: 'AUTH', message: `${repository}: access is refused` });
+    expect(await read({ repository, credentials })).toBe('one');
+    const wrong = { ...credentials, password: 'wr0ng' };
+    const error = await failureOf(read({ repository, credentials: wrong }));
+    expect(error).toMatchObject({ code: 'AUTH' });
+    expect(`${error.message} ${error.hint ?? ''} ${error.stack ?? ''}`).not.toMatch(/wr0ng|d3Iwbmc/);
+    // A redirect would take the header along.
+    const elsewhere = await serve({ root });
+    const leading = await serve({
+      root,
+      instead: (request, response) => {
+        response.writeHead(302, { location: `${elsewhere.origin}${request.url ?? ''}` }).end();
+        return true;
+      },
+    });
+    await failureOf(read({ repository: `${leading.origin}/repo.git`, credentials }));
+    expect(elsewhere.requests).toEqual([]);
+    expect(requests.length).toBeGreaterThan(0);
+  });
+
+  it('passes a password through the environment of git', async () => {
+    const place = await directoryWith();
+    const seen = path.join(place, 'seen');
+    await writeFile(path.join(place, 'git'), `#!/bin/sh\nprintf '%s ' "$@" >> ${seen}\nexit 128\n`);
+    await chmod(path.join(place, 'git'), 0o755);
+    const credentials = { type: 'basic', username: 'me', password: 's3cret' } as const;
+    const environment = { PATH: `${place}:${process.env['PATH'] ?? ''}` };
+    const wanted = { type: 'git', repository: 'https://localhost:1/x', branch: 'main', credentials } as const;
+    await failureOf(commitOfGit(wanted, { ...options, environment }));
+    const text = await readFile(seen, 'utf8');
+    expect(text).toContain('ls-remote');
+    expect(text).not.toMatch(/s3cret|bWU6czNjcmV0/);
+  });
+
+  it('verifies certificates unless told otherwise', async () => {
+    const authority = createAuthority();
+    const { directory } = await gitRepository({ 'a.yaml': 'one' });
+    const { origin } = await serve({ root: path.dirname(directory), tls: authority.issue() });
+    const repository = `${origin}/repo.git`;
+    const error = await failureOf(read({ repository }));
+    expect(error.message).toMatch(/certificate/i);
+    const caFile = await bench.file('ca.pem', authority.cert);
+    expect(await read({ repository }, 'a.yaml', { network: { caFile } })).toBe('one');
+    expect(await read({ repository, insecureSkipTlsVerify: true })).toBe('one');
+    expect(await read({ repository }, 'a.yaml', { network: { skipTlsVerify: true } })).toBe('one');
+  });
+
+  it('gives a key to ssh in a file that is gone afterwards', async () => {
+    const place = await directoryWith();
+    const seen = path.join(place, 'seen');
+    const script = [
+      '#!/bin/sh',
+      `printf '%s\\n' "$@" >> ${seen}`,
+      'for one in "$@"; do case "$one" in */key) cat "$one"; stat -c %a "$one";;',
+      'UserKnownHostsFile=*) cat $(echo "$one" | cut -d\\" -f2);; esac; done >> ' + seen,
+      'exit 255',
+    ];
+    await writeFile(path.join(place, 'ssh'), script.join('\n'));
+    await chmod(path.join(place, 'ssh'), 0o755);
+    const environment = { PATH: `${place}:${process.env['PATH'] ?? ''}` };
+    const credentials = {
+      type: 'ssh',
+      privateKey: 'KEY',
+      knownHosts: 'localhost ssh-ed25519 AAAA\n',
+    } as const;
+    const repository = 'ssh://git@localhost:1/x';
+    await failureOf(
+      commitOfGit({ type: 'git', repository, branch: 'main', credentials }, { ...options, environment }),
+    );
+    const lines = (await readFile(seen, 'utf8')).split('\n');
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        'KEY',
+        '600',
+        'localhost ssh-ed25519 AAAA',
+        'StrictHostKeyChecking=yes',
+        'BatchMode=yes',
+      ]),
+    );
+    expect(await readdir(options.temporaryDirectory)).toEqual([]);
+  });
+
+  it.each([
+    ['https://me:s3cret@localhost:1/x', 'INVALID'],
+    ['https://t0ken@localhost:1/x', 'INVALID'],
+    ['ssh://me:s3cret@localhost:1/x', 'INVALID'],
+    ['ssh://-oProxyCommand=x/x', 'INVALID'],
+    ['--upload-pack=x', 'INVALID'],
+    ['http://git.example/x', 'UNSAFE'],
+    ['ext::sh -c x', 'INVALID'],
+  ])('refuses the repository %s', async (repository, code) => {
+    const error = await failureOf(commitOfGit({ type: 'git', repository, branch: 'main' }, options));
+    expect(error).toMatchObject({ code });
+    expect(error.message).not.toMatch(/s3cret|t0ken/);
+  });
+
+  it('reads a commit of a server that gives out branches only', async () => {
+    const { directory, git, commit } = await gitRepository({ 'a.yaml': 'one' });
+    const first = git('rev-parse', 'HEAD');
+    await commit({ 'a.yaml': 'two' });
+    // The old protocol gives out what is advertised, and nothing else.
+    const { origin } = await serve({
+      root: path.dirname(directory),
+      instead: (request) => {
+        delete request.headers['git-protocol'];
+        return false;
+      },
+    });
+    const repository = `${origin}/repo.git`;
+    expect(await read({ repository, commit: first })).toBe('one');
+    const unknown = await failureOf(read({ repository, commit: 'f'.repeat(40) }));
+    expect(unknown.message).toContain(repository);
+  });
+});

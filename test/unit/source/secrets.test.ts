@@ -1,0 +1,94 @@
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { credentialsOf, readSecrets } from '../../../src/source/secrets.js';
+import { failureOf } from '../../support/connect.js';
+import { directoryWith } from '../../support/temporary.js';
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+const secret = (name: string, type: string, fields: object, namespace?: string): string =>
+  `${JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, type, ...fields })}\n`;
+const basic = 'kubernetes.io/basic-auth';
+const ssh = 'kubernetes.io/ssh-auth';
+const docker = 'kubernetes.io/dockerconfigjson';
+
+const failure = (work: () => unknown): Promise<Error & { code?: string; hint?: string }> =>
+  failureOf(Promise.resolve().then(work));
+
+describe('source/secrets', () => {
+  it('reads Secrets by namespace and name, from data and stringData', async () => {
+    const config = '{"auths":{"quay.io":{"auth":"bWU6cHc="}}}';
+    const directory = await directoryWith({
+      'a.yaml': [
+        'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n',
+        secret(
+          'git',
+          basic,
+          { data: { username: base64('me'), password: base64('old') }, stringData: { password: 'pw' } },
+          'ns',
+        ),
+        secret('key', ssh, { stringData: { 'ssh-privatekey': 'KEY', 'ssh-knownhosts': 'host' } }, 'ns'),
+      ].join('---\n'),
+      'b.json': secret('pull', docker, { data: { '.dockerconfigjson': base64(config) } }),
+      'README.md': ': not read',
+    });
+    const secrets = await readSecrets(directory);
+    expect(credentialsOf(secrets, { namespace: 'ns', name: 'git' }, 'git')).toEqual({
+      type: 'basic',
+      username: 'me',
+      password: 'pw',
+    });
+    expect(credentialsOf(secrets, { namespace: 'ns', name: 'key' }, 'git')).toEqual({
+      type: 'ssh',
+      privateKey: 'KEY',
+      knownHosts: 'host',
+    });
+    // Without a namespace of its own, it is in every one.
+    expect(credentialsOf(secrets, { namespace: 'ns', name: 'pull' }, 'image')).toEqual({
+      type: 'docker',
+      config,
+    });
+    const missing = await failure(() => credentialsOf(secrets, { namespace: 'other', name: 'git' }, 'git'));
+    expect(missing).toMatchObject({ code: 'NOT_FOUND', hint: 'there is ns/git' });
+    const wrong = await failure(() => credentialsOf(secrets, { namespace: 'ns', name: 'key' }, 'http'));
+    expect(wrong.message).toBe(`${path.join(directory, 'a.yaml')}:7: Secret ns/key: is of the type "${ssh}"`);
+    expect(wrong.hint).toBe(`for http, it must be of the type ${basic}`);
+  });
+
+  it.each([
+    [basic, { stringData: { username: 'me' } }, 'password is missing'],
+    [basic, { data: { password: '%s3cret%' } }, 'data: password: not base64'],
+    [basic, { stringData: { password: 17 } }, 'stringData: password: expected a text'],
+    [ssh, { stringData: { 'ssh-publickey': 's3cret' } }, 'ssh-privatekey is missing'],
+    [
+      docker,
+      { stringData: { '.dockerconfigjson': '{"s3cret' } },
+      '.dockerconfigjson: not an object of JSON with auths',
+    ],
+    [
+      docker,
+      { stringData: { '.dockerconfigjson': 'null' } },
+      '.dockerconfigjson: not an object of JSON with auths',
+    ],
+  ])('tells what is wrong with a %s, without values', async (type, fields, problem) => {
+    const directory = await directoryWith({ 's.yaml': `# a comment\n${secret('one', type, fields)}` });
+    const secrets = await readSecrets(directory);
+    const kind = type === docker ? 'image' : 'git';
+    const error = await failure(() => credentialsOf(secrets, { namespace: 'ns', name: 'one' }, kind));
+    expect(error.message).toBe(`${path.join(directory, 's.yaml')}:2: Secret one: ${problem}`);
+    expect(`${error.message}${error.hint ?? ''}`).not.toContain('s3cret');
+  });
+
+  it('refuses two of one name, and files that cannot be read, without what is in them', async () => {
+    const one = secret('one', basic, { stringData: { password: 's3cret' } }, 'ns');
+    const twice = await directoryWith({ 'a.yaml': one, 'b.yaml': one });
+    const error = await failureOf(readSecrets(twice));
+    expect(error.message).toBe(
+      `${path.join(twice, 'b.yaml')}:1: Secret ns/one: is in ${path.join(twice, 'a.yaml')}:1 too`,
+    );
+    const broken = await directoryWith({ 'a.yaml': 'kind: Secret\npassword: [s3cret\n' });
+    const fault = await failureOf(readSecrets(broken));
+    expect(fault.message).toContain('not a manifest that can be read');
+    expect(`${fault.message}${fault.hint ?? ''}`).not.toContain('s3cret');
+    expect(await failureOf(readSecrets(path.join(broken, 'none')))).toMatchObject({ code: 'NOT_FOUND' });
+  });
+});

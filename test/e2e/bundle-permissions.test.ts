@@ -50,7 +50,10 @@ describe('opmate bundle permissions', () => {
       const { permissions, ...others } = JSON.parse(stdout) as Shown;
       return [permissions.map(({ namespace, resource }) => [namespace, resource]), others];
     };
-    const others = { webhooks: [], cloudCredentials: ['aws'] };
+    const pinned = expect.stringMatching(/^sha256:[0-9a-f]{64}$/) as string;
+    const ref = expect.stringMatching(/^directory@sha256:/) as string;
+    const sources = [{ name: 'widget', ref, content: pinned }];
+    const others = { webhooks: [], cloudCredentials: ['aws'], sources };
     expect(await run()).toEqual([
       [
         ['', 'namespaces'],

@@ -68,7 +68,10 @@ export async function bundleCheckCrdUpgrade(
     session.logger.close();
     if (!isReadable || output === 'text') await tellFindings(context, findings);
     if (isReadable && output !== 'text') {
-      const value = { findings: (findings as CrdFinding[]).map(valueOf), sources: pinValues(pins) };
+      const value = {
+        findings: (findings as CrdFinding[]).map(valueOf),
+        ...(pins.length > 0 && { sources: pinValues(pins) }),
+      };
       const text = output === 'json' ? `${encodeGoJson(value, { indent: 2 })}\n` : encodeYaml(value);
       await writeAll(context.stdout, text);
     }
@@ -104,7 +107,7 @@ async function readDefinitions(
   sources: SourceOpener,
 ): Promise<{ definitions: Manifest[]; findings: Finding[] }> {
   const isFile =
-    (await statIfThere(reference))?.isFile() === true && (await contentFileKind(reference)) === undefined;
+    (await statIfThere(reference))?.isFile() === true && (await contentFileKind(reference)) !== 'archive';
   const { files, isInPlace } = isFile
     ? { files: [await readDefinitionFile(reference)], isInPlace: false }
     : await readManifestsOf(reference, sources);

@@ -159,7 +159,8 @@ export function redact(text: string): string {
     text
       // Schemes are short; without a limit the time would grow with the square of a long name.
       .replace(/([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@?#]+@/gi, '$1***@')
-      .replace(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi, '$1 ***')
+      // A basic template is a kind of file.
+      .replace(/\b(bearer|basic)\s+(?!template\b)[A-Za-z0-9._~+/=-]{6,}/gi, '$1 ***')
       .replace(
         /("?\b(?:access_token|refresh_token|identitytoken|id_token|token|password|secret|auth)"?\s*[:=]\s*"?)[^\s"&,}]+/gi,
         '$1***',

@@ -258,11 +258,20 @@ class TemplateRendering {
     await this.#checkSubstitutions(template.substitutions);
     const substitutes = new Map<string, Substitute>();
     const images = template.substitutions.map(({ name, path }) => ({ image: name, path: [...path, 'name'] }));
-    await this.#fetch(images, async (blob, [place], csvText) => {
-      const { image } = images[place as number] as TemplateImage;
-      const facts = describeBundle(blob);
-      substitutes.set(image, { facts, version: outcomeOf(() => versionReleaseOf(blob, csvText)) });
-      await this.assembly.addBundle(blob, template.entries.length + (place as number));
+    const use = async (
+      blob: BundleBlob,
+      [place]: [number, ...number[]],
+      csvText: string | undefined,
+    ): Promise<void> => {
+      const { name } = template.substitutions[place] as Substitution;
+      const version = outcomeOf(() => versionReleaseOf(blob, csvText));
+      substitutes.set(name, { facts: describeBundle(blob), version });
+      await this.assembly.addBundle(blob, template.entries.length + place);
+    };
+    await this.#fetch(images, use, (place) => {
+      const substitution = template.substitutions[place] as Substitution;
+      const name = quoteGo(substitution.name);
+      return `${contextOfSubstitution(substitution)}failed to render bundle image reference ${name}: `;
     });
     this.#throwFaults();
     for (const substitution of template.substitutions) {
@@ -329,9 +338,8 @@ class TemplateRendering {
     this.#throwFaults();
   }
 
-  #failSubstitution({ base, name, path }: Substitution, problem: string): Promise<void> {
-    const context = `render: error processing substitution ${quoteGo(base)} -> ${quoteGo(name)}`;
-    return this.#fail(path, `${context}: ${problem}`);
+  #failSubstitution(substitution: Substitution, problem: string): Promise<void> {
+    return this.#fail(substitution.path, contextOfSubstitution(substitution) + problem);
   }
 
   /** Entries are known by their number. */
@@ -367,6 +375,7 @@ class TemplateRendering {
   async #fetch(
     images: readonly TemplateImage[],
     use: (blob: BundleBlob, places: [number, ...number[]], csvText: string | undefined) => Promise<void>,
+    contextOf?: (place: number) => string,
   ): Promise<void> {
     const wanted = new Map<string, [number, ...number[]]>();
     for (const [place, { image }] of images.entries()) {
@@ -396,7 +405,8 @@ class TemplateRendering {
     };
     await mapConcurrent([...wanted], this.#options.concurrency ?? 8, fetchOne, this.#options);
     for (const [place, { code, message, hint }] of [...failures].sort(([a], [b]) => a - b)) {
-      await this.#fail((images[place] as TemplateImage).path, message, hint, code);
+      const context = contextOf?.(place) ?? '';
+      await this.#fail((images[place] as TemplateImage).path, context + message, hint, code);
     }
     this.#throwFaults();
   }
@@ -415,6 +425,10 @@ class TemplateRendering {
   #throwFaults(): void {
     if (this.#faults.length > 0) throw joinFaults(this.#faults);
   }
+}
+
+function contextOfSubstitution({ base, name }: Substitution): string {
+  return `render: error processing substitution ${quoteGo(base)} -> ${quoteGo(name)}: `;
 }
 
 interface Substitute {

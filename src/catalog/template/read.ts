@@ -65,6 +65,7 @@ async function readFirstDocument(
   });
 }
 
+const emptyDocument = 'the first document is empty; a template must not have a line --- before it';
 const schemaList = Object.values(templateSchemas).join(', ');
 
 async function detectType(file: OpenFile, document: CatalogDocument): Promise<TemplateType> {
@@ -84,7 +85,8 @@ async function detectType(file: OpenFile, document: CatalogDocument): Promise<Te
   }
   const schema = value === null ? undefined : fieldOf(value, 'schema')?.value;
   if (schema === undefined || schema === null || schema === '') {
-    throw await fail("template input missing required 'schema' field", among);
+    const hint = value === null ? emptyDocument : among;
+    throw await fail("template input missing required 'schema' field", hint);
   }
   if (typeof schema !== 'string') {
     const problem = `cannot unmarshal ${goKindOf(schema)} into Go struct field .schema of type string`;
@@ -166,7 +168,8 @@ async function readEntriesTemplate(
   const wanted = templateSchemas[type];
   if (schema !== wanted) {
     const problem = `template has unknown schema (${quoteGo(schema as string)}), should be ${quoteGo(wanted)}`;
-    await faults.add(['schema'], parsing + problem, 'leave the type out to have it detected');
+    const hint = value === null ? emptyDocument : 'leave the type out to have it detected';
+    await faults.add(['schema'], parsing + problem, hint);
     faults.throwIfAny();
   }
   const entriesKey = fieldOf(root, 'entries')?.key ?? 'entries';

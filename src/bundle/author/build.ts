@@ -152,6 +152,11 @@ export async function prepareBundle(
   prepared.warnings.push(...copies.warnings);
   await applyDockerfile(prepared, request, annotations, { overwrite, readsOnly, signal });
   await addTests(prepared, request, signal);
+  for (const name of ['.dockerignore', '.containerignore']) {
+    if ((await stat(path.join(workingDirectory, name)).catch(() => undefined)) === undefined) continue;
+    const message = 'is not read: all files of the directories go into the image';
+    prepared.warnings.push({ file: name, message });
+  }
   return prepared;
 }
 

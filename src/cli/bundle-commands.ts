@@ -17,12 +17,9 @@ export function addBundleCommands(program: Command, context: CommandContext, run
   addBundleValidateCommand(bundle, context, runner);
   addBundleCarryCommands(bundle, context, runner);
   addBundleShowCommand(bundle, context, runner);
-  const source = 'directory, image, oci:DIR[:TAG], oci-archive:FILE or docker-archive:FILE';
-
-  bundle
-    .command('render')
+  addContentOptions(bundle.command('render'))
     .description('write the manifests that installing a bundle applies')
-    .argument('<source>', source)
+    .argument('<source>', sourceDescription)
     .option('--install-namespace <namespace>', 'where the operator is installed')
     .addOption(
       new Option(
@@ -36,13 +33,20 @@ export function addBundleCommands(program: Command, context: CommandContext, run
         ['none', 'cert-manager', 'service-ca'],
       ),
     )
-    .option('--config <file>', 'watchNamespace and deploymentConfig, as in a ClusterExtension; - for stdin')
-    .addOption(
-      withChoices(new Option('--format <format>', 'what the source is').default('registry-v1'), [
-        'registry-v1',
-        'plain',
-      ]),
+    .option(
+      '--config <file>',
+      'watchNamespace and deploymentConfig, as in a ClusterExtension, or values of a chart; - for stdin',
     )
+    .addOption(
+      withChoices(
+        new Option(
+          '--format <format>',
+          'what the source is: registry-v1, plain, helm, or NAME for a program opmate-format-NAME',
+        ).default('registry-v1'),
+        ['registry-v1', 'plain', 'helm'],
+      ),
+    )
+    .option('--release-name <name>', 'name of the release of a chart (default: that of the chart)')
     .option('--available-apis <file>', 'kinds that the cluster has, as kubectl api-resources prints them')
     .addOption(
       new Option(

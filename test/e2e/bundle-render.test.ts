@@ -125,7 +125,7 @@ describe('opmate bundle render', () => {
   it.each([
     [['bundle', 'render', 'b'], '--install-namespace is missing'],
     [['bundle', 'render', 'b', ...here, '--cert-provider=mine'], 'invalid --cert-provider value "mine"'],
-    [['bundle', 'render', 'b', ...here, '--format=helm'], 'invalid --format value "helm"'],
+    [['bundle', 'render', 'b', ...here, '--format=../helm'], 'invalid --format value "../helm"'],
     [['bundle', 'render', 'b', ...here, '-o', 'xml'], 'invalid --output value "xml"'],
     [['bundle', 'render', 'b', ...here, '--optional-kinds'], 'needs --available-apis'],
     [['bundle', 'render', 'b', ...here, '--format=plain'], '--install-namespace: plain manifests'],

@@ -4,16 +4,18 @@ import { type TemporaryPlace, withTemporaryDirectory } from '../../archive/tempo
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
+import type { CertificateProvider } from './certificates.js';
 import type { PlainManifests } from './plain-directory.js';
 import { readPlainFiles } from './plain-directory.js';
 import { type Environment, findProgram, runProgram } from './run-program.js';
 
 /** What a program that renders content is told. */
 export interface ProgramOptions extends TemporaryPlace, CancelOptions {
-  /** Of the installation, as helm calls it a release. */
-  name: string;
+  /** Of the installation, as helm calls it a release; that of the chart where it is left out. */
+  name?: string | undefined;
   installNamespace: string;
   watchNamespaces?: readonly string[] | undefined;
+  provider?: CertificateProvider | undefined;
   /** A configuration, in the form that the format has for it. */
   config?: { text: string } | undefined;
   /** That of the user, from which only what is needed is passed on. */
@@ -32,7 +34,8 @@ export function isFormatName(format: string): boolean {
 /**
  * Renders a directory through the program `opmate-format-NAME` of PATH, for formats that opmate does not know. The
  * directory is its argument and its working directory; it prints manifests, as YAML or JSON documents. It finds
- * OPMATE_FORMAT, OPMATE_NAME, OPMATE_INSTALL_NAMESPACE, OPMATE_WATCH_NAMESPACES (separated by commas) and, where there
+ * OPMATE_FORMAT, OPMATE_NAME, OPMATE_INSTALL_NAMESPACE, OPMATE_WATCH_NAMESPACES (separated by commas),
+ * OPMATE_CERT_PROVIDER and, where there
  * is a configuration, its file in OPMATE_CONFIG; TMPDIR is a directory that is gone afterwards; of the user's
  * environment, PATH, HOME and LANG are there. Throws OpmateError where there is no such program, or where it fails.
  */
@@ -57,7 +60,8 @@ export async function renderExternal(
       ...variables(options.environment, passedOn),
       TMPDIR: home,
       OPMATE_FORMAT: format,
-      OPMATE_NAME: options.name,
+      OPMATE_NAME: options.name ?? '',
+      OPMATE_CERT_PROVIDER: options.provider ?? 'none',
       OPMATE_INSTALL_NAMESPACE: options.installNamespace,
       OPMATE_WATCH_NAMESPACES: (options.watchNamespaces ?? []).join(','),
     };

@@ -17,6 +17,8 @@ import { findProgram, runProgram } from './run-program.js';
 export interface RenderedChart extends PlainManifests {
   chartName: string | undefined;
   version: string | undefined;
+  /** A namespace after the chart where none was asked for. */
+  installNamespace: string;
 }
 
 const maxChartFile = 1024 * 1024;
@@ -31,7 +33,10 @@ const maxReleaseName = 53;
  */
 export async function renderHelm(directory: string, options: ProgramOptions): Promise<RenderedChart> {
   const found = await findChart(directory);
-  if (!('chart' in found)) return { ...nothing, findings: [found] };
+  const nothing = { objects: [], warnings: [], installNamespace: options.installNamespace };
+  if (!('chart' in found)) {
+    return { ...nothing, findings: [found], chartName: undefined, version: undefined };
+  }
   const { chart, prefix } = found;
   const about = await readChart(path.join(chart, 'Chart.yaml'), `${prefix}Chart.yaml`);
   if (about.findings.length > 0) return { ...nothing, ...about };
@@ -41,7 +46,9 @@ export async function renderHelm(directory: string, options: ProgramOptions): Pr
       hint: 'bundles of the format helm need the program helm 3 on PATH',
     });
   }
-  const { name, installNamespace } = options;
+  const name = options.name ?? about.chartName ?? '';
+  const installNamespace =
+    options.installNamespace === '' ? `${about.chartName}-system` : options.installNamespace;
   if (name.length > maxReleaseName || !/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(name)) {
     const message = `name ${quoteGo(name)}: helm takes lower-case letters, digits, dashes and dots, ${maxReleaseName} at most`;
     return { ...nothing, ...about, findings: [{ message }] };
@@ -73,11 +80,9 @@ export async function renderHelm(directory: string, options: ProgramOptions): Pr
     }
     const made = printedManifests('helm', printed);
     warnings.push(...made.warnings, ...hookWarnings(made));
-    return { ...about, ...made, warnings };
+    return { ...about, ...made, warnings, installNamespace };
   });
 }
-
-const nothing = { objects: [], warnings: [], chartName: undefined, version: undefined };
 
 async function privateEnvironment(
   temporary: string,

@@ -1,6 +1,5 @@
 import { isJsonObject } from '../../core/json.js';
 import { readBundleDirectory } from '../read.js';
-import type { CertificateProvider } from './certificates.js';
 import { placeInNamespace } from './cluster-scope.js';
 import { convertRegistryV1 } from './convert.js';
 import { findDuplicates } from './duplicates.js';
@@ -16,7 +15,6 @@ import { type RegistryV1, readRegistryV1 } from './registry-v1.js';
 export interface RenderOptions extends Omit<ProgramOptions, 'config'> {
   /** Where it is installed; empty for what the content itself suggests. */
   installNamespace: string;
-  provider?: CertificateProvider | undefined;
   /** For registry-v1 as in a ClusterExtension, for helm the values, for other formats whatever they take. */
   config?: { text: string; file: string } | undefined;
   keepBelow?: number | undefined;
@@ -61,7 +59,7 @@ async function render(directory: string, format: string, options: RenderOptions)
     case 'helm': {
       const { chartName, version, ...chart } = await renderHelm(directory, options);
       return {
-        ...placed(chart, options.installNamespace),
+        ...placed(chart, chart.installNamespace),
         ...(chartName !== undefined && { packageName: chartName }),
         ...(version !== undefined && { version }),
       };

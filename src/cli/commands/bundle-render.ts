@@ -1,15 +1,18 @@
 import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/available-apis.js';
-import { type CertificateProvider, certificateProviders } from '../../bundle/plain/certificates.js';
+import type { CertificateProvider } from '../../bundle/plain/certificates.js';
 import { convertRegistryV1 } from '../../bundle/plain/convert.js';
+import { isFormatName } from '../../bundle/plain/external-format.js';
 import type { Finding } from '../../bundle/plain/finding.js';
 import type { PlainObject } from '../../bundle/plain/object.js';
 import { writeObjectDirectory } from '../../bundle/plain/object-directory.js';
-import { readPlainDirectory } from '../../bundle/plain/plain-directory.js';
+import { objectWarnings } from '../../bundle/plain/object-warnings.js';
+import { knownFormats, renderContent } from '../../bundle/plain/render-content.js';
 import { writeObjects } from '../../bundle/plain/write.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
+import { OpmateError, UsageError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { statIfThere } from '../../source/source.js';
-import { readBundle } from '../bundle-content.js';
+import { type SourceOpener, useSources } from '../bundle-content.js';
+import { certificateProviderOf } from '../certificate-provider.js';
+import type { ContentFlags } from '../content-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { catalogFormat } from '../formats.js';
@@ -18,12 +21,13 @@ import { writeAll } from '../output.js';
 import { type CommandSession, useSession } from '../session.js';
 import { inSource, tellFindings, tellWarnings } from './bundle-findings.js';
 
-interface BundleRenderOptions extends GlobalOptions {
+interface BundleRenderOptions extends ContentFlags {
   installNamespace?: string;
   watchNamespace?: string[];
   certProvider: string;
   config?: string;
   format: string;
+  releaseName?: string;
   availableApis?: string;
   /** True where the option has no value. */
   optionalKinds?: string[] | true;
@@ -42,10 +46,9 @@ export async function bundleRender(
 ): Promise<number> {
   const options = given as BundleRenderOptions;
   const output = catalogFormat(options.output);
-  const provider = providerOf(options.certProvider);
+  const provider = certificateProviderOf(options.certProvider);
   checkOptions(options);
   return useSession(context, options, async (session) => {
-    const isDirectory = (await statIfThere(reference))?.isDirectory() === true;
     const apis =
       options.availableApis === undefined
         ? undefined
@@ -53,11 +56,16 @@ export async function bundleRender(
             (await readInputFile(options.availableApis)).toString('utf8'),
             options.availableApis,
           );
-    const made =
-      options.format === 'plain'
-        ? await renderPlain(reference, isDirectory, session)
-        : await renderRegistryV1(context, reference, isDirectory, options, provider, session);
-    const named = inSource(reference, isDirectory, [options.config]);
+    const config =
+      options.config === undefined
+        ? undefined
+        : { text: (await readInput(options.config, context)).toString('utf8'), file: options.config };
+    const made = await useSources(session, options, (sources) =>
+      options.format === 'registry-v1'
+        ? renderRegistryV1(reference, sources, { options, provider, config })
+        : renderOther(reference, sources, { options, provider, config }, session),
+    );
+    const named = inSource(redact(reference), made.isInPlace, [options.config]);
     tellWarnings(session, made.warnings.map(named));
     let { objects, findings } = made;
     if (apis !== undefined && findings.length === 0) {
@@ -89,48 +97,63 @@ interface Rendered {
   objects: PlainObject[];
   findings: Finding[];
   warnings: Finding[];
+  /** Whether the files are where the user keeps them. */
+  isInPlace: boolean;
+}
+
+interface Given {
+  options: BundleRenderOptions;
+  provider: CertificateProvider;
+  config: { text: string; file: string } | undefined;
 }
 
 async function renderRegistryV1(
-  context: CommandContext,
   reference: string,
-  isDirectory: boolean,
-  options: BundleRenderOptions,
-  provider: CertificateProvider,
-  session: CommandSession,
+  sources: SourceOpener,
+  { options, provider, config }: Given,
 ): Promise<Rendered> {
-  const config =
-    options.config === undefined
-      ? undefined
-      : { text: (await readInput(options.config, context)).toString('utf8'), file: options.config };
-  const files = await readBundle(reference, isDirectory, session);
-  return convertRegistryV1(files, {
+  const { files, isInPlace } = await sources.readBundle(reference);
+  const converted = convertRegistryV1(files, {
     installNamespace: options.installNamespace ?? '',
     watchNamespaces: options.watchNamespace,
     provider,
     config,
   });
+  const warnings = [...converted.warnings, ...objectWarnings(converted.objects)];
+  return { ...converted, warnings, isInPlace };
 }
 
-function renderPlain(reference: string, isDirectory: boolean, session: CommandSession): Promise<Rendered> {
-  if (isDirectory) return readPlainDirectory(reference, { signal: session.signal });
-  throw new OpmateError('UNSUPPORTED', `${reference}: is no directory`, {
-    hint: 'the format plain is read from a directory of manifests',
-  });
-}
-
-function providerOf(text: string): CertificateProvider {
-  const provider = certificateProviders.find((known) => known === text);
-  if (provider !== undefined) return provider;
-  throw new UsageError(
-    `invalid --cert-provider value ${quoteGo(text)}, expected (${certificateProviders.join('|')})`,
-  );
+async function renderOther(
+  reference: string,
+  sources: SourceOpener,
+  { options, provider, config }: Given,
+  session: CommandSession,
+): Promise<Rendered> {
+  const { directory, isInPlace } = await sources.open(reference);
+  try {
+    const rendered = await renderContent(directory, options.format, {
+      ...session,
+      name: options.releaseName,
+      installNamespace: options.installNamespace ?? '',
+      watchNamespaces: options.watchNamespace,
+      provider,
+      config,
+    });
+    return { ...rendered, isInPlace };
+  } catch (error) {
+    if (!(error instanceof OpmateError) || isInPlace || !error.message.includes(directory)) throw error;
+    // Where it was unpacked is nobody's business.
+    const message = error.message.replaceAll(directory, redact(reference));
+    throw new OpmateError(error.code, message, { hint: error.hint, cause: error });
+  }
 }
 
 function checkOptions(options: BundleRenderOptions): void {
   const { format, installNamespace } = options;
-  if (format !== 'registry-v1' && format !== 'plain') {
-    throw new UsageError(`invalid --format value ${quoteGo(format)}, expected (registry-v1|plain)`);
+  if (!isFormatName(format)) {
+    throw new UsageError(`invalid --format value ${quoteGo(format)}, expected (${knownFormats.join('|')})`, {
+      hint: 'or NAME of a program opmate-format-NAME: lower-case letters, digits and dashes',
+    });
   }
   if (options.optionalKinds !== undefined && options.availableApis === undefined) {
     throw new UsageError('--optional-kinds: needs --available-apis', {
@@ -140,21 +163,38 @@ function checkOptions(options: BundleRenderOptions): void {
   if (options.outputDir !== undefined && options.output === 'json') {
     throw new UsageError('--output-dir: writes YAML', { hint: 'leave -o json away' });
   }
-  if (format === 'registry-v1') {
-    if (installNamespace !== undefined && installNamespace !== '') return;
-    throw new UsageError('--install-namespace is missing', {
-      hint: 'say where the operator is to be installed, e.g. --install-namespace widget-system',
+  const needless = needlessOption(options);
+  if (needless !== undefined) {
+    throw new UsageError(`${needless}: ${needlessReasons[format as keyof typeof needlessReasons]}`, {
+      hint: 'leave the option away, or give a bundle of the format registry-v1',
     });
   }
-  const { watchNamespace, config, certProvider } = options;
-  const needless = [
-    ['--install-namespace', installNamespace !== undefined],
-    ['--watch-namespace', watchNamespace !== undefined],
-    ['--config', config !== undefined],
-    ['--cert-provider', certProvider !== 'none'],
-  ].find(([, isGiven]) => isGiven === true);
-  if (needless === undefined) return;
-  throw new UsageError(`${String(needless[0])}: plain manifests are applied as they are`, {
-    hint: 'leave the option away, or give a bundle of the format registry-v1',
+  if (format === 'plain' || (installNamespace !== undefined && installNamespace !== '')) return;
+  throw new UsageError('--install-namespace is missing', {
+    hint: 'say where the operator is to be installed, e.g. --install-namespace widget-system',
   });
+}
+
+const needlessReasons = {
+  'registry-v1': 'a bundle of the format registry-v1 has its names already',
+  plain: 'plain manifests are applied as they are',
+  helm: 'a chart has values for that, in --config',
+};
+
+/** An option that means nothing for a format. */
+function needlessOption(options: BundleRenderOptions): string | undefined {
+  const { installNamespace, watchNamespace, config, certProvider, releaseName } = options;
+  const given = {
+    '--install-namespace': installNamespace !== undefined,
+    '--watch-namespace': watchNamespace !== undefined,
+    '--config': config !== undefined,
+    '--cert-provider': certProvider !== 'none',
+    '--release-name': releaseName !== undefined,
+  };
+  const needless: Readonly<Record<string, readonly (keyof typeof given)[]>> = {
+    'registry-v1': ['--release-name'],
+    plain: ['--install-namespace', '--watch-namespace', '--config', '--cert-provider', '--release-name'],
+    helm: ['--watch-namespace', '--cert-provider'],
+  };
+  return needless[options.format]?.find((option) => given[option]);
 }

@@ -20,10 +20,10 @@ import { type DeploymentOptions, renderDeploymentFile } from '../deployment-inpu
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count, printable } from '../printable.js';
+import { rightCells, rightHeader } from '../rights-table.js';
 import { type CommandSession, useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { tellFindings, tellWarnings } from './bundle-findings.js';
-import { rightCells, rightHeader } from './bundle-permissions.js';
 
 /** Which cluster a command works on. */
 export interface ClusterOptions extends GlobalOptions {
@@ -168,7 +168,7 @@ export async function applyOne(
         hint: `review what is shown, then say --approve ${hash}, or --yes`,
       });
     }
-    if (!answer) throw new OpmateError('CANCELLED', `${name}: not applied`);
+    if (!answer) throw new OpmateError('INVALID', `${name}: not applied, as you said`);
   }
   const report = await applyPlan(kubectl, plan, how);
   await writeAll(context.stdout, printable(reportText(name, report)), session.signal);
@@ -205,7 +205,7 @@ const meanings: Readonly<Record<ObjectChange, string>> = {
 
 /** A plan as the user approves it: version, pins, permissions, changes. */
 export function planText({ deployment, place, current, changes, read }: ApplyPlan): string {
-  const { name, version, hash, pins, objects } = deployment;
+  const { name, version, hash, pins, objects, clouds = [] } = deployment;
   const { unfinished } = read.inventory;
   const lines = [
     `${name}${version === undefined ? '' : ` ${version}`} in namespace ${place.namespace}`,
@@ -227,11 +227,10 @@ export function planText({ deployment, place, current, changes, read }: ApplyPla
     const number = changes.filter((one) => one.change === change).length;
     return number === 0 ? [] : [`${number} ${meanings[change]}`];
   });
-  const clouds = objects.filter(({ kind }) => kind === 'CredentialsRequest').map(({ name: one }) => one);
   const text = [
     ...lines,
     table.replace(/ +$/gm, '').trimEnd(),
-    ...(clouds.length === 0 ? [] : [`asks for credentials of the cloud: ${clouds.join(', ')}`]),
+    ...(clouds.length === 0 ? [] : [`asks for credentials of: ${clouds.join(', ')}`]),
     `changes: ${counts.length === 0 ? 'none' : counts.join(', ')}, of ${count(objects.length, 'object')}`,
     ...changes.map(({ id, change }) => `  ${marks[change]} ${describeId(id)}`),
   ];
@@ -265,11 +264,10 @@ export function reportText(name: string, report: ApplyReport): string {
 async function confirm(context: CommandContext, question: string): Promise<boolean | undefined> {
   const { stdin, stderr, signal } = context;
   if ((stdin as { isTTY?: boolean }).isTTY !== true || stderr.isTTY !== true) return undefined;
-  const lines = createInterface({ input: stdin, output: stderr });
+  // Reading lines as the terminal gives them leaves Ctrl-C to the process.
+  const lines = createInterface({ input: stdin, output: stderr, terminal: false });
   try {
     const closed = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
-    // On a terminal Ctrl-C is a key like others for whoever reads lines.
-    lines.once('SIGINT', () => process.kill(process.pid, 'SIGINT'));
     const answer = await Promise.race([lines.question(printable(question), { signal }), closed]);
     return /^y(?:es)?$/i.test(answer.trim());
   } catch (error) {

@@ -11,6 +11,8 @@ export interface RenderedDeployment {
   installNamespace: string;
   packageName?: string;
   version?: string;
+  /** Clouds from which the operator asks for credentials. */
+  clouds?: readonly string[];
   /** Whether the document asks that nothing be changed on the cluster. */
   isPaused: boolean;
   /** Sorted by kind, namespace and name; empty where there are findings. */

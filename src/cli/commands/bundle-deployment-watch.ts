@@ -45,11 +45,16 @@ export async function watchDeployments(
   logger.log('info', 'watching', { every: `${interval / 1000}s` });
   /** What was told last of each deployment, so that nothing is told again and again. */
   const told = new Map<string, string>();
+  const warned = new Set<string>();
   await watch(
     async () => {
       const deployments = await renderDeploymentFile(context, session, options);
       const failures: string[] = [];
       for (const deployment of deployments) {
+        for (const warning of deployment.warnings.map(describeFinding)) {
+          if (!warned.has(warning)) logger.log('warn', warning);
+          warned.add(warning);
+        }
         const key = `${deployment.installNamespace}/${deployment.name}`;
         const tell = async (text: string): Promise<void> => {
           if (told.get(key) === text) return;

@@ -40,7 +40,7 @@ import {
 /** What of a rendered deployment reaches the cluster. */
 export type Applicable = Pick<
   RenderedDeployment,
-  'name' | 'installNamespace' | 'version' | 'objects' | 'pins' | 'hash'
+  'name' | 'installNamespace' | 'version' | 'clouds' | 'objects' | 'pins' | 'hash'
 >;
 
 /** How a deployment is applied. */
@@ -117,6 +117,11 @@ export async function planApply(
   options: ApplyOptions,
 ): Promise<ApplyPlan> {
   const place = { name: deployment.name, namespace: deployment.installNamespace };
+  if (place.namespace === '') {
+    throw new OpmateError('INVALID', `${place.name}: names no namespace that it is installed in`, {
+      hint: 'say it in spec.installNamespace, or with --install-namespace',
+    });
+  }
   kubectl.hideSecrets(
     deployment.objects.filter(({ kind }) => kind === 'Secret').map((object) => object.load()),
   );

@@ -1,0 +1,139 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { PlainObject } from '../bundle/plain/object.js';
+import { type CancelOptions } from '../core/concurrency.js';
+import { throwIfCancelled } from '../core/errors.js';
+import { sortKeysDeep } from '../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { compareBytes, sortedByBytes } from '../core/order.js';
+import { encodeYaml } from '../core/yaml.js';
+import { unifiedDiff } from './line-diff.js';
+
+/** A field that is not as it was; what was or is not there is undefined. */
+export interface FieldChange {
+  /** As in `spec.template.spec.containers[name=manager].image`. */
+  path: string;
+  old?: JsonValue;
+  new?: JsonValue;
+}
+
+/** An object that is not as it was. */
+export interface ObjectChange {
+  action: 'added' | 'removed' | 'changed';
+  apiVersion: string;
+  kind: string;
+  namespace: string;
+  name: string;
+  /** A definition that is removed, and with it all objects of its kind. */
+  removesDefinition: boolean;
+  /** Of objects that are changed. */
+  fields: FieldChange[];
+  /** How its YAML changes, as hunks of a unified diff. */
+  diff: string;
+}
+
+/** What of some objects is not as it was: sorted by kind, namespace and name. */
+export function diffObjects(
+  older: readonly PlainObject[],
+  newer: readonly PlainObject[],
+  options: CancelOptions = {},
+): ObjectChange[] {
+  const [before, after] = [byKey(older), byKey(newer)];
+  const changes: ObjectChange[] = [];
+  for (const key of new Set([...before.keys(), ...after.keys()])) {
+    throwIfCancelled(options.signal);
+    const change = compare(before.get(key), after.get(key));
+    if (change !== undefined) changes.push(change);
+  }
+  return changes.sort(
+    (a, b) =>
+      compareBytes(a.kind, b.kind) ||
+      compareBytes(a.namespace, b.namespace) ||
+      compareBytes(a.name, b.name) ||
+      compareBytes(a.apiVersion, b.apiVersion),
+  );
+}
+
+/** Objects by what they are, whatever version of their API they are written in. */
+function byKey(objects: readonly PlainObject[]): Map<string, PlainObject> {
+  const found = new Map<string, PlainObject>();
+  for (const object of objects) {
+    const { apiVersion, kind, namespace, name } = object;
+    const group = apiVersion.slice(0, Math.max(0, apiVersion.lastIndexOf('/')));
+    const key = [group, kind, namespace, name];
+    // Objects whose names the cluster makes up, and equal ones, are told apart by their order.
+    for (let index = 0; ; index++) {
+      const text = JSON.stringify([...key, index]);
+      if (found.has(text)) continue;
+      found.set(text, object);
+      break;
+    }
+  }
+  return found;
+}
+
+function compare(older: PlainObject | undefined, newer: PlainObject | undefined): ObjectChange | undefined {
+  const object = newer ?? older;
+  if (object === undefined) return undefined;
+  const [before, after] = [older?.load(), newer?.load()];
+  if (isDeepStrictEqual(before, after)) return undefined;
+  const { apiVersion, kind, namespace, name } = object;
+  const action = older === undefined ? 'added' : newer === undefined ? 'removed' : 'changed';
+  const fields: FieldChange[] = [];
+  if (before !== undefined && after !== undefined) addFields(before, after, '', fields);
+  return {
+    action,
+    apiVersion,
+    kind,
+    namespace,
+    name,
+    removesDefinition: action === 'removed' && kind === 'CustomResourceDefinition',
+    fields,
+    diff: unifiedDiff(yamlOf(before), yamlOf(after)),
+  };
+}
+
+function yamlOf(object: JsonObject | undefined): string {
+  return object === undefined ? '' : encodeYaml(sortKeysDeep(object));
+}
+
+function addFields(older: JsonValue, newer: JsonValue, path: string, fields: FieldChange[]): void {
+  if (isDeepStrictEqual(older, newer)) return;
+  const [before, after] = [partsOf(older), partsOf(newer)];
+  if (before === undefined || after === undefined || before.kind !== after.kind) {
+    fields.push({ path, old: older, new: newer });
+    return;
+  }
+  const keys = new Set([...before.parts.keys(), ...after.parts.keys()]);
+  const ordered = before.kind === 'object' ? sortedByBytes(keys) : [...keys];
+  const count = fields.length;
+  for (const key of ordered) {
+    const [old, now] = [before.parts.get(key), after.parts.get(key)];
+    const at = before.kind === 'object' ? `${path === '' ? '' : `${path}.`}${shown(key)}` : `${path}[${key}]`;
+    if (old === undefined) fields.push({ path: at, new: now as JsonValue });
+    else if (now === undefined) fields.push({ path: at, old });
+    else addFields(old, now, at, fields);
+  }
+  // Named parts that only stand in another order.
+  if (fields.length === count) fields.push({ path, old: older, new: newer });
+}
+
+/** A key as it stands in a path: in quotes where it could be taken for several. */
+function shown(key: string): string {
+  return /^[\w-]+$/.test(key) ? key : JSON.stringify(key);
+}
+
+/** The fields of an object, or the items of a list: by their names where all have one of their own. */
+function partsOf(value: JsonValue): { kind: string; parts: Map<string, JsonValue> } | undefined {
+  if (isJsonObject(value)) return { kind: 'object', parts: new Map(Object.entries(value)) };
+  if (!Array.isArray(value)) return undefined;
+  const names = value.map((item) => (isJsonObject(item) ? item['name'] : undefined));
+  const isNamed =
+    value.length > 0 &&
+    names.every((name) => typeof name === 'string') &&
+    new Set(names).size === names.length;
+  const parts = value.map((item, index): [string, JsonValue] => [
+    isNamed ? `name=${names[index] as string}` : String(index),
+    item,
+  ]);
+  return { kind: isNamed ? 'named' : 'list', parts: new Map(parts) };
+}

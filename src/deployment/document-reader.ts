@@ -1,0 +1,112 @@
+import { type Manifest, titleOf } from '../bundle/plain/manifests.js';
+import type { Finding } from '../bundle/plain/finding.js';
+import { quoteGo } from '../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { kindOf } from '../model/shape.js';
+
+/** Where something stands in a document. */
+export type DocumentPath = readonly (string | number)[];
+
+/** `spec.sources[0].image`. */
+export function showPath(path: DocumentPath): string {
+  return path
+    .map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
+/** Reads the fields of one document, and keeps what is wrong with them, with file and line. */
+export class DocumentReader {
+  readonly manifest: Manifest;
+  readonly title: string;
+  readonly findings: Finding[] = [];
+  readonly warnings: Finding[] = [];
+
+  constructor(manifest: Manifest) {
+    this.manifest = manifest;
+    this.title = titleOf(manifest);
+  }
+
+  find(path: DocumentPath, message: string, hint?: string): void {
+    this.findings.push(this.#finding(path, message, hint));
+  }
+
+  warn(path: DocumentPath, message: string, hint?: string): void {
+    this.warnings.push(this.#finding(path, message, hint));
+  }
+
+  #finding(path: DocumentPath, message: string, hint: string | undefined): Finding {
+    const { file } = this.manifest;
+    const text = `${this.title}: ${message}`;
+    return { message: text, file, line: this.manifest.lineOf(path), ...(hint !== undefined && { hint }) };
+  }
+
+  /** An object; undefined where it is left out or null. */
+  object(value: JsonValue | undefined, path: DocumentPath): JsonObject | undefined {
+    if (value === undefined || value === null) return undefined;
+    if (isJsonObject(value)) return value;
+    this.find(path, `${showPath(path)} must be an object, not ${kindOf(value)}`);
+    return undefined;
+  }
+
+  list(value: JsonValue | undefined, path: DocumentPath): JsonValue[] | undefined {
+    if (value === undefined || value === null) return undefined;
+    if (Array.isArray(value)) return value;
+    this.find(path, `${showPath(path)} must be a list, not ${kindOf(value)}`);
+    return undefined;
+  }
+
+  /** A text that is not empty; undefined where it is left out, null or empty. */
+  text(value: JsonValue | undefined, path: DocumentPath): string | undefined {
+    if (value === undefined || value === null || value === '') return undefined;
+    if (typeof value === 'string') return value;
+    this.find(path, `${showPath(path)} must be a string, not ${kindOf(value)}`);
+    return undefined;
+  }
+
+  boolean(value: JsonValue | undefined, path: DocumentPath): boolean {
+    if (value === undefined || value === null) return false;
+    if (typeof value === 'boolean') return value;
+    this.find(path, `${showPath(path)} must be true or false, not ${kindOf(value)}`);
+    return false;
+  }
+
+  /** A text that must be there. */
+  required(value: JsonValue | undefined, path: DocumentPath, hint?: string): string {
+    const found = this.findings.length;
+    const text = this.text(value, path);
+    if (text === undefined && this.findings.length === found) {
+      this.find(path, `${showPath(path)} is missing`, hint);
+    }
+    return text ?? '';
+  }
+
+  /** Tells fields that are not known: as mistakes where they look like one of those that are. */
+  known(object: JsonObject, path: DocumentPath, fields: readonly string[]): void {
+    for (const field of Object.keys(object)) {
+      if (fields.includes(field)) continue;
+      const meant = fields.find((known) => isMisspelt(field, known));
+      const message = `unknown field ${showPath([...path, field])}`;
+      if (meant !== undefined) this.find([...path, field], message, `is ${quoteGo(meant)} meant?`);
+      else this.warn([...path, field], `${message}, passed over`, `known are ${fields.join(', ')}`);
+    }
+  }
+}
+
+/** Whether one text is the other but for its case, or one or two letters. */
+function isMisspelt(text: string, known: string): boolean {
+  const [a, b] = [text.toLowerCase(), known.toLowerCase()];
+  if (a === b) return true;
+  const most = Math.min(a.length, b.length) < 5 ? 1 : 2;
+  if (Math.abs(a.length - b.length) > most) return false;
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const changed = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(changed, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return (row[b.length] as number) <= most;
+}

@@ -1,0 +1,360 @@
+import { createHash } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { CertificateProvider } from '../bundle/plain/certificates.js';
+import type { Finding } from '../bundle/plain/finding.js';
+import type { Manifest } from '../bundle/plain/manifests.js';
+import type { PlainObject } from '../bundle/plain/object.js';
+import { type RenderedContent, renderContent } from '../bundle/plain/render-content.js';
+import { writeObjects } from '../bundle/plain/write.js';
+import { type CancelOptions } from '../core/concurrency.js';
+import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import {
+  type ContentOptions,
+  type ContentSource,
+  type OpenedContent,
+  type PlacedSource,
+  openContent,
+} from '../source/content.js';
+import { ContentFindingsError } from '../source/content-findings.js';
+import { type Secrets, credentialsOf } from '../source/secrets.js';
+import { showPath } from './document-reader.js';
+import { type DeploymentDocument, type Documents, configText } from './documents.js';
+import type { RenderedDeployment } from './rendered-deployment.js';
+import type { DocumentSource, SecretReference } from './source-fields.js';
+
+/** How deployments are to be rendered, besides what they say themselves. */
+export interface RenderDeploymentsOptions {
+  content: ContentOptions;
+  /** Undefined where none are given: sources are then read with the user's own credentials. */
+  secrets?: Secrets | undefined;
+  /** ConfigMaps that sources may name, besides those among the documents. */
+  configMaps?: readonly Manifest[] | undefined;
+  /** Where the files of ConfigMaps really are, by the names that manifests have for them. */
+  paths: ReadonlyMap<string, string>;
+  /** Wins over what the documents say. */
+  installNamespace?: string | undefined;
+  watchNamespaces?: readonly string[] | undefined;
+  provider?: CertificateProvider | undefined;
+  config?: { text: string; file: string } | undefined;
+}
+
+/** Where secrets without a namespace were looked for on clusters. (Source: rukpak.) */
+const systemNamespace = 'rukpak-system';
+
+/**
+ * Renders deployments, one after the other: their sources are put together, and become objects by their format. What
+ * is wrong with each is among its findings. Throws OpmateError where a source cannot be read.
+ */
+export async function renderDeployments(
+  { deployments, configMaps }: Documents,
+  options: RenderDeploymentsOptions,
+): Promise<RenderedDeployment[]> {
+  const known = [...configMaps, ...(options.configMaps ?? [])];
+  const rendered: RenderedDeployment[] = [];
+  for (const deployment of deployments) {
+    throwIfCancelled(options.content.signal);
+    rendered.push(await renderDeployment(deployment, known, options));
+  }
+  return rendered;
+}
+
+async function renderDeployment(
+  deployment: DeploymentDocument,
+  configMaps: readonly Manifest[],
+  options: RenderDeploymentsOptions,
+): Promise<RenderedDeployment> {
+  const { name, namespace, isPaused, file } = deployment;
+  const findings = [...deployment.findings];
+  const warnings = [...deployment.warnings];
+  const installNamespace = options.installNamespace ?? deployment.installNamespace;
+  const result = {
+    name,
+    namespace,
+    isPaused,
+    installNamespace,
+    objects: [],
+    pins: [],
+    hash: '',
+    findings,
+    warnings,
+  };
+  if (deployment.installNamespace !== '' && installNamespace !== deployment.installNamespace) {
+    const message = `${deployment.title}: installed in ${quoteGo(installNamespace)}, not in ${quoteGo(deployment.installNamespace)}`;
+    warnings.push({ message, file, line: deployment.lineOf(['spec', 'installNamespace']) });
+  }
+  const used: UsedSecret[] = [];
+  const placed = deployment.sources.flatMap((source) =>
+    placeSource(source, deployment, { configMaps, options, findings, warnings, used, installNamespace }),
+  );
+  if (findings.length > 0) return result;
+  let content: OpenedContent;
+  try {
+    content = await openContent(placed, options.content);
+  } catch (error) {
+    if (error instanceof ContentFindingsError) {
+      findings.push(...error.findings.map((finding) => ofSource(finding, deployment, options.paths)));
+      return result;
+    }
+    throw aboutDeployment(error, deployment);
+  }
+  try {
+    const made = await renderOpened(content, deployment, { ...result, used }, options);
+    await content.confirm();
+    return made;
+  } catch (error) {
+    throw aboutDeployment(error, deployment, content);
+  } finally {
+    await content.close();
+  }
+}
+
+async function renderOpened(
+  { directory, pins }: OpenedContent,
+  deployment: DeploymentDocument,
+  { used, ...result }: Omit<RenderedDeployment, 'packageName' | 'version'> & { used: UsedSecret[] },
+  options: RenderDeploymentsOptions,
+): Promise<RenderedDeployment> {
+  const { title, file } = deployment;
+  const format = await detectFormat(directory, deployment.formats);
+  const findings = [...result.findings];
+  const own = deployment.config === undefined ? undefined : configText(deployment.config, format);
+  const configLine = deployment.lineOf(['spec', 'config']);
+  if (own !== undefined && 'fault' in own) {
+    findings.push({ message: `${title}: ${own.fault}`, file, line: configLine });
+  } else if (own !== undefined && options.config !== undefined) {
+    findings.push({ message: `${title}: spec.config: --config is given too`, file, line: configLine });
+  }
+  if (findings.length > 0) return { ...result, findings };
+  const config = own !== undefined && 'text' in own ? { ...own, file: ownConfig } : options.config;
+  const rendered = await renderContent(directory, format, {
+    ...options.content,
+    name: deployment.name,
+    installNamespace: result.installNamespace,
+    watchNamespaces: options.watchNamespaces ?? deployment.watchNamespaces,
+    provider: options.provider,
+    config,
+  });
+  const named = (finding: Finding): Finding => {
+    if (finding.file === ownConfig)
+      return { ...finding, file, line: configLine, message: `${title}: spec.config: ${finding.message}` };
+    if (finding.file !== undefined && finding.file === options.config?.file) return finding;
+    if (finding.file === undefined)
+      return { ...finding, message: `${title}: ${finding.message}`, file, line: deployment.line };
+    return { ...finding, file: `${file}: ${deployment.name}: ${finding.file}` };
+  };
+  const { objects, packageName, version, installNamespace } = rendered;
+  const warnings = [
+    ...result.warnings,
+    ...foreignSecrets(used, installNamespace, deployment),
+    ...rendered.warnings.map(named),
+    ...unplaced(rendered, deployment),
+  ];
+  return {
+    ...result,
+    installNamespace,
+    ...(packageName !== undefined && { packageName }),
+    ...(version !== undefined && { version }),
+    objects,
+    pins,
+    hash: rendered.findings.length > 0 ? '' : await hashOfObjects(objects, options.content),
+    findings: rendered.findings.map(named),
+    warnings,
+  };
+}
+
+/** What a configuration within a document is called while it is read. */
+const ownConfig = 'spec.config';
+
+/** SHA-256 of objects as they are written as YAML. */
+export async function hashOfObjects(
+  objects: readonly PlainObject[],
+  options: CancelOptions = {},
+): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const piece of writeObjects(objects, 'yaml', options)) hash.update(piece);
+  return `sha256:${hash.digest('hex')}`;
+}
+
+/** Which of some formats files are of: a chart, a bundle, or else plain manifests. */
+async function detectFormat(directory: string, formats: readonly string[]): Promise<string> {
+  const [only, ...others] = formats;
+  if (only !== undefined && others.length === 0) return only;
+  const has = async (name: string): Promise<boolean> =>
+    (await readdir(path.join(directory, path.dirname(name))).catch((): string[] => [])).includes(
+      path.basename(name),
+    );
+  const entries = await readdir(directory, { withFileTypes: true });
+  let isChart = await has('Chart.yaml');
+  for (const entry of entries) {
+    if (entry.isDirectory()) isChart ||= await has(path.join(entry.name, 'Chart.yaml'));
+  }
+  if (isChart && formats.includes('helm')) return 'helm';
+  const isBundle = await has('metadata/annotations.yaml');
+  return isBundle && formats.includes('registry-v1')
+    ? 'registry-v1'
+    : (formats.findLast((name) => name === 'plain') ?? formats[0] ?? 'plain');
+}
+
+interface Placing {
+  configMaps: readonly Manifest[];
+  options: RenderDeploymentsOptions;
+  findings: Finding[];
+  warnings: Finding[];
+  used: UsedSecret[];
+  installNamespace: string;
+}
+
+/** A source with its credentials, or several, where its ConfigMaps are in several files. */
+function placeSource(
+  { source, path: at, destination, secret }: DocumentSource,
+  deployment: DeploymentDocument,
+  placing: Placing,
+): PlacedSource[] {
+  const name = `${deployment.name}: ${showPath(at)}`;
+  if (source.type !== 'configMaps') {
+    const credentials = secret === undefined ? {} : readCredentials(secret, source, deployment, placing);
+    return [{ name, destination, source: { ...source, ...credentials } }];
+  }
+  const files = new Map<string, { name: string; path?: string }[]>();
+  for (const wanted of source.configMaps) {
+    const found = placing.configMaps.find(
+      (map) =>
+        map.name === wanted.name &&
+        (wanted.namespace === '' || map.namespace === '' || map.namespace === wanted.namespace),
+    );
+    if (found === undefined) {
+      placing.findings.push({
+        message: `${deployment.title}: ${showPath(wanted.at)}: there is no ConfigMap ${quoteGo(wanted.name)}`,
+        file: deployment.file,
+        line: deployment.lineOf(wanted.at),
+        hint: 'put it among the documents, or into the directory that --config-maps names',
+      });
+      continue;
+    }
+    const list = files.get(found.file) ?? [];
+    list.push({ name: wanted.name, ...(wanted.path !== '' && { path: wanted.path }) });
+    files.set(found.file, list);
+  }
+  return [...files].map(([file, configMaps], index) => ({
+    name: index === 0 ? name : `${name} (${index + 1})`,
+    destination,
+    source: { type: 'configMaps', file: placing.options.paths.get(file) ?? path.resolve(file), configMaps },
+  }));
+}
+
+interface UsedSecret extends SecretReference {
+  /** Where it was found. */
+  foundIn: string;
+}
+
+function readCredentials(
+  secret: SecretReference,
+  source: Extract<ContentSource, { type: 'image' | 'git' | 'http' }>,
+  deployment: DeploymentDocument,
+  { options, findings, warnings, used, installNamespace }: Placing,
+): Pick<typeof source, 'credentials'> {
+  const { secrets } = options;
+  const { title, file } = deployment;
+  const shown = secret.namespace === '' ? secret.name : `${secret.namespace}/${secret.name}`;
+  const line = deployment.lineOf(secret.path);
+  if (secrets === undefined) {
+    warnings.push({
+      message: `${title}: Secret ${quoteGo(shown)} of ${showPath(secret.path)} is not read, so your own credentials are used`,
+      file,
+      line,
+      hint: 'name a directory with its manifest with --secrets',
+    });
+    return {};
+  }
+  const foundIn =
+    secret.namespace === ''
+      ? namespaceOf(secret.name, [installNamespace, deployment.namespace], secrets)
+      : secret.namespace;
+  try {
+    const credentials = credentialsOf(secrets, { namespace: foundIn, name: secret.name }, source.type);
+    used.push({ ...secret, foundIn });
+    return { credentials };
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const message = `${title}: ${error.message}`;
+    findings.push({ message, file, line, ...(error.hint !== undefined && { hint: error.hint }) });
+    return {};
+  }
+}
+
+/** Where a secret is that a document names without a namespace: in one of its own, else wherever the only one is. */
+function namespaceOf(name: string, own: readonly string[], secrets: Secrets): string {
+  const namespaces = [...secrets.values()]
+    .filter((secret) => secret.name === name)
+    .map(({ namespace }) => namespace);
+  const near = [...own, systemNamespace, ''].find((namespace) => namespaces.includes(namespace));
+  return near ?? (namespaces.length === 1 ? (namespaces[0] as string) : '');
+}
+
+/** Secrets of other namespaces than that of the operator: a document should not make use of them unseen. */
+function foreignSecrets(
+  used: readonly UsedSecret[],
+  installNamespace: string,
+  { title, file, lineOf }: DeploymentDocument,
+): Finding[] {
+  return used.flatMap(({ foundIn, namespace, name, path: at }) => {
+    if (foundIn === '' || foundIn === installNamespace) return [];
+    if (namespace === '' && foundIn === systemNamespace) return [];
+    const message = `${title}: Secret ${quoteGo(name)} of ${showPath(at)} is of the foreign namespace ${quoteGo(foundIn)}`;
+    return [{ message, file, line: lineOf(at) }];
+  });
+}
+
+/** Objects without a namespace would be put wherever whoever applies them happens to be. */
+function unplaced(
+  { objects, installNamespace }: RenderedContent,
+  { title, file, line }: DeploymentDocument,
+): Finding[] {
+  const namespaced =
+    /^(?:Deployment|DaemonSet|StatefulSet|Pod|Service|ServiceAccount|ConfigMap|Secret|Role|RoleBinding)$/;
+  if (installNamespace !== '') return [];
+  const first = objects.find(({ kind, namespace }) => namespace === '' && namespaced.test(kind));
+  if (first === undefined) return [];
+  const message = `${title}: ${first.kind} ${quoteGo(first.name)} names no namespace, and spec.installNamespace is missing`;
+  return [{ message, file, line, hint: 'say with --install-namespace where it is to be' }];
+}
+
+/** A finding about sources; local files are named as the user did. */
+function ofSource(
+  finding: Finding,
+  deployment: DeploymentDocument,
+  paths: ReadonlyMap<string, string>,
+): Finding {
+  const named = [...paths].find(([, place]) => place === finding.file)?.[0];
+  if (named !== undefined) return { ...finding, file: named };
+  if (finding.file !== undefined) return { ...finding, file: `${deployment.file}: ${finding.file}` };
+  return {
+    ...finding,
+    message: `${deployment.title}: ${finding.message}`,
+    file: deployment.file,
+    line: deployment.line,
+  };
+}
+
+/** An error says which document it is about, and nothing of where files were unpacked. */
+function aboutDeployment(
+  error: unknown,
+  { file, line, title }: DeploymentDocument,
+  content?: OpenedContent,
+): unknown {
+  if (!(error instanceof OpmateError) || error.code === 'CANCELLED' || error.code === 'INTERNAL')
+    return error;
+  const where = line === undefined ? file : `${file}:${line}`;
+  const message =
+    content === undefined || content.isInPlace
+      ? error.message
+      : error.message.replaceAll(content.directory, content.pins[0]?.ref ?? 'the content');
+  return new OpmateError(error.code, redact(`${where}: ${title}: ${message}`), {
+    hint: error.hint,
+    file,
+    line,
+    cause: error,
+  });
+}

@@ -1,0 +1,248 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type ApiServer, hasKubectl, startApiServer } from '../support/api-server.js';
+import { type CommandResult, type RunningCommand, commandFile, useSandbox } from '../support/command-line.js';
+
+/** Whether there is a program that gives others a terminal. */
+const hasScript = spawnSync('script', ['--version']).status === 0;
+const sandbox = useSandbox();
+let server: ApiServer;
+const cluster = ['--kubeconfig=config'];
+
+beforeAll(async () => {
+  server = await startApiServer();
+  await sandbox.write({ config: server.kubeconfig });
+});
+
+afterAll(() => server.close());
+
+let namespace = '';
+let serial = 0;
+
+beforeEach(() => {
+  server.refuse = () => undefined;
+  server.denied.length = 0;
+  namespace = `ns-${++serial}`;
+  server.put({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+});
+
+/** Writes a deployment whose source is a ConfigMap beside it. */
+async function write(value: string, { paused = false, more = '' } = {}): Promise<void> {
+  const role = `widget-${namespace}`;
+  const manifests = [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'widget', namespace } },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: role },
+      rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }],
+    },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name: role },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+      subjects: [{ kind: 'ServiceAccount', name: 'widget', namespace }],
+    },
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'settings', namespace }, data: { value } },
+    ...(more === ''
+      ? []
+      : [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: more, namespace }, data: {} }]),
+  ];
+  const data = Object.fromEntries(
+    manifests.map((manifest, index) => [`manifest-${index}.yaml`, JSON.stringify(manifest)]),
+  );
+  const documents = [
+    {
+      apiVersion: 'core.rukpak.io/v1alpha2',
+      kind: 'BundleDeployment',
+      metadata: { name: 'widget' },
+      spec: {
+        installNamespace: namespace,
+        format: 'plain',
+        ...(paused && { paused }),
+        sources: [{ kind: 'configMaps', configMaps: [{ configMap: { name: 'bundle' }, path: 'manifests' }] }],
+      },
+    },
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'bundle' }, immutable: true, data },
+  ];
+  const text = documents.map((document) => `---\n${JSON.stringify(document)}\n`).join('');
+  await sandbox.write({ 'deployment.yaml': text });
+}
+
+function run(command: string, ...args: string[]): Promise<CommandResult> {
+  return sandbox.run(['bundle', 'deployment', command, ...cluster, ...args], {
+    env: { PATH: process.env['PATH'] },
+  });
+}
+
+const apply = (...args: string[]): Promise<CommandResult> => run('apply', '-f', 'deployment.yaml', ...args);
+
+function hashIn({ stdout }: CommandResult): string {
+  return /^render: (sha256:[0-9a-f]{64})$/m.exec(stdout)?.[1] ?? '';
+}
+
+const settings = (): unknown => server.get('ConfigMap', 'settings', namespace)?.['data'];
+
+describe.skipIf(!hasKubectl)('opmate bundle deployment apply (needs kubectl)', { timeout: 60_000 }, () => {
+  it('shows what would be applied, and applies it once its hash is approved', async () => {
+    await write('1');
+    const shown = await apply();
+    expect([shown.code, settings()]).toEqual([2, undefined]);
+    const hash = hashIn(shown);
+    expect(shown.stderr).toBe(
+      `widget: not applied, for nobody can be asked\nhint: review what is shown, then say --approve ${hash}, or --yes\n`,
+    );
+    expect(shown.stdout).toContain(`widget in namespace ${namespace}\n`);
+    expect(shown.stdout).toMatch(
+      new RegExp(`^${namespace}/widget +\\(all\\) +\\(core\\) +secrets +get +secrets$`, 'm'),
+    );
+    expect(shown.stdout).toContain('changes: 4 to add, of 4 objects\n');
+
+    const applied = await apply('--approve', hash);
+    expect([applied.code, applied.stderr]).toEqual([0, '']);
+    expect(applied.stdout).toContain('widget: revision 1 applied: 4 created\n');
+    expect(settings()).toEqual({ value: '1' });
+
+    await write('2');
+    const other = await apply('--approve', hash);
+    expect([other.code, settings()]).toEqual([3, { value: '1' }]);
+    expect(other.stderr).toContain(`what would be applied is ${hashIn(other)}, what was approved is ${hash}`);
+  });
+
+  it('tells history, and goes back', async () => {
+    await write('1', { more: 'extra' });
+    await apply('--yes');
+    await write('2');
+    const second = await apply('--yes');
+    expect(second.stdout).toContain('widget: revision 2 applied: 1 changed, 1 removed, 3 as before\n');
+    const history = await run('history', 'widget', '-n', namespace, '-o', 'json');
+    expect(JSON.parse(history.stdout)).toMatchObject({
+      current: 2,
+      objects: 4,
+      revisions: [
+        { revision: 1, result: 'applied', isKept: true },
+        { revision: 2, result: 'applied', isKept: true, hash: hashIn(second) },
+      ],
+    });
+    const refused = await run('rollback', 'widget', '-n', namespace, '--approve', hashIn(second));
+    expect([refused.code, settings()]).toEqual([3, { value: '2' }]);
+    const back = await run('rollback', 'widget', '-n', namespace, '--yes');
+    expect([back.code, back.stderr]).toEqual([0, '']);
+    expect(back.stdout).toContain('widget: revision 3 applied: 1 created, 1 changed, 3 as before\n');
+    expect(settings()).toEqual({ value: '1' });
+    const text = await run('history', 'widget', '-n', namespace);
+    expect(text.stdout).toMatch(/^3 .*applied \(rollback to 1\).*current, kept/m);
+    const none = await run('rollback', 'widget', '-n', namespace, '--to', '9', '--yes');
+    expect([none.code, none.stderr]).toEqual([
+      1,
+      'widget: there is no revision 9\nhint: opmate bundle deployment history lists what is kept\n',
+    ]);
+  });
+
+  it.skipIf(!hasScript)('asks on a terminal (needs script)', async () => {
+    await write('1');
+    const answer = async (text: string): Promise<string> => {
+      const args = ['bundle', 'deployment', 'apply', '-f', 'deployment.yaml', ...cluster];
+      const command = [process.execPath, commandFile, ...args].map((arg) => `'${arg}'`).join(' ');
+      const child = spawn('script', ['-qec', command, '/dev/null'], {
+        cwd: sandbox.work,
+        env: { ...sandbox.environment({ PATH: process.env['PATH'], SHELL: '/bin/sh' }) } as NodeJS.ProcessEnv,
+      });
+      let shown = '';
+      child.stdout.on('data', (chunk: Buffer) => {
+        const wasAsked = shown.includes('[y/N]');
+        shown += chunk.toString();
+        if (!wasAsked && shown.includes('[y/N]')) child.stdin.write(text);
+      });
+      await new Promise((resolve) => child.once('close', resolve));
+      return shown;
+    };
+    expect(await answer('n\n')).toContain('widget: not applied, as you said');
+    expect(settings()).toBeUndefined();
+    expect(await answer('\u0003')).toContain('interrupted');
+    expect(settings()).toBeUndefined();
+    expect(await answer('y\n')).toContain('widget: revision 1 applied');
+    expect(settings()).toEqual({ value: '1' });
+  });
+
+  it('lists what the user may not apply, and changes nothing', async () => {
+    await write('1');
+    server.denied.push({ verb: 'patch', resource: 'clusterroles' });
+    const before = server.changes().length;
+    const { code, stdout, stderr } = await apply('--yes');
+    expect([code, stdout, server.changes().length]).toEqual([3, '', before]);
+    expect(stderr).toContain(
+      `you may not patch clusterroles.rbac.authorization.k8s.io: widget-${namespace}\n  hint: `,
+    );
+  });
+
+  it('does not apply what is paused', async () => {
+    await write('1', { paused: true });
+    const { code, stdout } = await apply('--yes');
+    expect([code, settings()]).toEqual([0, undefined]);
+    expect(stdout).toMatch(/^widget: paused: not applied \(sha256:/);
+  });
+
+  it('says in one line what kubectl lacks', async () => {
+    await write('1');
+    const said = async (...args: string[]): Promise<(number | string | null)[]> => {
+      const { code, stderr } = await sandbox.run(
+        ['bundle', 'deployment', 'apply', '-f', 'deployment.yaml', '--yes', ...args],
+        { env: { PATH: process.env['PATH'] } },
+      );
+      return [code, stderr.split('\n')[0] as string];
+    };
+    expect(await said('--kubectl=/nowhere/kubectl')).toEqual([1, '/nowhere/kubectl: not installed']);
+    expect(await said('--kubeconfig=absent')).toEqual([
+      1,
+      expect.stringMatching(/^kubectl: .*absent.*no such file/),
+    ]);
+    expect(await said(...cluster, '--context=absent')).toEqual([
+      1,
+      expect.stringMatching(/^kubectl: .*"?absent"?/),
+    ]);
+    await sandbox.write({ closed: server.kubeconfig.replace(/127\.0\.0\.1:\d+/, '127.0.0.1:1') });
+    expect(await said('--kubeconfig=closed')).toEqual([
+      1,
+      expect.stringMatching(/^kubectl: The connection to the server/),
+    ]);
+  });
+
+  it('applies again and again with --watch: changes and drift, through failures, until it is stopped', async () => {
+    await write('1');
+    const watching = sandbox.start(
+      [
+        'bundle',
+        'deployment',
+        'apply',
+        '-f',
+        'deployment.yaml',
+        ...cluster,
+        '--watch',
+        '--interval=1s',
+        '--yes',
+      ],
+      { env: { PATH: process.env['PATH'] }, timeoutMs: 60_000 },
+    );
+    await until(watching, () => watching.stdout().includes('revision 1 applied'));
+    server.remove('ConfigMap', 'settings', namespace);
+    await until(watching, () => watching.stdout().includes('put back: ConfigMap "settings"'));
+    server.refuse = () => ({ code: 503, reason: 'ServiceUnavailable', message: 'later' });
+    await until(watching, () => watching.stderr().includes('tried again in'));
+    await write('2');
+    server.refuse = () => undefined;
+    await until(watching, () => watching.stdout().includes('revision 2 applied'));
+    expect(settings()).toEqual({ value: '2' });
+    const { code, stderr } = await watching.stop('SIGTERM');
+    expect([0, 130]).toContain(code);
+    expect(stderr).not.toContain('internal error');
+  });
+});
+
+async function until(command: RunningCommand, isDone: () => boolean): Promise<void> {
+  while (!isDone()) {
+    if (command.child.exitCode !== null) throw new Error(`ended: ${command.stderr()}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}

@@ -1,13 +1,12 @@
 import { OpmateError } from '../core/errors.js';
-import { encodeGoJson, parseGoJson } from '../core/go-json.js';
+import { parseGoJson } from '../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { sortedByBytes } from '../core/order.js';
 import { parseVersion } from '../core/semver.js';
 import { type ApiKey, csvApiServices, csvCustomResources, csvSpec, readCsvMetadata } from '../model/csv.js';
 import { propertyTypes } from '../model/declarative-config.js';
 import { maxConfigMapData } from './config-map-extract.js';
-import { parseFirstDocument } from './manifest.js';
-import { type Bundle, type RawProperty, isKubernetesObject, parseBundle } from './parse.js';
+import { type Bundle, type RawProperty, parseBundle } from './parse.js';
 import { convertRegistryV1 } from './plain/convert.js';
 import type { Finding } from './plain/finding.js';
 import { supportedModes } from './plain/install-modes.js';
@@ -16,6 +15,7 @@ import type { RegistryV1 } from './plain/registry-v1.js';
 import { rightsOf } from './plain/rights.js';
 import { riskNames } from './plain/risks.js';
 import type { BundleFile, BundleFiles } from './read.js';
+import { withoutBodies } from './without-bodies.js';
 
 /** An API that an operator brings or needs. */
 export interface SummaryApi {
@@ -100,7 +100,7 @@ export interface BundleSummary {
  * bundle that cannot be rendered; all that is less is among the notes.
  */
 export function summarizeBundle(files: BundleFiles, options: { subject: string }): BundleSummary {
-  const bundle = parseBundle({ ...files, manifests: files.manifests.map(withoutBody) }, options);
+  const bundle = parseBundle(withoutBodies(files), options);
   const spec = csvSpec(bundle.csv);
   const { annotations } = readCsvMetadata(bundle.csv);
   const installed = installWidely(files);
@@ -151,22 +151,6 @@ export function summarizeBundle(files: BundleFiles, options: { subject: string }
     ...installed.warnings.map(noteOf('warning')),
   ];
   return summary;
-}
-
-/** Large objects of which no more than the kind counts are not kept in memory. */
-function withoutBody(file: BundleFile): BundleFile {
-  if (file.content.length < 64 * 1024) return file;
-  let value: JsonValue;
-  try {
-    ({ value } = parseFirstDocument(file.content));
-  } catch (error) {
-    if (error instanceof OpmateError) return file;
-    throw error;
-  }
-  if (!isKubernetesObject(value)) return file;
-  const { apiVersion = '', kind = '' } = value;
-  if (kind === 'ClusterServiceVersion' || kind === 'CustomResourceDefinition') return file;
-  return { name: file.name, content: Buffer.from(encodeGoJson({ apiVersion, kind })) };
 }
 
 /** What an index gives to a bundle that is deprecated; a bundle may bring it along. */

@@ -1,0 +1,35 @@
+import { OpmateError } from '../core/errors.js';
+import { encodeGoJson } from '../core/go-json.js';
+import type { JsonValue } from '../core/json.js';
+import { isCsv } from '../model/csv.js';
+import { parseFirstDocument } from './manifest.js';
+import { isKubernetesObject } from './parse.js';
+import type { BundleFile, BundleFiles } from './read.js';
+
+/** Bytes of manifests up to which a bundle stays as it is. */
+const maxKept = 32 * 1024 * 1024;
+const smallFile = 64 * 1024;
+
+/**
+ * A bundle for readers that keep every object of it in memory, and of most of them need the kind and metadata alone:
+ * where it is large, large objects that are neither ClusterServiceVersions nor definitions are cut down to these.
+ * Lines within them are lost.
+ */
+export function withoutBodies(files: BundleFiles): BundleFiles {
+  const size = files.manifests.reduce((sum, { content }) => sum + content.length, 0);
+  return size <= maxKept ? files : { ...files, manifests: files.manifests.map(withoutBody) };
+}
+
+function withoutBody(file: BundleFile): BundleFile {
+  if (file.content.length <= smallFile) return file;
+  let value: JsonValue;
+  try {
+    ({ value } = parseFirstDocument(file.content));
+  } catch (error) {
+    if (error instanceof OpmateError) return file;
+    throw error;
+  }
+  if (!isKubernetesObject(value) || isCsv(value) || value['kind'] === 'CustomResourceDefinition') return file;
+  const { apiVersion = null, kind = null, metadata = null } = value;
+  return { name: file.name, content: Buffer.from(encodeGoJson({ apiVersion, kind, metadata })) };
+}

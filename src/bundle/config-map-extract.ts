@@ -264,13 +264,19 @@ async function tooLarge(
   const message =
     `bundle files exceeded ${limit} bytes limit: they have ${total}, ` +
     `${largest.file} alone ${largest.size}${gzip ? ', compressed' : ''}`;
-  const split = `${partsOf(entries, limit).length} ConfigMaps with --split`;
-  if (gzip) return { message, hint: split };
-  const compressed = await entriesOf(files, true, options, [], []);
-  const size = compressed.reduce((sum, entry) => sum + entry.size, 0);
-  const gzipped =
-    size <= limit
-      ? `${size} bytes, in one ConfigMap, with --gzip`
-      : `${size} bytes, in ${partsOf(compressed, limit).length} ConfigMaps, with --gzip --split`;
-  return { message, hint: largest.size > limit ? gzipped : `${gzipped}; ${split}` };
+  const ways: string[] = [];
+  if (!gzip) {
+    const compressed = await entriesOf(files, true, options, [], []);
+    const size = compressed.reduce((sum, entry) => sum + entry.size, 0);
+    if (size <= limit) ways.push(`${size} bytes, in one ConfigMap, with --gzip`);
+    else if (canSplit(compressed, limit)) {
+      ways.push(`${size} bytes, in ${partsOf(compressed, limit).length} ConfigMaps, with --gzip --split`);
+    }
+  }
+  if (canSplit(entries, limit)) ways.push(`${partsOf(entries, limit).length} ConfigMaps with --split`);
+  return { message, hint: ways.length === 0 ? 'a file cannot be split' : ways.join('; ') };
+}
+
+function canSplit(entries: readonly Entry[], limit: number): boolean {
+  return entries.every(({ size }) => size <= limit);
 }

@@ -156,6 +156,11 @@ describe('bundle/config-map', () => {
         hint: expect.stringMatching(/^\d\d bytes, in one ConfigMap, with --gzip; 2 ConfigMaps with --split$/),
       },
     ]);
+    const hint = async (more: Partial<ExtractOptions>): Promise<string | undefined> =>
+      (await extractConfigMaps(files, { ...options, ...more })).findings[0]?.hint;
+    expect(await hint({ limit: 40 })).toMatch(/^\d\d bytes, in 2 ConfigMaps, with --gzip --split$/);
+    expect(await hint({ limit: 40, gzip: true })).toBe('2 ConfigMaps with --split');
+    expect(await hint({ limit: 20, gzip: true })).toBe('a file cannot be split');
     const large = await extractConfigMaps(files, { ...options, limit: 650, split: true });
     expect(large.findings).toEqual([
       {

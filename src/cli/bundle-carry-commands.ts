@@ -1,12 +1,31 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { addContentOptions, sourceDescription } from './content-options.js';
-import type { CommandContext } from './context.js';
+import type { CommandContext, GlobalOptions } from './context.js';
 import { outputFormatOf } from './options.js';
 import type { Runner } from './runner.js';
 
 /** Adds `unpack` and `extract` to a group: what carries a bundle elsewhere. */
 export function addBundleCarryCommands(group: Command, context: CommandContext, runner: Runner): void {
   const isAlpha = group.parent?.name() === 'alpha';
+  addContentOptions(group.command('unpack'))
+    .description('check a bundle and write its files into a directory')
+    .argument('<source>', sourceDescription)
+    .option('-o, --out <directory>', 'where to; nothing in it is replaced', './')
+    .option('-v, --skip-validation', 'do not check the bundle')
+    .option('-c, --root-ca <file>', 'the same as --ca-file')
+    .addOption(new Option('-d, --debug').hideHelp())
+    .addOption(new Option('-s, --skip-tls').hideHelp())
+    .action((source: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./commands/bundle-unpack.js')).bundleUnpack(
+          context,
+          source,
+          isShortVerbose(command) ? skippingValidation(options) : options,
+          isAlpha,
+        ),
+      ),
+    );
+
   addContentOptions(group.command('extract'))
     .description('write a bundle as a ConfigMap')
     .argument('[source]', sourceDescription)
@@ -31,6 +50,21 @@ export function addBundleCarryCommands(group: Command, context: CommandContext, 
         (await import('./commands/bundle-extract.js')).bundleExtract(context, source, options, isAlpha),
       ),
     );
+}
+
+/**
+ * Whether `-v` was given: to `opm` it skips the validation here, but the option of all commands with that letter
+ * takes it first.
+ */
+function isShortVerbose(command: Command): boolean {
+  let root = command;
+  while (root.parent !== null) root = root.parent;
+  return (root as unknown as { rawArgs: readonly string[] }).rawArgs.includes('-v');
+}
+
+function skippingValidation(options: GlobalOptions): GlobalOptions {
+  const changes = { skipValidation: true, verbose: false };
+  return { ...options, ...changes };
 }
 
 function byteCount(text: string): number {

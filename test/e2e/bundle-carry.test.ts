@@ -1,9 +1,12 @@
-import { readFile, readdir } from 'node:fs/promises';
+import { mkdir, readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { load, loadAll } from 'js-yaml';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { bundlesDirectory, useSandbox } from '../support/command-line.js';
+import { createAuthority } from '../support/certificates.js';
+import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { inDirectory, smallBundle } from '../support/small-bundle.js';
+import { makeBundleImage, makeImage, serveBuilt, storeImage } from './images.js';
 
 const sandbox = useSandbox();
 const skupper = path.join(bundlesDirectory, 'skupper-operator/1.9.0');
@@ -87,5 +90,92 @@ describe('opmate bundle extract', () => {
       2,
       'invalid --output value "xml", expected (json|yaml)',
     ]);
+  });
+});
+
+describe('opmate bundle unpack', () => {
+  const registries: FaultRegistry[] = [];
+  afterAll(async () => {
+    for (const registry of registries) await registry.close();
+  });
+
+  /** All files below a directory, by slash path. */
+  const filesBelow = async (directory: string): Promise<Record<string, string>> => {
+    const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+    const files: Record<string, string> = {};
+    for (const entry of entries.filter((one) => one.isFile())) {
+      const file = path.join(entry.parentPath, entry.name);
+      files[path.relative(directory, file)] = await readFile(file, 'utf8');
+    }
+    return files;
+  };
+  const at = (name: string): string => path.join(sandbox.work, name);
+
+  it('writes the files of an image, by the certificate of a file that opm takes too', async () => {
+    const authority = createAuthority('authority of unpack');
+    const registry = await startFaultRegistry({ tls: authority.issue({ names: ['127.0.0.1'] }) });
+    registries.push(registry);
+    serveBuilt(registry, 'ns/skupper', 'v1', await makeBundleImage('skupper-operator/1.9.0'));
+    await sandbox.write({ 'ca.crt': authority.cert });
+    const reference = `${registry.host}/ns/skupper:v1`;
+    const args = ['alpha', 'bundle', 'unpack', reference, '-c', 'ca.crt', '-o', 'pulled/deep'];
+    expect(await sandbox.run(args)).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(await filesBelow(at('pulled/deep'))).toEqual(await filesBelow(skupper));
+    const untrusted = await sandbox.run(['alpha', 'bundle', 'unpack', reference, '-o', 'untrusted']);
+    expect(untrusted.code).toBe(1);
+    await expect(readdir(at('untrusted'))).rejects.toThrow('ENOENT');
+  });
+
+  it('writes everything that is in an image beside what is there, or nothing', async () => {
+    const files = { ...(await filesBelow(skupper)), 'tests/config.yaml': 'x', 'root.txt': 'y' };
+    await storeImage(at('layout'), 'v1', await makeImage({ files }));
+    await sandbox.write({ 'shared/own.txt': 'mine' });
+    const args = ['bundle', 'unpack', `oci:${at('layout')}:v1`];
+    const first = await sandbox.run(args, { cwd: at('shared') });
+    expect(first).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(await filesBelow(at('shared'))).toEqual({ ...files, 'own.txt': 'mine' });
+    const again = await sandbox.run(args, { cwd: at('shared') });
+    expect(again.code).toBe(1);
+    expect(again.stderr).toMatch(/: "(?:manifests|metadata|tests|root.txt)" is there already\n/);
+    await mkdir(at('taken'));
+    await sandbox.write({ 'taken/root.txt': 'mine' });
+    expect((await sandbox.run([...args, '-o', '../taken'], { cwd: at('shared') })).code).toBe(1);
+    expect(await filesBelow(at('taken'))).toEqual({ 'root.txt': 'mine' });
+    expect((await readdir(at('taken'))).length).toBe(1);
+  });
+
+  it('refuses a bundle that is not valid, unless that is not to be checked', async () => {
+    await sandbox.write(
+      inDirectory('invalid', { 'manifests/csv.yaml': 'kind: ClusterServiceVersion', 'metadata/x': '' }),
+    );
+    const refused = await sandbox.run(['bundle', 'unpack', 'invalid', '-o', 'out-invalid']);
+    expect([refused.code, refused.stdout]).toEqual([3, '']);
+    expect(refused.stderr.trimEnd().split('\n').length).toBeGreaterThan(1);
+    expect((await sandbox.run(['alpha', 'bundle', 'unpack', 'invalid', '-o', 'out-invalid'])).code).toBe(1);
+    await expect(readdir(at('out-invalid'))).rejects.toThrow('ENOENT');
+    await sandbox.write({ 'half/manifests/a.yaml': 'a: b' });
+    const half = await sandbox.run(['bundle', 'unpack', 'half', '-o', 'out-half']);
+    expect([half.code, half.stderr.split('\n')[0]]).toEqual([3, 'half: Unable to locate metadata directory']);
+    for (const [index, flag] of ['-v', '--skip-validation', '-dv'].entries()) {
+      const out = `out-${index}`;
+      const { code, stderr } = await sandbox.run(['alpha', 'bundle', 'unpack', 'half', flag, '-o', out]);
+      expect([flag, code, flag === '-dv' ? '' : stderr]).toEqual([flag, 0, '']);
+      expect(await filesBelow(at(out))).toEqual({ 'manifests/a.yaml': 'a: b' });
+    }
+  });
+
+  it('takes a bundle out of ConfigMaps again', async () => {
+    const silicom = path.join(bundlesDirectory, 'silicom-sts-operator/0.0.1');
+    const extract = ['bundle', 'extract', silicom, '-c', 's', '--gzip', '--split', '-l', '15000'];
+    expect((await sandbox.run([...extract, '--output-file', 's.yaml'])).code).toBe(0);
+    expect(await readFile(at('s.yaml'), 'utf8')).toContain('opmate/parts: s-1,s-2');
+    expect(await sandbox.run(['bundle', 'unpack', 's.yaml', '-o', 'from-maps'])).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
+    const { stdout } = await sandbox.run(['render', 'from-maps']);
+    expect(stdout).toBe((await sandbox.run(['render', silicom])).stdout);
+    expect(stdout.length).toBeGreaterThan(1000);
   });
 });

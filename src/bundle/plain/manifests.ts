@@ -149,7 +149,7 @@ function addObjects(
   const { file } = document;
   let value: JsonValue;
   try {
-    value = parseDocument(document);
+    value = isKept ? parseDocument(document) : parseLatest(document);
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code === 'LIMIT') throw error;
     const line = error.line === undefined ? document.line : document.line + error.line - 1;
@@ -210,16 +210,28 @@ function keeping(value: JsonValue): Loader {
   return () => value;
 }
 
-/** Of a list that is read item by item, the last document is parsed once. */
+/** What was parsed last of each kind. More would be too much memory, and weak references live as long as a whole job. */
+const latest: {
+  document?: Document;
+  value?: JsonValue;
+  placedBytes?: Buffer;
+  placed?: PlacedYaml | undefined;
+} = {};
+
+/** Of a list that is read item by item, the document is parsed once. */
 function parsingAnew(document: Document): Loader {
-  let latest: WeakRef<object> | undefined;
-  return () => {
-    const known = latest?.deref();
-    if (known !== undefined) return known as JsonValue;
-    const value = parseDocument(document);
-    if (typeof value === 'object' && value !== null) latest = new WeakRef(value);
-    return value;
-  };
+  return () => parseLatest(document);
+}
+
+function parseLatest(document: Document): JsonValue {
+  if (latest.document !== document) {
+    // The one before goes first, so that there are never two in memory.
+    delete latest.value;
+    delete latest.document;
+    latest.value = parseDocument(document);
+    latest.document = document;
+  }
+  return latest.value as JsonValue;
 }
 
 type Loader = () => JsonValue;
@@ -271,20 +283,16 @@ function lineIn(document: Document, path: readonly (string | number)[]): number 
   return document.line + leadingBlankLines(document);
 }
 
-/** As long as they are used; one document often has many things to tell. */
-const placesOfDocuments = new WeakMap<Buffer, WeakRef<PlacedYaml>>();
-
 function placesOf({ bytes }: Document): PlacedYaml | undefined {
-  const known = placesOfDocuments.get(bytes)?.deref();
-  if (known !== undefined) return known;
+  if (latest.placedBytes === bytes) return latest.placed;
+  delete latest.placed;
   try {
-    const placed = parseYamlWithPlaces(decodeUtf8(bytes));
-    placesOfDocuments.set(bytes, new WeakRef(placed));
-    return placed;
+    latest.placed = parseYamlWithPlaces(decodeUtf8(bytes));
   } catch (error) {
-    if (error instanceof OpmateError) return undefined;
-    throw error;
+    if (!(error instanceof OpmateError)) throw error;
   }
+  latest.placedBytes = bytes;
+  return latest.placed;
 }
 
 function leadingBlankLines({ bytes }: Document): number {

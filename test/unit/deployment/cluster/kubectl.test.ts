@@ -1,0 +1,125 @@
+import { chmod } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { silentLogger } from '../../../../src/core/log.js';
+import { Kubectl, readMessages, readObjects } from '../../../../src/deployment/cluster/kubectl.js';
+import { directoryWith } from '../../../support/temporary.js';
+
+const version = '[ "$1" = version ] && { echo \'{"clientVersion":{"gitVersion":"v1.30.1"}}\'; exit 0; }';
+
+/** A program in the place of kubectl. */
+async function programOf(script: string, signal?: AbortSignal): Promise<Kubectl> {
+  const directory = await directoryWith({ kubectl: `#!/bin/sh\n${script}\n` });
+  const program = path.join(directory, 'kubectl');
+  await chmod(program, 0o755);
+  return new Kubectl({
+    program,
+    environment: { PATH: process.env['PATH'] },
+    workingDirectory: directory,
+    logger: silentLogger,
+    signal,
+  });
+}
+
+describe('deployment/cluster/kubectl', () => {
+  it('gives objects on standard input and arguments as they are, without a shell', async () => {
+    const kubectl = await programOf(`${version}; printf '%s\\n' "$@"; cat`);
+    const big = 9007199254740993n;
+    const { stdout } = await kubectl.run(['get', '$(touch x); `y`'], { objects: [{ kind: 'A', big }] });
+    expect(stdout).toBe(
+      'get\n$(touch x); `y`\n{"apiVersion":"v1","kind":"List","items":[{"kind":"A","big":9007199254740993}]}',
+    );
+  });
+
+  it.each([
+    ['echo hello', /kubectl: is not kubectl$/, 'UNSUPPORTED'],
+    [`echo '{"gitVersion": "v1.9.3"}'`, /kubectl 1\.9 is too old$/, 'UNSUPPORTED'],
+    [
+      `${version}; echo 'error: context "x" does not exist' >&2; exit 1`,
+      /^kubectl: context "x"/,
+      'NOT_FOUND',
+    ],
+    [
+      `${version}; echo 'Unable to connect to the server: x509: unknown authority' >&2; exit 1`,
+      /^kubectl: Unable to connect/,
+      'NETWORK',
+    ],
+    [
+      `${version}; echo 'error: You must be logged in to the server (Unauthorized)' >&2; exit 1`,
+      /^kubectl: You must be logged in/,
+      'AUTH',
+    ],
+  ])('says what is wrong with the program or the way to the cluster: %s', async (script, message, code) => {
+    const kubectl = await programOf(script);
+    const error: unknown = await kubectl.run(['get']).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ message: expect.stringMatching(message) as string, code });
+  });
+
+  it('ends the program when it is cancelled, unless it has to come to its end', async () => {
+    const cancel = new AbortController();
+    const kubectl = await programOf(
+      `${version}; trap 'exit 1' TERM; echo started; sleep 30 & wait`,
+      cancel.signal,
+    );
+    await kubectl.version();
+    const running = kubectl.run(['get']);
+    cancel.abort();
+    await expect(running).rejects.toMatchObject({ code: 'CANCELLED' });
+    const other = await programOf(`${version}; echo done`, cancel.signal);
+    await expect(other.run(['get'])).rejects.toMatchObject({ code: 'CANCELLED' });
+  });
+
+  it('does not end what must not be cancelled', async () => {
+    const cancel = new AbortController();
+    const kubectl = await programOf(`${version}; echo done`, cancel.signal);
+    await kubectl.version();
+    cancel.abort();
+    expect(await kubectl.run(['get'], { isCancellable: false })).toEqual({ stdout: 'done\n', errors: [] });
+  });
+
+  it('ends the program after its time', async () => {
+    const kubectl = await programOf(`${version}; exec sleep 30`);
+    await expect(kubectl.run(['get'], { timeoutMs: 50 })).rejects.toMatchObject({ code: 'NETWORK' });
+  });
+
+  it('takes errors and warnings out of what kubectl says', () => {
+    const text = [
+      'Warning: policy/v1beta1 is deprecated',
+      "E0101 10:00:00.000000 1 memcache.go:265] couldn't get current server API group list",
+      'error: Apply failed with 2 conflicts: conflicts with "helm":',
+      '- .spec.a',
+      '- .spec.b',
+      'Please review the fields above--they currently have other managers. Here',
+      'are the ways you can resolve this warning:',
+      'Error from server (Invalid): Secret "s" is invalid: illegal base64, error found in #10 byte of ...|"p":"hunter2"|...',
+    ].join('\n');
+    expect(readMessages(text)).toEqual({
+      warnings: ['policy/v1beta1 is deprecated'],
+      errors: [
+        'Apply failed with 2 conflicts: conflicts with "helm": - .spec.a - .spec.b',
+        'Error from server (Invalid): Secret "s" is invalid: illegal base64',
+      ],
+    });
+  });
+
+  it('hides what Secrets hold, encoded or not', async () => {
+    const kubectl = await programOf(
+      `${version}; echo "error: bad: hunter2 aHVudGVyMg== swordfish" >&2; exit 1`,
+    );
+    kubectl.hideSecrets([
+      { kind: 'Secret', data: { a: 'aHVudGVyMg==' } },
+      { kind: 'Secret', stringData: { b: 'swordfish' } },
+    ]);
+    expect(await kubectl.run(['get'])).toMatchObject({ errors: ['bad: *** *** ***'] });
+  });
+
+  it('reads one object, a list, and objects one after another', () => {
+    const one = { kind: 'A', text: 'x' };
+    expect(readObjects('')).toEqual([]);
+    expect(readObjects(JSON.stringify(one))).toEqual([one]);
+    expect(readObjects(JSON.stringify({ kind: 'List', items: [one, one] }))).toEqual([one, one]);
+    const text = JSON.stringify(one, null, 4);
+    expect(readObjects(`${text}\n${text}\n`)).toEqual([one, one]);
+    expect(() => readObjects('{')).toThrow('kubectl: its answer is not JSON');
+  });
+});

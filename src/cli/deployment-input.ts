@@ -1,7 +1,20 @@
-/* eslint-disable @typescript-eslint/no-unused-vars */
-import { OpmateError } from '../core/errors.js';
+import { readdir, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { withTemporaryDirectory } from '../archive/temporary-directory.js';
+import type { CertificateProvider } from '../bundle/plain/certificates.js';
+import { type Manifest, readManifests } from '../bundle/plain/manifests.js';
+import type { BundleFile } from '../bundle/read.js';
+import { LimitError, UsageError, fileError } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
+import { type Documents, readDocuments } from '../deployment/documents.js';
+import { renderDeployments } from '../deployment/render-deployments.js';
 import type { RenderedDeployment } from '../deployment/rendered-deployment.js';
+import { readContentLock, writeContentLock } from '../source/content-lock.js';
+import { readSecrets } from '../source/secrets.js';
+import { contentOptionsOf } from './bundle-content.js';
+import { certificateProviderOf } from './certificate-provider.js';
 import type { CommandContext, GlobalOptions } from './context.js';
+import { readInput, readInputFile } from './input.js';
 import type { CommandSession } from './session.js';
 
 /** What commands about deployments are given, besides what all commands are. */
@@ -17,17 +30,139 @@ export interface DeploymentOptions extends GlobalOptions {
   /** Directory of ConfigMap manifests. */
   configMaps?: string;
   lock?: string;
+  updateLock?: boolean;
   requireDigest?: boolean;
 }
 
+/** Files that a directory of ConfigMaps may have. */
+const maxFiles = 1000;
+const stdinName = 'stdin';
+
 /**
  * Renders all deployments in the files that the user named: sorted by namespace and name, with what is wrong with
- * each. Throws OpmateError where a file cannot be read.
+ * each. What is about no deployment alone is told with the first. A lock that is there is honoured; one that is not
+ * is written once nothing is wrong. Throws OpmateError where a file cannot be read.
  */
-export function renderDeploymentFile(
-  _context: CommandContext,
-  _session: CommandSession,
-  _options: DeploymentOptions,
+export async function renderDeploymentFile(
+  context: CommandContext,
+  session: CommandSession,
+  options: DeploymentOptions,
 ): Promise<RenderedDeployment[]> {
-  return Promise.reject(new OpmateError('UNSUPPORTED', 'deployments: not rendered yet'));
+  const provider = certificateProviderOf(options.certProvider ?? 'none');
+  checkOptions(options);
+  const inputs = await readInputs(context, options);
+  const config =
+    options.config === undefined
+      ? undefined
+      : { text: (await readInput(options.config, context)).toString('utf8'), file: options.config };
+  const documents = readDocuments(inputs);
+  const stdin = inputs.find(({ name }) => name === stdinName);
+  if (stdin === undefined || documents.configMaps.length === 0) {
+    return render(documents, new Map(), { config, provider }, session, options);
+  }
+  // Sources of ConfigMaps are read from files.
+  return withTemporaryDirectory(session, async (directory) => {
+    const place = path.join(directory, 'documents.yaml');
+    await writeFile(place, stdin.content, { mode: 0o600 });
+    return render(documents, new Map([[stdinName, place]]), { config, provider }, session, options);
+  });
+}
+
+async function render(
+  documents: Documents,
+  paths: ReadonlyMap<string, string>,
+  given: { config: { text: string; file: string } | undefined; provider: CertificateProvider },
+  session: CommandSession,
+  options: DeploymentOptions,
+): Promise<RenderedDeployment[]> {
+  const { secrets, lock, installNamespace } = options;
+  const locked = lock === undefined || options.updateLock === true ? undefined : await readContentLock(lock);
+  const maps = await readConfigMaps(options.configMaps);
+  const files = new Map(paths);
+  for (const { file } of [...documents.configMaps, ...maps]) {
+    if (!files.has(file)) files.set(file, path.resolve(file));
+  }
+  const rendered = await renderDeployments(documents, {
+    content: {
+      ...(await contentOptionsOf(session)),
+      requireDigest: options.requireDigest,
+      pins: locked,
+    },
+    secrets: secrets === undefined ? undefined : await readSecrets(secrets),
+    configMaps: maps,
+    paths: files,
+    installNamespace,
+    watchNamespaces: options.watchNamespace,
+    ...given,
+  });
+  const [first] = rendered;
+  const { findings, warnings } = documents;
+  if (first === undefined) {
+    if (findings.length === 0)
+      findings.push({ message: `${(options.file ?? []).join(', ')}: no deployment` });
+    return [{ ...nobody, findings, warnings }];
+  }
+  first.findings.unshift(...findings);
+  first.warnings.unshift(...warnings);
+  const isGood = rendered.every((deployment) => deployment.findings.length === 0);
+  if (lock !== undefined && locked === undefined && isGood) {
+    await writeContentLock(
+      lock,
+      rendered.flatMap(({ pins }) => [...pins]),
+    );
+  }
+  return rendered;
+}
+
+/** Stands for documents that hold no deployment. */
+const nobody = {
+  name: '',
+  namespace: '',
+  installNamespace: '',
+  isPaused: false,
+  objects: [],
+  pins: [],
+  hash: '',
+};
+
+async function readInputs(context: CommandContext, options: DeploymentOptions): Promise<BundleFile[]> {
+  const inputs: BundleFile[] = [];
+  for (const name of options.file ?? []) {
+    const content = await readInput(name, context);
+    inputs.push({ name: name === '-' ? stdinName : name, content });
+  }
+  return inputs;
+}
+
+async function readConfigMaps(directory: string | undefined): Promise<Manifest[]> {
+  if (directory === undefined) return [];
+  const files: BundleFile[] = [];
+  const names = await readdir(directory).catch((error: unknown) => {
+    throw fileError(`open ${directory}`, error);
+  });
+  if (names.length > maxFiles) throw new LimitError(`${directory}: more than ${maxFiles} files`);
+  for (const name of names.sort(compareBytes)) {
+    const file = path.join(directory, name);
+    if (!/\.(?:ya?ml|json)$/i.test(name) || !(await stat(file)).isFile()) continue;
+    files.push({ name: file, content: await readInputFile(file) });
+  }
+  const { manifests, findings } = readManifests(files, { prefix: '' });
+  const [fault] = findings;
+  if (fault !== undefined) {
+    throw fileError(`${fault.file}:${fault.line}`, new Error(fault.message));
+  }
+  return manifests.filter(({ apiVersion, kind }) => apiVersion === 'v1' && kind === 'ConfigMap');
+}
+
+function checkOptions(options: DeploymentOptions): void {
+  const { file = [], config } = options;
+  if (file.length === 0) {
+    throw new UsageError('-f is missing', { hint: 'name a file with deployments, or - for stdin' });
+  }
+  if (new Set(file).size < file.length || (config === '-' && file.includes('-'))) {
+    throw new UsageError('-f: a file is named twice', { hint: 'name each file once' });
+  }
+  if (options.updateLock === true && options.lock === undefined) {
+    throw new UsageError('--update-lock: needs --lock', { hint: 'name the file with --lock FILE' });
+  }
 }

@@ -76,9 +76,11 @@ export function addBundleCommands(program: Command, context: CommandContext, run
     .addOption(
       new Option(
         '--fail-on <risk,…>',
-        'exit with 3 where such a permission is shown, e.g. cluster-admin,wildcard,secrets,escalate',
+        'exit with 3 where such a permission is shown, e.g. cluster-admin,wildcard,secrets,escalate,host',
       ).argParser(separated),
     )
+    .option('--can-i <file>', 'show what an installer who holds the roles in this file lacks; - for stdin')
+    .option('--installer <name>', 'account that -o installer is for (default: PACKAGE-installer)')
     .addOption(outputFormatOf('table', 'json', 'yaml', 'rbac', 'installer').default('table'))
     .action((reference: string, _options, command: Command) =>
       runner.run(command, async (options) =>

@@ -53,7 +53,7 @@ describe('opmate bundle permissions', () => {
     const pinned = expect.stringMatching(/^sha256:[0-9a-f]{64}$/) as string;
     const ref = expect.stringMatching(/^directory@sha256:/) as string;
     const sources = [{ name: 'widget', ref, content: pinned }];
-    const others = { webhooks: [], cloudCredentials: ['aws'], sources };
+    const others = { webhooks: [], impact: [], cloudCredentials: ['aws'], cloudPermissions: [], sources };
     expect(await run()).toEqual([
       [
         ['', 'namespaces'],
@@ -95,13 +95,92 @@ describe('opmate bundle permissions', () => {
       return new Set((loadAll(stdout) as { kind: string }[]).map(({ kind }) => kind));
     };
     expect(await kinds('rbac')).toEqual(new Set(['ClusterRole', 'ClusterRoleBinding', 'ServiceAccount']));
-    expect(await kinds('installer')).toEqual(new Set(['ClusterRole', 'Role']));
+    expect(await kinds('installer')).toEqual(
+      new Set(['ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding']),
+    );
+  });
+
+  it('says what an installer who holds given roles lacks', async () => {
+    const { stdout: roles } = await sandbox.run(['bundle', 'permissions', newer, ...here, '-o', 'installer']);
+    await sandbox.write({
+      'roles.yaml': roles,
+      'none.yaml': '{kind: Role, apiVersion: v1, metadata: {name: a}}',
+    });
+    const can = (file: string, ...more: string[]) =>
+      sandbox.run(['bundle', 'permissions', newer, ...here, '--can-i', file, ...more]);
+    expect(await can('roles.yaml')).toEqual({
+      code: 0,
+      stdout: 'NAMESPACE  GROUP  RESOURCE  MISSING VERBS\n',
+      stderr: '',
+    });
+    const lacking = await can('none.yaml', '-o', 'json');
+    expect(lacking.code).toBe(3);
+    expect((JSON.parse(lacking.stdout) as { missing: unknown[] }).missing).toContainEqual({
+      namespace: '',
+      group: 'olm.operatorframework.io',
+      resource: 'clusterextensions/finalizers',
+      names: ['skupper-operator'],
+      verbs: ['patch', 'update'],
+    });
+    await sandbox.write({ 'service.yaml': '{kind: Service, apiVersion: v1, metadata: {name: a}}' });
+    const { code, stderr } = await can('service.yaml');
+    expect([code, stderr.split('\n')[0]]).toEqual([1, 'service.yaml: holds no Role or ClusterRole']);
+  });
+
+  it('shows what an operator asks of clouds, and what its pods reach', async () => {
+    const request = (name: string, providerSpec: object): object => ({
+      apiVersion: 'cloudcredential.openshift.io/v1',
+      kind: 'CredentialsRequest',
+      metadata: { name },
+      spec: { providerSpec, secretRef: { name: 'x', namespace: 'y' } },
+    });
+    const pod = {
+      metadata: { labels: { app: 'w' } },
+      spec: { hostNetwork: true, containers: [{ name: 'c', image: 'example.com/c' }] },
+    };
+    const deployment = { name: 'w', spec: { selector: { matchLabels: { app: 'w' } }, template: pod } };
+    const install = { strategy: 'deployment', spec: { deployments: [deployment] } };
+    const installModes = [{ type: 'AllNamespaces', supported: true }];
+    await sandbox.write({
+      ...inDirectory('cloudy', smallBundle({ spec: { install, installModes } })),
+      'cloudy/manifests/aws.yaml': request('aws', {
+        kind: 'AWSProviderSpec',
+        statementEntries: [
+          { effect: 'Allow', action: ['s3:*'], resource: 'arn:aws:s3:::bucket' },
+          { effect: 'Deny', action: ['s3:DeleteBucket'], resource: '*' },
+        ],
+      }),
+      'cloudy/manifests/gcp.yaml': request('gcp', {
+        kind: 'GCPProviderSpec',
+        predefinedRoles: ['roles/storage.admin'],
+        permissions: 7,
+      }),
+    });
+    const table = await sandbox.run(['bundle', 'permissions', 'cloudy', ...here, '--fail-on=wildcard,host']);
+    expect(table.code).toBe(3);
+    expect(table.stdout).toContain('host: Deployment/here/w: hostNetwork\n');
+    expect(table.stdout).toContain(
+      'cloud: CredentialsRequest/aws: aws: Allow s3:* on arn:aws:s3:::bucket\n' +
+        'cloud: CredentialsRequest/aws: aws: Deny s3:DeleteBucket on *\n' +
+        'cloud: CredentialsRequest/gcp: gcp: Allow roles roles/storage.admin\n',
+    );
+    expect(table.stderr).toBe(
+      'Deployment/here/w: host: hostNetwork\n' +
+        'CredentialsRequest/aws: wildcard: aws: Allow s3:* on arn:aws:s3:::bucket\n',
+    );
+    const same = ['bundle', 'permissions', 'cloudy', ...here, '--diff=cloudy', '-o', 'json'];
+    expect(JSON.parse((await sandbox.run(same)).stdout)).toMatchObject({
+      impact: [],
+      removedImpact: [],
+      cloudPermissions: [],
+    });
   });
 
   it.each([
     [['bundle', 'permissions', 'b'], 2, '--install-namespace is missing'],
     [['bundle', 'permissions', 'b', ...here, '-o', 'text'], 2, 'invalid --output value "text"'],
     [['bundle', 'permissions', 'b', ...here, '--fail-on=all'], 2, '--fail-on all: not known'],
+    [['bundle', 'permissions', 'b', ...here, '-o', 'rbac', '--can-i=f'], 2, '--can-i: not with -o rbac'],
     [['bundle', 'permissions', 'b', ...here, '-o', 'rbac', '--diff=b'], 2, '--diff: not with -o rbac'],
     [
       ['bundle', 'permissions', newer, ...here, '--watch-namespace=x'],

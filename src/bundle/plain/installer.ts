@@ -17,23 +17,77 @@ function resourceOf({ apiVersion, kind }: PlainObject): { group: string; resourc
   };
 }
 
+/** A rule that is needed to install an operator, and where. */
+export interface NeededRule {
+  /** Empty for the whole cluster. */
+  namespace: string;
+  rule: JsonObject;
+  /** Holding this does as well: it allows to hand out what one has not. */
+  instead?: JsonObject;
+}
+
 /**
- * The roles that whoever installs an operator needs: to create, list and watch each kind, to get, change and delete
- * the very objects, and to hold, as Kubernetes asks of who hands them out, every rule of every role among them; for
- * roles that are only named, to bind them. One ClusterRole, and a Role in each namespace. (Source: the preflight of
- * permissions that operator-controller had.)
+ * What whoever installs an operator needs: to create, list and watch each kind, to get, change and delete the very
+ * objects, and to hold, as Kubernetes asks of who hands them out, every rule of every role among them; for roles that
+ * are only named, to bind them. By namespace, the whole cluster first. (Source: the preflight of permissions that
+ * operator-controller had.)
  */
-export function installerRoles(name: string, objects: readonly PlainObject[]): PlainObject[] {
-  const roles = new Set(
-    objects.filter(({ kind }) => isRole(kind)).map(({ kind, name: role }) => `${kind}/${role}`),
+export function neededRules(objects: readonly PlainObject[], extension: string): NeededRule[] {
+  const roles = new Map(
+    objects
+      .filter(({ kind }) => isRole(kind))
+      .map((role) => [roleKey(role.kind, role.namespace, role.name), role] as const),
   );
-  return sortedByBytes(new Set(objects.map(scopeOf))).map((namespace) => {
+  const finalizers = {
+    apiGroups: ['olm.operatorframework.io'],
+    resourceNames: [extension],
+    resources: ['clusterextensions/finalizers'],
+    verbs: ['patch', 'update'],
+  };
+  return sortedByBytes(new Set(['', ...objects.map(scopeOf)])).flatMap((namespace) => {
     const here = objects.filter((object) => scopeOf(object) === namespace);
-    const rules = [...objectRules(here), ...grantedRules(here, roles)];
+    return [
+      ...objectRules(here).map((rule) => ({ namespace, rule })),
+      ...(namespace === '' ? [{ namespace, rule: finalizers }] : []),
+      ...grantedRules(here, roles).map((granted) => ({ namespace, ...granted })),
+    ];
+  });
+}
+
+/**
+ * The account `name` in the install namespace and what it needs to install an operator: a ClusterRole, a Role in each
+ * namespace, and their bindings.
+ */
+export function installerObjects(
+  name: string,
+  installNamespace: string,
+  needed: readonly NeededRule[],
+): PlainObject[] {
+  const account = { kind: 'ServiceAccount', name, namespace: installNamespace };
+  const everywhere = new Set(
+    needed.filter(({ namespace }) => namespace === '').map(({ rule }) => JSON.stringify(rule)),
+  );
+  const objects = sortedByBytes(new Set(needed.map(({ namespace }) => namespace))).flatMap((namespace) => {
+    const rules = new Map(
+      needed
+        .filter((one) => one.namespace === namespace)
+        .map(({ rule }) => [JSON.stringify(rule), rule] as const)
+        .filter(([key]) => namespace === '' || !everywhere.has(key)),
+    );
     const metadata: JsonObject = namespace === '' ? { name } : { name, namespace };
     const kind = namespace === '' ? 'ClusterRole' : 'Role';
-    return generated({ apiVersion: `${rbac}/v1`, kind, metadata, rules }, 'installer');
+    const role = { apiVersion: `${rbac}/v1`, kind, metadata, rules: [...rules.values()] };
+    const binding = {
+      apiVersion: `${rbac}/v1`,
+      kind: `${kind}Binding`,
+      metadata,
+      roleRef: { apiGroup: rbac, kind, name },
+      subjects: [account],
+    };
+    return [generated(role, 'installer'), generated(binding, 'installer')];
   });
+  const { kind, ...metadata } = account;
+  return [generated({ apiVersion: 'v1', kind, metadata }, 'installer'), ...objects];
 }
 
 const rbac = 'rbac.authorization.k8s.io';
@@ -71,25 +125,41 @@ function objectRules(objects: readonly PlainObject[]): JsonObject[] {
 }
 
 /** What whoever applies these roles and bindings must hold, for nobody may hand out what he has not. */
-function grantedRules(objects: readonly PlainObject[], roles: ReadonlySet<string>): JsonObject[] {
-  const granted = new Map<string, JsonObject>();
-  const grant = (rule: JsonObject): unknown => granted.set(JSON.stringify(rule), rule);
-  for (const object of objects) {
+function grantedRules(
+  objects: readonly PlainObject[],
+  roles: ReadonlyMap<string, PlainObject>,
+): { rule: JsonObject; instead?: JsonObject }[] {
+  return objects.flatMap((object) => {
     if (isRole(object.kind)) {
-      const role = object.load();
-      rulesOf(role).forEach(grant);
-      // It takes up the rules of other roles, whatever they are.
-      if (isJsonObject(role['aggregationRule'])) {
-        grant({ apiGroups: ['*'], resources: ['*'], verbs: ['*'] });
-        grant({ nonResourceURLs: ['*'], verbs: ['*'] });
-      }
-    } else if (object.kind === 'RoleBinding' || object.kind === 'ClusterRoleBinding') {
-      const { roleRef } = object.load();
-      const { kind, name } = isJsonObject(roleRef) ? roleRef : {};
-      if (typeof kind !== 'string' || typeof name !== 'string' || roles.has(`${kind}/${name}`)) continue;
-      const resources = [`${kind.toLowerCase()}s`];
-      grant({ apiGroups: [rbac], resourceNames: [name], resources, verbs: ['bind'] });
+      const instead = roleRule(object.kind, object.name, 'escalate');
+      return handedOut(object).map((rule) => ({ rule, instead }));
     }
-  }
-  return [...granted.values()];
+    if (object.kind !== 'RoleBinding' && object.kind !== 'ClusterRoleBinding') return [];
+    const { roleRef } = object.load();
+    const { kind, name } = isJsonObject(roleRef) ? roleRef : {};
+    if (typeof kind !== 'string' || typeof name !== 'string') return [];
+    const bind = roleRule(kind, name, 'bind');
+    const role = roles.get(roleKey(kind, object.namespace, name));
+    return role === undefined ? [{ rule: bind }] : handedOut(role).map((rule) => ({ rule, instead: bind }));
+  });
+}
+
+/** The rules of a role; of one that takes up the rules of others, whatever they are, everything. */
+function handedOut(object: PlainObject): JsonObject[] {
+  const role = object.load();
+  const rules = rulesOf(role);
+  if (!isJsonObject(role['aggregationRule'])) return rules;
+  return [
+    ...rules,
+    { apiGroups: ['*'], resources: ['*'], verbs: ['*'] },
+    { nonResourceURLs: ['*'], verbs: ['*'] },
+  ];
+}
+
+function roleKey(kind: string, namespace: string, name: string): string {
+  return JSON.stringify([kind, kind === 'Role' ? namespace : '', name]);
+}
+
+function roleRule(kind: string, name: string, verb: string): JsonObject {
+  return { apiGroups: [rbac], resourceNames: [name], resources: [`${kind.toLowerCase()}s`], verbs: [verb] };
 }

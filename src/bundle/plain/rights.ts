@@ -27,12 +27,12 @@ export interface Right {
 const maxRights = 100_000;
 
 /** A rule with its scope, cut down to what one row says. */
-type Row = Omit<Right, 'verbs' | 'risks'>;
+type Row = Omit<Right, 'verbs' | 'risks'> & { isAggregated?: boolean };
 
 /**
  * What the service accounts in these objects hold once they are applied, from every binding among them: one row
  * an account, namespace, group, resource and set of names. Roles that the objects only name are rows without
- * verbs. Sorted. Throws LimitError.
+ * verbs, as are those that take up the rules of other roles. Sorted. Throws LimitError.
  */
 export function rightsOf(objects: readonly PlainObject[]): Right[] {
   const rows = new Map<string, { row: Row; verbs: Set<string> }>();
@@ -71,6 +71,10 @@ export function rightsOf(objects: readonly PlainObject[]): Right[] {
         add({ ...account, namespace, group: rbacGroup, resource: `${roleKind}/${roleName}`, names: [] }, []);
       } else {
         for (const rule of rulesOf(role)) addRule(rule, { ...account, namespace }, add);
+        if (isJsonObject(role['aggregationRule'])) {
+          const resource = `${roleKind}/${roleName}`;
+          add({ ...account, namespace, group: rbacGroup, resource, names: [], isAggregated: true }, []);
+        }
       }
     }
   }
@@ -82,8 +86,9 @@ export function rightsOf(objects: readonly PlainObject[]): Right[] {
 const rbacGroup = 'rbac.authorization.k8s.io';
 
 function rightOf(row: Row, verbs: ReadonlySet<string>): Right {
-  const right = { ...row, verbs: verbs.has('*') ? ['*'] : sortedByBytes(verbs), risks: [] as string[] };
-  return { ...right, risks: risksOf(right) };
+  const { isAggregated = false, ...rest } = row;
+  const right = { ...rest, verbs: verbs.has('*') ? ['*'] : sortedByBytes(verbs) };
+  return { ...right, risks: risksOf({ ...right, isAggregated }) };
 }
 
 function keyOf({ account, accountNamespace, namespace, group, resource, names }: Row): string {
@@ -125,7 +130,8 @@ function addRule(
     add({ ...where, group: '', resource: url, names: [] }, verbs);
 }
 
-function textsOf(value: JsonValue | undefined): string[] {
+/** The texts in a list; none for anything else. */
+export function textsOf(value: JsonValue | undefined): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 

@@ -4,6 +4,8 @@ interface RiskyRight {
   group: string;
   resource: string;
   verbs: readonly string[];
+  /** Whether it stands for a role that takes up the rules of others. */
+  isAggregated?: boolean;
 }
 
 const rbac = 'rbac.authorization.k8s.io';
@@ -20,8 +22,24 @@ const tests: Readonly<Record<string, (right: RiskyRight) => boolean>> = {
   escalate: (right) =>
     covers(right, rbac, ['roles', 'clusterroles'], ['escalate', 'bind', ...write]) ||
     covers(right, rbac, ['rolebindings', 'clusterrolebindings'], write) ||
-    covers(right, '', ['users', 'groups', 'serviceaccounts'], ['impersonate']),
-  exec: (right) => covers(right, '', ['pods/exec', 'pods/attach', 'nodes/proxy'], [...write, 'get']),
+    covers(right, '', ['users', 'groups', 'serviceaccounts'], ['impersonate']) ||
+    covers(right, 'authentication.k8s.io', ['uids'], ['impersonate']) ||
+    (right.resource.startsWith('userextras/') &&
+      covers(right, 'authentication.k8s.io', [right.resource], ['impersonate'])),
+  exec: (right) =>
+    covers(
+      right,
+      '',
+      [
+        'pods/exec',
+        'pods/attach',
+        'pods/portforward',
+        'pods/ephemeralcontainers',
+        'pods/proxy',
+        'nodes/proxy',
+      ],
+      [...write, 'get'],
+    ),
   tokens: (right) => covers(right, '', ['serviceaccounts/token'], ['create']),
   workloads: (right) =>
     right.namespace === '' &&
@@ -43,7 +61,13 @@ const tests: Readonly<Record<string, (right: RiskyRight) => boolean>> = {
       ['certificatesigningrequests/approval', 'signers'],
       [...write, 'approve'],
     ),
-  scc: (right) => covers(right, 'security.openshift.io', ['securitycontextconstraints'], ['use', ...write]),
+  scc: (right) =>
+    covers(right, 'security.openshift.io', ['securitycontextconstraints'], ['use', ...write]) ||
+    ['policy', 'extensions'].some((group) =>
+      covers(right, group, ['podsecuritypolicies'], ['use', ...write]),
+    ),
+  urls: ({ resource }) => resource.startsWith('/'),
+  aggregation: ({ isAggregated }) => isAggregated === true,
   unknown: ({ verbs }) => verbs.length === 0,
 };
 
@@ -64,7 +88,16 @@ function covers(
   return (
     (right.group === '*' || right.group === group) &&
     !right.resource.startsWith('/') &&
-    (right.resource === '*' || resources.includes(right.resource)) &&
+    resources.some((resource) => isResource(right.resource, resource)) &&
     right.verbs.some((verb) => verb === '*' || verbs.includes(verb))
   );
+}
+
+/**
+ * Whether what a rule names is this resource: itself, all of them, or this part of all of them, as in
+ * `*` + `/exec`. (Source: RBAC of Kubernetes.)
+ */
+export function isResource(named: string, resource: string): boolean {
+  if (named === '*' || named === resource) return true;
+  return named.startsWith('*/') && resource.endsWith(named.slice(1));
 }

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
 import { collect, outputFormatOf, separated, withChoices } from './options.js';
 import type { Runner } from './runner.js';
-import { addContentOptions, sourceDescription } from './content-options.js';
+import { addComposeOption, addContentOptions, sourceDescription } from './content-options.js';
 import { addBundleAuthorCommands } from './bundle-author-commands.js';
 import { addBundleCarryCommands } from './bundle-carry-commands.js';
 import { addBundleDeploymentCommands } from './bundle-deployment-commands.js';
@@ -17,7 +17,7 @@ export function addBundleCommands(program: Command, context: CommandContext, run
   addBundleValidateCommand(bundle, context, runner);
   addBundleCarryCommands(bundle, context, runner);
   addBundleShowCommand(bundle, context, runner);
-  addContentOptions(bundle.command('render'))
+  addComposeOption(addContentOptions(bundle.command('render')))
     .description('write the manifests that installing a bundle applies')
     .argument('<source>', sourceDescription)
     .option('--install-namespace <namespace>', 'where the operator is installed')

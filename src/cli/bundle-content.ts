@@ -8,6 +8,7 @@ import { readTree } from '../source/content-files.js';
 import { readContentLock, writeContentLock } from '../source/content-lock.js';
 import { openContentStore } from '../source/content-store.js';
 import { parseContentSource, parsePlacedSource } from '../source/content-parse.js';
+import { findUnpinned } from '../source/content-pins.js';
 import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../source/content-types.js';
 import { credentialsOf, readSecrets } from '../source/secrets.js';
 import type { ContentFlags } from './content-options.js';
@@ -75,10 +76,14 @@ export async function useSources<T>(
   const pins: Pin[] = [];
   const open = async (reference: string, roots?: readonly string[]): Promise<OpenedContent> => {
     const placed = await placedSources(reference, flags, session);
+    const unpinned = new Set(placed.filter((one) => findUnpinned([one]).length > 0).map(({ name }) => name));
     const content = await openContent(placed, { ...options, roots });
     opened.push(content);
     for (const pin of content.pins) {
-      session.logger.log('debug', `${pin.name}: ${pin.ref}`, { content: pin.content });
+      // What may be something else tomorrow is told; of images, everybody knows it.
+      const isTold = lock === undefined && unpinned.has(pin.name) && pin.type !== 'image';
+      const level = isTold ? 'info' : 'debug';
+      session.logger.log(level, `${pin.name}: is ${pin.ref}`);
       if (!pins.some(({ name }) => name === pin.name)) pins.push(pin);
     }
     return content;

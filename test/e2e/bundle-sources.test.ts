@@ -1,0 +1,152 @@
+import { cp, readFile, readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { bundlesDirectory, useSandbox } from '../support/command-line.js';
+import { type FaultRegistry, sha256, startFaultRegistry } from '../support/fault-registry.js';
+import { type GitRepository, gitRepository, startGitServer } from '../support/git-server.js';
+import { rawTar } from '../support/tar.js';
+
+const bundle = path.join(bundlesDirectory, 'skupper-operator', '1.9.0');
+const here = ['--install-namespace', 'here'];
+const csvName = 'manifests/skupper-operator.v1.9.0.clusterserviceversion.yaml';
+
+describe('sources of opmate bundle', () => {
+  const sandbox = useSandbox();
+  let server: FaultRegistry;
+  let repository: GitRepository;
+  let expected: string | undefined;
+  let archive: Buffer;
+
+  beforeEach(async () => {
+    server = await startFaultRegistry();
+    const names = [csvName, 'metadata/annotations.yaml'];
+    const files = await Promise.all(
+      names.map(async (name) => [name, await readFile(path.join(bundle, name), 'utf8')] as const),
+    );
+    archive = gzipSync(rawTar(files.map(([name, content]) => ({ name, content }))));
+    server.on({ path: '/bundle.tgz', respond: { body: archive } });
+    repository = await gitRepository(
+      Object.fromEntries(files.map(([name, text]) => [`deploy/${name}`, text])),
+    );
+    expected ??= (await sandbox.run(['bundle', 'render', bundle, ...here])).stdout;
+  });
+
+  afterEach(async () => {
+    await server.close();
+    expect(await sandbox.leftovers()).toEqual([]);
+  });
+
+  const render = (source: string, ...more: string[]) =>
+    sandbox.run(['bundle', 'render', source, ...here, ...more]);
+
+  it('renders the same from git, from a URL, from an archive and from ConfigMaps', async () => {
+    await sandbox.write({ 'bundle.tgz': archive });
+    const extract = ['bundle', 'extract', bundle, '--configmapname', 'x', '--output-file', 'map.json'];
+    expect((await sandbox.run(extract)).code).toBe(0);
+    const commit = repository.git('rev-parse', 'HEAD');
+    for (const source of [
+      `git+${repository.url}#${commit}:deploy`,
+      `${server.origin}/bundle.tgz#${sha256(archive)}`,
+      'bundle.tgz',
+      'map.json',
+    ]) {
+      expect(await render(source, '--require-digest')).toEqual({ code: 0, stdout: expected, stderr: '' });
+    }
+    const followed = await render(`git+${repository.url}#main:deploy`);
+    expect(followed).toMatchObject({ code: 0, stdout: expected });
+    expect(followed.stderr).toBe(`info: git+${repository.url}#main:deploy: is ${repository.url}@${commit}\n`);
+    const refused = await render(`git+${repository.url}#main:deploy`, '--require-digest');
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain('not a commit of git, but what may move');
+  });
+
+  it('writes a lock, keeps to it, and tells what has changed', async () => {
+    const source = `git+${repository.url}#main:deploy`;
+    const lock = ['--lock', 'bundle.lock'];
+    const file = path.join(sandbox.work, 'bundle.lock');
+    expect(await render(source, ...lock)).toEqual({ code: 0, stdout: expected, stderr: '' });
+    const text = await readFile(file, 'utf8');
+    const csv = await readFile(path.join(bundle, csvName), 'utf8');
+    await repository.commit({ [`deploy/${csvName}`]: csv.replaceAll('1.9.0', '1.9.1') });
+    // The branch has moved; the lock has not.
+    expect(await render(source, ...lock, '--require-digest')).toEqual({
+      code: 0,
+      stdout: expected,
+      stderr: '',
+    });
+    expect(await readFile(file, 'utf8')).toBe(text);
+    const updated = await render(source, ...lock, '--update-lock');
+    expect(updated.code).toBe(0);
+    expect(updated.stdout).not.toBe(expected);
+    expect(await readFile(file, 'utf8')).not.toBe(text);
+    const other = await render('bundle.tgz', ...lock);
+    expect(other.code).toBe(1);
+    await cp(bundle, path.join(sandbox.work, 'copy'), { recursive: true });
+    await render('copy', '--lock', 'copy.lock');
+    await writeFile(path.join(sandbox.work, 'copy/metadata/more.yaml'), '');
+    const drift = await render('copy', '--lock', 'copy.lock');
+    expect(drift).toMatchObject({ code: 1, stdout: '' });
+    expect(drift.stderr).toMatch(
+      /^copy: locked as sha256:[0-9a-f]{64}, found sha256:[0-9a-f]{64}\nhint: .*--update-lock/,
+    );
+    expect(await render('copy', '--update-lock')).toMatchObject({ code: 2 });
+  });
+
+  it('takes passwords from Secrets, and shows none', async () => {
+    const served = await startGitServer({
+      root: path.dirname(repository.directory),
+      credentials: 'me:s3cret',
+    });
+    server.requireBasic('me', 's3cret');
+    const secret = (name: string, type: string, stringData: object) =>
+      JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name }, type, stringData });
+    await sandbox.write({
+      'secrets/git.yaml': secret('git', 'kubernetes.io/basic-auth', { username: 'me', password: 's3cret' }),
+      'secrets/wrong.yaml': secret('wrong', 'kubernetes.io/basic-auth', {
+        username: 'me',
+        password: 'wr0ng',
+      }),
+      'secrets/key.yaml': secret('key', 'kubernetes.io/ssh-auth', { 'ssh-privatekey': 's3cret' }),
+    });
+    const secrets = ['--secrets', 'secrets', '--secret'];
+    const git = `git+${served.origin}/repo.git#main:deploy`;
+    const url = `${server.origin}/bundle.tgz`;
+    try {
+      for (const source of [git, url]) {
+        expect(await render(source, ...secrets, 'git')).toMatchObject({ code: 0, stdout: expected });
+        for (const name of source === git ? ['wrong', 'key', 'none'] : ['wrong']) {
+          const { code, stdout, stderr } = await render(source, ...secrets, name, '--debug');
+          expect([code, stdout]).toEqual([1, '']);
+          expect(stderr).not.toMatch(/s3cret|wr0ng|d3Iwbmc|czNjcmV0/);
+        }
+      }
+      expect((await render(`git+http://me:s3cret@localhost:1/x`)).stderr).not.toContain('s3cret');
+    } finally {
+      await served.close();
+    }
+  });
+
+  it('puts several sources together, and refuses the same file twice', async () => {
+    const map = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n';
+    await sandbox.write({ 'extra/extra.yaml': map });
+    const both = await render(bundle, '--add', 'manifests=extra');
+    expect(both).toMatchObject({ code: 0, stderr: '' });
+    expect(both.stdout).toContain('name: extra\n');
+    const twice = await render(bundle, '--add', 'manifests=extra', '--add', `manifests=./extra`);
+    expect(twice).toMatchObject({ code: 1, stdout: '' });
+    expect(twice.stderr).toContain('manifests/extra.yaml: is in extra and in ./extra\n');
+    expect((await render(bundle, '--add', '../x=extra')).code).toBe(1);
+  });
+
+  it('keeps content where the cache is, and needs no server for what is locked', async () => {
+    const env = { OPMATE_CACHE_DIR: path.join(sandbox.home, 'cache') };
+    const args = ['bundle', 'render', `${server.origin}/bundle.tgz`, ...here, '--lock', 'cached.lock'];
+    expect(await sandbox.run(args, { env })).toMatchObject({ code: 0, stdout: expected });
+    const before = server.requests.length;
+    expect(await sandbox.run(args, { env })).toMatchObject({ code: 0, stdout: expected });
+    expect(server.requests.length).toBe(before);
+    const names = await readdir(path.join(env.OPMATE_CACHE_DIR, 'content'));
+    expect(names).toEqual([expect.stringMatching(/^sha256-/), 'tmp']);
+  });
+});

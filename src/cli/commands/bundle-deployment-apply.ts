@@ -91,6 +91,14 @@ export async function areSound(
 ): Promise<boolean> {
   for (const { warnings } of deployments) tellWarnings(session, warnings);
   const findings = deployments.flatMap((deployment) => deployment.findings);
+  const places = deployments.map(({ name, installNamespace }) => `${installNamespace}/${name}`);
+  const twice = new Set(places.filter((place, index) => places.indexOf(place) !== index));
+  for (const place of twice) {
+    findings.push({
+      message: `${place}: two deployments of this name are installed in one namespace`,
+      hint: 'give one of them another name, for each would undo the other',
+    });
+  }
   await tellFindings(context, findings);
   return findings.length === 0;
 }

@@ -15,6 +15,7 @@ import {
   type Revision,
   currentRevision,
   dropRenders,
+  inventoryName,
   loadRender,
   readInventory,
   storeRender,
@@ -176,6 +177,10 @@ function placeObjects(
   const placed = new Map<string, PlacedObject>();
   for (const object of objects) {
     const resource = resourceOf(resources, object);
+    if (object.apiVersion === '') {
+      findings.push({ message: `${describeId(object)}: apiVersion is missing` });
+      continue;
+    }
     if (resource === undefined) {
       findings.push({
         message: `${describeId(object)}: the cluster has no ${object.apiVersion} ${object.kind}`,
@@ -227,7 +232,7 @@ function needsOf(
       group: '',
       resource: 'secrets',
       namespace: place.namespace,
-      name: `opmate-inventory-${place.name}`,
+      name: inventoryName(place.name),
     };
   };
   return [

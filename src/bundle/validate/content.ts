@@ -8,6 +8,7 @@ import { kindOf, readShape, struct, ShapeError } from '../../model/shape.js';
 import { csvRelease } from '../../model/csv.js';
 import { quoteGo } from '../../core/go-json.js';
 import { parseFault, parseFirstDocument } from '../manifest.js';
+import { isKubernetesObject } from '../parse.js';
 import type { BundleFile } from '../read.js';
 import { type DefinedResources, checkCrd } from './crd.js';
 import type { Csv } from './csv-type.js';
@@ -21,10 +22,9 @@ export interface BundleObject {
   file: string;
   value: JsonObject;
   apiVersion: string;
-  /** Of `apiVersion`; empty for the core group, and where it has more than one slash. */
+  /** Of `apiVersion`; empty for the core group. */
   group: string;
   version: string;
-  /** Empty where `apiVersion` has more than one slash, as upstream has it. */
   kind: string;
   name: string;
 }
@@ -38,6 +38,8 @@ export interface BundleContent {
   csvObject: BundleObject | undefined;
   objects: BundleObject[];
   crds: (DefinedResources & { file: string })[];
+  /** Definitions are there that cannot be read, so that `crds` are not all. */
+  isIncomplete: boolean;
   format: BundleFormat;
   /** Bytes of each file. */
   files: readonly Buffer[];
@@ -57,22 +59,22 @@ export function readObject(file: string, content: Buffer): BundleObject | Fault 
   if (value !== null && !isJsonObject(value)) {
     return { level: 'error', message: `expected an object of Kubernetes, found ${kindOf(value)}`, file };
   }
-  const kind = value?.['kind'];
-  if (value === null || typeof kind !== 'string' || kind === '') {
-    return { level: 'error', message: "Object 'Kind' is missing", file, path: ['kind'] };
+  const given = value?.['apiVersion'];
+  const apiVersion = typeof given === 'string' ? given : '';
+  if (!isKubernetesObject(value)) {
+    const why = apiVersion.split('/').length > 2 ? ': apiVersion has more than one slash' : '';
+    return { level: 'error', message: `Object 'Kind' is missing${why}`, file, path: ['kind'] };
   }
-  const apiVersion = typeof value['apiVersion'] === 'string' ? value['apiVersion'] : '';
-  const parts = apiVersion.split('/');
-  const [group, version] = parts.length === 2 ? parts : ['', parts.length === 1 ? apiVersion : ''];
+  const slash = apiVersion.indexOf('/');
   const metadata = value['metadata'];
   const name = isJsonObject(metadata) && typeof metadata['name'] === 'string' ? metadata['name'] : '';
   return {
     file,
     value,
     apiVersion,
-    group: group as string,
-    version: version as string,
-    kind: parts.length > 2 ? '' : kind,
+    group: apiVersion.slice(0, Math.max(0, slash)),
+    version: apiVersion.slice(slash + 1),
+    kind: value['kind'] as string,
     name,
   };
 }
@@ -105,7 +107,6 @@ export type NamedFault = Fault & { validator: string };
  */
 export function checkContent(content: BundleContent, mediaType: MediaType): NamedFault[] {
   const faults: NamedFault[] = [];
-  let isReadable = true;
   for (const object of content.objects) {
     const tell = (validator: string, found: readonly Fault[]): void => {
       for (const fault of found) faults.push({ file: object.file, ...fault, validator });
@@ -133,19 +134,19 @@ export function checkContent(content: BundleContent, mediaType: MediaType): Name
       ) {
         const message = `Unsupported api version of CRD: ${object.apiVersion}`;
         tell('crd', [errorAt(['apiVersion'], message)]);
-        if (object.version === 'v1' || object.version === 'v1beta1') isReadable = false;
+        if (object.version === 'v1' || object.version === 'v1beta1') content.isIncomplete = true;
         continue;
       }
       const { faults: found, defined } = checkCrd(value);
       tell('crd', found);
       if (object.version === 'v1beta1') tell('crd', [warningAt(['apiVersion'], oldCrdWarning)]);
-      if (defined === undefined) isReadable = false;
+      if (defined === undefined) content.isIncomplete = true;
       else content.crds.push({ ...defined, file: object.file });
     } else tell('manifests', metadataFaults(value));
   }
   const { csv, csvObject } = content;
   // Where one of them cannot be read, that is told already, and what belongs together is not known.
-  if (csv !== undefined && csvObject !== undefined && isReadable) {
+  if (csv !== undefined && csvObject !== undefined && !content.isIncomplete) {
     for (const fault of ownershipFaults(content, csv, csvObject.value)) {
       faults.push({ file: csvObject.file, ...fault, validator: 'bundle' });
     }

@@ -82,8 +82,9 @@ const columnFormats = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 
 export function crdFaults(crd: Crd, shared: readonly (string | number)[]): Fault[] {
   const { group, names } = crd.spec;
   const wanted = `${names.plural}.${group}`;
-  const faults = objectMetaFaults(crd.metadata ?? {}, (name) => [
-    ...subdomainFaults(name),
+  const faults = objectMetaFaults(crd.metadata ?? {}, (name, isPrefix) => [
+    // What is put behind a prefix makes its last dash an inner one.
+    ...subdomainFaults(isPrefix ? name.replace(/(.)-$/s, '$1a') : name),
     ...(name === wanted ? [] : ['must be spec.names.plural+"."+spec.group']),
   ]);
   faults.push(...specFaults(crd, shared), ...approvalFaults(crd));

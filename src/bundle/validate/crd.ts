@@ -93,6 +93,8 @@ export interface DefinedResources {
   group: string;
   kind: string;
   versions: string[];
+  /** All of them: `versions` has but the first where the old form names it apart. */
+  allVersions: string[];
   isV1: boolean;
 }
 
@@ -117,6 +119,7 @@ export function checkCrd(manifest: JsonObject): { faults: Fault[]; defined: Defi
     group: crd.spec.group,
     kind: crd.spec.names.kind,
     versions: !isV1 && version !== '' ? [version] : versions.map(({ name }) => name),
+    allVersions: versions.length === 0 && !isV1 ? [version] : versions.map(({ name }) => name),
     isV1,
   };
   setDefaults(crd, isV1);

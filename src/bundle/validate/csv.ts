@@ -2,6 +2,7 @@ import { GoJsonError, parseGoJson, quoteGo } from '../../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError, parseVersion } from '../../core/semver.js';
+import { isKubernetesObject } from '../parse.js';
 import { conform } from '../plain/go-types.js';
 import { type Csv, csvParts, csvType, isZero } from './csv-type.js';
 import { type Fault, errorAt, warningAt } from './finding.js';
@@ -90,19 +91,14 @@ function exampleFaults(csv: Csv, name: string): Fault[] {
   const wrong = 'error decoding example CustomResource';
   if (!Array.isArray(list)) return [...faults, errorAt(path, `${wrong}: expected a list of objects`)];
   for (const [index, example] of list.entries()) {
-    if (example === null) {
-      examples.add(gvkText('', '', ''));
-      continue;
-    }
-    const kind = isJsonObject(example) ? example['kind'] : undefined;
-    if (!isJsonObject(example) || typeof kind !== 'string' || kind === '') {
+    // More than one slash hides the kind, too.
+    if (!isKubernetesObject(example)) {
       return [...faults, errorAt(path, `${wrong}: Object 'Kind' is missing in example ${index}`)];
     }
-    const { apiVersion } = example;
-    const parts = typeof apiVersion === 'string' ? apiVersion.split('/') : [''];
-    if (parts.length > 2) examples.add(gvkText('', '', ''));
-    else if (parts.length === 2) examples.add(gvkText(parts[0] as string, parts[1] as string, kind));
-    else examples.add(gvkText('', parts[0] as string, kind));
+    const { apiVersion, kind } = example;
+    const [group, version] = typeof apiVersion === 'string' ? apiVersion.split('/') : [''];
+    const [shownGroup, shownVersion] = version === undefined ? ['', group] : [group, version];
+    examples.add(gvkText(shownGroup ?? '', shownVersion ?? '', String(kind)));
   }
   const provided = new Set<string>();
   for (const [index, owned] of (csv.spec.customresourcedefinitions?.owned ?? []).entries()) {

@@ -18,7 +18,7 @@ export function installFaults(content: BundleContent): Fault[] {
   const { csv } = content;
   if (csv === undefined) return [];
   return [
-    ...ownedFaults(content, csv),
+    ...(content.isIncomplete ? [] : ownedFaults(content, csv)),
     ...serviceAccountFaults(content, csv),
     ...sizeFaults(content),
     ...nameFaults(content, csv),
@@ -29,8 +29,10 @@ export function installFaults(content: BundleContent): Fault[] {
 function ownedFaults({ crds, name }: BundleContent, csv: Csv): Fault[] {
   const faults: Fault[] = [];
   const unowned = new Map<string, { kind: string; file: string }>();
-  for (const { group, kind, versions, file } of [...crds].sort((a, b) => Number(b.isV1) - Number(a.isV1))) {
-    for (const version of versions) {
+  for (const { group, kind, allVersions, file } of [...crds].sort(
+    (a, b) => Number(b.isV1) - Number(a.isV1),
+  )) {
+    for (const version of allVersions) {
       const key = gvkText(group, version, kind);
       if (unowned.has(key)) {
         const message = `Value ${key}: duplicate CRD ${quoteGo(key)} in bundle ${quoteGo(name)}`;

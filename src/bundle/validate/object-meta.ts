@@ -28,17 +28,17 @@ const maxAnnotationBytes = 256 * 1024;
  */
 export function objectMetaFaults(
   meta: ObjectMeta,
-  nameFaults: (name: string) => string[] = () => [],
+  nameFaults: (name: string, isPrefix: boolean) => string[] = () => [],
 ): Fault[] {
   const at: Place = { field: 'metadata', path: ['metadata'] };
   const faults: Fault[] = [];
   const { name = '', generateName = '', namespace = '', generation = 0 } = meta;
   if (generateName !== '') {
-    for (const fault of nameFaults(generateName))
+    for (const fault of nameFaults(generateName, true))
       faults.push(invalid(child(at, 'generateName'), generateName, fault));
   }
   if (name === '') faults.push(required(child(at, 'name'), 'name or generateName is required'));
-  else for (const fault of nameFaults(name)) faults.push(invalid(child(at, 'name'), name, fault));
+  else for (const fault of nameFaults(name, false)) faults.push(invalid(child(at, 'name'), name, fault));
   if (namespace !== '') faults.push(forbidden(child(at, 'namespace'), 'not allowed on this type'));
   if (generation < 0) {
     faults.push(invalid(child(at, 'generation'), generation, 'must be greater than or equal to 0'));
@@ -123,7 +123,7 @@ function finalizerFaults(finalizers: string[], at: Place): Fault[] {
     labelKeyFaults(finalizer).map((fault) => invalid({ ...at, path: [...at.path, index] }, finalizer, fault)),
   );
   if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
-    faults.push(invalid(at, undefined, 'finalizer foregroundDeletion and orphan cannot be both set'));
+    faults.push(invalid(at, undefined, 'finalizer orphan and foregroundDeletion cannot be both set'));
   }
   return faults;
 }

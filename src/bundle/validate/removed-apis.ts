@@ -136,7 +136,12 @@ function usesOf(content: BundleContent, version: string): { found: Uses; granted
     if (isRemoved(apiVersion, kind)) found.add(kind, name, file);
   }
   const { csv, csvObject } = content;
-  if (version !== '1.25' || csv === undefined || csvObject === undefined || content.objects.length === 0) {
+  if (
+    version !== '1.25' ||
+    csv === undefined ||
+    csvObject?.apiVersion !== 'operators.coreos.com/v1alpha1' ||
+    content.objects.length === 0
+  ) {
     return { found, granted };
   }
   const named = new Set<string>();

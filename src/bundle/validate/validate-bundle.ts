@@ -64,6 +64,7 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
       csvObject: undefined,
       objects,
       crds: [],
+      isIncomplete: false,
       format: annotations,
       files: [...files.manifests, ...files.metadata].map((file) => file.content),
     };

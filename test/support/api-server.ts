@@ -397,6 +397,8 @@ export class ApiServer {
       return status(409, 'Conflict', text, details);
     }
     const next = structuredClone(stored?.object ?? body);
+    // Whoever applies an object has no say in its status.
+    if (stored === undefined) delete next['status'];
     for (const field of stored?.managers.get(manager)?.keys() ?? []) {
       const isShared = [...(stored?.managers ?? [])].some(
         ([other, fields]) => other !== manager && fields.has(field),

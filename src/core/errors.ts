@@ -150,6 +150,12 @@ export function fileError(what: string, error: unknown, details: ErrorDetails = 
   });
 }
 
+/** Whether this is English, as in `basic template`: credentials of that scheme are base64 of text with a colon. */
+function isWordAfterBasic(scheme: string, value: string): boolean {
+  if (scheme.toLowerCase() !== 'basic' || !/^[a-z]+$/.test(value)) return false;
+  return !Buffer.from(value, 'base64').includes(':');
+}
+
 /**
  * Removes credentials from text that may be shown: user information in URLs, `Authorization` values,
  * bearer and identity tokens, passwords, and signed-URL parameters.
@@ -159,8 +165,9 @@ export function redact(text: string): string {
     text
       // Schemes are short; without a limit the time would grow with the square of a long name.
       .replace(/([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@?#]+@/gi, '$1***@')
-      // A basic template is a kind of file.
-      .replace(/\b(bearer|basic)\s+(?!template\b)[A-Za-z0-9._~+/=-]{6,}/gi, '$1 ***')
+      .replace(/\b(bearer|basic)\s+([A-Za-z0-9._~+/=-]{6,})/gi, (text, scheme: string, value: string) =>
+        isWordAfterBasic(scheme, value) ? text : `${scheme} ***`,
+      )
       .replace(
         /("?\b(?:access_token|refresh_token|identitytoken|id_token|token|password|secret|auth)"?\s*[:=]\s*"?)[^\s"&,}]+/gi,
         '$1***',

@@ -145,12 +145,12 @@ class TemplateRendering {
 
   async #renderSemver(template: SemverTemplate, spool: Spool): Promise<void> {
     const { bundles } = template;
-    const rendered = new Map<string, { facts: BundleFacts; about: SpoolSlot }>();
+    const rendered = new Map<string, { facts: BundleFacts; csv: SpoolSlot }>();
     await this.#fetch(bundles, async (blob, [place], csvText) => {
       const { image } = bundles[place as number] as TemplateImage;
       // Which bundle the package is described by is known at the end.
-      const about = await spool.append(JSON.stringify(packageMetadata(csvText)));
-      rendered.set(image, { facts: describeBundle(blob), about });
+      const csv = await spool.append(csvText ?? '');
+      rendered.set(image, { facts: describeBundle(blob), csv });
       await this.assembly.addBundle(blob, place);
     });
     if (rendered.size === 0) {
@@ -164,16 +164,15 @@ class TemplateRendering {
     const seen = new Set<string>();
     const inOrder = bundles.flatMap(({ image }) => (seen.has(image) ? [] : (seen.add(image), [image])));
     const found = inOrder.map((image) => rendered.get(image)).filter((one) => one !== undefined);
-    const about = found.find(({ facts }) => facts.name === head)?.about;
-    const metadata =
-      about === undefined ? {} : (JSON.parse((await spool.read(about)).toString()) as PackageMetadata);
+    const csv = found.find(({ facts }) => facts.name === head)?.csv;
+    const csvText = csv === undefined ? '' : (await spool.read(csv)).toString();
     const blob: PackageBlob = {
       schema: schemas.package,
       name: packageName,
       defaultChannel,
       description: '',
       properties: [],
-      ...metadata,
+      ...packageMetadata(csvText),
     };
     await this.#addEntry({ kind: 'package', blob }, 0);
     for (const channel of channels) await this.#addEntry({ kind: 'channel', blob: channel }, 0);
@@ -509,8 +508,8 @@ interface PackageMetadata {
 }
 
 /** What a package takes from the ClusterServiceVersion of a bundle: its description and its first icon. */
-function packageMetadata(csvText: string | undefined): PackageMetadata {
-  const csv = csvText === undefined ? null : parseGoJson(csvText);
+function packageMetadata(csvText: string): PackageMetadata {
+  const csv = csvText === '' ? null : parseGoJson(csvText);
   const spec = isJsonObject(csv) ? csv['spec'] : undefined;
   if (!isJsonObject(spec)) return {};
   const description = spec['description'];

@@ -147,9 +147,7 @@ function environmentOf(
     ['http.followRedirects', credentials?.type === 'basic' ? 'false' : 'initial'],
     ['http.lowSpeedLimit', '1000'],
     ['http.lowSpeedTime', '60'],
-    ['protocol.version', '2'],
     ['gc.auto', '0'],
-    ['fetch.fsckObjects', 'true'],
   ];
   if (isUnverified) settings.push(['http.sslVerify', 'false']);
   if (network?.caFile !== undefined) settings.push(['http.sslCAInfo', network.caFile]);
@@ -272,7 +270,7 @@ function failure(subject: string, shown: string, messages: string): OpmateError 
     )
   ) {
     return new OpmateError('AUTH', `${shown}: access is refused`, {
-      hint: 'name a directory of Secrets with --secrets, and the Secret with --secret',
+      hint: 'for bundles, name a directory of Secrets with --secrets, and the Secret with --secret',
     });
   }
   const isMissing = /not found|does not exist|not appear to be a git|did not match/.test(said);

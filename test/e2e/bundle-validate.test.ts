@@ -1,0 +1,79 @@
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { bundlesDirectory, useSandbox } from '../support/command-line.js';
+import { inDirectory, smallBundle } from '../support/small-bundle.js';
+
+const sandbox = useSandbox();
+const skupper = path.join(bundlesDirectory, 'skupper-operator/1.9.0');
+
+describe('opmate bundle validate', () => {
+  it('says nothing against a real bundle', async () => {
+    const { code, stdout, stderr } = await sandbox.run([
+      'alpha',
+      'bundle',
+      'validate',
+      skupper,
+      '-o',
+      'operatorhub',
+    ]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+    expect(stderr).toContain('All validation tests have been completed successfully');
+  });
+
+  it('tells every finding with file and line, and exits with 3, as alpha bundle with 1', async () => {
+    await sandbox.write(inDirectory('widget', smallBundle()));
+    const own = await sandbox.run(['bundle', 'validate', 'widget'], { cwd: sandbox.work });
+    expect(own).toMatchObject({ code: 3, stdout: '' });
+    expect(own.stderr).toContain(
+      'widget/manifests/csv.yaml:1: error: (widget.v1.0.0) install modes not found\n',
+    );
+    expect(own.stderr).toContain(
+      'widget/manifests/csv.yaml:1: warning: (widget.v1.0.0) csv.Spec.minKubeVersion ',
+    );
+    expect(own.stderr).toContain('widget/metadata/annotations.yaml:1: error: Missing annotation ');
+    const alpha = await sandbox.run(['alpha', 'bundle', 'validate', 'widget'], { cwd: sandbox.work });
+    expect(alpha.code).toBe(1);
+    // Warnings that opm keeps to itself.
+    expect(alpha.stderr).toBe(own.stderr.replace(/^.*: warning: .*\n/gm, ''));
+  });
+
+  it('writes JSON and YAML, with -o too, which names validators as well', async () => {
+    await sandbox.write(inDirectory('widget', smallBundle()));
+    const run = (...args: string[]) =>
+      sandbox.run(['bundle', 'validate', 'widget', ...args], { cwd: sandbox.work });
+    const { code, stdout, stderr } = await run('-o', 'json', '-o', 'operatorhub');
+    expect({ code, stderr }).toEqual({ code: 3, stderr: '' });
+    const { findings } = JSON.parse(stdout) as { findings: object[] };
+    expect(findings).toContainEqual({
+      level: 'error',
+      validator: 'operatorhub',
+      message: '(widget.v1.0.0) csv.Spec.Provider.Name not specified',
+      file: 'manifests/csv.yaml',
+      line: 1,
+    });
+    expect((await run('--output', 'json', '-o', 'operatorhub')).stdout).toBe(stdout);
+    expect((await run('--output', 'yaml')).stdout).toMatch(/^findings:\n *- file: /);
+  });
+
+  it('says what a directory lacks', async () => {
+    await sandbox.write({ 'empty/manifests/a.yaml': 'kind: A\n' });
+    const { code, stderr } = await sandbox.run(['bundle', 'validate', 'empty'], { cwd: sandbox.work });
+    expect({ code, stderr }).toEqual({
+      code: 3,
+      stderr: 'empty: error: Unable to locate metadata directory\n',
+    });
+  });
+
+  it.each<[string[], RegExp]>([
+    [[], /required flag\(s\) "tag" not set/],
+    [['a', '-t', 'b'], /a: --tag says b/],
+    [['a', '-b', 'x'], /unrecognized container-tool option: x/],
+    [['a', '-o', 'x'], /there is no validator "x"\nhint: optional validators are operatorhub, /],
+    [['a', '--output', 'x'], /invalid --output value "x"/],
+  ])('refuses %j', async (args, message) => {
+    const { code, stderr } = await sandbox.run(['bundle', 'validate', ...args]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+    expect((await sandbox.run(['alpha', 'bundle', 'validate', ...args])).code).toBe(1);
+  });
+});

@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest';
+import type { BundleFiles } from '../../../../src/bundle/read.js';
+import { optionalValidators, validateBundle } from '../../../../src/bundle/validate/validate-bundle.js';
+import { type Loose, filesOf, findIn, soundBundle, textOf } from './bundle.js';
+
+describe('validateBundle', () => {
+  it('finds nothing in a sound bundle, whatever is asked', () => {
+    expect(findIn(() => undefined, { optional: optionalValidators })).toEqual([]);
+  });
+
+  it('tells everything together, with file and line', () => {
+    const found = findIn(
+      ({ csv, crd, annotations }) => {
+        csv['metadata'].name = 'Widget';
+        csv['spec'].displayName = '';
+        crd['spec'].versions[0].storage = false;
+        delete annotations['operators.operatorframework.io.bundle.package.v1'];
+      },
+      {
+        others: {
+          'manifests/foo.yaml': 'kind: Foo\nmetadata:\n  name: foo\n',
+          'manifests/bad.yaml': 'a: [\n',
+        },
+      },
+    );
+    expect(found.map((one) => one.replace(/ \(e\.g\..*$/, ''))).toEqual([
+      expect.stringMatching(/^manifests\/bad\.yaml:\d+: error: yaml: /),
+      'manifests/crd.yaml:14: error: spec.versions: Invalid value: must have exactly one version marked as storage version',
+      expect.stringMatching(
+        /^manifests\/csv\.yaml:5: error: \(Widget\) metadata\.name "Widget" is invalid: a lowercase RFC 1123 /,
+      ),
+      'manifests/csv.yaml:13: error: Field Spec.DisplayName: required field missing',
+      'manifests/foo.yaml:1: error: Foo is not supported type for registryV1 bundle: manifests/foo.yaml',
+      'metadata/annotations.yaml:2: error: Missing annotation "operators.operatorframework.io.bundle.package.v1"',
+    ]);
+  });
+
+  it('checks that definitions are there and owned', () => {
+    const missing = findIn(({ csv }) => (csv['spec'].customresourcedefinitions.owned[0].version = 'v2'));
+    expect(missing.map((one) => one.replace(/:\d+:/, ':'))).toContain(
+      'manifests/csv.yaml: error: owned CRD widgets.example.com/v2 not found in bundle "widget.v1.0.0"',
+    );
+    expect(
+      missing.some((one) => /^manifests\/crd.*warning: CRD widgets.example.com\/v1 is present/.test(one)),
+    ).toBe(true);
+    const withGroup = findIn(
+      ({ csv }) => (csv['spec'].customresourcedefinitions.owned[0].group = 'example.com'),
+    );
+    expect(withGroup.some((one) => /error: owned CRD widgets\.example\.com\/v1 not found/.test(one))).toBe(
+      true,
+    );
+  });
+
+  it('does not tell what depends on what could not be read', () => {
+    const found = findIn(({ csv }) => (csv['spec'].install = 'none'), { optional: optionalValidators });
+    expect(found).toEqual([
+      expect.stringMatching(
+        /^manifests\/csv\.yaml:\d+: error: spec\.install: expected an object, found a string$/,
+      ),
+    ]);
+  });
+
+  it('marks warnings that opm keeps to itself, and those that it tells', () => {
+    const bundle = soundBundle();
+    delete bundle.csv['spec'].minKubeVersion;
+    bundle.crd['apiVersion'] = 'apiextensions.k8s.io/v1beta1';
+    bundle.crd['spec'].preserveUnknownFields = false;
+    const findings = validateBundle(filesOf(bundle)).filter(({ level }) => level === 'warning');
+    expect(findings.map(({ validator, isUntold = false }) => ({ validator, isUntold }))).toEqual([
+      { validator: 'crd', isUntold: false },
+      { validator: 'csv', isUntold: true },
+    ]);
+  });
+
+  it('takes plain bundles and charts for what they are', () => {
+    const { annotations } = soundBundle();
+    annotations['operators.operatorframework.io.bundle.mediatype.v1'] = 'plain';
+    const plain = {
+      'manifests/a.yaml': { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'a' } },
+    };
+    expect(validateBundle(filesOf({ annotations }, plain))).toEqual([]);
+    annotations['operators.operatorframework.io.bundle.mediatype.v1'] = 'helm';
+    const chart = { 'manifests/Chart.yaml': 'name: a\n', 'manifests/values.yaml': 'a: 1\n' };
+    expect(validateBundle(filesOf({ annotations }, chart))).toEqual([]);
+    expect(validateBundle(filesOf({ annotations }, plain)).map(textOf)).toEqual([
+      'metadata/annotations.yaml:3: error: Expecting annotation ' +
+        '"operators.operatorframework.io.bundle.mediatype.v1" to have value "plain" instead of "helm"',
+    ]);
+  });
+
+  it('tells of directories and of what is no object', () => {
+    const files: BundleFiles = {
+      ...filesOf(soundBundle(), { 'manifests/x.yaml': '- 1\n' }),
+      folders: ['sub'],
+    };
+    expect(validateBundle(files).map(textOf)).toEqual([
+      'manifests/sub:: error: Unable to read file manifests/sub in supported types: is a directory',
+      'manifests/x.yaml:1: error: expected an object of Kubernetes, found a list',
+    ]);
+  });
+
+  it('never fails on values of any type', () => {
+    const odd = [null, 0, -1.5, true, '', 'x', [], [null], {}, { a: null }];
+    const places = (value: unknown, path: string[] = []): string[][] =>
+      typeof value !== 'object' || value === null
+        ? []
+        : Object.entries(value).flatMap(([key, item]) => [[...path, key], ...places(item, [...path, key])]);
+    let tried = 0;
+    for (const part of ['csv', 'crd', 'annotations'] as const) {
+      for (const place of places(soundBundle()[part])) {
+        for (const value of odd) {
+          const bundle = soundBundle();
+          let at: Loose = bundle[part];
+          for (const key of place.slice(0, -1)) at = at[key];
+          at[place.at(-1) as string] = value;
+          expect(Array.isArray(validateBundle(filesOf(bundle), { optional: optionalValidators }))).toBe(true);
+          tried++;
+        }
+      }
+    }
+    expect(tried).toBeGreaterThan(700);
+  });
+
+  it('stops when it is told to', () => {
+    const signal = AbortSignal.abort();
+    expect(() => validateBundle(filesOf(soundBundle()), { signal })).toThrow('cancelled');
+  });
+});
+
+describe('metadata of a bundle', () => {
+  const key = (name: string): string => `operators.operatorframework.io.bundle.${name}.v1`;
+
+  it.each<[string, unknown, string[]]>([
+    ['channels', '', [`Expecting annotation "${key('channels')}" to have non-empty value`]],
+    ['channel.default', '', [`Expecting annotation "${key('channel.default')}" to have non-empty value`]],
+    ['channels', 4.8, []],
+    ['package', '', []],
+    [
+      'mediatype',
+      'helm',
+      [`Expecting annotation "${key('mediatype')}" to have value "registry+v1" instead of "helm"`],
+    ],
+    ['package', [], ['Could not find annotations file']],
+  ])('%s %j', (name, value, messages) => {
+    const found = findIn(({ annotations }) => (annotations[key(name)] = value));
+    expect(found.map((one) => one.replace(/^.*error: /, ''))).toEqual(messages);
+  });
+
+  it.each<[unknown, string[]]>([
+    [{ type: 'olm.gvk', value: { group: 'a' } }, ['API Kind is empty', 'API Version is empty']],
+    [{ type: 'olm.gvk', value: { group: 1 } }, ["couldn't parse dependency of type olm.gvk"]],
+    [{ type: 'olm.gvk', value: '{"group": "a"}' }, ["couldn't parse dependency of type olm.gvk"]],
+    [{ type: 'olm.package', value: {} }, ['Package name is empty', 'Package version is empty']],
+    [{ type: 'olm.package', value: { packageName: 'a', version: 'x' } }, ['Invalid semver format version']],
+    [{ type: 'olm.package', value: { packagename: 'a', version: '>=1.0.0' } }, []],
+    [{ type: 'olm.label', value: {} }, ['Label information is missing']],
+    [{ type: 'olm.label' }, ["couldn't parse dependency of type olm.label"]],
+    [{ type: 'olm.constraint', value: { all: {} } }, ['The CEL field is missing']],
+    [{ type: 'olm.constraint', value: { cel: {} } }, ['The CEL expression is missing']],
+    [{ type: 'olm.constraint', value: { cel: { rule: 'properties.exists(p, p.type == "a")' } } }, []],
+    [{ type: 'foo', value: 1 }, ["couldn't parse dependency of type foo"]],
+  ])('dependency %j', (dependency, messages) => {
+    const others = { 'metadata/dependencies.yaml': { dependencies: [dependency] } };
+    const found = findIn(() => undefined, { others });
+    expect(found).toEqual(messages.map((message) => `metadata/dependencies.yaml:3: error: ${message}`));
+  });
+});

@@ -15,6 +15,9 @@ export function showPath(path: DocumentPath): string {
     .replace(/^\./, '');
 }
 
+/** The text of a line of a file. */
+export type LineAt = (file: string, line: number) => string;
+
 /** Reads the fields of one document, and keeps what is wrong with them, with file and line. */
 export class DocumentReader {
   readonly manifest: Manifest;
@@ -22,8 +25,12 @@ export class DocumentReader {
   readonly findings: Finding[] = [];
   readonly warnings: Finding[] = [];
 
-  constructor(manifest: Manifest) {
+  readonly #lineAt: LineAt;
+
+  /** `lineAt` gives the text of lines, for texts that YAML takes for something else. */
+  constructor(manifest: Manifest, lineAt: LineAt) {
     this.manifest = manifest;
+    this.#lineAt = lineAt;
     this.title = titleOf(manifest);
   }
 
@@ -60,8 +67,27 @@ export class DocumentReader {
   text(value: JsonValue | undefined, path: DocumentPath): string | undefined {
     if (value === undefined || value === null || value === '') return undefined;
     if (typeof value === 'string') return value;
+    const written = typeof value === 'object' ? undefined : this.#asWritten(path);
+    if (written !== undefined) {
+      this.warn(
+        path,
+        `${showPath(path)}: ${written} is ${kindOf(value)} in YAML, and read as a text`,
+        `write it in quotes: ${quoteGo(written)}`,
+      );
+      return written;
+    }
     this.find(path, `${showPath(path)} must be a string, not ${kindOf(value)}`);
     return undefined;
+  }
+
+  /** A plain scalar as it stands in its line, as `n`, which YAML takes for false, or a commit of digits only. */
+  #asWritten(path: DocumentPath): string | undefined {
+    const line = this.manifest.lineOf(path);
+    const key = path.at(-1);
+    if (line === undefined || typeof key !== 'string') return undefined;
+    const text = this.#lineAt(this.manifest.file, line);
+    const pattern = new RegExp(`(?:^|[\\s{,])["']?${key}["']?\\s*:\\s*([\\w.+-]+)\\s*(?:$|[,}#])`, 'm');
+    return pattern.exec(text)?.[1];
   }
 
   boolean(value: JsonValue | undefined, path: DocumentPath): boolean {

@@ -7,7 +7,7 @@ import { quoteGo } from '../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
 import { encodeYaml } from '../core/yaml.js';
-import { type DocumentPath, DocumentReader, showPath } from './document-reader.js';
+import { type DocumentPath, DocumentReader, type LineAt, showPath } from './document-reader.js';
 import { type DocumentSource, readSource } from './source-fields.js';
 
 /** A deployment as its document describes it. */
@@ -110,6 +110,7 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
     bundles: byName(ofKind('Bundle'), findings),
     classes: byName(ofKind('ProvisionerClass'), findings),
     used: new Set(),
+    lineAt: linesOf(files),
   };
   const deployments = [...ofKind('BundleDeployment'), ...ofKind('BundleInstance')].map((manifest) =>
     readDeployment(manifest, context),
@@ -132,6 +133,22 @@ interface Context {
   classes: ReadonlyMap<string, Manifest>;
   /** Bundles that something installs. */
   used: Set<Manifest>;
+  lineAt: LineAt;
+}
+
+function linesOf(files: readonly BundleFile[]): LineAt {
+  const lines = new Map<string, string[]>();
+  return (name, line) => {
+    const known =
+      lines.get(name) ??
+      files
+        .find((file) => file.name === name)
+        ?.content.toString()
+        .split('\n') ??
+      [];
+    lines.set(name, known);
+    return known[line - 1] ?? '';
+  };
 }
 
 function isOurs({ apiVersion }: Manifest): boolean {
@@ -186,7 +203,7 @@ const specFields = {
 };
 
 function readDeployment(manifest: Manifest, context: Context): DeploymentDocument {
-  const reader = new DocumentReader(manifest);
+  const reader = new DocumentReader(manifest, context.lineAt);
   const document = manifest.load();
   reader.known(document, [], ['apiVersion', 'kind', 'metadata', 'spec', 'status']);
   checkName(manifest, reader);
@@ -211,10 +228,17 @@ function readDeployment(manifest: Manifest, context: Context): DeploymentDocumen
     ...(watchNamespaces !== undefined && { watchNamespaces }),
     ...(config !== undefined && { config }),
     sources: content.sources,
-    findings: [...reader.findings, ...(content.bundle?.findings ?? [])],
-    warnings: [...reader.warnings, ...(content.bundle?.warnings ?? [])],
+    findings: byLine([...reader.findings, ...(content.bundle?.findings ?? [])]),
+    warnings: byLine([...reader.warnings, ...(content.bundle?.warnings ?? [])]),
     lineOf: (path) => manifest.lineOf(path),
   };
+}
+
+/** In the order of the documents that they are about. */
+function byLine(findings: readonly Finding[]): Finding[] {
+  return [...findings].sort(
+    (a, b) => compareBytes(a.file ?? '', b.file ?? '') || (a.line ?? 0) - (b.line ?? 0),
+  );
 }
 
 function checkName(manifest: Manifest, reader: DocumentReader): void {
@@ -254,7 +278,7 @@ function contentOf(spec: JsonObject, reader: DocumentReader, context: Context): 
     const bundle = context.bundles.get(name);
     if (bundle !== undefined) {
       context.used.add(bundle);
-      const other = new DocumentReader(bundle);
+      const other = new DocumentReader(bundle, context.lineAt);
       const bundleSpec = other.object(bundle.load()['spec'], ['spec']) ?? {};
       other.known(bundleSpec, ['spec'], specFields.Bundle);
       return { ...bundleContent(bundleSpec, ['spec'], spec, other, context), bundle: other };

@@ -1,0 +1,386 @@
+import { describe, expect, it } from 'vitest';
+import { type Documents, configText, readDocuments } from '../../../src/deployment/documents.js';
+
+const read = (...texts: string[]): Documents =>
+  readDocuments(texts.map((text, index) => ({ name: `${index + 1}.yaml`, content: Buffer.from(text) })));
+
+const told = ({ deployments, findings }: Documents): string[] =>
+  [...findings, ...deployments.flatMap((deployment) => deployment.findings)].map(
+    ({ file, line, message }) => `${file}:${line}: ${message}`,
+  );
+const warned = ({ deployments, warnings }: Documents): string[] =>
+  [...warnings, ...deployments.flatMap((deployment) => deployment.warnings)].map(
+    ({ file, line, message }) => `${file}:${line}: ${message}`,
+  );
+
+/** As it is printed in the proposal for v1alpha2. */
+const proposal = `apiVersion: core.rukpak.io/v1alpha2
+kind: BundleDeployment
+metadata:
+  name: foo
+spec:
+  paused: true | false
+  # sources is a list of places from which we fetch content. We support multiple in case you need to fetch multiple.
+  sources:
+  - kind: image
+    image:
+      ref: foo/bar@sha256:123
+      auth:
+        # it may be a security concern
+        namespace: ns
+        name: n
+    destination: foo/bar # where to unpack the image's contents in the local fs
+  - kind: git
+    git:
+      repository: https://github.com/foo/bar
+      ref: a3b1dff2
+      directory: '' # leave blank to copy the entire repo
+      auth:
+        secret:
+          namespace: foo
+          name: my-git-creds
+      destination: foo/moo
+  - kind: http
+    http:
+      url: https://example.com/foo.tgz
+      auth:
+        secret:
+          namespace: foo
+          name: my-http-creds
+      destination: foo/http
+  format: registry-v1 | helm | plain
+`;
+
+describe('deployment/documents', () => {
+  it('takes the proposal as it is printed', () => {
+    const documents = read(proposal);
+    expect(told(documents)).toEqual([]);
+    expect(warned(documents)).toEqual([
+      '1.yaml:6: BundleDeployment "foo": spec.paused: "true | false" leaves it open, and is read as false',
+      '1.yaml:15: BundleDeployment "foo": spec.sources[0].image.auth.name: n is the boolean false in YAML, and read as a text',
+      '1.yaml:35: BundleDeployment "foo": spec.format: "registry-v1 | helm | plain" leaves it open, so the files decide',
+    ]);
+    const [deployment] = documents.deployments;
+    expect(deployment).toMatchObject({
+      name: 'foo',
+      isPaused: false,
+      formats: ['registry-v1', 'helm', 'plain'],
+    });
+    const [image, git, http] = deployment?.sources ?? [];
+    expect(image).toMatchObject({
+      destination: 'foo/bar',
+      source: { type: 'image', ref: 'foo/bar@sha256:123' },
+      secret: { namespace: 'ns', name: 'n' },
+    });
+    expect(git).toMatchObject({
+      destination: 'foo/moo',
+      source: { type: 'git', repository: 'https://github.com/foo/bar', revision: 'a3b1dff2' },
+      secret: { namespace: 'foo', name: 'my-git-creds' },
+    });
+    expect(http).toMatchObject({
+      destination: 'foo/http',
+      source: { type: 'http', url: 'https://example.com/foo.tgz' },
+      secret: { namespace: 'foo', name: 'my-http-creds' },
+    });
+  });
+
+  it('takes the uniform variant, with uri and auth beside the kind or without one', () => {
+    const documents = read(`apiVersion: core.rukpak.io/v1alpha2
+kind: BundleDeployment
+metadata: {name: foo}
+spec:
+  paused: true
+  format: plain
+  sources:
+  - kind: image
+    uri: docker://quay.io/foo/bar:v1
+    destination: a
+    auth: {secret: {namespace: ns, name: nn}}
+  - kind: git
+    uri: https://github.com/foo/bar#v1
+    directory: ./deploy
+  - uri: git+https://github.com/foo/baz
+    ref: {branch: main}
+    destination: ./c/
+  - uri: https://example.com/x.tgz
+    checksum: sha256:00
+`);
+    expect([told(documents), warned(documents)]).toEqual([[], []]);
+    const [deployment] = documents.deployments;
+    expect(deployment?.isPaused).toBe(true);
+    expect(deployment?.sources.map(({ source, destination }) => ({ ...source, destination }))).toEqual([
+      { type: 'image', ref: 'quay.io/foo/bar:v1', destination: 'a' },
+      {
+        type: 'git',
+        repository: 'https://github.com/foo/bar',
+        revision: 'v1',
+        directory: 'deploy',
+        destination: '',
+      },
+      { type: 'git', repository: 'https://github.com/foo/baz', branch: 'main', destination: 'c' },
+      { type: 'http', url: 'https://example.com/x.tgz', checksum: 'sha256:00', destination: '' },
+    ]);
+  });
+
+  it('takes v1alpha1 with a template, as the documentation of rukpak prints it', () => {
+    const documents = read(`apiVersion: core.rukpak.io/v1alpha1
+kind: BundleDeployment
+metadata:
+  name: my-ahoy
+spec:
+  provisionerClassName: core-rukpak-io-helm
+  config:
+    values: |
+      # Default values for hello-world.
+      replicaCount: 1
+  template:
+    metadata:
+      labels:
+        app: my-ahoy
+    spec:
+      provisionerClassName: core-rukpak-io-helm
+      source:
+        http:
+        git:
+          ref:
+            branch: main
+          repository: https://github.com/akihikokuroda/examples
+          directory: ./charts
+        type: git
+`);
+    expect([told(documents), warned(documents)]).toEqual([[], []]);
+    const [deployment] = documents.deployments;
+    expect(deployment).toMatchObject({
+      formats: ['helm'],
+      sources: [{ source: { type: 'git', branch: 'main', directory: 'charts' } }],
+    });
+    expect(configText(deployment?.config ?? {}, 'helm')).toEqual({
+      text: '# Default values for hello-world.\nreplicaCount: 1\n',
+    });
+  });
+
+  it('takes v1alpha2 as it was released', () => {
+    const documents = read(`apiVersion: core.rukpak.io/v1alpha2
+kind: BundleDeployment
+metadata:
+  name: my-bundle-deployment
+spec:
+  installNamespace: there
+  watchNamespaces: [a, b]
+  provisionerClassName: core-rukpak-io-registry
+  source:
+    type: image
+    image:
+      ref: my-bundle@sha256:xyz123
+      pullSecret: pull
+      insecureSkipTLSVerify: true
+`);
+    expect([told(documents), warned(documents)]).toEqual([[], []]);
+    expect(documents.deployments[0]).toMatchObject({
+      formats: ['registry-v1'],
+      installNamespace: 'there',
+      watchNamespaces: ['a', 'b'],
+      sources: [
+        {
+          source: { type: 'image', ref: 'my-bundle@sha256:xyz123', insecureSkipTlsVerify: true },
+          secret: { namespace: '', name: 'pull' },
+        },
+      ],
+    });
+  });
+
+  it('takes Bundles by the instances that name them, and the class of a provisioner', () => {
+    const bundle = `apiVersion: core.rukpak.io/v1alpha1
+kind: Bundle
+metadata:
+  name: combo-private
+spec:
+  source:
+    type: git
+    git:
+      ref:
+        branch: main
+      repository: git@github.com:me/combo
+      auth:
+        secret:
+          name: gitsecret
+          insecureSkipVerify: false
+  provisionerClassName: mine
+`;
+    const classes = `apiVersion: core.rukpak.io/v1alpha1
+kind: ProvisionerClass
+metadata:
+  name: mine
+provisioner: core.rukpak.io/registry
+# parameters has no schema, is provisioner-specific
+parameters: {}
+`;
+    const instance = `apiVersion: core.rukpak.io/v1alpha1
+kind: BundleInstance
+metadata:
+  name: my-bundle-instance
+spec:
+  provisionerClassName: core.rukpak.io/plain
+  bundleName: combo-private
+`;
+    const documents = read(bundle, instance, classes);
+    expect([told(documents), warned(documents)]).toEqual([[], []]);
+    expect(documents.deployments).toMatchObject([
+      {
+        name: 'my-bundle-instance',
+        formats: ['registry-v1'],
+        sources: [{ source: { repository: 'git@github.com:me/combo', branch: 'main' } }],
+      },
+    ]);
+    expect(read(bundle, classes).deployments).toMatchObject([{ name: 'combo-private' }]);
+    expect(told(read(instance))).toEqual([
+      '1.yaml:7: BundleInstance "my-bundle-instance": spec.bundleName: there is no Bundle "combo-private" among the documents',
+    ]);
+    expect(warned(read(bundle, classes, proposal))).toContain(
+      '1.yaml:2: Bundle "combo-private": nothing installs it',
+    );
+    expect(told(read(bundle))[0]).toContain(
+      '1.yaml:16: Bundle "combo-private": spec.provisionerClassName: "mine"',
+    );
+  });
+
+  it.each([
+    ['core-rukpak-io-plain', 'plain'],
+    ['core.rukpak.io/plain', 'plain'],
+    ['core-rukpak-io-registry', 'registry-v1'],
+    ['kuberpak.io/registry+v1', 'registry-v1'],
+    ['core-rukpak-io-helm', 'helm'],
+  ])('knows the format of the class %s', (name, format) => {
+    const documents = read(
+      `{apiVersion: core.rukpak.io/v1alpha2, kind: BundleDeployment, metadata: {name: a},
+        spec: {provisionerClassName: ${name}, source: {type: image, image: {ref: x}}}}`,
+    );
+    expect(told(documents)).toEqual([]);
+    expect(documents.deployments[0]?.formats).toEqual([format]);
+  });
+
+  it('refuses what only a cluster has, and names what to do', () => {
+    const local = (source: string): string => `apiVersion: core.rukpak.io/v1alpha1
+kind: Bundle
+metadata: {name: combo-v0.1.0}
+spec:
+  source: ${source}
+  provisionerClassName: core-rukpak-io-plain
+`;
+    const [, upload] = ['local', 'upload'].map((kind) => {
+      const documents = read(local(`{type: ${kind}, ${kind}: {configmap: {name: a, namespace: b}}}`));
+      expect(told(documents)).toEqual([
+        `1.yaml:5: Bundle "combo-v0.1.0": spec.source: content of the kind ${kind} is only in the cluster it was given to`,
+      ]);
+      return documents.deployments[0]?.findings[0]?.hint;
+    });
+    expect(upload).toContain('opmate bundle render');
+  });
+
+  it('tells all that is wrong in all documents, with file and line', () => {
+    const documents = read(
+      `apiVersion: core.rukpak.io/v1alpha2
+kind: BundleDeployment
+metadata:
+  name: Bad_Name
+spec:
+  pasued: true
+  sources:
+  - kind: imag
+  - kind: git
+    git:
+      repository: https://x/y
+      ref: {branch: a, tag: b}
+      directory: ../up
+  - kind: http
+    destination: /abs
+    http: {}
+  - image: {ref: a}
+    git: {repository: b}
+    destinaton: x
+  - 7
+  - {}
+  paused: maybe
+  format: Zip!
+  watchNamespaces: [a, '']
+  extra: 1
+`,
+      'kind: BundleDeployment\n---\napiVersion: core.rukpak.io/v1alpha2\nkind: BundleDeployment\nmetadata: {}\n---\n- 1\n',
+    );
+    expect(told(documents)).toMatchInlineSnapshot(`
+      [
+        "2.yaml:7: expected an object, found a list",
+        "2.yaml:1: BundleDeployment "": apiVersion is missing",
+        "2.yaml:3: BundleDeployment "": spec.sources is missing",
+        "2.yaml:5: BundleDeployment "": metadata.name is missing",
+        "1.yaml:4: BundleDeployment "Bad_Name": metadata.name: "Bad_Name" is no name: lower-case letters, digits, dashes and dots",
+        "1.yaml:6: BundleDeployment "Bad_Name": unknown field spec.pasued",
+        "1.yaml:8: BundleDeployment "Bad_Name": spec.sources[0].kind: "imag" is no kind of source",
+        "1.yaml:12: BundleDeployment "Bad_Name": spec.sources[1].git.ref: must be one of branch, tag and commit, and branch and tag are there",
+        "1.yaml:13: BundleDeployment "Bad_Name": spec.sources[1].git.directory: "../up" is no path within the content",
+        "1.yaml:15: BundleDeployment "Bad_Name": spec.sources[2].destination: "/abs" is no path within the content",
+        "1.yaml:16: BundleDeployment "Bad_Name": spec.sources[2].http.url is missing",
+        "1.yaml:18: BundleDeployment "Bad_Name": spec.sources[3].git: the source is of the kind image already",
+        "1.yaml:19: BundleDeployment "Bad_Name": unknown field spec.sources[3].destinaton",
+        "1.yaml:20: BundleDeployment "Bad_Name": spec.sources[4] must be an object, not the number 7",
+        "1.yaml:21: BundleDeployment "Bad_Name": spec.sources[5]: names no source",
+        "1.yaml:22: BundleDeployment "Bad_Name": spec.paused must be true or false, not a string",
+        "1.yaml:23: BundleDeployment "Bad_Name": spec.format: "Zip!" is no format",
+        "1.yaml:24: BundleDeployment "Bad_Name": spec.watchNamespaces: an empty name stands for all namespaces, and must be alone",
+      ]
+    `);
+    expect(warned(documents)).toContain(
+      '1.yaml:25: BundleDeployment "Bad_Name": unknown field spec.extra, passed over',
+    );
+  });
+
+  it('passes over what is no deployment, and refuses the same one twice', () => {
+    const documents = read(
+      proposal,
+      `${proposal}---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n`,
+      'apiVersion: fleet.cattle.io/v1alpha1\nkind: BundleDeployment\nmetadata: {name: a}\n',
+    );
+    expect(told(documents)).toEqual(['2.yaml:2: BundleDeployment "foo": is there twice, first at 1.yaml:2']);
+    expect(warned(documents).slice(0, 2)).toEqual([
+      '2.yaml:38: Namespace "a": v1 Namespace is no deployment, and passed over',
+      '3.yaml:2: BundleDeployment "a": fleet.cattle.io/v1alpha1 BundleDeployment is no deployment, and passed over',
+    ]);
+  });
+
+  it('reads commits of digits only as they are written', () => {
+    const documents = read(`apiVersion: core.rukpak.io/v1alpha2
+kind: BundleDeployment
+metadata: {name: a}
+spec: {format: plain, sources: [{git: {repository: 'https://x/y', ref: 0012345}}]}
+`);
+    expect(told(documents)).toEqual([]);
+    expect(documents.deployments[0]?.sources[0]?.source).toMatchObject({ revision: '0012345' });
+    expect(documents.deployments[0]?.warnings[0]?.hint).toBe('write it in quotes: "0012345"');
+  });
+
+  it('never ends in anything but findings', () => {
+    const junk = ['null', '7', '[]', '{}', 'true', '"x"', '[null]', '{a: [{}]}', '{name: {}}'];
+    const paths = [
+      'spec',
+      'spec.sources',
+      'spec.source',
+      'spec.template',
+      'spec.template.spec',
+      'spec.config',
+    ];
+    for (const path of [
+      ...paths,
+      'spec.source.image',
+      'spec.source.git.ref',
+      'spec.source.configMaps',
+      'metadata',
+    ]) {
+      for (const value of junk) {
+        const keys = path.split('.');
+        const nested = keys.reduceRight((inner, key) => `{${key}: ${inner}}`, value);
+        const text = `{apiVersion: core.rukpak.io/v1alpha2, kind: BundleDeployment, ${nested.slice(1)}`;
+        expect(() => read(text)).not.toThrow();
+      }
+    }
+  });
+});

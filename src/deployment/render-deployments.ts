@@ -144,7 +144,7 @@ async function renderOpened(
       return { ...finding, message: `${title}: ${finding.message}`, file, line: deployment.line };
     return { ...finding, file: `${file}: ${deployment.name}: ${finding.file}` };
   };
-  const { objects, packageName, version, installNamespace } = rendered;
+  const { objects, packageName, version, clouds, installNamespace } = rendered;
   const warnings = [
     ...result.warnings,
     ...foreignSecrets(used, installNamespace, deployment),
@@ -156,6 +156,7 @@ async function renderOpened(
     installNamespace,
     ...(packageName !== undefined && { packageName }),
     ...(version !== undefined && { version }),
+    ...(clouds !== undefined && { clouds }),
     objects,
     pins,
     hash: rendered.findings.length > 0 ? '' : await hashOfObjects(objects, options.content),

@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.js';
 import { readBundleDirectory } from '../read.js';
+import { cloudsOf } from './cloud-permissions.js';
 import { placeInNamespace } from './cluster-scope.js';
 import { convertRegistryV1 } from './convert.js';
 import { findDuplicates } from './duplicates.js';
@@ -28,6 +29,8 @@ export interface RenderedContent {
   warnings: Finding[];
   packageName?: string;
   version?: string;
+  /** Clouds from which the operator asks for credentials. */
+  clouds?: readonly string[];
   /** Where it is installed; empty where objects stay in the namespaces that they name. */
   installNamespace: string;
 }
@@ -92,11 +95,13 @@ async function renderRegistryV1(directory: string, options: RenderOptions): Prom
   const { objects, findings, warnings, bundle } = converted;
   const spec = bundle?.csvManifest.load()['spec'];
   const version = isJsonObject(spec) ? spec['version'] : undefined;
+  const clouds = bundle === undefined ? [] : cloudsOf(bundle);
   return {
     objects,
     findings,
     warnings,
     installNamespace,
+    ...(clouds.length > 0 && { clouds }),
     ...(bundle !== undefined && { packageName: bundle.packageName }),
     ...(typeof version === 'string' && version !== '' && { version }),
   };

@@ -40,6 +40,18 @@ describe('bundle/plain/render-content', () => {
     expect(await namespaceOf(plain, '')).toBe('widget-system');
   });
 
+  it('names the clouds that an operator asks for credentials', async () => {
+    const annotations = { 'features.operators.openshift.io/token-auth-aws': 'true' };
+    const made = await renderContent(
+      await bundleDirectory({ annotations }),
+      'registry-v1',
+      await optionsOf(),
+    );
+    expect(made.clouds).toHaveLength(1);
+    const other = await renderContent(await bundleDirectory(), 'registry-v1', await optionsOf());
+    expect(other.clouds).toBeUndefined();
+  });
+
   it('puts plain objects of namespaced kinds into the install namespace, and only those', async () => {
     const object = (apiVersion: string, kind: string, namespace = ''): string =>
       JSON.stringify({ apiVersion, kind, metadata: { name: 'a', ...(namespace !== '' && { namespace }) } });

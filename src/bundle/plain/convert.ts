@@ -57,11 +57,15 @@ export function convertRegistryV1(
     const fault = namespace === '' ? 'empty' : labelFault(namespace);
     if (fault !== undefined) findings.push({ message: `namespace "${namespace}": ${fault}` });
   }
+  const others = bundle.others.map((other) => otherObject(other, installNamespace));
   const own = [
     ...bundle.crds.map((crd) => definitionObject(bundle, crd, provider, installNamespace, findings)),
-    ...bundle.others.map((other) => otherObject(other, installNamespace)),
+    ...others,
   ];
-  if (findings.length > 0) return { objects: [], findings, warnings, bundle, targets };
+  if (findings.length > 0) {
+    findings.push(...findDuplicates(others.filter(({ name }) => name !== '')).findings);
+    return { objects: [], findings, warnings, bundle, targets };
+  }
   const webhookOptions = { installNamespace, targets, provider };
   const deploymentOptions = { ...webhookOptions, config: chosen.deploymentConfig };
   const objects = [

@@ -1,4 +1,6 @@
+import { isJsonObject } from '../../core/json.js';
 import { sortedByBytes } from '../../core/order.js';
+import { kindOf } from '../../model/shape.js';
 import type { Finding } from './finding.js';
 import { type Manifest, titleOf } from './manifests.js';
 
@@ -37,6 +39,13 @@ export const supportedKinds: ReadonlyMap<string, { isNamespaced: boolean }> = ne
   ].map((kind) => [kind, { isNamespaced: false }] as const),
 ]);
 
+/** What is wrong with a name that could not be taken. */
+function nameProblem(manifest: Manifest): string {
+  const { metadata } = manifest.load();
+  const name = isJsonObject(metadata) ? (metadata['name'] ?? '') : '';
+  return name === '' ? 'is missing' : `must be a string, found ${kindOf(name)}`;
+}
+
 /** Objects that a bundle must not hold, or that have no name. */
 export function unsupportedKinds(others: readonly Manifest[]): Finding[] {
   const findings: Finding[] = [];
@@ -50,9 +59,9 @@ export function unsupportedKinds(others: readonly Manifest[]): Finding[] {
       });
     } else if (other.name === '') {
       findings.push({
-        message: `${other.kind}: metadata.name is missing`,
+        message: `${other.kind}: metadata.name ${nameProblem(other)}`,
         file: other.file,
-        line: other.lineOf(['metadata']),
+        line: other.lineOf(['metadata', 'name']),
       });
     }
   }

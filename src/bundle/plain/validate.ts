@@ -4,13 +4,14 @@ import type { WebhookDescription } from './csv-types.js';
 import type { Finding } from './finding.js';
 import { supportedModes } from './install-modes.js';
 import { titleOf } from './manifests.js';
-import { subdomainFault } from './names.js';
+import { objectNameFault, subdomainFault } from './names.js';
 import type { RegistryV1 } from './registry-v1.js';
 
 /**
  * What is wrong with a bundle before it is rendered, every rule of operator-controller: names of deployments
  * and definitions, definitions that are owned but not there, webhooks that conflict or belong to nothing. (The name
- * of the package, and kinds that no bundle may hold, are checked when the bundle is read.)
+ * of the package, and kinds that no bundle may hold, are checked when the bundle is read.) Also names that it leaves
+ * to the cluster to refuse, when half of the objects are applied.
  */
 export function validateRegistryV1(bundle: RegistryV1): Finding[] {
   return [
@@ -18,6 +19,7 @@ export function validateRegistryV1(bundle: RegistryV1): Finding[] {
     ...definitionFindings(bundle),
     ...webhookFindings(bundle),
     ...apiServiceFindings(bundle),
+    ...nameFindings(bundle),
   ];
 }
 
@@ -214,4 +216,28 @@ function apiServiceFindings(bundle: RegistryV1): Finding[] {
       'OLM v1 installs no operators that serve aggregated APIs',
     ),
   );
+}
+
+function nameFindings(bundle: RegistryV1): Finding[] {
+  const findings: Finding[] = [];
+  const named = bundle.others.filter(({ name }) => name !== '');
+  for (const manifest of [...bundle.crds, ...named]) {
+    const fault = objectNameFault(manifest.kind, manifest.name);
+    if (fault === undefined) continue;
+    const { file } = manifest;
+    const line = manifest.lineOf(['metadata', 'name']);
+    findings.push({ message: `${titleOf(manifest)}: its name is ${fault}`, file, line });
+  }
+  const { permissions, clusterPermissions } = bundle.csv.spec.install.spec ?? {};
+  for (const [field, list] of Object.entries({ clusterPermissions, permissions })) {
+    for (const [index, { serviceAccountName = '' }] of (list ?? []).entries()) {
+      const fault = serviceAccountName === '' ? undefined : subdomainFault(serviceAccountName);
+      if (fault === undefined) continue;
+      const path = ['spec', 'install', 'spec', field, index, 'serviceAccountName'];
+      findings.push(
+        inCsv(bundle, path, `service account ${quoteGo(serviceAccountName)}: its name is ${fault}`),
+      );
+    }
+  }
+  return findings;
 }

@@ -45,6 +45,9 @@ const conversion = {
 };
 const owned = { owned: [{ name: 'widgets.example.com', kind: 'Widget', version: 'v1' }] };
 
+const noSubdomain =
+  'not a DNS-1123 subdomain: lower case letters, digits, - and ., with a letter or digit at both ends';
+
 describe('bundle/plain/convert', () => {
   it('promotes permissions to the cluster when all namespaces are watched', () => {
     const objects = objectsOf({});
@@ -359,6 +362,46 @@ describe('bundle/plain/convert', () => {
     );
     expect(findingsOf({}, { installNamespace: 'No' })).toEqual([
       expect.stringContaining('namespace "No": not a DNS-1123 label'),
+    ]);
+  });
+
+  it('refuses names that no cluster takes, of objects and of accounts, with their lines', () => {
+    const named = (kind: string, name: unknown, apiVersion = 'v1') => ({
+      apiVersion,
+      kind,
+      metadata: { name },
+    });
+    const rbac = 'rbac.authorization.k8s.io/v1';
+    const manifests = {
+      'a.yaml': named('ConfigMap', 'Not_Good'),
+      'b.yaml': named('Service', 'x'.repeat(64)),
+      'c.yaml': named('Secret', 'x'.repeat(254)),
+      'd.yaml': named('ClusterRole', 'a/b', rbac),
+      'e.yaml': named('ServiceAccount', 5),
+      'good.yaml': named('ClusterRole', 'system:Widget_reader', rbac),
+    };
+    const install = { permissions: [{ serviceAccountName: 'Widget!', rules: [] }] };
+    const long = 'x'.repeat(64);
+    expect(findingsOf({ manifests, install })).toEqual([
+      'manifests/e.yaml:5: ServiceAccount: metadata.name must be a string, found the number 5',
+      `manifests/a.yaml:5: ConfigMap "Not_Good": its name is ${noSubdomain}`,
+      `manifests/b.yaml:5: Service "${long}": its name is longer than 63 characters`,
+      `manifests/c.yaml:5: Secret "${'x'.repeat(254)}": its name is longer than 253 characters`,
+      'manifests/d.yaml:5: ClusterRole "a/b": its name is not one that fits into a path',
+      expect.stringMatching(/csv.*: service account "Widget!": its name is not a DNS-1123 subdomain/),
+    ]);
+  });
+
+  it('tells objects that are there twice together with what else is wrong', () => {
+    const config = (data: object) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c' }, data });
+    const manifests = {
+      'a.yaml': config({ a: '1' }),
+      'b.yaml': config({ a: '2' }),
+      'pod.yaml': { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } },
+    };
+    expect(findingsOf({ manifests })).toEqual([
+      'manifests/pod.yaml:3: Pod "p": bundles must not hold objects of this kind',
+      'ConfigMap "c" in namespace "here": is there twice, from manifests/a.yaml and from manifests/b.yaml',
     ]);
   });
 

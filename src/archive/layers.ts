@@ -172,6 +172,7 @@ async function loadTree(
   keep: Keep,
 ): Promise<{ roots: string[]; files: Map<string, FinalFile>; directories: Set<string> }> {
   const { concurrency = 4, limits, logger = silentLogger } = options;
+  const { maxFiles = Infinity } = limits ?? {};
   // The first failure ends the reading of the other layers.
   const failed = new AbortController();
   const signal =
@@ -195,6 +196,7 @@ async function loadTree(
         const key = keyOf(index, number);
         entries.push({ path, type, size, linkName, entry: number++ });
         if (type !== 'file' || !wanted(path, key)) continue;
+        if (kept.size >= maxFiles) throw new LimitError(`${label}: more than ${maxFiles} files`);
         kept.add(key);
         await keep(key, entry, label);
       }

@@ -4,6 +4,8 @@ import { LimitError } from '../core/errors.js';
 export interface ArchiveLimits {
   /** Entries over all layers of an image, directories that names imply included. */
   maxEntries: number;
+  /** Files that are kept of them; as many as there are where left out. */
+  maxFiles?: number;
   /** Decompressed bytes over all layers of an image, skipped entries included. */
   maxUnpackedSize: number;
   /** One file that is kept; entries that are skipped may be larger. */

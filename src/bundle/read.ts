@@ -134,7 +134,7 @@ function selectNames(
   const max = limits?.maxFiles ?? defaultMaxFiles;
   if (names.length > max) {
     throw new LimitError(`${subject}: ${names.length} files in ${part}/, more than ${max}`, {
-      hint: 'raise the limit with --max-entries if this is really a bundle',
+      hint: 'check that these are the manifests of one operator',
     });
   }
   const wanted = part === 'manifests' ? names.filter((name) => !name.startsWith('.')) : names;

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { type BundleFiles, bundleFilesOf, readBundleDirectory, readFileWithin } from '../bundle/read.js';
 import type { FileTree } from '../archive/file-tree.js';
+import { defaultArchiveLimits } from '../archive/limits.js';
 import { OpmateError, UsageError, redact } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import { openContent } from '../source/content.js';
@@ -37,6 +38,8 @@ export interface SourceOpener {
 
 /** The paths that a bundle of the format registry+v1 has. */
 const bundleRoots = ['manifests', 'metadata'];
+/** More than both of them may hold, so that nobody waits until they are unpacked to be told so. */
+const maxBundleFiles = 25_000;
 
 /** The files of a bundle, from wherever it is. Throws OpmateError. */
 export async function readBundle(
@@ -77,7 +80,12 @@ export async function useSources<T>(
   const open = async (reference: string, roots?: readonly string[]): Promise<OpenedContent> => {
     const placed = await placedSources(reference, flags, session);
     const unpinned = new Set(placed.filter((one) => findUnpinned([one]).length > 0).map(({ name }) => name));
-    const content = await openContent(placed, { ...options, roots });
+    const { limits = defaultArchiveLimits } = options;
+    const content = await openContent(placed, {
+      ...options,
+      roots,
+      limits: roots === bundleRoots ? { ...limits, maxFiles: maxBundleFiles } : limits,
+    });
     opened.push(content);
     for (const pin of content.pins) {
       // What may be something else tomorrow is told; of images, everybody knows it.

@@ -302,6 +302,17 @@ describe('archive/layers', () => {
       });
       await expect(limited(layers, { maxEntries: 6 })).resolves.toBeDefined();
     });
+    it('counts files that are kept over all layers, where their number is limited, and skips the others', async () => {
+      const limits = { ...defaultArchiveLimits, maxFiles: 2 };
+      const few = [[file('configs/a'), file('etc/b'), file('etc/c')], [file('configs/d')]].map(rawLayer);
+      expect((await readLayers(few, { roots: ['configs'], limits })).files.size).toBe(2);
+      const many = [...few, rawLayer([file('configs/e')])];
+      await expect(readLayers(many, { roots: ['configs'], limits })).rejects.toMatchObject({
+        code: 'LIMIT',
+        message: expect.stringMatching(/^layer .*: more than 2 files$/) as string,
+      });
+    });
+
     it('counts decompressed bytes over all layers, skipped ones too', async () => {
       const layers = [1, 2].map(() => rawLayer([{ name: 'a', content: Buffer.alloc(600_000) }]));
       await expect(limited(layers, { maxUnpackedSize: 1_000_000 })).rejects.toMatchObject({

@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import { joinErrors } from './problems.js';
+import { joinErrors } from '../core/problems.js';
 
 /** An image that is to be added is in the index already; exit code 2 of `registry add` and `index add`. */
 export class BundleImageAlreadyAddedError extends OpmateError {

@@ -2,7 +2,7 @@ import { OpmateError } from '../core/errors.js';
 import { sortedByBytes } from '../core/order.js';
 import { SemverError, type Version, compareVersions, parseVersion } from '../core/semver.js';
 import type { PackageChannels } from './package-channels.js';
-import { joinErrors } from './problems.js';
+import { joinErrors } from '../core/problems.js';
 
 /** A bundle as far as the choice of heads goes. */
 export interface ChannelMember {

@@ -3,7 +3,7 @@ import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 import { withEditIndexes } from './helper-indexes.js';
 import { deprecatedProperty, insertProperty } from './insert-bundle.js';
-import { joinErrors } from './problems.js';
+import { joinErrors } from '../core/problems.js';
 import { type RemovedBundles, removeBundle } from './remove-bundle.js';
 import { brokenEdges, checkEdges, removePackages } from './remove.js';
 import { type BundlesByPackage, packagesOfBundles, removeOfUnknownPackages } from './stranded.js';

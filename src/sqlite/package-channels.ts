@@ -5,7 +5,7 @@ import { insertChain } from './channel-edges.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 import { withEntryIndexes } from './helper-indexes.js';
 import { insertProperty, isDeprecated } from './insert-bundle.js';
-import { joinErrors } from './problems.js';
+import { joinErrors } from '../core/problems.js';
 
 /** A package and the heads of its channels, from which its upgrade graph follows. */
 export interface PackageChannels {

@@ -5,7 +5,7 @@ import type { BundleRecord } from './bundle-record.js';
 import { type ChannelGraph, type GraphNode, channelGraphs, writeChannelGraphs } from './channel-graph.js';
 import type { Database } from './database.js';
 import { readPackage } from './package-state.js';
-import { joinMessages } from './problems.js';
+import { joinMessages } from '../core/problems.js';
 
 /**
  * Puts bundles of one package, whose rows are there already, into its channels by their versions, and writes

@@ -1,4 +1,4 @@
-import { OpmateError } from '../core/errors.js';
+import { OpmateError } from './errors.js';
 
 /** Several problems in one line, each once, in the form of `opm`: `[first, second]`. */
 export function joinMessages(messages: Iterable<string>): string {

@@ -1,8 +1,25 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Ajv } from 'ajv';
+import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
 import { type Documents, configText, readDocuments } from '../../../src/deployment/documents.js';
 
-const read = (...texts: string[]): Documents =>
-  readDocuments(texts.map((text, index) => ({ name: `${index + 1}.yaml`, content: Buffer.from(text) })));
+const schemaFile = path.resolve(import.meta.dirname, '../../../schemas/bundle-deployment.schema.json');
+const matches = new Ajv().compile(JSON.parse(await readFile(schemaFile, 'utf8')) as object);
+
+/** Where the schema for editors does not take documents. */
+const unlikeSchema = (...texts: string[]): unknown[] =>
+  texts.flatMap((text) => loadAll(text)).flatMap((value) => (matches(value) ? [] : [matches.errors]));
+
+/** Reads documents; those that are taken without a word must be right by the schema too. */
+const read = (...texts: string[]): Documents => {
+  const documents = readDocuments(
+    texts.map((text, index) => ({ name: `${index + 1}.yaml`, content: Buffer.from(text) })),
+  );
+  if (told(documents).length + warned(documents).length === 0) expect(unlikeSchema(...texts)).toEqual([]);
+  return documents;
+};
 
 const told = ({ deployments, findings }: Documents): string[] =>
   [...findings, ...deployments.flatMap((deployment) => deployment.findings)].map(
@@ -55,6 +72,7 @@ describe('deployment/documents', () => {
   it('takes the proposal as it is printed', () => {
     const documents = read(proposal);
     expect(told(documents)).toEqual([]);
+    expect(unlikeSchema(proposal.replace('true | false', 'true'))).toEqual([]);
     expect(warned(documents)).toEqual([
       '1.yaml:6: BundleDeployment "foo": spec.paused: "true | false" leaves it open, and is read as false',
       '1.yaml:15: BundleDeployment "foo": spec.sources[0].image.auth.name: n is the boolean false in YAML, and read as a text',
@@ -332,6 +350,31 @@ spec:
     expect(warned(documents)).toContain(
       '1.yaml:25: BundleDeployment "Bad_Name": unknown field spec.extra, passed over',
     );
+  });
+
+  it.each([
+    'metadata: {name: Bad_Name}',
+    'spec: {format: plain, source: {image: {ref: x}}, sources: [{image: {ref: x}}]}',
+    'spec: {format: plain, sources: []}',
+    'spec: {format: plain, sources: [{}]}',
+    'spec: {format: plain, sources: [{kind: zip}]}',
+    'spec: {format: plain, sources: [{image: {reference: x}}]}',
+    'spec: {format: plain, sources: [{image: {ref: x}, destination: ../y}]}',
+    'spec: {format: plain, sources: [{git: {repository: x, ref: {branch: a, tag: b}}}]}',
+    'spec: {format: plain, paused: maybe, sources: [{image: {ref: x}}]}',
+    'spec: {format: plain, pasued: true, sources: [{image: {ref: x}}]}',
+    'kind: Bundles',
+  ])('refuses, as the schema for editors does: %s', (wrong) => {
+    const fields = new Map([
+      ['kind', 'kind: BundleDeployment'],
+      ['metadata', 'metadata: {name: a}'],
+      ['spec', 'spec: {format: plain, sources: [{image: {ref: x}}]}'],
+    ]);
+    const text = (): string => ['apiVersion: core.rukpak.io/v1alpha2', ...fields.values()].join('\n');
+    expect([told(read(text())), unlikeSchema(text())]).toEqual([[], []]);
+    fields.set(wrong.split(':')[0] as string, wrong);
+    expect(told(read(text()))).not.toEqual([]);
+    expect(unlikeSchema(text())).toHaveLength(1);
   });
 
   it('passes over what is no deployment, and refuses the same one twice', () => {

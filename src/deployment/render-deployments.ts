@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { CertificateProvider } from '../bundle/plain/certificates.js';
-import type { Finding } from '../bundle/plain/finding.js';
+import { type Finding, describeFinding } from '../bundle/plain/finding.js';
 import type { Manifest } from '../bundle/plain/manifests.js';
 import type { PlainObject } from '../bundle/plain/object.js';
 import { type RenderedContent, renderContent } from '../bundle/plain/render-content.js';
@@ -10,6 +10,7 @@ import { writeObjects } from '../bundle/plain/write.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
+import { joinErrors } from '../core/problems.js';
 import {
   type ContentOptions,
   type ContentSource,
@@ -18,7 +19,7 @@ import {
   openContent,
 } from '../source/content.js';
 import { ContentFindingsError } from '../source/content-findings.js';
-import { type Secrets, credentialsOf } from '../source/secrets.js';
+import { type Secrets, credentialsOf, secretsIn } from '../source/secrets.js';
 import { showPath } from './document-reader.js';
 import { type DeploymentDocument, type Documents, configText } from './documents.js';
 import type { RenderedDeployment } from './rendered-deployment.js';
@@ -27,7 +28,7 @@ import type { DocumentSource, SecretReference } from './source-fields.js';
 /** How deployments are to be rendered, besides what they say themselves. */
 export interface RenderDeploymentsOptions {
   content: ContentOptions;
-  /** Undefined where none are given: sources are then read with the user's own credentials. */
+  /** Those of a directory; undefined where none is named: what is missing is then read with the user's own. */
   secrets?: Secrets | undefined;
   /** ConfigMaps that sources may name, besides those among the documents. */
   configMaps?: readonly Manifest[] | undefined;
@@ -40,29 +41,54 @@ export interface RenderDeploymentsOptions {
   config?: { text: string; file: string } | undefined;
 }
 
+/** Documents whose sources cannot be read before the rest is not tried any more. */
+const maxErrors = 20;
+
 /** Where secrets without a namespace were looked for on clusters. (Source: rukpak.) */
 const systemNamespace = 'rukpak-system';
 
 /**
  * Renders deployments, one after the other: their sources are put together, and become objects by their format. What
- * is wrong with each is among its findings. Throws OpmateError where a source cannot be read.
+ * is wrong with each is among its findings. Throws OpmateError where sources cannot be read, with all that is wrong
+ * with any deployment.
  */
 export async function renderDeployments(
-  { deployments, configMaps }: Documents,
+  documents: Documents,
   options: RenderDeploymentsOptions,
 ): Promise<RenderedDeployment[]> {
-  const known = [...configMaps, ...(options.configMaps ?? [])];
+  const { deployments, findings } = documents;
+  const known: Known = {
+    configMaps: [...documents.configMaps, ...(options.configMaps ?? [])],
+    secrets: new Map([...(options.secrets ?? []), ...secretsIn(documents.secrets)]),
+  };
   const rendered: RenderedDeployment[] = [];
+  const errors: OpmateError[] = [];
   for (const deployment of deployments) {
     throwIfCancelled(options.content.signal);
-    rendered.push(await renderDeployment(deployment, known, options));
+    try {
+      rendered.push(await renderDeployment(deployment, known, options));
+    } catch (error) {
+      if (!isAboutContent(error) || errors.length >= maxErrors) throw error;
+      errors.push(error);
+    }
   }
-  return rendered;
+  if (errors.length === 0) return rendered;
+  const wrong = [...findings, ...rendered.flatMap((deployment) => deployment.findings)];
+  const told = wrong.map(
+    (finding) => new OpmateError('INVALID', describeFinding(finding), { hint: finding.hint }),
+  );
+  throw joinErrors([...errors, ...told]);
+}
+
+/** What sources may name: those among the documents, and those of directories. */
+interface Known {
+  configMaps: readonly Manifest[];
+  secrets: Secrets;
 }
 
 async function renderDeployment(
   deployment: DeploymentDocument,
-  configMaps: readonly Manifest[],
+  known: Known,
   options: RenderDeploymentsOptions,
 ): Promise<RenderedDeployment> {
   const { name, namespace, isPaused, file } = deployment;
@@ -86,7 +112,7 @@ async function renderDeployment(
   }
   const used: UsedSecret[] = [];
   const placed = deployment.sources.flatMap((source) =>
-    placeSource(source, deployment, { configMaps, options, findings, warnings, used, installNamespace }),
+    placeSource(source, deployment, { ...known, options, findings, warnings, used, installNamespace }),
   );
   if (findings.length > 0) return result;
   let content: OpenedContent;
@@ -97,14 +123,15 @@ async function renderDeployment(
       findings.push(...error.findings.map((finding) => ofSource(finding, deployment, options.paths)));
       return result;
     }
-    throw aboutDeployment(error, deployment);
+    const ignored = warnings.find(({ hint }) => hint === secretHint);
+    throw aboutDeployment(error, deployment, { ignored });
   }
   try {
     const made = await renderOpened(content, deployment, { ...result, used }, options);
     await content.confirm();
     return made;
   } catch (error) {
-    throw aboutDeployment(error, deployment, content);
+    throw aboutDeployment(error, deployment, { content });
   } finally {
     await content.close();
   }
@@ -198,14 +225,15 @@ async function detectFormat(directory: string, formats: readonly string[]): Prom
     : (formats.findLast((name) => name === 'plain') ?? formats[0] ?? 'plain');
 }
 
-interface Placing {
-  configMaps: readonly Manifest[];
+interface Placing extends Known {
   options: RenderDeploymentsOptions;
   findings: Finding[];
   warnings: Finding[];
   used: UsedSecret[];
   installNamespace: string;
 }
+
+const secretHint = 'put its manifest among the documents, or name a directory with it with --secrets';
 
 /** A source with its credentials, or several, where its ConfigMaps are in several files. */
 function placeSource(
@@ -254,18 +282,18 @@ function readCredentials(
   secret: SecretReference,
   source: Extract<ContentSource, { type: 'image' | 'git' | 'http' }>,
   deployment: DeploymentDocument,
-  { options, findings, warnings, used, installNamespace }: Placing,
+  { secrets, options, findings, warnings, used, installNamespace }: Placing,
 ): Pick<typeof source, 'credentials'> {
-  const { secrets } = options;
   const { title, file } = deployment;
   const shown = secret.namespace === '' ? secret.name : `${secret.namespace}/${secret.name}`;
   const line = deployment.lineOf(secret.path);
-  if (secrets === undefined) {
+  const isAmong = [...secrets.values()].some(({ name }) => name === secret.name);
+  if (options.secrets === undefined && !isAmong) {
     warnings.push({
       message: `${title}: Secret ${quoteGo(shown)} of ${showPath(secret.path)} is not read, so your own credentials are used`,
       file,
       line,
-      hint: 'name a directory with its manifest with --secrets',
+      hint: secretHint,
     });
     return {};
   }
@@ -339,23 +367,31 @@ function ofSource(
   };
 }
 
+function isAboutContent(error: unknown): error is OpmateError {
+  return error instanceof OpmateError && error.code !== 'CANCELLED' && error.code !== 'INTERNAL';
+}
+
 /** An error says which document it is about, and nothing of where files were unpacked. */
 function aboutDeployment(
   error: unknown,
-  { file, line, title }: DeploymentDocument,
-  content?: OpenedContent,
+  deployment: DeploymentDocument,
+  about: { content?: OpenedContent; ignored?: Finding | undefined },
 ): unknown {
-  if (!(error instanceof OpmateError) || error.code === 'CANCELLED' || error.code === 'INTERNAL')
-    return error;
+  if (!isAboutContent(error)) return error;
+  if (error.cause instanceof AggregateError && error.cause.errors.every(isAboutContent)) {
+    const errors = error.cause.errors as OpmateError[];
+    return joinErrors(errors.map((one) => aboutDeployment(one, deployment, about) as OpmateError));
+  }
+  const { file, line, title } = deployment;
+  const { content, ignored } = about;
   const where = line === undefined ? file : `${file}:${line}`;
   const message =
     content === undefined || content.isInPlace
       ? error.message
       : error.message.replaceAll(content.directory, content.pins[0]?.ref ?? 'the content');
   return new OpmateError(error.code, redact(`${where}: ${title}: ${message}`), {
-    hint: error.hint,
-    file,
-    line,
+    // Whoever names a Secret does not look for his own credentials.
+    hint: error.code === 'AUTH' && ignored !== undefined ? `${ignored.message}: ${secretHint}` : error.hint,
     cause: error,
   });
 }

@@ -6,6 +6,7 @@ import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
 import type { Finding } from '../bundle/plain/finding.js';
 import { describeFinding } from '../bundle/plain/finding.js';
 import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
+import { joinErrors } from '../core/problems.js';
 import { makeDirectory } from '../oci/make-directory.js';
 import { downloadArchive, shownUrl } from './archive-url.js';
 import { unpackArchive } from './content-archive.js';
@@ -53,12 +54,20 @@ export async function openContent(
   const temporary = await makeTemporaryDirectory(parent, options.now());
   try {
     const opened: Fetched[] = [];
+    const errors: OpmateError[] = [];
     for (const [index, one] of placed.entries()) {
       throwIfCancelled(options.signal);
       const staging = path.join(temporary.path, String(index));
       const roots = isSole ? (options.roots ?? ['']) : [''];
-      opened.push(await fetchPinned(one, staging, roots, options));
+      try {
+        opened.push(await fetchPinned(one, staging, roots, options));
+      } catch (error) {
+        if (!(error instanceof OpmateError) || endsAll.includes(error.code)) throw error;
+        errors.push(error);
+        if (errors.length >= maxErrors) break;
+      }
     }
+    if (errors.length > 0) throw joinErrors(errors);
     const pins = opened.map(({ pin }) => pin);
     const common = {
       isInPlace: false,
@@ -78,6 +87,11 @@ export async function openContent(
     throw error;
   }
 }
+
+/** Errors after which no other source is tried. */
+const endsAll: readonly string[] = ['CANCELLED', 'INTERNAL', 'LIMIT'];
+/** Sources that cannot be read before the rest is not tried any more. */
+const maxErrors = 20;
 
 function destinationOf({ name, destination }: PlacedSource): string {
   if (!destination.startsWith('/')) return normalizeEntryPath(destination, `${name}: destination`);

@@ -46,33 +46,41 @@ const typesFor: Readonly<Record<CredentialsKind, readonly string[]>> = {
  * over. Throws OpmateError with file and line, never with values.
  */
 export async function readSecrets(directory: string): Promise<Secrets> {
-  const secrets = new Map<string, Secret>();
+  const manifests: Manifest[] = [];
   for (const name of await manifestFiles(directory)) {
     const file = path.join(directory, name);
     const content = await readFileWithin(file, (size) => {
       if (size > maxFileSize) throw new LimitError(`${file}: more than ${maxFileSize} bytes`, { file });
     });
     if (content === undefined) continue;
-    const { manifests, findings } = readManifests([{ name: file, content }], { prefix: '' });
-    const [fault] = findings;
+    const read = readManifests([{ name: file, content }], { prefix: '' });
+    const [fault] = read.findings;
     // What a parser says may quote what it has read.
     if (fault !== undefined) {
       throw new OpmateError('SYNTAX', `${placeAt(file, fault.line)}: not a manifest that can be read`, {
         file,
       });
     }
-    for (const manifest of manifests) {
-      if (manifest.kind !== 'Secret' || manifest.apiVersion !== 'v1') continue;
-      const secret = secretOf(manifest, file);
-      const key = keyOf(secret);
-      const other = secrets.get(key);
-      if (other !== undefined) {
-        throw new OpmateError('INVALID', `${secret.place}: Secret ${key}: is in ${other.place} too`, {
-          file,
-        });
-      }
-      secrets.set(key, secret);
+    manifests.push(...read.manifests);
+  }
+  return secretsIn(manifests);
+}
+
+/** The Secrets among manifests. Throws OpmateError where two have one name, or one has none. */
+export function secretsIn(manifests: Iterable<Manifest>): Secrets {
+  const secrets = new Map<string, Secret>();
+  for (const manifest of manifests) {
+    const { file } = manifest;
+    if (manifest.kind !== 'Secret' || manifest.apiVersion !== 'v1') continue;
+    const secret = secretOf(manifest, file);
+    const key = keyOf(secret);
+    const other = secrets.get(key);
+    if (other !== undefined) {
+      throw new OpmateError('INVALID', `${secret.place}: Secret ${key}: is in ${other.place} too`, {
+        file,
+      });
     }
+    secrets.set(key, secret);
   }
   return secrets;
 }

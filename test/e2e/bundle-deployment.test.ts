@@ -1,10 +1,11 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { cp, mkdir, readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { loadAll } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hasKubectl, startApiServer } from '../support/api-server.js';
 import { bundlesDirectory, useSandbox } from '../support/command-line.js';
 
 const sandbox = useSandbox();
@@ -63,7 +64,7 @@ describe('opmate bundle deployment', () => {
   });
   afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-  it('renders several documents of different formats, the same bytes each time, and kubectl takes them', async () => {
+  it('renders several documents of different formats, the same bytes each time', async () => {
     const plain = document(
       'b-plain',
       `  format: plain\n  installNamespace: here\n  sources:\n${gitSource('one', '{tag: v1}')}`,
@@ -88,6 +89,76 @@ describe('opmate bundle deployment', () => {
     expect(again.stdout).toBe(stdout);
     const json = await render('-f', 'all.yaml', '-o', 'json');
     expect((JSON.parse(json.stdout) as { items: unknown[] }).items).toEqual(objects);
+    expect(await sandbox.leftovers()).toEqual([]);
+  });
+
+  it.skipIf(!hasKubectl)('renders what kubectl takes, in all forms (needs kubectl)', async () => {
+    const spec = `  format: registry-v1\n  sources:\n${gitSource('operator', 'v1')}`;
+    await sandbox.write({ 'taken.yaml': document('taken', spec) });
+    const yaml = await render('-f', 'taken.yaml');
+    await sandbox.write({
+      'taken.out': yaml.stdout,
+      'taken.json': (await render('-f', 'taken.yaml', '-o', 'json')).stdout,
+    });
+    expect((await render('-f', 'taken.yaml', '--output-dir', 'taken')).code).toBe(0);
+    const names = (loadAll(yaml.stdout) as { kind: string; metadata: { name: string } }[]).map(
+      ({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}`,
+    );
+    expect(names.length).toBeGreaterThan(3);
+    // Even so, kubectl asks a cluster which kinds there are.
+    const cluster = await startApiServer();
+    await sandbox.write({ 'taken.config': cluster.kubeconfig });
+    const taken = async (place: string): Promise<string[]> => {
+      const child = spawn(
+        'kubectl',
+        [
+          '--kubeconfig=taken.config',
+          'apply',
+          '--dry-run=client',
+          '--validate=false',
+          '-o',
+          'name',
+          '-f',
+          place,
+        ],
+        { cwd: sandbox.work, env: { PATH: process.env['PATH'], HOME: sandbox.home } },
+      );
+      let output = '';
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', (chunk: Buffer) => {
+          output += chunk.toString();
+        });
+      const code = await new Promise((resolve) => child.once('close', resolve));
+      expect({ code, output }).toMatchObject({ code: 0 });
+      return output
+        .trim()
+        .split('\n')
+        .map((line) => line.replace(/^(\w+)[.\w]*/, '$1'));
+    };
+    try {
+      for (const place of ['taken.out', 'taken.json', 'taken'])
+        expect((await taken(place)).sort()).toEqual([...names].sort());
+    } finally {
+      await cluster.close();
+    }
+  });
+
+  it('names all sources that cannot be read, of all documents, with what else is wrong', async () => {
+    const two = `  format: plain\n  sources:\n${gitSource('absent', 'v1')}${gitSource('one', 'no-such-tag', '    destination: b\n')}`;
+    await sandbox.write({
+      'unread.yaml': `${document('a', two)}---\n${document('b', `  format: plain\n  sources:\n${gitSource('gone', 'v1')}`)}---\n${document('c', '  format: plain\n  sources: [{kind: zip}]\n')}`,
+    });
+    const { code, stdout, stderr } = await render('-f', 'unread.yaml');
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    const lines = stderr.split('\n');
+    for (const said of [
+      /^unread\.yaml:2: BundleDeployment "a": .*\/absent/,
+      /^unread\.yaml:2: BundleDeployment "a": .*no-such-tag/,
+      /^unread\.yaml:\d+: BundleDeployment "b": .*\/gone/,
+      /^unread\.yaml:\d+: BundleDeployment "c": .*"zip" is no kind of source/,
+    ]) {
+      expect(lines.filter((line) => said.test(line))).toHaveLength(1);
+    }
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
@@ -148,7 +219,13 @@ describe('opmate bundle deployment', () => {
     const missing = await render('-f', 'missing.yaml', ...flags);
     expect(missing).toMatchObject({ code: 3, stdout: '' });
     expect(missing.stderr).toContain('there is here/creds, there/creds');
-    for (const { stderr } of [own, foreign, missing]) expect(stderr).not.toContain('pa55');
+    const among = `${http('here')}---\n${JSON.stringify(secret('here'))}\n`;
+    await sandbox.write({ 'among.yaml': among });
+    expect(await render('-f', 'among.yaml', '--use-http')).toMatchObject({ code: 0, stdout: own.stdout });
+    const unread = await render('-f', 'own.yaml', '--use-http');
+    expect(unread).toMatchObject({ code: 1, stdout: '' });
+    expect(unread.stderr).toMatch(/Secret "here\/creds" of .* is not read, so your own credentials are used/);
+    for (const { stderr } of [own, foreign, missing, unread]) expect(stderr).not.toContain('pa55');
     const withMaps = await render('-f', 'maps.yaml', '--config-maps', 'maps');
     expect(withMaps).toMatchObject({ code: 0 });
     expect(loadAll(withMaps.stdout)).toMatchObject([{ metadata: { name: 'd' } }]);

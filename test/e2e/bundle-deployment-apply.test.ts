@@ -1,6 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type ApiServer, hasKubectl, startApiServer } from '../support/api-server.js';
+import { type ApiServer, type KubeObject, hasKubectl, startApiServer } from '../support/api-server.js';
 import { type CommandResult, type RunningCommand, commandFile, useSandbox } from '../support/command-line.js';
 
 /** Whether there is a program that gives others a terminal. */
@@ -84,6 +87,26 @@ function hashIn({ stdout }: CommandResult): string {
 
 const settings = (): unknown => server.get('ConfigMap', 'settings', namespace)?.['data'];
 
+describe('opmate bundle deployment apply', () => {
+  it('refuses objects that two deployments have, before anything is asked', async () => {
+    await write('1');
+    const file = path.join(sandbox.work, 'deployment.yaml');
+    const text = await readFile(file, 'utf8');
+    const [deployment = ''] = text.split('---\n').slice(1);
+    await sandbox.write({
+      'two.yaml': `${text}---\n${deployment.replace('"name":"widget"', '"name":"gadget"')}`,
+    });
+    const { code, stdout, stderr } = await run('apply', '-f', 'two.yaml', '--yes', '--kubectl=/nowhere');
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
+    expect(stderr).toContain(
+      `ConfigMap "settings" in namespace "${namespace}": is in the deployments "gadget" and "widget"`,
+    );
+    expect(stderr).toContain(
+      `ClusterRole "widget-${namespace}": is in the deployments "gadget" and "widget"`,
+    );
+  });
+});
+
 describe.skipIf(!hasKubectl)('opmate bundle deployment apply (needs kubectl)', { timeout: 60_000 }, () => {
   it('shows what would be applied, and applies it once its hash is approved', async () => {
     await write('1');
@@ -133,6 +156,22 @@ describe.skipIf(!hasKubectl)('opmate bundle deployment apply (needs kubectl)', {
     expect(settings()).toEqual({ value: '1' });
     const text = await run('history', 'widget', '-n', namespace);
     expect(text.stdout).toMatch(/^3 .*applied \(rollback to 1\).*current, kept/m);
+    // Whoever may write Secrets there must not choose what an administrator goes back to.
+    const inventory = server.get('Secret', 'opmate-inventory-widget', namespace) as never as {
+      data: { state: string };
+    };
+    const state = JSON.parse(gunzipSync(Buffer.from(inventory.data.state, 'base64')).toString()) as {
+      revisions: { render: unknown }[];
+    };
+    const [first, next] = state.revisions;
+    if (first !== undefined) first.render = next?.render;
+    server.put({
+      ...(inventory as never as KubeObject),
+      data: { state: gzipSync(JSON.stringify(state)).toString('base64') },
+    });
+    const forged = await run('rollback', 'widget', '-n', namespace, '--to', '1', '--yes');
+    expect([forged.code, forged.stdout, settings()]).toEqual([1, '', { value: '1' }]);
+    expect(forged.stderr).toContain('what is kept is not what revision 1 applied');
     const none = await run('rollback', 'widget', '-n', namespace, '--to', '9', '--yes');
     expect([none.code, none.stderr]).toEqual([
       1,

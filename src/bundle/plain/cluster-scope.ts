@@ -41,6 +41,11 @@ const clusterKinds: ReadonlySet<string> = new Set([
   'VolumeSnapshotClass',
 ]);
 
+/** Whether objects of a kind of Kubernetes or OpenShift are in no namespace. */
+export function isClusterKind(kind: string): boolean {
+  return clusterKinds.has(kind);
+}
+
 /** Groups whose kinds are all known, besides those without a dot. */
 const ownGroups = /^(?:|[a-z]+|(?:[a-z.]+\.)?k8s\.io|monitoring\.coreos\.com|cert-manager\.io)$/;
 
@@ -69,7 +74,7 @@ function isNamespaced({ apiVersion, kind }: PlainObject, scopes: ReadonlyMap<str
   const group = apiVersion.slice(0, Math.max(0, apiVersion.lastIndexOf('/')));
   const scope = scopes.get(`${group}/${kind}`);
   if (scope !== undefined) return scope === 'Namespaced';
-  return ownGroups.test(group) && !clusterKinds.has(kind);
+  return ownGroups.test(group) && !isClusterKind(kind);
 }
 
 function asObject(value: unknown): JsonObject {

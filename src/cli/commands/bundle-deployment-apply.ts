@@ -1,4 +1,6 @@
 import { createInterface } from 'node:readline/promises';
+import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
+import type { Finding } from '../../bundle/plain/finding.js';
 import { rightsOf } from '../../bundle/plain/rights.js';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
@@ -13,7 +15,7 @@ import {
   planApply,
 } from '../../deployment/cluster/apply.js';
 import { Kubectl } from '../../deployment/cluster/kubectl.js';
-import { describeId } from '../../deployment/cluster/objects.js';
+import { describeId, keyOf } from '../../deployment/cluster/objects.js';
 import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { type DeploymentOptions, renderDeploymentFile } from '../deployment-input.js';
@@ -99,8 +101,32 @@ export async function areSound(
       hint: 'give one of them another name, for each would undo the other',
     });
   }
+  if (findings.length === 0) findings.push(...sharedObjects(deployments));
   await tellFindings(context, findings);
   return findings.length === 0;
+}
+
+/** Objects that several deployments have: each belongs to one, or each would undo what the other does. */
+function sharedObjects(deployments: readonly RenderedDeployment[]): Finding[] {
+  const owners = new Map<string, string>();
+  const findings: Finding[] = [];
+  for (const { name: owner, installNamespace, objects } of deployments) {
+    for (const object of objects) {
+      const { apiVersion, kind, name } = object;
+      const namespace = object.namespace || (isClusterKind(kind) ? '' : installNamespace);
+      const id = { apiVersion, kind, name, namespace };
+      const other = owners.get(keyOf(id));
+      if (name === '') continue;
+      if (other === undefined) owners.set(keyOf(id), owner);
+      else if (other !== owner) {
+        findings.push({
+          message: `${describeId(id)}: is in the deployments ${quoteGo(other)} and ${quoteGo(owner)}`,
+          hint: 'take it out of one of the two',
+        });
+      }
+    }
+  }
+  return findings;
 }
 
 /** kubectl as the options name it. */
@@ -208,7 +234,7 @@ const meanings: Readonly<Record<ObjectChange, string>> = {
   'take over': 'to take over from others',
   change: 'to change',
   remove: 'to remove',
-  keep: 'to keep although left over, without --force',
+  keep: 'to keep although left over',
 };
 
 /** A plan as the user approves it: version, pins, permissions, changes. */
@@ -263,7 +289,10 @@ export function reportText(name: string, report: ApplyReport): string {
     lines.push(...[...created, ...changed].map((id) => `  put back: ${describeId(id)}`));
   }
   lines.push(
-    ...kept.map((id) => `  kept, for it holds objects of others: ${describeId(id)}; --force deletes it`),
+    ...kept.map(
+      (id) =>
+        `  left over, and kept with what it holds: ${describeId(id)}; --force deletes it, unless it is in use here`,
+    ),
   );
   return `${lines.join('\n')}\n`;
 }

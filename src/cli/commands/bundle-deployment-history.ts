@@ -1,7 +1,7 @@
 import { labelFault, subdomainFault } from '../../bundle/plain/names.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import type { JsonObject } from '../../core/json.js';
 import { type Inventory, currentRevision, readInventory } from '../../deployment/cluster/inventory.js';
 import type { Kubectl } from '../../deployment/cluster/kubectl.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
@@ -86,15 +86,10 @@ function textOf(inventory: Inventory): string {
     [revision === current ? 'current' : '', revision.render === undefined ? '' : 'kept']
       .filter((word) => word !== '')
       .join(', '),
-    refsOf(revision.pins).join(' '),
+    revision.pins.map(({ ref }) => ref).join(' '),
   ]);
   const { unfinished } = inventory;
   const text = formatTable(['REVISION', 'TIME', 'RESULT', 'VERSION', 'RENDER', 'STATE', 'SOURCES'], rows);
   const more = unfinished === undefined ? '' : `a run that began at ${unfinished.time} did not end\n`;
   return text.replace(/ +$/gm, '') + printable(more);
-}
-
-function refsOf(pins: JsonValue): string[] {
-  if (!Array.isArray(pins)) return [];
-  return pins.filter(isJsonObject).flatMap(({ ref }) => (typeof ref === 'string' ? [ref] : []));
 }

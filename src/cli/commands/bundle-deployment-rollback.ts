@@ -6,6 +6,7 @@ import {
   loadRender,
 } from '../../deployment/cluster/inventory.js';
 import type { Applicable } from '../../deployment/cluster/apply.js';
+import { hashOfObjects } from '../../deployment/render-deployments.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { useSession } from '../session.js';
 import { type ApprovalOptions, applyOne, openKubectl } from './bundle-deployment-apply.js';
@@ -36,12 +37,22 @@ export async function bundleDeploymentRollback(
       await requireInventory(kubectl, place),
       options.to === undefined ? undefined : Number(options.to),
     );
+    const objects = await loadRender(kubectl, place, target.render);
+    if ((await hashOfObjects(objects, session)) !== target.hash) {
+      throw new OpmateError(
+        'DIGEST',
+        `${place.name}: what is kept is not what revision ${target.revision} applied`,
+        {
+          hint: 'somebody has changed the inventory: apply the deployment from its document',
+        },
+      );
+    }
     const deployment: Applicable = {
       name: place.name,
       installNamespace: place.namespace,
       ...(target.version !== undefined && { version: target.version }),
-      objects: await loadRender(kubectl, place, target.render),
-      pins: target.pins as unknown as Applicable['pins'],
+      objects,
+      pins: target.pins,
       hash: target.hash,
     };
     return applyOne(context, kubectl, deployment, options, session, target.revision);

@@ -59,6 +59,7 @@ export async function bundleUnpack(
           };
           const tree = await readTree(content.directory, { roots, limits, signal, copyTo });
           for (const name of tree.directories) await makeDirectory(path.join(staging, name));
+          await content.confirm();
         },
         { isShared: true },
       );

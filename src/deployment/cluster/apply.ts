@@ -11,6 +11,7 @@ import { type Need, findForbidden, rehearse } from './access.js';
 import { type Resources, discoverResources, resourceOf } from './discovery.js';
 import {
   type InventoryPlace,
+  type KeptPin,
   type ReadInventory,
   type Revision,
   currentRevision,
@@ -41,8 +42,8 @@ import {
 /** What of a rendered deployment reaches the cluster. */
 export type Applicable = Pick<
   RenderedDeployment,
-  'name' | 'installNamespace' | 'version' | 'clouds' | 'objects' | 'pins' | 'hash'
->;
+  'name' | 'installNamespace' | 'version' | 'clouds' | 'objects' | 'hash'
+> & { pins: readonly KeptPin[] };
 
 /** How a deployment is applied. */
 export interface ApplyOptions {
@@ -251,11 +252,13 @@ async function getLive(kubectl: Kubectl, ids: readonly ObjectId[]): Promise<Map<
     ['get', '--ignore-not-found', '-o', 'json', '-f', '-'],
     { objects: ids.map(stubOf) },
   );
-  return new Map(readObjects(text).map((object) => [keyOf(idOf(object)), object]));
+  const objects = readObjects(text);
+  kubectl.hideSecrets(objects);
+  return new Map(objects.map((object) => [keyOf(idOf(object)), object]));
 }
 
 function changesOf(
-  { objects, previous, live }: ApplyPlan,
+  { objects, previous, live, place }: ApplyPlan,
   surplus: readonly ObjectId[],
   owner: string,
   { force }: ApplyOptions,
@@ -277,9 +280,25 @@ function changesOf(
     const there = live.get(keyOf(id));
     // What somebody else has taken away, or over, is no longer ours to delete.
     if (there === undefined || ownerIn(there) !== owner) continue;
-    changes.push({ id, change: holdsOthers(id) && force !== true ? 'keep' : 'remove' });
+    const isKept = holdsOthers(id) && (force !== true || holdsWanted(id, there, objects, place));
+    changes.push({ id, change: isKept ? 'keep' : 'remove' });
   }
   return changes;
+}
+
+/** Whether removing a namespace or a definition would take away what is asked for, or the inventory. */
+function holdsWanted(
+  id: ObjectId,
+  { spec }: JsonObject,
+  objects: readonly ObjectId[],
+  place: InventoryPlace,
+): boolean {
+  if (id.kind === 'Namespace') {
+    return id.name === place.namespace || objects.some(({ namespace }) => namespace === id.name);
+  }
+  const { group, names } = isJsonObject(spec) ? spec : {};
+  const defined = isJsonObject(names) ? names['kind'] : undefined;
+  return objects.some(({ apiVersion, kind }) => groupOf(apiVersion) === group && kind === defined);
 }
 
 function stripped({ apiVersion, kind, namespace, name }: ObjectId): ObjectId {

@@ -7,6 +7,7 @@ import { digestOf } from '../../core/digest.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo } from '../../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import type { Pin } from '../../source/content.js';
 import { type Kubectl, readObjects } from './kubectl.js';
 import type { ObjectId } from './objects.js';
 
@@ -20,6 +21,9 @@ export interface StoredRender {
 /** How an attempt to change a deployment ended. */
 export type RevisionResult = 'applied' | 'failed';
 
+/** What of a pin is kept. */
+export type KeptPin = Pick<Pin, 'name' | 'type' | 'ref' | 'content'>;
+
 /** One attempt to change a deployment. */
 export interface Revision {
   /** From 1. */
@@ -30,7 +34,7 @@ export interface Revision {
   version?: string;
   /** What stood for the render when it was approved. */
   hash: string;
-  pins: JsonValue;
+  pins: KeptPin[];
   /** The revision whose render was applied again. */
   rollbackTo?: number;
   /** Absent for attempts that failed, and where it is too long ago. */
@@ -323,10 +327,14 @@ function parseRevision(value: JsonObject): Revision {
     result,
     ...(typeof version === 'string' && { version }),
     hash: text(value['hash']),
-    pins: pins ?? [],
+    pins: list(pins ?? []).map(parsePin),
     ...(typeof rollbackTo === 'number' && { rollbackTo }),
     ...(isJsonObject(render) && { render: parseRender(render) }),
   };
+}
+
+function parsePin({ name, type, ref, content }: JsonObject): KeptPin {
+  return { name: text(name), type: text(type) as KeptPin['type'], ref: text(ref), content: text(content) };
 }
 
 function parseRender({ digest, pieces }: JsonObject): StoredRender {

@@ -134,7 +134,8 @@ export class Kubectl {
     const verb = args.find((arg) => !arg.startsWith('-')) ?? '';
     const child = spawn(program, args, {
       cwd: workingDirectory,
-      env: { ...environment, LC_ALL: 'C' },
+      // Nobody's own defaults, as of asking before each deletion.
+      env: { ...environment, LC_ALL: 'C', KUBECTL_KUBERC: 'false', KUBERC: 'off' },
       stdio: [objects === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       // Ctrl-C on a terminal is for opmate, which decides what has to come to its end.
       detached: true,

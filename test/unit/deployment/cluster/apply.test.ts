@@ -196,8 +196,12 @@ describe.skipIf(!hasKubectl)('deployment/cluster/apply (needs kubectl)', { timeo
     expect(server.get('CustomResourceDefinition', 'widgets.example.com')).toBeDefined();
     expect(await held()).toContain('CustomResourceDefinition widgets.example.com');
 
+    // What is asked for would go with it.
+    const used = await apply([configMap('one', 'new'), deployment('a'), widget], { force: true });
+    expect([used.removed, used.kept.map(({ name }) => name)]).toEqual([[], ['widgets.example.com']]);
+    expect(server.get('Widget', 'first', 'here')).toBeDefined();
     const forced = await apply([configMap('one', 'new'), deployment('a')], { force: true });
-    expect(forced.removed.map(({ name }) => name)).toEqual(['widgets.example.com']);
+    expect(forced.removed.map(({ name }) => name)).toEqual(['first', 'widgets.example.com']);
     expect(await held()).toEqual(['ConfigMap one', 'Deployment widget']);
   });
 
@@ -385,6 +389,13 @@ describe.skipIf(!hasKubectl)('deployment/cluster/apply (needs kubectl)', { timeo
       'warn: API server: v1 ConfigMap is out of fashion',
     ]);
     expect(await held()).toEqual(['Namespace here', 'ConfigMap one']);
+    // Left over, it stays with the inventory in it even when forced.
+    const left = await apply([configMap('one', '1', 'kube-system')], { force: true });
+    expect([left.removed.map(({ name }) => name), left.kept.map(({ name }) => name)]).toEqual([
+      ['one'],
+      ['here'],
+    ]);
+    expect(server.get('Namespace', 'here')).toBeDefined();
   });
 
   it('keeps secrets out of what is told', async () => {

@@ -1,5 +1,6 @@
 import { mkdir, readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { load, loadAll } from 'js-yaml';
 import { afterAll, describe, expect, it } from 'vitest';
 import { bundlesDirectory, useSandbox } from '../support/command-line.js';
@@ -142,6 +143,23 @@ describe('opmate bundle unpack', () => {
     expect((await sandbox.run([...args, '-o', '../taken'], { cwd: at('shared') })).code).toBe(1);
     expect(await filesBelow(at('taken'))).toEqual({ 'root.txt': 'mine' });
     expect((await readdir(at('taken'))).length).toBe(1);
+  });
+
+  it('writes nothing when the bundle changes while it is copied', async () => {
+    const files = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`manifests/${n}.yaml`, 'a: b']));
+    await sandbox.write(inDirectory('changing', { ...files, 'metadata/x': '' }));
+    let ended = false;
+    const unpacked = sandbox
+      .run(['bundle', 'unpack', 'changing', '-v', '-o', 'copies/changing'])
+      .finally(() => (ended = true));
+    // The directory that the files go into first.
+    const isCopying = async (): Promise<boolean> =>
+      (await readdir(at('copies')).catch(() => [])).some((name) => name.startsWith('changing.'));
+    while (!ended && !(await isCopying())) await setImmediate();
+    await sandbox.write({ 'changing/manifests/99.yaml': 'a: c' });
+    const { code, stderr } = await unpacked;
+    expect([code, stderr.split('\n')[0]]).toEqual([1, expect.stringMatching(/changed while it was read$/)]);
+    expect(await readdir(at('copies'))).toEqual([]);
   });
 
   it('refuses a bundle that is not valid, unless that is not to be checked', async () => {

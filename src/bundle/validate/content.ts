@@ -68,14 +68,24 @@ export function readObject(file: string, content: Buffer): BundleObject | Fault 
   const slash = apiVersion.indexOf('/');
   const metadata = value['metadata'];
   const name = isJsonObject(metadata) && typeof metadata['name'] === 'string' ? metadata['name'] : '';
+  const kind = value['kind'] as string;
   return {
     file,
-    value,
+    value: kind === 'ConfigMap' || kind === 'Secret' ? headOf(value) : value,
     apiVersion,
     group: apiVersion.slice(0, Math.max(0, slash)),
     version: apiVersion.slice(slash + 1),
-    kind: value['kind'] as string,
+    kind,
     name,
+  };
+}
+
+/** No validator looks at data, of which there may be more than fits into memory twice. */
+function headOf({ apiVersion, kind, metadata }: JsonObject): JsonObject {
+  return {
+    ...(apiVersion !== undefined && { apiVersion }),
+    ...(kind !== undefined && { kind }),
+    ...(metadata !== undefined && { metadata }),
   };
 }
 

@@ -186,11 +186,12 @@ function valueOf(
     if (!isJsonObject(values) || !Object.hasOwn(values, key)) continue;
     const value = values[key];
     const fail = (problem: string): OpmateError =>
-      new OpmateError('INVALID', `${subject}: ${field}: ${key}: ${problem}`, {
+      // Not `password: …`, which would be taken for one and hidden.
+      new OpmateError('INVALID', `${subject}: ${field}: ${quoteGo(key)} is ${problem}`, {
         file,
         line: manifest.lineOf([field, key]),
       });
-    if (typeof value !== 'string') throw fail('expected a text');
+    if (typeof value !== 'string') throw fail('no text');
     if (field === 'stringData') return value;
     if (base64Fault(value) !== undefined) throw fail('not base64');
     return Buffer.from(value, 'base64').toString('utf8');

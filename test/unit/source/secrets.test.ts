@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { credentialsOf, readSecrets } from '../../../src/source/secrets.js';
+import { redact } from '../../../src/core/errors.js';
 import { failureOf } from '../../support/connect.js';
 import { directoryWith } from '../../support/temporary.js';
 
@@ -56,8 +57,8 @@ describe('source/secrets', () => {
 
   it.each([
     [basic, { stringData: { username: 'me' } }, 'password is missing'],
-    [basic, { data: { password: '%s3cret%' } }, 'data: password: not base64'],
-    [basic, { stringData: { password: 17 } }, 'stringData: password: expected a text'],
+    [basic, { data: { password: '%s3cret%' } }, 'data: "password" is not base64'],
+    [basic, { stringData: { password: 17 } }, 'stringData: "password" is no text'],
     [ssh, { stringData: { 'ssh-publickey': 's3cret' } }, 'ssh-privatekey is missing'],
     [
       docker,
@@ -76,6 +77,8 @@ describe('source/secrets', () => {
     const error = await failure(() => credentialsOf(secrets, { namespace: 'ns', name: 'one' }, kind));
     expect(error.message).toBe(`${path.join(directory, 's.yaml')}:2: Secret one: ${problem}`);
     expect(`${error.message}${error.hint ?? ''}`).not.toContain('s3cret');
+    // As it is shown, it still says all of this.
+    expect(redact(error.message)).toBe(error.message);
   });
 
   it('refuses two of one name, and files that cannot be read, without what is in them', async () => {

@@ -68,8 +68,9 @@ export async function renderDeployments(
     try {
       rendered.push(await renderDeployment(deployment, known, options));
     } catch (error) {
-      if (!isAboutContent(error) || errors.length >= maxErrors) throw error;
+      if (!isAboutContent(error)) throw error;
       errors.push(error);
+      if (errors.length >= maxErrors) break;
     }
   }
   if (errors.length === 0) return rendered;

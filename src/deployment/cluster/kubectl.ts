@@ -1,6 +1,5 @@
-import { spawn } from 'node:child_process';
-import { onAbort } from '../../core/concurrency.js';
-import { CancelledError, OpmateError, redact, systemCode, systemReason } from '../../core/errors.js';
+import { runToEnd } from '../../bundle/plain/run-program.js';
+import { OpmateError, redact, systemCode, systemReason } from '../../core/errors.js';
 import { encodeGoJson, parseGoJson } from '../../core/go-json.js';
 import { type JsonObject, isJsonObject } from '../../core/json.js';
 import type { Logger } from '../../core/log.js';
@@ -35,7 +34,6 @@ export interface KubectlCall {
 }
 
 const maxOutput = 128 * 1024 * 1024;
-const maxMessages = 1024 * 1024;
 const maxMessage = 500;
 const callMs = 5 * 60_000;
 /** How long kubectl may take to end after it was told to. */
@@ -130,67 +128,30 @@ export class Kubectl {
     const { program, environment, workingDirectory, logger } = this.#options;
     const { objects, timeoutMs = callMs } = call;
     const signal = call.isCancellable === false ? undefined : this.#options.signal;
-    if (signal?.aborted) throw new CancelledError();
     const verb = args.find((arg) => !arg.startsWith('-')) ?? '';
-    const child = spawn(program, args, {
-      cwd: workingDirectory,
+    const { stdout, messages, code } = await runToEnd(program, args, {
+      name: `kubectl ${verb}`,
       // Nobody's own defaults, as of asking before each deletion.
-      env: { ...environment, LC_ALL: 'C', KUBECTL_KUBERC: 'false', KUBERC: 'off' },
-      stdio: [objects === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-      // Ctrl-C on a terminal is for opmate, which decides what has to come to its end.
-      detached: true,
+      environment: { ...environment, LC_ALL: 'C', KUBECTL_KUBERC: 'false', KUBERC: 'off' },
+      workingDirectory,
+      signal,
+      input: objects === undefined ? undefined : listText(objects),
+      // What it has begun to change should come to its end.
+      graceMs,
+      timeoutMs,
+      maxOutput,
+    }).catch((error: unknown) => {
+      throw error instanceof OpmateError && error.code === 'IO' ? startError(program, error.cause) : error;
     });
-    let fault: OpmateError | undefined;
-    let killer: NodeJS.Timeout | undefined;
-    const stop = (error: OpmateError): void => {
-      if (fault !== undefined) return;
-      fault = error;
-      child.kill('SIGTERM');
-      killer = setTimeout(() => {
-        child.kill('SIGKILL');
-        child.stdout?.destroy();
-        child.stderr?.destroy();
-      }, graceMs);
-    };
-    const timer = setTimeout(() => {
-      stop(new OpmateError('NETWORK', `kubectl ${verb}: no end after ${timeoutMs / 1000} s`));
-    }, timeoutMs);
-    const unwatch = onAbort(signal, () => stop(new CancelledError()));
-    const output: Buffer[] = [];
-    let size = 0;
-    child.stdout?.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > maxOutput)
-        stop(new OpmateError('LIMIT', `kubectl ${verb}: answers more than ${maxOutput} bytes`));
-      else output.push(chunk);
-    });
-    const said: Buffer[] = [];
-    let saidSize = 0;
-    child.stderr?.on('data', (chunk: Buffer) => {
-      if (saidSize < maxMessages) said.push(chunk.subarray(0, maxMessages - saidSize));
-      saidSize += chunk.length;
-    });
-    // It may end without having read everything; how it ended is told elsewhere.
-    child.stdin?.on('error', () => undefined);
-    child.stdin?.end(objects === undefined ? undefined : listText(objects));
-    const code = await new Promise<number | null>((resolve, reject) => {
-      child.once('error', (error) => reject(startError(program, error)));
-      child.once('close', resolve);
-    }).finally(() => {
-      clearTimeout(timer);
-      clearTimeout(killer);
-      unwatch();
-    });
-    if (fault !== undefined) throw fault;
-    const { warnings, errors } = readMessages(this.#withoutSecrets(Buffer.concat(said).toString('utf8')));
+    const { warnings, errors } = readMessages(this.#withoutSecrets(messages));
     for (const warning of warnings) {
       if (this.#warned.has(warning)) continue;
       this.#warned.add(warning);
       logger.log('warn', `API server: ${warning}`);
     }
-    if (code === 0) return { stdout: Buffer.concat(output).toString('utf8'), errors: [] };
+    if (code === 0) return { stdout: stdout.toString('utf8'), errors: [] };
     return {
-      stdout: Buffer.concat(output).toString('utf8'),
+      stdout: stdout.toString('utf8'),
       errors: errors.length > 0 ? errors : [`kubectl ${verb}: ended with ${code ?? 'a signal'}`],
     };
   }

@@ -88,6 +88,14 @@ describe('bundle/plain/external-format', () => {
     await expect(unwanted).rejects.toMatchObject({ code: 'CANCELLED' });
   });
 
+  it('does not wait for what a program leaves running', { timeout: 30_000 }, async () => {
+    const made = 'printf "apiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: made}\\n"';
+    for (const left of ['sleep 60 &', 'sleep 60 >/dev/null &']) {
+      const options = await withPrograms({ 'opmate-format-mine': `${left} ${made}` }, { timeoutMs: 20_000 });
+      expect((await renderExternal(await directoryWith(), 'mine', options)).objects).toHaveLength(1);
+    }
+  });
+
   it('finds what is wrong with what is printed, by line', async () => {
     const script =
       "printf 'apiVersion: v1\\nkind: ConfigMap\\n---\\n- 1\\n---\\nkind: Pod\\nmetadata: {name: x}\\n'";

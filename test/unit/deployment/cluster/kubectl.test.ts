@@ -79,7 +79,7 @@ describe('deployment/cluster/kubectl', () => {
 
   it('ends the program after its time', async () => {
     const kubectl = await programOf(`${version}; exec sleep 30`);
-    await expect(kubectl.run(['get'], { timeoutMs: 50 })).rejects.toMatchObject({ code: 'NETWORK' });
+    await expect(kubectl.run(['get'], { timeoutMs: 50 })).rejects.toMatchObject({ code: 'LIMIT' });
   });
 
   it('takes errors and warnings out of what kubectl says', () => {

@@ -3,8 +3,10 @@ import path from 'node:path';
 import { withTemporaryDirectory } from '../archive/temporary-directory.js';
 import type { CertificateProvider } from '../bundle/plain/certificates.js';
 import { type Manifest, readManifests } from '../bundle/plain/manifests.js';
+import { labelFault } from '../bundle/plain/names.js';
 import type { BundleFile } from '../bundle/read.js';
 import { LimitError, UsageError, fileError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type Documents, readDocuments } from '../deployment/documents.js';
 import { renderDeployments } from '../deployment/render-deployments.js';
@@ -155,7 +157,11 @@ async function readConfigMaps(directory: string | undefined): Promise<Manifest[]
 }
 
 function checkOptions(options: DeploymentOptions): void {
-  const { file = [], config } = options;
+  const { file = [], config, installNamespace } = options;
+  const fault = installNamespace === undefined ? undefined : labelFault(installNamespace);
+  if (fault !== undefined) {
+    throw new UsageError(`--install-namespace ${quoteGo(installNamespace ?? '')}: ${fault}`);
+  }
   if (file.length === 0) {
     throw new UsageError('-f is missing', { hint: 'name a file with deployments, or - for stdin' });
   }

@@ -305,6 +305,8 @@ describe('opmate bundle deployment', () => {
     [['render', '-f', 'a', '-f', 'a'], 'named twice'],
     [['diff', '-f', 'a'], '"against" not set'],
     [['render', '-f', 'a', '--update-lock'], 'needs --lock'],
+    [['render', '-f', 'a', '--install-namespace=../x'], '--install-namespace "../x": not a DNS-1123 label'],
+    [['render', '-f', 'a', '--install-namespace='], '--install-namespace "": '],
   ])('refuses wrong usage: %j', async (args, said) => {
     const { code, stdout, stderr } = await sandbox.run(['bundle', 'deployment', ...args]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

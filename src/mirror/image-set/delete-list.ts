@@ -1,11 +1,11 @@
-import { OpmateError } from '../../core/errors.js';
+import { OpmateError, joinErrors } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import type { JsonObject, JsonValue } from '../../core/json.js';
 import { compareBytes } from '../../core/order.js';
 import { type RegistryReference, formatReference, parseReference } from '../../core/reference.js';
 import { type YamlPlace, encodeYaml } from '../../core/yaml.js';
 import { destinationTagOf, parseImageName } from '../mapping/image-names.js';
-import { type ConfigReader, configError, joinConfigErrors, openConfig } from './image-set-config.js';
+import { type ConfigReader, configError, openConfig } from './image-set-config.js';
 import { type MirrorTarget, destinationOf, pathBelow, tagOfDigest } from './image-set-names.js';
 import type { ImageSetPlan, PlannedImage } from './image-set-plan.js';
 import type { KeptImages } from './kept-images.js';
@@ -196,5 +196,5 @@ export function requireBelow(items: readonly ReadDeleteItem[], target: MirrorTar
   const named = faults.slice(0, maxFaultsNamed);
   const more = faults.length - named.length;
   if (more > 0) named.push(new OpmateError('INVALID', `${file}: and ${more} more`));
-  throw joinConfigErrors(named);
+  throw joinErrors(named);
 }

@@ -1,4 +1,4 @@
-import { OpmateError } from '../../core/errors.js';
+import { OpmateError, joinErrors } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { type Reference, parseReference } from '../../core/reference.js';
@@ -136,18 +136,6 @@ export function configError(
   return new OpmateError(code, `${where}: ${message}`, { hint });
 }
 
-/** One error for all of a configuration's; the hint is theirs where only one of them has one. */
-export function joinConfigErrors(errors: readonly OpmateError[]): OpmateError {
-  const [first] = errors as [OpmateError];
-  if (errors.length === 1) return first;
-  const message = errors.map((error) => error.message).join('; ');
-  // With several, each carries its advice in its own line.
-  const lines = errors.map(({ code, message: text, hint }) => {
-    return new OpmateError(code, hint === undefined ? text : `${text} (${hint})`);
-  });
-  return new OpmateError(first.code, message, { cause: new AggregateError(lines) });
-}
-
 /** Reads fields of the document and notes what is wrong with them. */
 export class ConfigReader {
   readonly file: string;
@@ -254,7 +242,7 @@ export class ConfigReader {
     const sorted = [...this.#faults].sort(
       (a, b) => a.place.line - b.place.line || a.place.column - b.place.column,
     );
-    throw joinConfigErrors(sorted.map(({ error }) => error));
+    throw joinErrors(sorted.map(({ error }) => error));
   }
 }
 

@@ -8,7 +8,7 @@ import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.
 import { type MirrorTarget, targetReference } from './image-set-names.js';
 import type { ImageSetPlan, PlannedCatalog, PlannedImage } from './image-set-plan.js';
 import type { MirroredSet } from './image-set-resources.js';
-import { leaveOut } from '../selection/leave-out.js';
+import { leaveOut } from '../../catalog/selection/leave-out.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
 import { planSurveyed } from '../lock/surveyed-set.js';
 import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';

@@ -1,7 +1,7 @@
 import { type Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { type CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, throwIfCancelled, joinErrors } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import { type Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
@@ -20,7 +20,6 @@ import {
   type ImageSetConfiguration,
   type OperatorConfig,
   type PlatformConfig,
-  joinConfigErrors,
   targetOfCatalog,
 } from './image-set-config.js';
 import {
@@ -33,7 +32,8 @@ import {
   tagOfDigest,
 } from './image-set-names.js';
 import type { RebuildSource } from '../selection/rebuilt-source.js';
-import { type CatalogSelection, selectOperators } from '../selection/select-operators.js';
+import { type CatalogSelection } from '../../catalog/selection/selection.js';
+import { selectOperators } from '../selection/select-operators.js';
 
 /** What a bundle image, an image that one needs, a catalog or an image of its own is mirrored as. */
 export interface PlannedImage {
@@ -136,7 +136,7 @@ export async function planImageSet(
         faults.push(error);
       }
     }
-    if (faults.length > 0) throw joinConfigErrors(faults.flatMap(partsOf));
+    if (faults.length > 0) throw joinErrors(faults.flatMap(partsOf));
     const { selections, added, unmet } = await closeDependencies(
       config,
       opened,
@@ -154,7 +154,7 @@ export async function planImageSet(
         faults.push(error);
       }
     }
-    if (faults.length > 0) throw joinConfigErrors(faults.flatMap(partsOf));
+    if (faults.length > 0) throw joinErrors(faults.flatMap(partsOf));
     for (const image of config.additionalImages) images.addAdditional(image);
     const warnings = [...catalogs.flatMap(({ selection }) => selection.warnings), ...unmet];
     return { catalogs, ...images.finish(warnings), added, close };
@@ -256,7 +256,7 @@ class ImageCollection {
         for (const image of await readBundleImages(catalog, bundle)) add(image);
       }
     }
-    if (faults.length > 0) throw joinConfigErrors(faults);
+    if (faults.length > 0) throw joinErrors(faults);
     return count;
   }
 
@@ -363,7 +363,7 @@ class ImageCollection {
       const what = `${image.destination}: ${pinned.source} is taken`;
       warnings.push(`${what}; the catalog names the same tag without digest too`);
     }
-    if (faults.length > 0) throw joinConfigErrors(faults);
+    if (faults.length > 0) throw joinErrors(faults);
     const blocked = [...this.#blocked].map(([source, pattern]) => ({ source, pattern }));
     return {
       images: images.filter((image) => !dropped.has(image)),

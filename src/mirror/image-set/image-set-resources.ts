@@ -1,5 +1,5 @@
 import { readFile, stat } from 'node:fs/promises';
-import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { LimitError, OpmateError, fileError, joinErrors } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { parseYamlWithPlaces } from '../../core/yaml.js';
 import {
@@ -9,7 +9,6 @@ import {
   encodeClusterCatalog,
   encodeMirrorSets,
 } from '../cluster-manifests.js';
-import { joinConfigErrors } from './image-set-config.js';
 import type { PlannedCatalog, PlannedImage } from './image-set-plan.js';
 
 export interface ClusterResourceOptions {
@@ -202,7 +201,7 @@ export async function readCatalogSourceTemplates(
       faults.push(error);
     }
   }
-  if (faults.length > 0) throw joinConfigErrors(faults);
+  if (faults.length > 0) throw joinErrors(faults);
   return templates;
 }
 

@@ -10,7 +10,8 @@ import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
 import { readGraph } from '../../model/graph.js';
 import { type Need, type Offer, type SingleNeed, apiKeyOf, readNeed } from './dependency-needs.js';
 import type { ImageSetConfiguration, OperatorConfig } from '../image-set/image-set-config.js';
-import { type CatalogSelection, selectOperators } from './select-operators.js';
+import { type CatalogSelection } from '../../catalog/selection/selection.js';
+import { selectOperators } from './select-operators.js';
 
 /** What to do about packages that the selected bundles need and that are not selected. */
 export type DependencyMode = 'none' | 'report' | 'add';

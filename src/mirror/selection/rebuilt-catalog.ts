@@ -18,7 +18,7 @@ import { isIndexType } from '../../oci/manifest.js';
 import { choosePlatform, formatPlatform } from '../../oci/platform.js';
 import type { Repository } from '../../oci/repository.js';
 import type { Platform } from '../../oci/types.js';
-import { KeptCatalog } from './kept-catalog.js';
+import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
 import { type ImageCommand, cachesOf, serveCommand } from './serve-command.js';
 
 export interface RebuildOptions extends CancelOptions {

@@ -1,4 +1,10 @@
-import { OpmateError } from '../../core/errors.js';
+import {
+  type CatalogSelection,
+  type KeptBundle,
+  type SelectedPackage,
+  requireValid,
+} from '../../catalog/selection/selection.js';
+import { OpmateError, joinErrors } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
@@ -12,7 +18,6 @@ import type {
 } from '../../model/facts.js';
 import { type ChannelGraph, describeGraphFault, describeHeadFault, readGraph } from '../../model/graph.js';
 import { NameIndex } from '../../model/suggest.js';
-import { validateCatalog } from '../../model/validate.js';
 import {
   type ChannelConfig,
   type OperatorConfig,
@@ -20,44 +25,7 @@ import {
   type VersionBounds,
   configError,
   hasBounds,
-  joinConfigErrors,
 } from '../image-set/image-set-config.js';
-
-/** A bundle that was not asked for, and why it is mirrored all the same. */
-export interface KeptBundle {
-  package: string;
-  channel: string;
-  bundle: string;
-  /** Continues a sentence that begins with the bundle. */
-  reason: string;
-}
-
-export interface SelectedChannel {
-  name: string;
-  head: string;
-  entries: number;
-}
-
-export interface SelectedPackage {
-  name: string;
-  defaultChannel: string;
-  channels: SelectedChannel[];
-  bundles: number;
-}
-
-/** What is taken of a catalog. */
-export interface CatalogSelection {
-  /** The catalog is taken as it is, not rebuilt. */
-  isWhole: boolean;
-  /** What the rebuilt catalog holds. */
-  facts: CatalogFacts;
-  /** By name. */
-  packages: SelectedPackage[];
-  /** By package, channel and place in the channel. */
-  kept: KeptBundle[];
-  /** What was left out although the configuration may have meant it. */
-  warnings: string[];
-}
 
 /** Names of bundles by package, then channel. */
 export type ChannelBundles = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
@@ -114,7 +82,7 @@ export function selectOperators(
     const request = { ...everyChannel(name, operator), channels: [] };
     chosen.push(new PackageChoice(model, request, operator, file, faults, channels).choose());
   }
-  if (faults.length > 0) throw joinConfigErrors(faults);
+  if (faults.length > 0) throw joinErrors(faults);
   const result: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
   for (const { facts: part } of chosen) {
     result.packages.push(...part.packages);
@@ -130,21 +98,6 @@ export function selectOperators(
     kept: chosen.flatMap(({ kept }) => kept),
     warnings: chosen.flatMap(({ warnings }) => warnings),
   };
-}
-
-/** How many faults of a catalog one error names. */
-const maxFaultsNamed = 20;
-
-/** Throws OpmateError INVALID with what is wrong with a catalog that is not valid. */
-export function requireValid(facts: CatalogFacts, catalog: string): void {
-  const { problems } = validateCatalog(facts);
-  if (problems.length === 0) return;
-  const errors = problems
-    .slice(0, maxFaultsNamed)
-    .map(({ message, hint }) => new OpmateError('INVALID', `${catalog}: ${message}`, { hint }));
-  const more = problems.length - errors.length;
-  if (more > 0) errors.push(new OpmateError('INVALID', `${catalog}: and ${more} more problems`));
-  throw joinConfigErrors(errors);
 }
 
 function byName(a: { name: string }, b: { name: string }): number {

@@ -2,11 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
 import { readImageSetConfiguration } from '../../../../src/mirror/image-set/image-set-config.js';
-import {
-  type CatalogSelection,
-  type ChannelBundles,
-  selectOperators,
-} from '../../../../src/mirror/selection/select-operators.js';
+import { type CatalogSelection } from '../../../../src/catalog/selection/selection.js';
+import { type ChannelBundles, selectOperators } from '../../../../src/mirror/selection/select-operators.js';
 import type { ChannelEntry } from '../../../../src/model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../../../src/model/facts.js';
 import { validateCatalog } from '../../../../src/model/validate.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Version, parseRange, parseVersion } from '../../../../src/core/semver.js';
-import { repairChannel } from '../../../../src/mirror/selection/repair-channel.js';
+import { repairChannel } from '../../../../src/catalog/selection/repair-channel.js';
 import type { ChannelEntry } from '../../../../src/model/declarative-config.js';
 import { describeGraphFault, readGraph } from '../../../../src/model/graph.js';
 

@@ -6,7 +6,7 @@ import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { readGraph } from '../../model/graph.js';
 import { repairChannel } from './repair-channel.js';
-import { type CatalogSelection, type SelectedPackage, requireValid } from './select-operators.js';
+import { type CatalogSelection, type SelectedPackage, requireValid } from './selection.js';
 
 /** What leaving bundles out has changed. */
 export interface LeftOut {

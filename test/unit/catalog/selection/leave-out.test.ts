@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
-import { leaveOut } from '../../../../src/mirror/selection/leave-out.js';
-import type { CatalogSelection } from '../../../../src/mirror/selection/select-operators.js';
+import { leaveOut } from '../../../../src/catalog/selection/leave-out.js';
+import type { CatalogSelection } from '../../../../src/catalog/selection/selection.js';
 import type { ChannelEntry } from '../../../../src/model/declarative-config.js';
 import type { BundleFacts, CatalogFacts } from '../../../../src/model/facts.js';
 import { readGraph } from '../../../../src/model/graph.js';

@@ -1,0 +1,54 @@
+import { OpmateError, joinErrors } from '../../core/errors.js';
+import type { CatalogFacts } from '../../model/facts.js';
+import { validateCatalog } from '../../model/validate.js';
+
+/** A bundle that was not asked for, and why it is mirrored all the same. */
+export interface KeptBundle {
+  package: string;
+  channel: string;
+  bundle: string;
+  /** Continues a sentence that begins with the bundle. */
+  reason: string;
+}
+
+export interface SelectedChannel {
+  name: string;
+  head: string;
+  entries: number;
+}
+
+export interface SelectedPackage {
+  name: string;
+  defaultChannel: string;
+  channels: SelectedChannel[];
+  bundles: number;
+}
+
+/** What is taken of a catalog. */
+export interface CatalogSelection {
+  /** The catalog is taken as it is, not rebuilt. */
+  isWhole: boolean;
+  /** What the rebuilt catalog holds. */
+  facts: CatalogFacts;
+  /** By name. */
+  packages: SelectedPackage[];
+  /** By package, channel and place in the channel. */
+  kept: KeptBundle[];
+  /** What was left out although the configuration may have meant it. */
+  warnings: string[];
+}
+
+/** How many faults of a catalog one error names. */
+const maxFaultsNamed = 20;
+
+/** Throws OpmateError INVALID with what is wrong with a catalog that is not valid. */
+export function requireValid(facts: CatalogFacts, catalog: string): void {
+  const { problems } = validateCatalog(facts);
+  if (problems.length === 0) return;
+  const errors = problems
+    .slice(0, maxFaultsNamed)
+    .map(({ message, hint }) => new OpmateError('INVALID', `${catalog}: ${message}`, { hint }));
+  const more = problems.length - errors.length;
+  if (more > 0) errors.push(new OpmateError('INVALID', `${catalog}: and ${more} more problems`));
+  throw joinErrors(errors);
+}

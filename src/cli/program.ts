@@ -86,6 +86,14 @@ const opmCommands: ReadonlySet<string> = new Set([
 
 /** What opmate has below the groups of `opm` in addition. */
 const ownCommands: ReadonlySet<string> = new Set([
+  'catalog add',
+  'catalog build',
+  'catalog deprecate',
+  'catalog diff',
+  'catalog doctor',
+  'catalog filter',
+  'catalog prune',
+  'catalog remove',
   'index build',
   'index delete',
   'index delete-latest',

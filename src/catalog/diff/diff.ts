@@ -1,0 +1,408 @@
+import { throwIfCancelled } from '../../core/errors.js';
+import { encodeGoJson } from '../../core/go-json.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import {
+  type BundleBlob,
+  type ChannelEntry,
+  propertyTypes,
+  schemas,
+} from '../../model/declarative-config.js';
+import { decodePackage } from '../../model/decode.js';
+import type { BundleFacts, ChannelFacts, DeprecationsFacts } from '../../model/facts.js';
+import { readGraph } from '../../model/graph.js';
+import type { MetasOptions } from '../catalog.js';
+import { type CatalogSnapshot, imagesOf, isOwnSchema, readBundleBlob, readSorted } from './snapshot.js';
+
+/** A value before and after. */
+export interface Change<T = string> {
+  from: T;
+  to: T;
+}
+
+/** What is only in the one list or the other. */
+export interface ListChange<T = string> {
+  added: T[];
+  removed: T[];
+}
+
+/** What differs between two catalogs, from the first to the second; every list sorted by its names. */
+export interface CatalogDiff {
+  packages: ListChange & { changed: PackageChange[] };
+  channels: ListChange<ChannelState> & { changed: ChannelChange[] };
+  bundles: ListChange<BundleState> & { changed: BundleChange[] };
+  /** All images of bundles, their own and related ones. */
+  images: ListChange;
+  deprecations: ListChange<Deprecation> & { changed: DeprecationChange[] };
+  /** Blobs of other schemas. */
+  others: ListChange<OtherBlob> & { changed: OtherBlob[] };
+}
+
+export interface PackageChange {
+  package: string;
+  defaultChannel?: Change;
+  /** Further fields that differ: `description`, `icon`, `properties`. */
+  fields: string[];
+}
+
+export interface ChannelState {
+  package: string;
+  channel: string;
+  /** Empty where there is no only head. */
+  head: string;
+  entries: number;
+}
+
+export interface ChannelChange {
+  package: string;
+  channel: string;
+  head?: Change;
+  /** Bundles that came and went. */
+  entries: ListChange;
+  /** Of bundles that are in both: what they replace and skip. */
+  edges: EdgeChange[];
+  /** Whether its properties differ. */
+  properties: boolean;
+}
+
+export interface EdgeChange {
+  bundle: string;
+  replaces?: Change;
+  skips?: ListChange;
+  skipRange?: Change;
+}
+
+export interface BundleState {
+  package: string;
+  bundle: string;
+  version: string;
+  image: string;
+}
+
+export interface BundleChange {
+  package: string;
+  bundle: string;
+  version?: Change;
+  image?: Change;
+  relatedImages?: ListChange;
+  /** Types of properties that came, went, or have other values. */
+  properties?: ListChange & { changed: string[] };
+}
+
+export interface Deprecation {
+  package: string;
+  schema: string;
+  /** Empty for a package. */
+  name: string;
+  message: string;
+}
+
+export type DeprecationChange = Omit<Deprecation, 'message'> & { message: Change };
+
+export interface OtherBlob {
+  package: string;
+  schema: string;
+  name: string;
+}
+
+/**
+ * Compares two catalogs. How they are written (files, order of blobs and keys, JSON or YAML) does not count; of blobs
+ * that differ in their text both are read again. Throws OpmateError IO when a catalog changes meanwhile.
+ */
+export async function diffCatalogs(
+  before: CatalogSnapshot,
+  after: CatalogSnapshot,
+  options: Pick<MetasOptions, 'signal'> = {},
+): Promise<CatalogDiff> {
+  const differing = differingBlobs(before, after);
+  const packages = await diffPackages(before, after, differing, options);
+  const channels = await diffChannels(before, after, differing, options);
+  const bundles = await diffBundles(before, after, differing, options);
+  return {
+    packages,
+    channels,
+    bundles,
+    images: listChange(before.images, after.images),
+    deprecations: diffDeprecations(before.facts.deprecations, after.facts.deprecations),
+    others: await diffOthers(before, after, options),
+  };
+}
+
+/** Whether two catalogs were found to be the same. */
+export function isSameCatalog(diff: CatalogDiff): boolean {
+  return Object.values(diff).every((part: ListChange<unknown> & { changed?: unknown[] }) =>
+    [part.added, part.removed, part.changed ?? []].every((list) => list.length === 0),
+  );
+}
+
+/** Keys of blobs that are in both and whose text differs. */
+function differingBlobs(before: CatalogSnapshot, after: CatalogSnapshot): Set<string> {
+  const keys = new Set<string>();
+  for (const [key, { hash }] of after.blobs) {
+    const other = before.blobs.get(key);
+    if (other !== undefined && other.hash !== hash) keys.add(key);
+  }
+  return keys;
+}
+
+function keyOf(packageName: string, schema: string, name: string): string {
+  return `${packageName}\0${schema}\0${name}`;
+}
+
+async function diffPackages(
+  before: CatalogSnapshot,
+  after: CatalogSnapshot,
+  differing: ReadonlySet<string>,
+  { signal }: Pick<MetasOptions, 'signal'>,
+): Promise<CatalogDiff['packages']> {
+  const [old, now] = [before, after].map(({ facts }) => firstBy(facts.packages, ({ name }) => name)) as [
+    Map<string, CatalogSnapshot['facts']['packages'][number]>,
+    Map<string, CatalogSnapshot['facts']['packages'][number]>,
+  ];
+  const changed: PackageChange[] = [];
+  for (const name of sortedByBytes(now.keys())) {
+    throwIfCancelled(signal);
+    const [a, b] = [old.get(name), now.get(name)];
+    if (a?.origin === undefined || b?.origin === undefined) continue;
+    if (!differing.has(keyOf(name, schemas.package, name))) continue;
+    const [was, is] = [
+      decodePackage(await readSorted(before.catalog, a.origin)),
+      decodePackage(await readSorted(after.catalog, b.origin)),
+    ];
+    const fields = (['description', 'icon', 'properties'] as const).filter(
+      (field) => encodeGoJson(toJson(was[field])) !== encodeGoJson(toJson(is[field])),
+    );
+    const defaultChannel = changeOf(was.defaultChannel, is.defaultChannel);
+    if (fields.length > 0 || defaultChannel !== undefined) {
+      changed.push({ package: name, ...(defaultChannel && { defaultChannel }), fields });
+    }
+  }
+  return { ...listChange(old.keys(), now.keys()), changed };
+}
+
+/** Typed blobs are JSON, but for fields that are left out. */
+function toJson(value: unknown): never {
+  return (value ?? null) as never;
+}
+
+async function diffChannels(
+  before: CatalogSnapshot,
+  after: CatalogSnapshot,
+  differing: ReadonlySet<string>,
+  { signal }: Pick<MetasOptions, 'signal'>,
+): Promise<CatalogDiff['channels']> {
+  const nameOf = (one: ChannelFacts): string => `${one.package}\0${one.name}`;
+  const old = firstBy(before.facts.channels, nameOf);
+  const now = firstBy(after.facts.channels, nameOf);
+  const stateOf = (one: ChannelFacts): ChannelState => ({
+    package: one.package,
+    channel: one.name,
+    head: headOf(one),
+    entries: one.entries.length,
+  });
+  const { added, removed } = listChange(old.keys(), now.keys());
+  const changed: ChannelChange[] = [];
+  for (const key of sortedByBytes(now.keys())) {
+    throwIfCancelled(signal);
+    const [a, b] = [old.get(key), now.get(key)];
+    if (a?.origin === undefined || b?.origin === undefined) continue;
+    if (!differing.has(keyOf(b.package, schemas.channel, b.name))) continue;
+    const [was, is] = [
+      await readSorted(before.catalog, a.origin),
+      await readSorted(after.catalog, b.origin),
+    ].map((blob) => encodeGoJson(blob['properties'] ?? []));
+    const change = diffChannel(a, b, was !== is);
+    if (change !== undefined) changed.push(change);
+  }
+  return {
+    added: added.map((key) => stateOf(now.get(key) as ChannelFacts)),
+    removed: removed.map((key) => stateOf(old.get(key) as ChannelFacts)),
+    changed,
+  };
+}
+
+function headOf({ entries }: ChannelFacts): string {
+  const { heads } = readGraph(entries);
+  return heads.length === 1 ? (heads[0] as string) : '';
+}
+
+function diffChannel(a: ChannelFacts, b: ChannelFacts, properties: boolean): ChannelChange | undefined {
+  const [old, now] = [firstBy(a.entries, ({ name }) => name), firstBy(b.entries, ({ name }) => name)];
+  const entries = listChange(old.keys(), now.keys());
+  const edges = sortedByBytes(now.keys()).flatMap((name) => {
+    const was = old.get(name);
+    return was === undefined ? [] : (diffEdges(was, now.get(name) as ChannelEntry) ?? []);
+  });
+  const head = changeOf(headOf(a), headOf(b));
+  const isSame = entries.added.length === 0 && entries.removed.length === 0 && edges.length === 0;
+  if (isSame && !properties) return undefined;
+  return { package: b.package, channel: b.name, ...(head && { head }), entries, edges, properties };
+}
+
+function diffEdges(was: ChannelEntry, is: ChannelEntry): EdgeChange | undefined {
+  const replaces = changeOf(was.replaces, is.replaces);
+  const skipRange = changeOf(was.skipRange, is.skipRange);
+  const skips = changedList(was.skips, is.skips);
+  if (replaces === undefined && skipRange === undefined && skips === undefined) return undefined;
+  return {
+    bundle: is.name,
+    ...(replaces && { replaces }),
+    ...(skips && { skips }),
+    ...(skipRange && { skipRange }),
+  };
+}
+
+async function diffBundles(
+  before: CatalogSnapshot,
+  after: CatalogSnapshot,
+  differing: ReadonlySet<string>,
+  { signal }: Pick<MetasOptions, 'signal'>,
+): Promise<CatalogDiff['bundles']> {
+  const nameOf = (one: BundleFacts): string => `${one.package}\0${one.name}`;
+  const old = firstBy(before.facts.bundles, nameOf);
+  const now = firstBy(after.facts.bundles, nameOf);
+  const { added, removed } = listChange(old.keys(), now.keys());
+  const changed: BundleChange[] = [];
+  for (const key of sortedByBytes(now.keys())) {
+    throwIfCancelled(signal);
+    const [a, b] = [old.get(key), now.get(key)];
+    if (a === undefined || b === undefined) continue;
+    if (!differing.has(keyOf(b.package, schemas.bundle, b.name))) continue;
+    const was = await readBundleBlob(before.catalog, a);
+    const is = await readBundleBlob(after.catalog, b);
+    const change = was && is && diffBundle(was, is, changeOf(versionOf(a), versionOf(b)));
+    if (change !== undefined) changed.push(change);
+  }
+  return {
+    added: added.map((key) => bundleState(now.get(key) as BundleFacts)),
+    removed: removed.map((key) => bundleState(old.get(key) as BundleFacts)),
+    changed,
+  };
+}
+
+function versionOf({ packageProperties: [property] }: BundleFacts): string {
+  if (property === undefined) return '';
+  return property.release === '' ? property.version : `${property.version} (release ${property.release})`;
+}
+
+function bundleState(facts: BundleFacts): BundleState {
+  return { package: facts.package, bundle: facts.name, version: versionOf(facts), image: facts.image };
+}
+
+function diffBundle(was: BundleBlob, is: BundleBlob, version: Change | undefined): BundleChange | undefined {
+  const image = changeOf(was.image, is.image);
+  const relatedImages = changedList(imagesOf({ ...was, image: '' }), imagesOf({ ...is, image: '' }));
+  const [old, now] = [propertiesOf(was), propertiesOf(is)];
+  const types = listChange(old.keys(), now.keys());
+  const changed = sortedByBytes(now.keys()).filter(
+    (type) => old.has(type) && old.get(type) !== now.get(type),
+  );
+  const isSame = types.added.length === 0 && types.removed.length === 0 && changed.length === 0;
+  if (isSame && image === undefined && relatedImages === undefined) return undefined;
+  return {
+    package: is.package,
+    bundle: is.name,
+    ...(version && { version }),
+    ...(image && { image }),
+    ...(relatedImages && { relatedImages }),
+    ...(!isSame && { properties: { ...types, changed } }),
+  };
+}
+
+/** Values of properties by type, in any order; those of bundle objects in theirs. */
+function propertiesOf({ properties }: BundleBlob): Map<string, string> {
+  const values = new Map<string, string[]>();
+  for (const { type, value } of properties) {
+    const list = values.get(type) ?? [];
+    list.push(encodeGoJson(value));
+    values.set(type, list);
+  }
+  const joined = [...values].map(([type, list]): [string, string] => [
+    type,
+    (type === propertyTypes.bundleObject ? list : sortedByBytes(list)).join('\n'),
+  ]);
+  return new Map(joined);
+}
+
+function diffDeprecations(
+  before: readonly DeprecationsFacts[],
+  after: readonly DeprecationsFacts[],
+): CatalogDiff['deprecations'] {
+  const [old, now] = [before, after].map(
+    (blobs) =>
+      new Map(
+        blobs.flatMap((blob) =>
+          blob.entries.map(({ reference: { schema, name }, message }): [string, Deprecation] => [
+            keyOf(blob.package, schema, name),
+            { package: blob.package, schema, name, message },
+          ]),
+        ),
+      ),
+  ) as [Map<string, Deprecation>, Map<string, Deprecation>];
+  const { added, removed } = listChange(old.keys(), now.keys());
+  const changed = sortedByBytes(now.keys()).flatMap((key): DeprecationChange[] => {
+    const is = now.get(key) as Deprecation;
+    const message = changeOf(old.get(key)?.message ?? is.message, is.message);
+    return message === undefined ? [] : [{ ...is, message }];
+  });
+  return {
+    added: added.map((key) => now.get(key) as Deprecation),
+    removed: removed.map((key) => old.get(key) as Deprecation),
+    changed,
+  };
+}
+
+async function diffOthers(
+  before: CatalogSnapshot,
+  after: CatalogSnapshot,
+  { signal }: Pick<MetasOptions, 'signal'>,
+): Promise<CatalogDiff['others']> {
+  const [old, now] = [before, after].map(
+    ({ blobs }) => new Map([...blobs].filter(([, { schema }]) => !isOwnSchema(schema))),
+  ) as [CatalogSnapshot['blobs'], CatalogSnapshot['blobs']];
+  const named = ({ package: packageName, schema, name }: OtherBlob): OtherBlob => ({
+    package: packageName,
+    schema,
+    name,
+  });
+  const { added, removed } = listChange(old.keys(), now.keys());
+  const changed: OtherBlob[] = [];
+  for (const key of sortedByBytes(now.keys())) {
+    throwIfCancelled(signal);
+    const [a, b] = [old.get(key), now.get(key)];
+    if (a === undefined || b === undefined || a.hash === b.hash) continue;
+    const texts = [await readSorted(before.catalog, a.origin), await readSorted(after.catalog, b.origin)];
+    if (encodeGoJson(texts[0] ?? null) !== encodeGoJson(texts[1] ?? null)) changed.push(named(b));
+  }
+  return {
+    added: added.map((key) => named(now.get(key) as OtherBlob)),
+    removed: removed.map((key) => named(old.get(key) as OtherBlob)),
+    changed,
+  };
+}
+
+/** Of several with one key, the first. */
+function firstBy<T>(list: readonly T[], keyOfOne: (one: T) => string): Map<string, T> {
+  const found = new Map<string, T>();
+  for (const one of list) {
+    const key = keyOfOne(one);
+    if (!found.has(key)) found.set(key, one);
+  }
+  return found;
+}
+
+function changeOf(from: string, to: string): Change | undefined {
+  return from === to ? undefined : { from, to };
+}
+
+function listChange(before: Iterable<string>, after: Iterable<string>): ListChange {
+  const [old, now] = [new Set(before), new Set(after)];
+  return {
+    added: [...now].filter((one) => !old.has(one)).sort(compareBytes),
+    removed: [...old].filter((one) => !now.has(one)).sort(compareBytes),
+  };
+}
+
+function changedList(before: Iterable<string>, after: Iterable<string>): ListChange | undefined {
+  const change = listChange(before, after);
+  return change.added.length === 0 && change.removed.length === 0 ? undefined : change;
+}

@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import { encodeGoJson, sortKeysDeep } from '../../core/go-json.js';
+import type { JsonObject } from '../../core/json.js';
+import { type BundleBlob, schemas } from '../../model/declarative-config.js';
+import { decodeBundle } from '../../model/decode.js';
+import {
+  describeBundle,
+  describeChannel,
+  describeDeprecations,
+  describePackage,
+  detach,
+} from '../../model/describe.js';
+import type { BlobOrigin, BundleFacts, CatalogFacts } from '../../model/facts.js';
+import { decodeMeta } from '../blob.js';
+import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
+import { locate } from '../locate.js';
+import type { Meta } from '../meta.js';
+
+/** What comparing keeps of a catalog: names, edges, images, and of every blob where it stands and a hash of it. */
+export interface CatalogSnapshot {
+  catalog: Catalog;
+  facts: CatalogFacts;
+  /** By schema, package and name; of several with the same, those after the first have a number behind it. */
+  blobs: Map<string, BlobState>;
+  /** Every image that a bundle is or needs. */
+  images: Set<string>;
+}
+
+export interface BlobState {
+  schema: string;
+  package: string;
+  name: string;
+  origin: BlobOrigin;
+  /** Equal for equal text; of blobs that are only written differently it may differ. */
+  hash: string;
+}
+
+export interface SnapshotOptions extends MetasOptions {
+  /** Only these packages; all, and what belongs to none, where it is left out. */
+  packages?: ReadonlySet<string> | undefined;
+}
+
+/** Reads a catalog once. Throws OpmateError with file and line for a blob that cannot be loaded. */
+export async function takeSnapshot(
+  catalog: Catalog,
+  options: SnapshotOptions = {},
+): Promise<CatalogSnapshot> {
+  const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+  const snapshot: CatalogSnapshot = { catalog, facts, blobs: new Map(), images: new Set() };
+  for await (const meta of catalog.metas(options)) {
+    const { packages } = options;
+    const owner = meta.schema === schemas.package ? meta.name : meta.package;
+    if (packages?.has(owner) === false) continue;
+    try {
+      addBlob(snapshot, meta);
+    } catch (error) {
+      const located = await locate(catalog, meta.origin, error);
+      if (options.onFault === undefined || !isFault(located)) throw located;
+      options.onFault(located);
+    }
+  }
+  return snapshot;
+}
+
+function addBlob({ facts, blobs, images }: CatalogSnapshot, meta: Meta): void {
+  const { origin, text, value } = meta;
+  const decoded = decodeMeta(meta);
+  let packageName = meta.package;
+  switch (decoded.kind) {
+    case 'package':
+      packageName = decoded.blob.name;
+      facts.packages.push(describePackage(decoded.blob, origin));
+      break;
+    case 'channel':
+      facts.channels.push(describeChannel(decoded.blob, origin));
+      break;
+    case 'bundle':
+      facts.bundles.push(describeBundle(decoded.blob, origin));
+      for (const image of imagesOf(decoded.blob)) if (!images.has(image)) images.add(detach(image));
+      break;
+    case 'deprecations':
+      facts.deprecations.push(describeDeprecations(decoded.blob, origin));
+      break;
+    case 'other':
+      break;
+  }
+  const state = {
+    schema: detach(meta.schema),
+    package: detach(packageName),
+    name: detach(meta.name),
+    origin,
+    hash: createHash('sha256')
+      .update(text ?? encodeGoJson(value))
+      .digest('base64'),
+  };
+  const key = keyOf(state);
+  let free = key;
+  for (let at = 2; blobs.has(free); at++) free = `${key}\0${at}`;
+  blobs.set(free, state);
+}
+
+function keyOf(state: { schema: string; package: string; name: string }): string {
+  return `${state.package}\0${state.schema}\0${state.name}`;
+}
+
+/** The image that a bundle is, and those that it needs; without empty ones. */
+export function imagesOf({ image, relatedImages }: BundleBlob): Set<string> {
+  return new Set([image, ...relatedImages.map((related) => related.image)].filter((one) => one !== ''));
+}
+
+/** A blob read again, its keys in byte order at every depth. Throws OpmateError IO when its file has changed. */
+export async function readSorted(catalog: Catalog, origin: BlobOrigin): Promise<JsonObject> {
+  return sortKeysDeep(await catalog.read(origin)) as JsonObject;
+}
+
+/** A bundle read again. Throws as `readSorted` does. */
+export async function readBundleBlob(
+  catalog: Catalog,
+  facts: BundleFacts | undefined,
+): Promise<BundleBlob | undefined> {
+  return facts?.origin === undefined ? undefined : decodeBundle(await readSorted(catalog, facts.origin));
+}
+
+/** Whether a schema is one that the catalog format itself defines. */
+export function isOwnSchema(schema: string): boolean {
+  return Object.values(schemas).some((own) => own === schema);
+}

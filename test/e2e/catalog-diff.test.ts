@@ -177,8 +177,12 @@ describe('diffCatalogs', () => {
       fc.asyncProperty(catalogs, catalogs, async (first, second) => {
         const name = `random${run++}`;
         await sandbox.write({ [`${name}/a/c.json`]: text(first), [`${name}/b/c.json`]: text(second) });
-        const at = (part: string) =>
-          takeSnapshot(new DirectoryCatalog(`${sandbox.work}/${name}/${part}`));
+        const opened: DirectoryCatalog[] = [];
+        const at = (part: string): ReturnType<typeof takeSnapshot> => {
+          const catalog = new DirectoryCatalog(`${sandbox.work}/${name}/${part}`);
+          opened.push(catalog);
+          return takeSnapshot(catalog);
+        };
         const [a, b] = [await at('a'), await at('b')];
         const [forth, back] = [await diffCatalogs(a, b), await diffCatalogs(b, a)];
         for (const kind of ['packages', 'channels', 'bundles', 'images'] as const) {
@@ -187,6 +191,7 @@ describe('diffCatalogs', () => {
         }
         expect(isSameCatalog(await diffCatalogs(a, await at('a')))).toBe(true);
         expect(isSameCatalog(forth)).toBe(isSameCatalog(back));
+        for (const catalog of opened) await catalog.close();
       }),
       { numRuns: 60 },
     );

@@ -1,3 +1,4 @@
+import type { VersionBounds } from '../../catalog/selection/version-bounds.js';
 import { OpmateError, joinErrors } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
@@ -39,12 +40,6 @@ export interface OperatorConfig {
   targetCatalogSourceTemplate: string | undefined;
   platforms: PlatformConfig[];
   place: YamlPlace;
-}
-
-/** Least and most version, both wanted themselves; either may be missing. */
-export interface VersionBounds {
-  minVersion: string | undefined;
-  maxVersion: string | undefined;
 }
 
 export interface PackageConfig extends VersionBounds {

@@ -4,25 +4,25 @@ import {
   type SelectedPackage,
   requireValid,
 } from '../../catalog/selection/selection.js';
+import {
+  type PackageModel,
+  deprecationsOf,
+  listed,
+  modelsOf,
+} from '../../catalog/selection/package-model.js';
+import { nearestVersions, rangeOf, rangeText } from '../../catalog/selection/version-bounds.js';
 import { OpmateError, joinErrors } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
-import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
-import type {
-  BundleFacts,
-  CatalogFacts,
-  ChannelFacts,
-  DeprecationsFacts,
-  PackageFacts,
-} from '../../model/facts.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
+import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { type ChannelGraph, describeGraphFault, describeHeadFault, readGraph } from '../../model/graph.js';
 import { NameIndex } from '../../model/suggest.js';
 import {
   type ChannelConfig,
   type OperatorConfig,
   type PackageConfig,
-  type VersionBounds,
   configError,
   hasBounds,
 } from '../image-set/image-set-config.js';
@@ -102,42 +102,6 @@ export function selectOperators(
 
 function byName(a: { name: string }, b: { name: string }): number {
   return compareBytes(a.name, b.name);
-}
-
-const maxListed = 10;
-
-/** `it has "a", "b" and 7 more`. */
-function listed(begin: string, names: Iterable<string>): string {
-  const sorted = sortedByBytes(names);
-  const more = sorted.length - maxListed;
-  const shown = sorted.slice(0, maxListed).map(quoteGo).join(', ') || 'nothing';
-  return `${begin} ${shown}${more > 0 ? ` and ${more} more` : ''}`;
-}
-
-interface PackageModel {
-  facts: PackageFacts;
-  channels: Map<string, ChannelFacts>;
-  bundles: Map<string, BundleFacts>;
-  deprecations: DeprecationsFacts[];
-}
-
-/** The packages of a catalog; of several blobs of one name the first counts. */
-function modelsOf(facts: CatalogFacts): Map<string, PackageModel> {
-  const models = new Map<string, PackageModel>();
-  for (const one of facts.packages) {
-    if (models.has(one.name)) continue;
-    models.set(one.name, { facts: one, channels: new Map(), bundles: new Map(), deprecations: [] });
-  }
-  for (const channel of facts.channels) {
-    const known = models.get(channel.package)?.channels;
-    if (known?.has(channel.name) === false) known.set(channel.name, channel);
-  }
-  for (const bundle of facts.bundles) {
-    const known = models.get(bundle.package)?.bundles;
-    if (known?.has(bundle.name) === false) known.set(bundle.name, bundle);
-  }
-  for (const one of facts.deprecations) models.get(one.package)?.deprecations.push(one);
-  return models;
 }
 
 function wholePackage({ facts, channels, bundles }: PackageModel): SelectedPackage {
@@ -469,6 +433,8 @@ class PackageChoice {
   }
 
   #reportEmpty(empty: readonly ChannelConfig[], left: readonly ChannelFacts[], defaultChannel: string): void {
+    const versionsIn = (entries: readonly ChannelEntry[]) =>
+      entries.map((entry) => this.#versionOf(entry.name));
     const entriesOf = ({ name }: ChannelConfig) => this.#model.channels.get(name)?.entries ?? [];
     const isBounded = (name: string): boolean =>
       this.#request.channels?.some((one) => one.name === name && hasBounds(one)) === true;
@@ -479,13 +445,13 @@ class PackageChoice {
         empty.length === 1
           ? `channel ${quoteGo(first.name)} has no ${version}`
           : `none of its channels has a ${version}`;
-      this.#fail(first.place, problem, this.#nearestVersions(first, empty.flatMap(entriesOf)));
+      this.#fail(first.place, problem, nearestVersions(first, versionsIn(empty.flatMap(entriesOf))));
       return;
     }
     for (const channel of empty) {
       const problem = `channel ${quoteGo(channel.name)} has no version ${rangeText(channel)}`;
       if (isBounded(channel.name)) {
-        this.#fail(channel.place, problem, this.#nearestVersions(channel, entriesOf(channel)));
+        this.#fail(channel.place, problem, nearestVersions(channel, versionsIn(entriesOf(channel))));
       } else if (channel.name === defaultChannel) {
         const names = left.map((one) => quoteGo(one.name)).join(', ');
         const hint = `it is the default channel: set defaultChannel to one of ${names}, or choose other versions`;
@@ -494,22 +460,6 @@ class PackageChoice {
         this.#warnings.push(`package ${quoteGo(this.#request.name)}: ${problem}, so it is left out`);
       }
     }
-  }
-
-  /** The versions next to those that were asked for. */
-  #nearestVersions(
-    { minVersion, maxVersion }: VersionBounds,
-    entries: readonly ChannelEntry[],
-  ): string | undefined {
-    const versions = entries
-      .map((entry) => this.#versionOf(entry.name))
-      .filter((version) => version !== undefined)
-      .sort(compareVersions);
-    const wanted = parseVersion((minVersion ?? maxVersion) as string);
-    const above = versions.findIndex((version) => compareVersions(version, wanted) > 0);
-    const near = above < 0 ? versions.slice(-2) : versions.slice(Math.max(0, above - 1), above + 1);
-    if (near.length === 0) return undefined;
-    return `the nearest ${near.length === 1 ? 'is' : 'are'} ${near.map(formatVersion).join(' and ')}`;
   }
 }
 
@@ -523,41 +473,4 @@ function chainOf(graph: ChannelGraph): string[] | undefined {
     chain.push(name);
   }
   return chain;
-}
-
-/** Whether a version is wanted, in a package that has these `versions`. */
-function rangeOf(
-  { minVersion, maxVersion }: VersionBounds,
-  versions: readonly (Version | undefined)[],
-): (version: Version) => boolean {
-  const min = minVersion === undefined ? undefined : parseVersion(minVersion);
-  const max = maxVersion === undefined ? undefined : parseVersion(maxVersion);
-  const asksForPrereleases = (min?.pre.length ?? 0) > 0 || (max?.pre.length ?? 0) > 0;
-  const known = versions.filter((version) => version !== undefined);
-  const hasBuildsOnly = known.every((version) => version.pre.length > 0);
-  return (version) => {
-    if (version.pre.length > 0 && !asksForPrereleases && !hasBuildsOnly) return false;
-    const compared = hasBuildsOnly && !asksForPrereleases ? { ...version, pre: [] } : version;
-    if (min !== undefined && compareVersions(compared, min) < 0) return false;
-    return max === undefined || compareVersions(compared, max) <= 0;
-  };
-}
-
-function rangeText({ minVersion, maxVersion }: VersionBounds): string {
-  if (minVersion === maxVersion) return minVersion ?? '';
-  if (maxVersion === undefined) return `from ${minVersion}`;
-  return minVersion === undefined ? `up to ${maxVersion}` : `from ${minVersion} to ${maxVersion}`;
-}
-
-/** Deprecations without those of what is not there any more. */
-function deprecationsOf(
-  facts: DeprecationsFacts,
-  channels: ReadonlySet<string>,
-  bundles: ReadonlySet<string>,
-): DeprecationsFacts[] {
-  const entries = facts.entries.filter(({ reference: { schema, name } }) => {
-    if (schema === schemas.channel) return channels.has(name);
-    return schema !== schemas.bundle || bundles.has(name);
-  });
-  return entries.length === 0 ? [] : [{ ...facts, entries }];
 }

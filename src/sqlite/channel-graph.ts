@@ -1,28 +1,8 @@
+import type { ChannelGraph, GraphNode } from '../catalog/edit/version-line.js';
 import { OpmateError } from '../core/errors.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 import type { PackageEntry, PackageState } from './package-state.js';
-
-/** A bundle on the way from the head of a channel to its end. */
-export interface GraphNode {
-  name: string;
-  /** As the index has it. */
-  version: string;
-  /** The node that this one replaces. */
-  next: GraphNode | undefined;
-  /** The node that replaces this one; the head has none. */
-  previous: GraphNode | undefined;
-  /** Names that it skips besides; they need be no bundles of the index. */
-  skips: Set<string>;
-}
-
-/** A channel as its readers see it: a line of bundles that begins at the head, each with what it skips. */
-export interface ChannelGraph {
-  name: string;
-  head: GraphNode | undefined;
-  /** Bundles of the index that the channel leads to without their being nodes, and their versions. */
-  skipped: Map<string, string>;
-}
 
 /** An entry of a channel with the version of its bundle; undefined where there is none of that name. */
 type Entry = PackageEntry & { version: string | undefined };

@@ -1,8 +1,9 @@
+import { type ChannelGraph, type GraphNode, VersionLine } from '../catalog/edit/version-line.js';
 import { OpmateError, messageOf } from '../core/errors.js';
 import { sortedByBytes } from '../core/order.js';
-import { type Version, compareVersions, formatVersion, parseVersion } from '../core/semver.js';
+import { type Version, parseVersion } from '../core/semver.js';
 import type { BundleRecord } from './bundle-record.js';
-import { type ChannelGraph, type GraphNode, channelGraphs, writeChannelGraphs } from './channel-graph.js';
+import { channelGraphs, writeChannelGraphs } from './channel-graph.js';
 import type { Database } from './database.js';
 import { readPackage } from './package-state.js';
 import { joinMessages } from '../core/problems.js';
@@ -34,13 +35,13 @@ export async function addToSemverChannels(
     new OpmateError('INVALID', `package "${packageName}": ${what}`, { file: database.name, hint });
   const state = readPackage(database, packageName);
   const graphs = channelGraphs(database, packageName, state, new Set(records.map(({ name }) => name)));
-  const lines = new Map<string, ChannelLine>();
-  const lineOf = (channel: string): ChannelLine => {
+  const lines = new Map<string, VersionLine>();
+  const lineOf = (channel: string): VersionLine => {
     let line = lines.get(channel);
     if (line === undefined) {
       const graph = graphs.get(channel) ?? { name: channel, head: undefined, skipped: new Map() };
       graphs.set(channel, graph);
-      line = new ChannelLine(graph, fail);
+      line = lineOfGraph(graph, fail);
       lines.set(channel, line);
     }
     return line;
@@ -98,134 +99,21 @@ function versionOf({ name, version }: BundleRecord): Version | string {
   }
 }
 
-interface Place {
-  version: Version;
-  node: GraphNode;
-}
-
-/** A channel whose nodes can be found by version. */
-class ChannelLine {
-  readonly #graph: ChannelGraph;
-  readonly #fail: (what: string, hint?: string) => OpmateError;
-  /** Nodes by ascending version, whatever their order in the graph. */
-  readonly #places: Place[] = [];
-  /** Who has which version, skipped bundles too. */
-  readonly #owners = new Map<string, string>();
-
-  constructor(graph: ChannelGraph, fail: (what: string, hint?: string) => OpmateError) {
-    this.#graph = graph;
-    this.#fail = (what, hint) => fail(`channel "${graph.name}": ${what}`, hint);
-    for (let node = graph.head; node !== undefined; node = node.next) {
-      const version = this.#parse(node);
-      this.#places.push({ version, node });
-      this.#owners.set(precedenceOf(version), node.name);
-    }
-    this.#places.sort((a, b) => compareVersions(a.version, b.version));
-    for (const [name, text] of graph.skipped) {
-      try {
-        this.#owners.set(precedenceOf(parseVersion(text)), name);
-      } catch {
-        // What is skipped is never compared, so it needs no version.
-      }
-    }
-  }
-
-  /** Takes a version for a bundle. Returns the name of the bundle that has it already, if there is one. */
-  claim(version: Version, name: string): string | undefined {
-    const key = precedenceOf(version);
-    const owner = this.#owners.get(key);
-    if (owner === undefined) this.#owners.set(key, name);
-    return owner;
-  }
-
-  add(record: BundleRecord, version: Version, skipPatch: boolean): void {
-    const at = this.#lowerBound(version);
-    const node: GraphNode = {
-      name: record.name,
-      version: record.version,
-      next: undefined,
-      previous: undefined,
-      skips: new Set(),
-    };
-    if (!skipPatch) {
-      this.#insert(at, { version, node });
-      return;
-    }
-    const isMate = (place: Place | undefined): place is Place =>
-      place?.version.major === version.major && place.version.minor === version.minor;
-    let first = at;
-    let end = at;
-    while (isMate(this.#places[first - 1])) first--;
-    while (isMate(this.#places[end])) end++;
-    // The highest takes in all others; the new bundle may be one of these.
-    const highest = end > at ? (this.#places[end - 1] as Place).node : node;
-    for (const { node: mate } of this.#places.slice(first, end)) {
-      if (mate !== highest) this.#fold(mate, highest);
-    }
-    if (highest === node) {
-      this.#places.splice(first, end - first);
-      this.#insert(first, { version, node });
-    } else {
-      this.#places.splice(first, end - 1 - first);
-      highest.skips.add(node.name);
-    }
-  }
-
-  #parse(node: GraphNode): Version {
+function lineOfGraph(
+  graph: ChannelGraph,
+  failPackage: (what: string, hint?: string) => OpmateError,
+): VersionLine {
+  const fail = (what: string, hint?: string): OpmateError =>
+    failPackage(`channel "${graph.name}": ${what}`, hint);
+  const parse = (node: GraphNode): Version => {
     try {
       return parseVersion(node.version);
     } catch (error) {
-      throw this.#fail(
+      throw fail(
         `Unable to parse existing bundle version stored in index: bundle "${node.name}" "${node.version}": ${messageOf(error)}`,
         'add to this package in replaces mode',
       );
     }
-  }
-
-  /** Position of the first node that has this version or a higher one. */
-  #lowerBound(version: Version): number {
-    let low = 0;
-    let high = this.#places.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (compareVersions((this.#places[middle] as Place).version, version) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
-  #insert(at: number, place: Place): void {
-    const { node } = place;
-    const above = this.#places[at]?.node;
-    const below = this.#places[at - 1]?.node;
-    const follower = above === undefined ? this.#graph.head : above.next;
-    if (follower !== below) {
-      throw this.#fail(
-        `Invalid graph: bundle "${node.name}" belongs ${above === undefined ? 'at the head' : `below "${above.name}"`} and ${below === undefined ? 'at the end' : `above "${below.name}"`}, which do not follow each other`,
-        'add to this package in replaces mode',
-      );
-    }
-    this.#places.splice(at, 0, place);
-    node.next = below;
-    node.previous = above;
-    if (below !== undefined) below.previous = node;
-    if (above === undefined) this.#graph.head = node;
-    else {
-      above.next = node;
-      above.skips.delete(node.name);
-    }
-  }
-
-  /** Takes a node out of the line, to be skipped by another one with all that it skipped. */
-  #fold(mate: GraphNode, into: GraphNode): void {
-    if (mate.previous === undefined) this.#graph.head = mate.next;
-    else mate.previous.next = mate.next;
-    if (mate.next !== undefined) mate.next.previous = mate.previous;
-    for (const name of [mate.name, ...mate.skips]) if (name !== into.name) into.skips.add(name);
-  }
-}
-
-/** The same text for versions that are equal in precedence. */
-function precedenceOf(version: Version): string {
-  return formatVersion({ ...version, build: [] });
+  };
+  return new VersionLine(graph, parse, fail);
 }

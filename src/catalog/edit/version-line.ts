@@ -1,0 +1,155 @@
+import type { OpmateError } from '../../core/errors.js';
+import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
+
+/** A bundle on the way from the head of a channel to its end. */
+export interface GraphNode {
+  name: string;
+  /** As its catalog has it. */
+  version: string;
+  /** The node that this one replaces. */
+  next: GraphNode | undefined;
+  /** The node that replaces this one; the head has none. */
+  previous: GraphNode | undefined;
+  /** Names that it skips besides; there need be no bundles of these names. */
+  skips: Set<string>;
+}
+
+/** A channel as its readers see it: a line of bundles that begins at the head, each with what it skips. */
+export interface ChannelGraph {
+  name: string;
+  head: GraphNode | undefined;
+  /** Bundles that the channel leads to without their being nodes, and their versions. */
+  skipped: Map<string, string>;
+}
+
+interface Place {
+  version: Version;
+  node: GraphNode;
+}
+
+/**
+ * A channel whose nodes can be found by version, and into which bundles are put by it. `parse` gives a node's version,
+ * or throws; `fail` makes the error for a graph that does not go by version.
+ */
+export class VersionLine {
+  readonly #graph: ChannelGraph;
+  readonly #fail: (what: string, hint?: string) => OpmateError;
+  /** Nodes by ascending version, whatever their order in the graph. */
+  readonly #places: Place[] = [];
+  /** Who has which version, skipped bundles too. */
+  readonly #owners = new Map<string, string>();
+
+  constructor(
+    graph: ChannelGraph,
+    parse: (node: GraphNode) => Version,
+    fail: (what: string, hint?: string) => OpmateError,
+  ) {
+    this.#graph = graph;
+    this.#fail = fail;
+    for (let node = graph.head; node !== undefined; node = node.next) {
+      const version = parse(node);
+      this.#places.push({ version, node });
+      this.#owners.set(precedenceOf(version), node.name);
+    }
+    this.#places.sort((a, b) => compareVersions(a.version, b.version));
+    for (const [name, text] of graph.skipped) {
+      try {
+        this.#owners.set(precedenceOf(parseVersion(text)), name);
+      } catch {
+        // What is skipped is never compared, so it needs no version.
+      }
+    }
+  }
+
+  /** Takes a version for a bundle. Returns the name of the bundle that has it already, if there is one. */
+  claim(version: Version, name: string): string | undefined {
+    const key = precedenceOf(version);
+    const owner = this.#owners.get(key);
+    if (owner === undefined) this.#owners.set(key, name);
+    return owner;
+  }
+
+  /**
+   * Puts a bundle between the lowest version above it and the highest below it. With `skipPatch`, of its major.minor only
+   * the highest version stays in the line; it skips all others of that major.minor, and what these skipped.
+   */
+  add(record: { name: string; version: string }, version: Version, skipPatch: boolean): void {
+    const at = this.#lowerBound(version);
+    const node: GraphNode = {
+      name: record.name,
+      version: record.version,
+      next: undefined,
+      previous: undefined,
+      skips: new Set(),
+    };
+    if (!skipPatch) {
+      this.#insert(at, { version, node });
+      return;
+    }
+    const isMate = (place: Place | undefined): place is Place =>
+      place?.version.major === version.major && place.version.minor === version.minor;
+    let first = at;
+    let end = at;
+    while (isMate(this.#places[first - 1])) first--;
+    while (isMate(this.#places[end])) end++;
+    // The highest takes in all others; the new bundle may be one of these.
+    const highest = end > at ? (this.#places[end - 1] as Place).node : node;
+    for (const { node: mate } of this.#places.slice(first, end)) {
+      if (mate !== highest) this.#fold(mate, highest);
+    }
+    if (highest === node) {
+      this.#places.splice(first, end - first);
+      this.#insert(first, { version, node });
+    } else {
+      this.#places.splice(first, end - 1 - first);
+      highest.skips.add(node.name);
+    }
+  }
+
+  /** Position of the first node that has this version or a higher one. */
+  #lowerBound(version: Version): number {
+    let low = 0;
+    let high = this.#places.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (compareVersions((this.#places[middle] as Place).version, version) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #insert(at: number, place: Place): void {
+    const { node } = place;
+    const above = this.#places[at]?.node;
+    const below = this.#places[at - 1]?.node;
+    const follower = above === undefined ? this.#graph.head : above.next;
+    if (follower !== below) {
+      throw this.#fail(
+        `Invalid graph: bundle "${node.name}" belongs ${above === undefined ? 'at the head' : `below "${above.name}"`} and ${below === undefined ? 'at the end' : `above "${below.name}"`}, which do not follow each other`,
+        'add to this package in replaces mode',
+      );
+    }
+    this.#places.splice(at, 0, place);
+    node.next = below;
+    node.previous = above;
+    if (below !== undefined) below.previous = node;
+    if (above === undefined) this.#graph.head = node;
+    else {
+      above.next = node;
+      above.skips.delete(node.name);
+    }
+  }
+
+  /** Takes a node out of the line, to be skipped by another one with all that it skipped. */
+  #fold(mate: GraphNode, into: GraphNode): void {
+    if (mate.previous === undefined) this.#graph.head = mate.next;
+    else mate.previous.next = mate.next;
+    if (mate.next !== undefined) mate.next.previous = mate.previous;
+    for (const name of [mate.name, ...mate.skips]) if (name !== into.name) into.skips.add(name);
+  }
+}
+
+/** The same text for versions that are equal in precedence. */
+function precedenceOf(version: Version): string {
+  return formatVersion({ ...version, build: [] });
+}

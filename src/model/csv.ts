@@ -1,6 +1,7 @@
+import { base64Fault } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
-import type { RelatedImage } from './declarative-config.js';
+import type { PackageIcon, RelatedImage } from './declarative-config.js';
 import { type Shape, ShapeError, readShape, struct } from './shape.js';
 
 /**
@@ -210,4 +211,20 @@ export function formatShortest(value: number): string {
 /** Whether a manifest is a ClusterServiceVersion. */
 export function isCsv(manifest: JsonValue): boolean {
   return isJsonObject(manifest) && manifest['kind'] === 'ClusterServiceVersion';
+}
+
+/** The first icon of a ClusterServiceVersion; undefined where there is none that can be decoded. */
+export function csvIcon(csv: JsonValue): PackageIcon | undefined {
+  const spec = isJsonObject(csv) ? csv['spec'] : undefined;
+  const icons = isJsonObject(spec) ? spec['icon'] : undefined;
+  const icon = Array.isArray(icons) ? icons[0] : undefined;
+  if (!isJsonObject(icon)) return undefined;
+  const { base64data, mediatype } = icon;
+  if (typeof base64data !== 'string') return undefined;
+  // Some tools have wrapped it with blanks.
+  const data = [base64data, base64data.replaceAll(' ', '')].find((text) => base64Fault(text) === undefined);
+  if (data === undefined) return undefined;
+  const written = Buffer.from(data, 'base64').toString('base64');
+  if (written === '') return undefined;
+  return { base64data: written, mediatype: typeof mediatype === 'string' ? mediatype : '' };
 }

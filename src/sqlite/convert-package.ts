@@ -1,17 +1,15 @@
 import { propertyFields } from '../bundle/parse.js';
 import { endOfValue, skipSpace } from '../bundle/raw-json.js';
-import { base64Fault } from '../core/base64.js';
 import { OpmateError, messageOf } from '../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../core/go-json.js';
-import { type EncodableJson, type JsonObject, type JsonValue, RawJson, isJsonObject } from '../core/json.js';
+import { type EncodableJson, type JsonObject, type JsonValue, RawJson } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
 import { parseRange, parseVersion } from '../core/semver.js';
-import { type ApiKey, csvRelatedImages, csvSpec, csvVersion, isCsv } from '../model/csv.js';
+import { type ApiKey, csvIcon, csvRelatedImages, csvSpec, csvVersion, isCsv } from '../model/csv.js';
 import {
   type BundleBlob,
   type ChannelBlob,
   type PackageBlob,
-  type PackageIcon,
   type Property,
   type RelatedImage,
   propertyTypes,
@@ -347,7 +345,7 @@ export function convertChannels(
 
 /** The blob of a package. `csv` is the manifest of its default channel's head; empty where it is not kept. */
 export function convertPackage(stored: StoredPackage, csv: Buffer): PackageBlob {
-  const icon = csv.length === 0 ? undefined : iconOf(parseManifest(csv));
+  const icon = csv.length === 0 ? undefined : csvIcon(parseManifest(csv));
   return {
     schema: schemas.package,
     name: stored.name,
@@ -356,22 +354,6 @@ export function convertPackage(stored: StoredPackage, csv: Buffer): PackageBlob 
     description: '',
     properties: [],
   };
-}
-
-/** The first icon of a manifest; undefined where there is none that can be decoded. */
-function iconOf(csv: JsonValue): PackageIcon | undefined {
-  const spec = isJsonObject(csv) ? csv['spec'] : undefined;
-  const icons = isJsonObject(spec) ? spec['icon'] : undefined;
-  const icon = Array.isArray(icons) ? icons[0] : undefined;
-  if (!isJsonObject(icon)) return undefined;
-  const { base64data, mediatype } = icon;
-  if (typeof base64data !== 'string') return undefined;
-  // Some tools have wrapped it with blanks.
-  const data = [base64data, base64data.replaceAll(' ', '')].find((text) => base64Fault(text) === undefined);
-  if (data === undefined) return undefined;
-  const written = Buffer.from(data, 'base64').toString('base64');
-  if (written === '') return undefined;
-  return { base64data: written, mediatype: typeof mediatype === 'string' ? mediatype : '' };
 }
 
 /** What is wrong with a package, as a tree in the words of `opm`; without children where nothing is. */

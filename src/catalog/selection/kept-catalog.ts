@@ -164,7 +164,7 @@ function referenceOf({ reference: { schema, name } }: DeprecationEntry): string 
 }
 
 /** The object with a field of this value, or without the field; readers match its name whatever the case. */
-function withField(object: JsonObject, field: string, value: JsonValue | undefined): JsonObject {
+export function withField(object: JsonObject, field: string, value: JsonValue | undefined): JsonObject {
   const result: JsonObject = {};
   let isSet = value === undefined;
   for (const [key, item] of Object.entries(object)) {
@@ -179,14 +179,14 @@ function withField(object: JsonObject, field: string, value: JsonValue | undefin
 }
 
 /** The list at a field, read as decoding does: of keys that differ in case the last in byte order counts. */
-function listAt(object: JsonObject, field: string): JsonValue[] {
+export function listAt(object: JsonObject, field: string): JsonValue[] {
   const keys = Object.keys(object).filter((key) => foldFieldName(key) === foldFieldName(field));
   const list = object[keys.sort().at(-1) ?? field];
   return Array.isArray(list) ? list : [];
 }
 
 /** The channel with these entries; those that were there before keep what is not said of them. */
-function withEntries(channel: JsonObject, entries: readonly ChannelEntry[]): JsonObject {
+export function withEntries(channel: JsonObject, entries: readonly ChannelEntry[]): JsonObject {
   const before = new Map<string, { entry: ChannelEntry; value: JsonValue }>();
   const values = listAt(channel, 'entries');
   for (const [at, entry] of (decodeChannel(channel).entries ?? []).entries()) {

@@ -1,10 +1,10 @@
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { compareBytes } from '../../core/order.js';
-import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
+import type { Version } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { readGraph } from '../../model/graph.js';
+import { channelOfHighestHead, versionOf } from './package-model.js';
 import { repairChannel } from './repair-channel.js';
 import { type CatalogSelection, type SelectedPackage, requireValid } from './selection.js';
 
@@ -88,12 +88,9 @@ class PackageRepair {
     this.#name = name;
   }
 
-  addVersion({ name, packageProperties }: BundleFacts): void {
-    try {
-      this.#versions.set(name, parseVersion(packageProperties[0]?.version ?? ''));
-    } catch {
-      // Validation reports it if the bundle is kept.
-    }
+  addVersion(bundle: BundleFacts): void {
+    const version = versionOf(bundle);
+    if (version !== undefined) this.#versions.set(bundle.name, version);
   }
 
   /** The channel without what is gone, or none. */
@@ -119,12 +116,7 @@ class PackageRepair {
       return [];
     }
     if (this.#channels.has(facts.defaultChannel)) return [facts];
-    const channels = [...this.#channels.values()].map(({ name, entries }) => ({
-      name,
-      version: this.#versions.get(readGraph(entries).heads[0] ?? ''),
-    }));
-    channels.sort((a, b) => compareKnown(b.version, a.version) || compareBytes(a.name, b.name));
-    const defaultChannel = channels[0]?.name ?? '';
+    const defaultChannel = channelOfHighestHead([...this.#channels.values()], this.#versions);
     this.changes.push(`${subject}: its default channel is ${quoteGo(defaultChannel)} now`);
     return [{ ...facts, defaultChannel }];
   }
@@ -152,10 +144,4 @@ class PackageRepair {
       { name, defaultChannel, channels, bundles: bundles.filter((one) => one.package === name).length },
     ];
   }
-}
-
-/** What has no version is below all that has one. */
-function compareKnown(a: Version | undefined, b: Version | undefined): number {
-  if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);
-  return compareVersions(a, b);
 }

@@ -1,5 +1,6 @@
 import { quoteGo } from '../../core/go-json.js';
-import { sortedByBytes } from '../../core/order.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
 import type {
   BundleFacts,
@@ -8,6 +9,7 @@ import type {
   DeprecationsFacts,
   PackageFacts,
 } from '../../model/facts.js';
+import { readGraph } from '../../model/graph.js';
 
 /** One package of a catalog, to choose from. */
 export interface PackageModel {
@@ -57,4 +59,32 @@ export function listed(begin: string, names: Iterable<string>): string {
   const more = sorted.length - maxListed;
   const shown = sorted.slice(0, maxListed).map(quoteGo).join(', ') || 'nothing';
   return `${begin} ${shown}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/** The version of a bundle; undefined where it has none that can be read, which validation reports. */
+export function versionOf({ packageProperties }: BundleFacts): Version | undefined {
+  try {
+    return parseVersion(packageProperties[0]?.version ?? '');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Compares versions; what has none is below all that has one. */
+export function compareKnown(a: Version | undefined, b: Version | undefined): number {
+  if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);
+  return compareVersions(a, b);
+}
+
+/** The channel whose head has the highest version, of equal ones the first by name; empty where there is none. */
+export function channelOfHighestHead(
+  channels: readonly ChannelFacts[],
+  versions: ReadonlyMap<string, Version>,
+): string {
+  const heads = channels.map(({ name, entries }) => ({
+    name,
+    version: versions.get(readGraph(entries).heads[0] ?? ''),
+  }));
+  heads.sort((a, b) => compareKnown(b.version, a.version) || compareBytes(a.name, b.name));
+  return heads[0]?.name ?? '';
 }

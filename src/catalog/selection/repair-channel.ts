@@ -1,9 +1,11 @@
 import { LimitError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import { compareBytes } from '../../core/order.js';
-import { type Version, type VersionRange, compareVersions, parseRange } from '../../core/semver.js';
+import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { readGraph } from '../../model/graph.js';
+import { compareKnown } from './package-model.js';
+import { UpgradeRules } from './upgrade-rules.js';
 
 /** The entries of a channel that are left, and one sentence for each change to one of them. */
 export interface RepairedChannel {
@@ -45,7 +47,7 @@ class ChannelRepair {
   readonly #gone = new Map<string, ChannelEntry>();
   /** Those that are left, as they become. */
   readonly #kept = new Map<string, ChannelEntry>();
-  readonly #ranges = new Map<string, VersionRange | undefined>();
+  readonly #rules: UpgradeRules;
   #takenOver = 0;
 
   constructor(
@@ -55,6 +57,7 @@ class ChannelRepair {
   ) {
     this.#before = before;
     this.#versions = versions;
+    this.#rules = new UpgradeRules(versions);
     for (const entry of before) {
       const { name } = entry;
       if (gone.has(name)) this.#gone.set(name, entry);
@@ -130,31 +133,11 @@ class ChannelRepair {
 
   /** Both ranges in one; the second only where it says something that the first does not. */
   #joinRanges(first: string, second: string): string {
-    if (second === '' || this.#rangeOf(second) === undefined) return first;
+    if (second === '' || this.#rules.rangeOf(second) === undefined) return first;
     if (first === '') return second;
     const parts = first.split('||').map((part) => part.trim());
-    if (parts.includes(second.trim()) || this.#rangeOf(first) === undefined) return first;
+    if (parts.includes(second.trim()) || this.#rules.rangeOf(first) === undefined) return first;
     return `${first} || ${second}`;
-  }
-
-  #rangeOf(text: string): VersionRange | undefined {
-    if (this.#ranges.has(text)) return this.#ranges.get(text);
-    let range: VersionRange | undefined;
-    try {
-      range = text === '' ? undefined : parseRange(text);
-    } catch {
-      // Nothing is in a range that does not parse; validation reports it.
-    }
-    this.#ranges.set(text, range);
-    return range;
-  }
-
-  /** Whether a cluster with the bundle `name` can go on to an entry. */
-  #leads(name: string, { name: to, replaces, skips, skipRange }: ChannelEntry): boolean {
-    if (name === to) return false;
-    if (replaces === name || skips.includes(name)) return true;
-    const version = this.#versions.get(name);
-    return version !== undefined && this.#rangeOf(skipRange)?.contains(version) === true;
   }
 
   /** The entries from which `head` is reached, step by step, itself included. */
@@ -166,7 +149,8 @@ class ChannelRepair {
       if (entry === undefined) continue;
       for (const one of [entry.replaces, ...entry.skips]) if (byName.has(one)) found.add(one);
       if (entry.skipRange === '') continue;
-      for (const other of byName.keys()) if (!found.has(other) && this.#leads(other, entry)) found.add(other);
+      for (const other of byName.keys())
+        if (!found.has(other) && this.#rules.leads(other, entry)) found.add(other);
     }
     return found;
   }
@@ -175,7 +159,9 @@ class ChannelRepair {
     if (oldHead !== undefined && this.#kept.has(oldHead)) return oldHead;
     const { heads } = readGraph([...this.#kept.values()]);
     const names = heads.length > 0 ? heads : [...this.#kept.keys()];
-    const [head = ''] = [...names].sort((a, b) => this.#compare(b, a) || compareBytes(a, b));
+    const [head = ''] = [...names].sort(
+      (a, b) => compareKnown(this.#versions.get(b), this.#versions.get(a)) || compareBytes(a, b),
+    );
     if (heads.length === 0) {
       for (const { name, replaces, skips } of [...this.#kept.values()]) {
         if (replaces === head) this.#change(name, () => ({ replaces: '' }));
@@ -194,15 +180,6 @@ class ChannelRepair {
     return head;
   }
 
-  /** Compares versions; what has none is below all that has one. */
-  #compare(a: string, b: string): number {
-    const [first, second] = [this.#versions.get(a), this.#versions.get(b)];
-    if (first === undefined || second === undefined) {
-      return Number(first !== undefined) - Number(second !== undefined);
-    }
-    return compareVersions(first, second);
-  }
-
   /** Entries that only something gone had skipped may have replaced each other in a circle. */
   #cutCycle(): void {
     const { cycle } = readGraph([...this.#kept.values()]);
@@ -215,7 +192,7 @@ class ChannelRepair {
     const seen = new Set([from]);
     for (const name of seen) {
       for (const entry of this.#before) {
-        if (seen.has(entry.name) || !this.#leads(name, entry)) continue;
+        if (seen.has(entry.name) || !this.#rules.leads(name, entry)) continue;
         if (this.#kept.has(entry.name)) return entry.name;
         seen.add(entry.name);
       }

@@ -1,9 +1,9 @@
-import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
-import { type Version, parseRange } from '../../core/semver.js';
-import { propertyTypes } from '../../model/declarative-config.js';
-import { parseGvkProperty, parsePackageRequiredProperty } from '../../model/properties.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { type Version, parseRange } from '../core/semver.js';
+import { propertyTypes } from './declarative-config.js';
+import { parseGvkProperty, parsePackageRequiredProperty } from './properties.js';
 
 /** What a bundle is to those that need something. */
 export interface Offer {

@@ -67,6 +67,8 @@ export class DirectoryCatalog implements Catalog {
   readonly #root: string;
   readonly #files = new Map<string, { path: string; version: string }>();
   #open: { file: string; handle: FileHandle } | undefined;
+  /** The place of the open file whose line was counted last. */
+  #counted: { offset: number; line: number } | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
   /** `label` is how messages name the directory; the path itself where it is left out. */
@@ -127,7 +129,11 @@ export class DirectoryCatalog implements Catalog {
 
   async #lineOf(origin: BlobOrigin, at: readonly (string | number)[]): Promise<number> {
     const handle = await this.#handleOf(origin.file);
-    const line = await countLines(handle, origin.offset, origin.file);
+    // Places are mostly asked for in order, and a file may hold a whole catalog.
+    const from =
+      this.#counted !== undefined && this.#counted.offset <= origin.offset ? this.#counted : undefined;
+    const line = await countLines(handle, origin.offset, origin.file, from);
+    this.#counted = { offset: origin.offset, line };
     if (at.length === 0) return line;
     const bytes = await readAgain(handle, origin);
     return line + linesDownTo(bytes.toString('utf8'), origin.syntax, at);
@@ -140,6 +146,7 @@ export class DirectoryCatalog implements Catalog {
   async #closeFile(): Promise<void> {
     const current = this.#open;
     this.#open = undefined;
+    this.#counted = undefined;
     await current?.handle.close();
   }
 

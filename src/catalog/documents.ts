@@ -196,11 +196,19 @@ class FileWindow {
   }
 }
 
-/** The line, from 1, on which the byte at `offset` stands. Throws OpmateError IO. */
-export async function countLines(handle: FileHandle, offset: number, label: string): Promise<number> {
-  const chunk = Buffer.allocUnsafe(Math.min(offset, 1024 * 1024));
-  let line = 1;
-  for (let at = 0; at < offset;) {
+/**
+ * The line, from 1, on which the byte at `offset` stands, counted from a place before it whose line is known.
+ * Throws OpmateError IO.
+ */
+export async function countLines(
+  handle: FileHandle,
+  offset: number,
+  label: string,
+  from: { offset: number; line: number } = { offset: 0, line: 1 },
+): Promise<number> {
+  const chunk = Buffer.allocUnsafe(Math.min(offset - from.offset, 1024 * 1024));
+  let { line } = from;
+  for (let at = from.offset; at < offset;) {
     const part = chunk.subarray(0, Math.min(chunk.length, offset - at));
     const length = await readFully(handle, part, at, label);
     for (let i = part.indexOf(newline); i >= 0 && i < length; i = part.indexOf(newline, i + 1)) line++;

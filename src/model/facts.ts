@@ -72,8 +72,13 @@ export interface DeprecationsFacts {
   origin?: BlobOrigin | undefined;
 }
 
+/** What validation warns of. */
+export type WarningKind = 'skipped-in-chain' | 'misspelled-name' | 'equal-versions';
+
 /** One finding of validation. */
 export interface Problem {
+  /** Which kind of thing a warning is about. */
+  kind?: WarningKind;
   /** What is wrong, on one line. */
   message: string;
   package?: string;

@@ -14,6 +14,7 @@ import type {
   PackageFacts,
   Problem,
   ValidationReport,
+  WarningKind,
 } from './facts.js';
 import { describeGraphFault, readGraph } from './graph.js';
 import { NameIndex } from './suggest.js';
@@ -623,8 +624,8 @@ class Validation {
 
   // What passes, but was hardly meant.
 
-  private warn(message: string, place: Place, hint: string): void {
-    this.warnings.push({ message, ...place, hint });
+  private warn(kind: WarningKind, message: string, place: Place, hint: string): void {
+    this.warnings.push({ kind, message, ...place, hint });
   }
 
   /** Versions that differ in build metadata only are equal to whoever compares them. */
@@ -642,6 +643,7 @@ class Validation {
       const bundle = model.bundles.get(name);
       const pair = `${quoteGo(other)} and ${quoteGo(name)}`;
       this.warn(
+        'equal-versions',
         `package ${quoteGo(model.facts.name)}: versions of bundles ${pair} differ in build metadata only`,
         {
           package: model.facts.name,
@@ -662,6 +664,7 @@ class Validation {
     const path = ['entries', indexOfEntry(channel.entries, found.from), 'replaces'];
     const [from, to, by] = [found.from, found.to, found.by].map(quoteGo);
     this.warn(
+      'skipped-in-chain',
       `${inChannel(channel)}: entry ${from} replaces ${to}, which ${by} skips`,
       { package: channel.package, channel: channel.name, bundle: found.from, origin: channel.origin, path },
       `the chain of upgrades ends there: let ${from} replace an entry that nothing skips`,
@@ -679,6 +682,7 @@ class Validation {
         if (near === undefined) return;
         const verb = String(field[0]);
         this.warn(
+          'misspelled-name',
           `${inChannel(channel)}: entry ${quoteGo(entry.name)} ${verb} ${quoteGo(name)}, which is no entry`,
           {
             package: channel.package,

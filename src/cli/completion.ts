@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { kindOfArgument, kindOfOption } from './completion-words.js';
 
 /** The shells that completion scripts are made for. */
 export const shells = ['bash', 'zsh', 'fish'] as const;
@@ -15,12 +16,19 @@ interface Node {
     description: string;
     takesValue: boolean;
     choices: readonly string[];
+    /** Whether the value is a name from a catalog. */
+    isName: boolean;
   }[];
   /** What the arguments may be, where that is a list. */
   values: readonly string[];
+  /** Whether an argument may be a name from a catalog. */
+  takesName: boolean;
 }
 
-/** A completion script for the whole command tree. File names complete wherever no word of ours does. */
+/**
+ * A completion script for the whole command tree. File names complete wherever no word of ours does. For names of
+ * packages and channels it calls the hidden command `__complete`, only where the tree has a place for such a name.
+ */
 export function completionScript(shell: Shell, program: Command): string {
   const nodes = collect(program, []);
   const name = program.name();
@@ -48,11 +56,25 @@ function collect(command: Command, path: string[]): Node[] {
       description: option.description,
       takesValue: option.required || option.optional,
       choices: option.argChoices ?? [],
+      isName: kindOfOption(option) !== undefined,
     })),
     values: command.registeredArguments.flatMap((argument) => argument.argChoices ?? []),
+    takesName: command.registeredArguments.some((argument) => kindOfArgument(argument) !== undefined),
   };
   const below = command.commands.filter((sub) => node.commands.some((known) => known.name === sub.name()));
   return [node, ...below.flatMap((sub) => collect(sub, [...path, sub.name()]))];
+}
+
+/** The flags of a node whose value is a name, each with the path that it is typed after. */
+function nameFlags(node: Node): string[] {
+  return node.options
+    .filter(({ isName }) => isName)
+    .flatMap(({ flag, short }) => [flag, ...(short === undefined ? [] : [short])])
+    .map((flag) => `${node.path.join(' ')} ${flag}`);
+}
+
+function namePaths(nodes: Node[]): string[] {
+  return nodes.filter(({ takesName }) => takesName).map(({ path }) => path.join(' '));
 }
 
 function bashScript(name: string, nodes: Node[]): string {
@@ -77,11 +99,16 @@ function bashScript(name: string, nodes: Node[]): string {
         return `    ${at.join(' | ')}) words=${quote(choices.join(' '))} ;;`;
       }),
   );
+  // bash takes words apart at "=" and ":"; `line` has them as they were typed, without the command itself.
   return `# bash completion for ${name}
 _${name}() {
-  local current=\${COMP_WORDS[COMP_CWORD]} path='' word words i
-  for ((i = 1; i < COMP_CWORD; i++)); do
+  local current=\${COMP_WORDS[COMP_CWORD]} path='' names='' joins='' flag word words i
+  local -a line=()
+  for ((i = 1; i <= COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
+    if ((\${#line[@]})) && [[ $joins || $word == [:=]* ]]; then line[-1]+=$word; else line+=("$word"); fi
+    if [[ $word == *[:=] ]]; then joins=1; else joins=; fi
+    ((i < COMP_CWORD)) || break
     case "\${path:+$path }$word" in
       ${commands.join(' | ')}) path="\${path:+$path }$word" ;;
     esac
@@ -89,13 +116,32 @@ _${name}() {
   case "$path" in
 ${cases.join('\n')}
   esac
-  case "$path \${COMP_WORDS[COMP_CWORD - 1]}" in
-${values.join('\n')}
+  flag=\${COMP_WORDS[COMP_CWORD - 1]}
+  if [[ \${line[-1]} == --*=* ]]; then
+    flag=\${line[-1]%%=*}
+    [[ $current != = ]] || current=''
+  fi
+  case "$path $flag" in
+${[...values, caseOf(nodes.flatMap(nameFlags), 'names=1')].join('\n')}
   esac
+  if [[ \${line[-1]} != -* ]]; then
+    case "$path" in
+${caseOf(namePaths(nodes), 'names=1')}
+    esac
+  fi
+  if [[ $names ]]; then
+    mapfile -t COMPREPLY < <(command ${name} __complete -- "\${line[@]}" 2>/dev/null)
+    ((\${#COMPREPLY[@]} == 0)) || return 0
+  fi
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }
 complete -o default -F _${name} ${name}
 `;
+}
+
+/** A branch of `case` for any of these words, as bash and zsh have it. */
+function caseOf(words: readonly string[], then: string): string {
+  return `    ${words.length === 0 ? "''" : words.map(quote).join(' | ')}) ${then} ;;`;
 }
 
 function zshScript(name: string, nodes: Node[]): string {
@@ -108,8 +154,8 @@ function zshScript(name: string, nodes: Node[]): string {
   const known = nodes.filter((node) => node.path.length > 0).map((node) => quote(node.path.join(' ')));
   return `#compdef ${name}
 _${name}() {
-  local -a commands options
-  local command_path='' word
+  local -a commands options found
+  local command_path='' names='' word
   for word in "\${(@)words[2,CURRENT-1]}"; do
     case "\${command_path:+$command_path }$word" in
       ${known.join('|')}) command_path="\${command_path:+$command_path }$word" ;;
@@ -118,6 +164,24 @@ _${name}() {
   case "$command_path" in
 ${cases.join('\n')}
   esac
+  word=\${words[CURRENT-1]}
+  [[ $PREFIX != --*=* ]] || word=\${PREFIX%%=*}
+  case "$command_path $word" in
+${caseOf(nodes.flatMap(nameFlags), 'names=1')}
+  esac
+  if [[ $PREFIX != -* ]]; then
+    case "$command_path" in
+${caseOf(namePaths(nodes), 'names=1')}
+    esac
+  fi
+  if [[ -n $names ]]; then
+    found=("\${(@f)$(command ${name} __complete -- "\${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}")
+    if [[ -n $found[1] ]]; then
+      compset -P '--*='
+      compadd -a found
+      return
+    fi
+  fi
   if [[ $PREFIX == -* ]]; then
     compadd -a options
   elif (( \${#commands} )); then
@@ -137,11 +201,15 @@ function fishScript(name: string, nodes: Node[]): string {
     `function __${name}_path`,
     '  set -l found',
     '  for word in (commandline -opc)[2..-1]',
-    `    if contains -- (string join ' ' $found $word) ${known.map(quote).join(' ')}`,
+    `    if contains -- (string join ' ' -- $found $word) ${known.map(quote).join(' ')}`,
     '      set -a found $word',
     '    end',
     '  end',
-    "  string join ' ' $found",
+    "  string join ' ' -- $found",
+    'end',
+    `function __${name}_names`,
+    '  set -l words (commandline -opc)[2..-1]',
+    `  command ${name} __complete -- $words (commandline -ct) 2>/dev/null`,
     'end',
   ];
   for (const node of nodes) {
@@ -150,11 +218,16 @@ function fishScript(name: string, nodes: Node[]): string {
       lines.push(`complete -c ${name} ${at} -f -a ${quote(sub.name)} -d ${quote(sub.description)}`);
     }
     for (const value of node.values) lines.push(`complete -c ${name} ${at} -f -a ${quote(value)}`);
+    if (node.takesName) lines.push(`complete -c ${name} ${at} -a '(__${name}_names)'`);
     for (const option of node.options) {
       const choices = option.choices.length > 0 ? ` -x -a ${quote(option.choices.join(' '))}` : '';
-      const value = option.takesValue && choices === '' ? ' -r' : choices;
+      let value = option.takesValue && choices === '' ? ' -r' : choices;
+      if (option.isName) value = ` -x -a '(__${name}_names)'`;
+      const short = option.short === undefined ? '' : ` -s ${option.short.slice(1)}`;
       const flag = option.flag.replace(/^--/, '');
-      lines.push(`complete -c ${name} ${at} -l ${quote(flag)}${value} -d ${quote(option.description)}`);
+      lines.push(
+        `complete -c ${name} ${at} -l ${quote(flag)}${short}${value} -d ${quote(option.description)}`,
+      );
     }
   }
   return `${lines.join('\n')}\n`;

@@ -283,6 +283,14 @@ export function createProgram(context: CommandContext, name: string, runner: Run
         (await import('./commands/completion.js')).completion(context, shell, program),
       ),
     );
+  program
+    .command('__complete', { hidden: true })
+    .argument('[word...]')
+    .action((words: string[], _options, command: Command) =>
+      runner.run(command, async () =>
+        (await import('./commands/complete.js')).complete(context, words, program),
+      ),
+    );
   return program;
 }
 

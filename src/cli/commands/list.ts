@@ -7,6 +7,7 @@ import { listBundles, listChannels, listPackages } from '../../model/list.js';
 import { validateCatalog } from '../../model/validate.js';
 import { inReference } from '../../source/render.js';
 import { openSource } from '../../source/source.js';
+import { rememberNames } from '../completion-cache.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
@@ -44,6 +45,7 @@ export async function list(
             hint: 'opmate validate tells every problem with its place',
           });
         }
+        await rememberNames(context, reference, facts);
         return await formatRows(noun, source.catalog, facts, packageName);
       } finally {
         await source.close();

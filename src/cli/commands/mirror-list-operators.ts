@@ -12,6 +12,7 @@ import { listChannels, listPackages } from '../../model/list.js';
 import { openReference } from '../../oci/open.js';
 import { inReference } from '../../source/render.js';
 import { openSource } from '../../source/source.js';
+import { rememberNames } from '../completion-cache.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { booleanOf } from '../options.js';
 import { writeAll } from '../output.js';
@@ -38,7 +39,7 @@ export async function mirrorListOperators(
   await useSession(context, options, async (session) => {
     const text = catalogs
       ? await catalogsText(version as string, session)
-      : await catalogText(catalog as string, options, session);
+      : await catalogText(catalog as string, options, context, session);
     session.logger.close();
     await writeAll(context.stdout, text);
   });
@@ -64,6 +65,7 @@ function checkFlags(options: ListOperatorsOptions, catalogs: boolean): void {
 async function catalogText(
   reference: string,
   { package: packageName, channel }: ListOperatorsOptions,
+  context: CommandContext,
   session: CommandSession,
 ): Promise<string> {
   const source = await openSource(reference.replace(/^oci:\/\//, 'oci:'), session, {
@@ -78,6 +80,7 @@ async function catalogText(
     const facts = await collectFacts(source.catalog, session).catch((error: unknown) => {
       throw inReference(error, reference);
     });
+    await rememberNames(context, reference, facts);
     if (packageName !== undefined && channel !== undefined) {
       const versions = listVersions(facts, packageName, channel, reference);
       return formatTable(

@@ -1,0 +1,24 @@
+import type { Command } from 'commander';
+import { namesFor } from '../completion-names.js';
+import { wantedName } from '../completion-words.js';
+import type { CommandContext } from '../context.js';
+import { writeAll } from '../output.js';
+
+/** Whoever presses a key waits no longer than this. */
+const patienceMs = 1500;
+
+/**
+ * What completion scripts call: names of packages or channels that the last word may become, one a line. The words
+ * are those of the line after the command's name, as they were typed. Says nothing where it knows nothing.
+ */
+export async function complete(
+  context: CommandContext,
+  words: readonly string[],
+  program: Command,
+): Promise<void> {
+  const wanted = wantedName(program, words, context.homeDirectory);
+  if (wanted === undefined || !/^[A-Za-z0-9._,-]*$/.test(wanted.before)) return;
+  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(patienceMs)]);
+  const names = await namesFor(wanted, context, { signal });
+  await writeAll(context.stdout, names.map((name) => `${wanted.before}${name}\n`).join(''));
+}

@@ -1,0 +1,68 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { CatalogFacts } from '../model/facts.js';
+import type { CommandContext } from './context.js';
+
+/** Channels by package. */
+export type CatalogNames = ReadonlyMap<string, readonly string[]>;
+
+/** No list of names is as long as this; what is longer was not written here. */
+const maxBytes = 16 * 1024 * 1024;
+
+/**
+ * Remembers the names of a catalog that lies elsewhere, for completion in shells, in `names` of the cache directory. Nothing depends on it: never throws, and where it cannot be written there is none.
+ */
+export async function rememberNames(
+  context: CommandContext,
+  reference: string,
+  { packages, channels }: Pick<CatalogFacts, 'packages' | 'channels'>,
+): Promise<void> {
+  // A directory is read anew each time.
+  if (
+    await stat(path.resolve(context.workingDirectory, reference)).then(
+      (one) => one.isDirectory(),
+      () => false,
+    )
+  )
+    return;
+  const names: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
+  for (const { name } of packages) names[name] = [];
+  for (const channel of channels) (names[channel.package] ??= []).push(channel.name);
+  const file = await fileOf(context, reference);
+  const temporary = `${file}.${randomUUID()}`;
+  try {
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(temporary, JSON.stringify(names), { flag: 'wx' });
+    await rename(temporary, file);
+  } catch {
+    await rm(temporary, { force: true }).catch(() => undefined);
+  }
+}
+
+/** The names that were remembered of a catalog, undefined where none are. Never throws. */
+export async function recalledNames(
+  context: CommandContext,
+  reference: string,
+): Promise<CatalogNames | undefined> {
+  try {
+    const file = await fileOf(context, reference);
+    if ((await stat(file)).size > maxBytes) return undefined;
+    const value: unknown = JSON.parse(await readFile(file, 'utf8'));
+    if (typeof value !== 'object' || value === null) return undefined;
+    return new Map(
+      Object.entries(value).map(([name, channels]) => [
+        name,
+        (Array.isArray(channels) ? channels : []).filter((channel) => typeof channel === 'string'),
+      ]),
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+async function fileOf(context: CommandContext, reference: string): Promise<string> {
+  const { storagesOf } = await import('./commands/serve-catalogs.js');
+  const name = createHash('sha256').update(reference).digest('hex');
+  return path.join(path.dirname(storagesOf(context)), 'names', `${name}.json`);
+}

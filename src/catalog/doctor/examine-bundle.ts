@@ -1,0 +1,339 @@
+import { OpmateError } from '../../core/errors.js';
+import { encodeGoJson, quoteGo } from '../../core/go-json.js';
+import { type JsonObject, type JsonValue, RawJson, isJsonObject } from '../../core/json.js';
+import { type Version, parseTolerantVersion } from '../../core/semver.js';
+import { csvDeploymentImages, csvSpec } from '../../model/csv.js';
+import { type BundleBlob, type Property, propertyTypes } from '../../model/declarative-config.js';
+import { type Need, apiKeyOf, readNeed } from '../../model/dependency-needs.js';
+import { detach } from '../../model/describe.js';
+import type { BlobOrigin } from '../../model/facts.js';
+import { findCsvText } from '../../model/migrations.js';
+import { listed } from '../selection/package-model.js';
+import type { FindingList, Subject } from './finding.js';
+import { type OpenShiftVersion, isInVersions, readOpenShiftVersion } from './openshift.js';
+
+/** What is kept of a bundle once its blob is gone, besides its facts: what checks of heads and of several bundles need. */
+export interface BundleRecord {
+  /** What it provides to others, see `apiKeyOf`. */
+  apis: readonly string[];
+  needs: readonly { need: Need; path: (string | number)[] }[];
+  /** How its ClusterServiceVersion is there. */
+  csv: 'objects' | 'metadata' | 'both' | 'none';
+  displayName: boolean;
+  description: boolean;
+  /** Of its install modes, whether AllNamespaces is supported; undefined where it tells none. */
+  installsForAll: boolean | undefined;
+  servesApis: boolean;
+  /** The first later version of OpenShift on which it is not to be installed. */
+  maxOpenShift: OpenShiftVersion | undefined;
+  minKube: Version | undefined;
+  /** `com.redhat.openshift.versions`, where it can be read. */
+  openShiftVersions: string | undefined;
+}
+
+const maxOpenShiftType = 'olm.maxOpenShiftVersion';
+const openShiftVersionsKey = 'com.redhat.openshift.versions';
+/** Bytes of a blob that a client with the usual limit of gRPC does not take any more. */
+const messageLimit = 4 * 1024 * 1024;
+const largeBundle = 1024 * 1024;
+
+/** What a ClusterServiceVersion, whole or as metadata, tells. */
+interface CsvParts {
+  spec: JsonObject;
+  annotations: JsonObject;
+  /** Where faults in it are shown. */
+  path: (string | number)[];
+}
+
+/** Looks at one bundle by itself. */
+export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: FindingList): BundleRecord {
+  const subject: Subject = { package: detach(blob.package), bundle: detach(blob.name), origin };
+  const at = (...path: (string | number)[]): Subject => ({ ...subject, path });
+  examineImages(blob, at, findings);
+  examineSize(origin, subject, findings);
+  examineRepeated(blob.properties, at, findings);
+  const metadata = blob.properties.findIndex(({ type }) => type === propertyTypes.csvMetadata);
+  const hasObjects = blob.properties.some(({ type }) => type === propertyTypes.bundleObject);
+  const whole = hasObjects ? wholeCsv(blob) : undefined;
+  if (whole !== undefined) examineOperatorImages(blob, whole.spec, at, findings);
+  const csv = whole ?? metadataCsv(blob, metadata);
+  const { apis, needs } = readDependencies(blob, at, findings);
+  return {
+    apis,
+    needs,
+    csv: metadata >= 0 ? (hasObjects ? 'both' : 'metadata') : hasObjects ? 'objects' : 'none',
+    displayName: textOf(csv?.spec['displayName']).trim() !== '',
+    description: textOf(csv?.spec['description']).trim() !== '',
+    installsForAll: installsForAll(csv?.spec['installModes']),
+    servesApis: servesApis(csv?.spec),
+    maxOpenShift: readMaxOpenShift(blob, csv, at, findings),
+    minKube: readMinKube(csv, at, findings),
+    openShiftVersions: readOpenShiftVersions(blob, csv, at, findings),
+  };
+}
+
+type At = (...path: (string | number)[]) => Subject;
+
+function examineImages({ image, relatedImages }: BundleBlob, at: At, findings: FindingList): void {
+  if (image !== '' && !hasDigest(image)) {
+    const hint = 'name it by digest, REPOSITORY@sha256:…: what a tag stands for may change, also in mirrors';
+    findings.add('bundle-image-tag', at('image'), `its image ${quoteGo(image)} is named by a tag`, hint);
+  }
+  if (relatedImages.length > 0 && image !== '' && relatedImages.every((one) => one.image !== image)) {
+    const message = 'its own image is none of its related images';
+    findings.add(
+      'related-image-missing',
+      at('relatedImages'),
+      message,
+      'add it, as opmate render does',
+      'notice',
+    );
+  }
+  const byTag = new Set<string>();
+  let firstByTag = -1;
+  for (const [index, related] of relatedImages.entries()) {
+    if (related.image === '') {
+      const name = related.name === '' ? `number ${index + 1}` : quoteGo(related.name);
+      const message = `its related image ${name} is empty`;
+      findings.add(
+        'related-image-empty',
+        at('relatedImages', index),
+        message,
+        'write the image, or remove the item',
+      );
+    } else if (related.image !== image && !hasDigest(related.image)) {
+      if (firstByTag < 0) firstByTag = index;
+      byTag.add(related.image);
+    }
+  }
+  if (byTag.size === 0) return;
+  const hint =
+    'name them by digest: mirrors by digest do not have them, and what a tag stands for may change';
+  const path = at('relatedImages', firstByTag, 'image');
+  findings.add('related-image-tag', path, listed('related images are named by tags:', byTag), hint);
+}
+
+function hasDigest(image: string): boolean {
+  return image.includes('@');
+}
+
+function examineSize({ length }: BlobOrigin, subject: Subject, findings: FindingList): void {
+  if (length < largeBundle) return;
+  const size = `${(length / 1024 / 1024).toFixed(1)} MiB`;
+  if (length > messageLimit) {
+    const hint =
+      'gRPC clients take 4 MiB at most, unless told otherwise: opmate migrate makes bundles smaller';
+    findings.add('bundle-size', subject, `the bundle has ${size}`, hint, 'warning');
+  } else {
+    findings.add('bundle-size', subject, `the bundle has ${size}`, 'opmate migrate makes bundles smaller');
+  }
+}
+
+function examineRepeated(properties: readonly Property[], at: At, findings: FindingList): void {
+  if (!findings.wants('property-repeated')) return;
+  const seen = new Set<string>();
+  let metadata = 0;
+  for (const [index, { type, value }] of properties.entries()) {
+    if (type === propertyTypes.bundleObject) continue;
+    if (type === propertyTypes.csvMetadata && ++metadata > 1) {
+      const message = `has more than one property of type ${quoteGo(type)}`;
+      findings.add(
+        'property-repeated',
+        at('properties', index),
+        message,
+        'keep one: no server takes two',
+        'warning',
+      );
+      continue;
+    }
+    if (type === propertyTypes.csvMetadata) continue;
+    const key = `${type}\0${encodeGoJson(value)}`;
+    if (seen.has(key)) {
+      const message = `has the same property of type ${quoteGo(type)} twice`;
+      findings.add('property-repeated', at('properties', index), message, 'remove one of them');
+    }
+    seen.add(key);
+  }
+}
+
+function wholeCsv(blob: BundleBlob): CsvParts | undefined {
+  const text = findCsvText(blob);
+  if (text === undefined) return undefined;
+  const csv = JSON.parse(text) as JsonObject;
+  try {
+    const { metadata } = csv;
+    const annotations = isJsonObject(metadata) ? objectOf(metadata['annotations']) : {};
+    return { spec: csvSpec(csv), annotations, path: ['properties'] };
+  } catch (error) {
+    if (error instanceof OpmateError) return undefined;
+    throw error;
+  }
+}
+
+function metadataCsv(blob: BundleBlob, index: number): CsvParts | undefined {
+  const value = blob.properties[index] === undefined ? undefined : plainOf(blob.properties[index]);
+  if (!isJsonObject(value)) return undefined;
+  return { spec: value, annotations: objectOf(value['annotations']), path: ['properties', index, 'value'] };
+}
+
+/** A pod that runs an image which is not in the list has none where only what is in the list is mirrored. */
+function examineOperatorImages(blob: BundleBlob, spec: JsonObject, at: At, findings: FindingList): void {
+  if (!findings.wants('related-image-missing')) return;
+  const related = new Set(blob.relatedImages.map(({ image }) => image));
+  let images: string[];
+  try {
+    images = csvDeploymentImages(spec);
+  } catch (error) {
+    if (error instanceof OpmateError) return;
+    throw error;
+  }
+  const missing = images.filter((image) => image !== '' && !related.has(image));
+  if (missing.length === 0) return;
+  const message = listed('its deployments run images that are none of its related images:', missing);
+  const hint = 'add them to relatedImages: mirrors have no others';
+  findings.add('related-image-missing', at('relatedImages'), message, hint);
+}
+
+function readDependencies(
+  { properties }: BundleBlob,
+  at: At,
+  findings: FindingList,
+): Pick<BundleRecord, 'apis' | 'needs'> {
+  const apis: string[] = [];
+  const needs: { need: Need; path: (string | number)[] }[] = [];
+  for (const [index, property] of properties.entries()) {
+    const path = ['properties', index];
+    if (property.type === propertyTypes.gvk) {
+      try {
+        apis.push(detach(apiKeyOf(plainOf(property))));
+      } catch (error) {
+        // Validation reports it.
+        if (!(error instanceof OpmateError)) throw error;
+      }
+      continue;
+    }
+    if (!dependencyTypes.has(property.type)) continue;
+    const need = readNeed(property.type, plainOf(property));
+    if (need?.kind === 'unclear' && !need.text.includes('in CEL')) {
+      const hint = 'name a package and a range, or a group, version and kind';
+      findings.add('dependency-unclear', at(...path), `depends on ${need.text}`, hint);
+    } else if (need !== undefined) needs.push({ need, path });
+  }
+  return { apis, needs };
+}
+
+const dependencyTypes: ReadonlySet<string> = new Set([
+  propertyTypes.packageRequired,
+  propertyTypes.gvkRequired,
+  propertyTypes.constraint,
+]);
+
+/** Of several the first counts. (Source: OLM, which refuses to go on when there are two or it cannot be read.) */
+function readMaxOpenShift(
+  { properties }: BundleBlob,
+  csv: CsvParts | undefined,
+  at: At,
+  findings: FindingList,
+): OpenShiftVersion | undefined {
+  const found = properties.flatMap((property, index) =>
+    property.type === maxOpenShiftType
+      ? [{ value: plainOf(property), path: ['properties', index, 'value'] }]
+      : [],
+  );
+  if (found.length === 0 && csv !== undefined) {
+    const value = inAnnotation(csv.annotations);
+    if (value !== undefined) found.push({ value, path: [...csv.path] });
+  }
+  const [first] = found;
+  if (first === undefined) return undefined;
+  const { value, path } = first;
+  const quoted = `${maxOpenShiftType} ${encodeGoJson(value)}`;
+  const tell = (problem: string, hint: string): void =>
+    findings.add('max-openshift', at(...path), `${quoted}: ${problem}`, hint);
+  if (found.length > 1) tell('there is more than one', 'keep one of them');
+  if (typeof value === 'number') {
+    tell('is a number, of which 4.1 and 4.10 are the same one', 'write the version in quotes, as in "4.18"');
+    return undefined;
+  }
+  const version = typeof value === 'string' ? readOpenShiftVersion(value) : undefined;
+  if (version === undefined) tell('is no version of OpenShift', 'write it as in "4.18"');
+  return version;
+}
+
+/** Properties that are given in an annotation of the ClusterServiceVersion. */
+function inAnnotation(annotations: JsonObject): JsonValue | undefined {
+  const text = textOf(annotations['olm.properties']);
+  if (!text.includes(maxOpenShiftType)) return undefined;
+  try {
+    const list: unknown = JSON.parse(text);
+    const found: unknown = Array.isArray(list)
+      ? list.find((one: unknown) => isJsonObject(one) && one['type'] === maxOpenShiftType)
+      : undefined;
+    return isJsonObject(found) ? (found['value'] ?? null) : undefined;
+  } catch {
+    // Not ours to judge: it is an annotation, and the property is what counts.
+    return undefined;
+  }
+}
+
+function readMinKube(csv: CsvParts | undefined, at: At, findings: FindingList): Version | undefined {
+  const text = textOf(csv?.spec['minKubeVersion']);
+  if (text === '') return undefined;
+  try {
+    return parseTolerantVersion(text);
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const message = `minKubeVersion ${quoteGo(text)} is no version: ${error.message}`;
+    findings.add('min-kube', at(...(csv?.path ?? [])), message, 'write it as in 1.31.0');
+    return undefined;
+  }
+}
+
+function readOpenShiftVersions(
+  { properties }: BundleBlob,
+  csv: CsvParts | undefined,
+  at: At,
+  findings: FindingList,
+): string | undefined {
+  const index = properties.findIndex(({ type }) => type === openShiftVersionsKey);
+  const property = properties[index];
+  const label =
+    property === undefined ? textOf(csv?.annotations[openShiftVersionsKey]) : textOf(plainOf(property));
+  if (label === '') return undefined;
+  if (isInVersions(label, undefined) !== undefined) return detach(label);
+  const path = property === undefined ? (csv?.path ?? []) : ['properties', index, 'value'];
+  const hint = 'write v4.12, =v4.12 or v4.12-v4.15';
+  findings.add(
+    'openshift-versions',
+    at(...path),
+    `${openShiftVersionsKey} ${quoteGo(label)} cannot be read`,
+    hint,
+  );
+  return undefined;
+}
+
+function installsForAll(modes: JsonValue | undefined): boolean | undefined {
+  if (!Array.isArray(modes) || modes.length === 0) return undefined;
+  return modes.some(
+    (mode) => isJsonObject(mode) && mode['type'] === 'AllNamespaces' && mode['supported'] === true,
+  );
+}
+
+/** Under the name that it has in a ClusterServiceVersion, or in metadata. */
+function servesApis(spec: JsonObject | undefined): boolean {
+  const definitions = objectOf(spec?.['apiservicedefinitions'] ?? spec?.['apiServiceDefinitions']);
+  const { owned } = definitions;
+  return Array.isArray(owned) && owned.length > 0;
+}
+
+function plainOf({ value }: Property): JsonValue {
+  return (value instanceof RawJson ? JSON.parse(value.text) : value) as JsonValue;
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function objectOf(value: JsonValue | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}

@@ -1,0 +1,204 @@
+import { quoteGo } from '../../core/go-json.js';
+import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
+import type { ChannelFacts } from '../../model/facts.js';
+import { type ChannelGraph, describeGraphFault, readGraph } from '../../model/graph.js';
+import { listed } from '../selection/package-model.js';
+import { UpgradeRules } from '../selection/upgrade-rules.js';
+import type { FindingList, Subject } from './finding.js';
+
+/**
+ * How many versions are compared with ranges in one channel at most. Real channels need less than a thousandth of it;
+ * what is beyond it is not looked at.
+ */
+const maxComparisons = 10_000_000;
+
+/** What is known of the versions of a package. */
+export type Versions = ReadonlyMap<string, Version>;
+
+/** Looks at one channel by itself. `versions` are those of all bundles of the package. */
+export function examineChannel(channel: ChannelFacts, versions: Versions, findings: FindingList): void {
+  const graph = readGraph(channel.entries);
+  new ChannelExamination(channel, graph, versions, findings).run();
+}
+
+class ChannelExamination {
+  readonly #channel: ChannelFacts;
+  readonly #graph: ChannelGraph;
+  readonly #versions: Versions;
+  readonly #findings: FindingList;
+  readonly #rules: UpgradeRules;
+  readonly #at = new Map<string, number>();
+  /** Entries of a known version, lowest first. */
+  readonly #ordered: { name: string; version: Version }[];
+  #comparisons = 0;
+
+  constructor(channel: ChannelFacts, graph: ChannelGraph, versions: Versions, findings: FindingList) {
+    this.#channel = channel;
+    this.#graph = graph;
+    this.#versions = versions;
+    this.#findings = findings;
+    this.#rules = new UpgradeRules(versions);
+    for (const [index, { name }] of channel.entries.entries())
+      if (!this.#at.has(name)) this.#at.set(name, index);
+    this.#ordered = [...graph.entries.keys()]
+      .flatMap((name) => {
+        const version = versions.get(name);
+        return version === undefined ? [] : [{ name, version }];
+      })
+      .sort((a, b) => compareVersions(a.version, b.version));
+  }
+
+  run(): void {
+    for (const entry of this.#graph.entries.values()) this.#examineEntry(entry);
+    // Of a graph that is not sound validation tells what to change first.
+    if (this.#graph.entries.size === 0 || describeGraphFault(this.#graph) !== undefined) return;
+    const head = this.#graph.heads[0] as string;
+    this.#examineHead(head);
+    this.#examineWays(head);
+  }
+
+  #subject(name: string, ...path: (string | number)[]): Subject {
+    const { package: packageName, name: channel, origin } = this.#channel;
+    const index = this.#at.get(name) ?? 0;
+    return { package: packageName, channel, bundle: name, origin, path: ['entries', index, ...path] };
+  }
+
+  #examineEntry(entry: ChannelEntry): void {
+    const { name, replaces, skips, skipRange } = entry;
+    const own = this.#versions.get(name);
+    if (replaces !== '' && !this.#graph.entries.has(replaces)) {
+      const message = `replaces ${quoteGo(replaces)}, which is no entry of the channel`;
+      const hint =
+        'ordinary where a catalog was cut short: only clusters that have it already can go on from it';
+      this.#findings.add('replaces-outside', this.#subject(name, 'replaces'), message, hint);
+    }
+    if (own !== undefined) {
+      this.#examineDirection(name, own, 'replaces', [replaces]);
+      this.#examineDirection(name, own, 'skips', skips);
+      if (skipRange !== '') this.#examineRange(entry, own);
+    }
+    if (skipRange !== '' && this.#isEmpty(skipRange)) {
+      const hint = 'let its lower end be below its upper end';
+      const message = `no version is in its skipRange ${quoteGo(skipRange)}`;
+      this.#findings.add('skip-range-empty', this.#subject(name, 'skipRange'), message, hint);
+    }
+  }
+
+  #examineDirection(name: string, own: Version, field: 'replaces' | 'skips', names: readonly string[]): void {
+    const higher = names.filter((one) => {
+      const version = this.#versions.get(one);
+      return version !== undefined && one !== name && compareVersions(version, own) > 0;
+    });
+    if (higher.length === 0) return;
+    const index = field === 'replaces' ? [] : [names.indexOf(higher[0] as string)];
+    const message = listed(`with version ${formatVersion(own)} it ${field} what is higher:`, higher);
+    const hint = 'clusters that have that go down to this one: let only higher versions follow';
+    this.#findings.add('downgrade', this.#subject(name, field, ...index), message, hint);
+  }
+
+  #examineRange(entry: ChannelEntry, own: Version): void {
+    const { name, skipRange } = entry;
+    const range = this.#rules.rangeOf(skipRange);
+    if (range === undefined) return;
+    this.#comparisons += this.#ordered.length;
+    if (this.#comparisons > maxComparisons) return;
+    const subject = this.#subject(name, 'skipRange');
+    if (range.contains(own)) {
+      const message = `its own version ${formatVersion(own)} is in its skipRange ${quoteGo(skipRange)}`;
+      const hint = `end the range below it, with <${formatVersion(own)}`;
+      this.#findings.add('skip-range-self', subject, message, hint);
+    }
+    const higher: string[] = [];
+    const missed: string[] = [];
+    let maybe: string[] = [];
+    let isAbove = false;
+    for (const other of this.#ordered) {
+      const isIn = range.contains(other.version);
+      const order = compareVersions(other.version, own);
+      if (order > 0 && isIn) higher.push(other.name);
+      if (order >= 0) continue;
+      if (isIn) {
+        missed.push(...maybe);
+        maybe = [];
+        isAbove = true;
+      } else if (isAbove && entry.replaces !== other.name && !entry.skips.includes(other.name)) {
+        maybe.push(other.name);
+      }
+    }
+    if (higher.length > 0) {
+      const message = listed(`its skipRange ${quoteGo(skipRange)} covers what is higher:`, higher);
+      const hint = `clusters that have that go down to this one: end the range with <${formatVersion(own)}`;
+      this.#findings.add('downgrade', subject, message, hint);
+    }
+    if (missed.length > 0) {
+      const message = listed(`its skipRange ${quoteGo(skipRange)} leaves out`, missed);
+      const hint = 'cover them too, unless they cannot be upgraded from';
+      this.#findings.add('skip-range-hole', subject, message, hint);
+    }
+  }
+
+  /** Whether a range that parses holds none of the versions around its bounds. */
+  #isEmpty(text: string): boolean {
+    const range = this.#rules.rangeOf(text);
+    if (range === undefined || text.length > 1000) return false;
+    const bounds = text.match(/\d+(\.(\d+|x)){1,2}[^\s<>=!|]*/g) ?? [];
+    const versions = [...bounds, '0.0.0', '99999999.0.0'].map(around);
+    if (versions.some((list) => list.length === 0)) return false;
+    return !versions.flat().some((version) => range.contains(version));
+  }
+
+  #examineHead(head: string): void {
+    const own = this.#versions.get(head);
+    const highest = this.#ordered.at(-1);
+    if (own === undefined || highest === undefined || compareVersions(highest.version, own) <= 0) return;
+    const other = `${quoteGo(highest.name)} (${formatVersion(highest.version)})`;
+    const message = `its head ${quoteGo(head)} (${formatVersion(own)}) is lower than ${other}`;
+    const hint = `OLM v0 installs the head, OLM v1 the highest version: let ${quoteGo(highest.name)} be the head, or remove it`;
+    this.#findings.add('head-not-highest', { ...this.#subject(head, 'name') }, message, hint);
+  }
+
+  /** From the head downwards: what leads on to what is known to lead on. */
+  #examineWays(head: string): void {
+    const { entries } = this.#graph;
+    const open = new Set(entries.keys());
+    open.delete(head);
+    const ranges = new Set<string>();
+    const queue = [head];
+    for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
+      const entry = entries.get(name) as ChannelEntry;
+      const reach = (one: string): void => {
+        if (open.delete(one)) queue.push(one);
+      };
+      reach(entry.replaces);
+      for (const skip of entry.skips) reach(skip);
+      if (entry.skipRange === '' || ranges.has(entry.skipRange)) continue;
+      ranges.add(entry.skipRange);
+      this.#comparisons += open.size;
+      if (this.#comparisons > maxComparisons) return;
+      for (const one of [...open]) if (this.#rules.isInRange(this.#versions.get(one), entry)) reach(one);
+    }
+    for (const name of open) {
+      const message = `from it nothing leads on to the head ${quoteGo(head)}`;
+      const hint = 'clusters that have it stay on it: let a later entry replace or skip it';
+      this.#findings.add('unreachable', this.#subject(name, 'name'), message, hint);
+    }
+  }
+}
+
+/** The version of a bound, the one next to it, and the first prerelease of that. */
+function around(bound: string): Version[] {
+  const parts = bound.replaceAll('x', '0').split('.');
+  const text = parts.length === 2 ? `${bound.replaceAll('x', '0')}.0` : bound.replaceAll('x', '0');
+  try {
+    const version = parseVersion(text);
+    const patch = BigInt(version.patch) + 1n;
+    const next = `${version.major}.${version.minor}.${patch}`;
+    const below = { ...version, pre: [0], build: [] };
+    const after = { ...version, pre: [...version.pre, 0], build: [] };
+    return [version, below, after, parseVersion(next), parseVersion(`${next}-0`)];
+  } catch {
+    // No version: the range has it some other way, and is not judged by it.
+    return [];
+  }
+}

@@ -1,0 +1,55 @@
+import { quoteGo } from '../../core/go-json.js';
+import type { BundleBlob } from '../../model/declarative-config.js';
+import { detach } from '../../model/describe.js';
+import type { BlobOrigin } from '../../model/facts.js';
+import { imagesOf } from '../diff/snapshot.js';
+import type { FindingList } from './finding.js';
+
+/** Looks at what images of all bundles have to do with each other, while the bundles go by. */
+export class ImageExamination {
+  readonly #findings: FindingList;
+  /** By bundle image, the first bundle that has it. */
+  readonly #owners = new Map<string, { package: string; bundle: string }>();
+  /** By `repository:tag` of references with both, the first digest, and whether another one was told of. */
+  readonly #digests = new Map<string, { digest: string; isTold: boolean }>();
+
+  constructor(findings: FindingList) {
+    this.#findings = findings;
+  }
+
+  add(blob: BundleBlob, origin: BlobOrigin): void {
+    const subject = { package: detach(blob.package), bundle: detach(blob.name), origin };
+    const owner = this.#owners.get(blob.image);
+    if (owner !== undefined) {
+      const other = `${quoteGo(owner.bundle)}${owner.package === subject.package ? '' : ` of package ${quoteGo(owner.package)}`}`;
+      // A bundle twice is a fault of its own.
+      if (owner.bundle !== subject.bundle || owner.package !== subject.package) {
+        const message = `has the same image as ${other}: ${quoteGo(blob.image)}`;
+        const hint = 'write the image that was built for it';
+        this.#findings.add('bundle-image-shared', { ...subject, path: ['image'] }, message, hint);
+      }
+    } else if (blob.image !== '') this.#owners.set(detach(blob.image), subject);
+    for (const image of imagesOf(blob)) {
+      const at = image.indexOf('@');
+      if (at < 0 || image.lastIndexOf(':', at) <= image.lastIndexOf('/', at)) continue;
+      this.#addDigest(image.slice(0, at), image.slice(at + 1), subject);
+    }
+  }
+
+  #addDigest(
+    tagged: string,
+    digest: string,
+    subject: { package: string; bundle: string; origin: BlobOrigin },
+  ): void {
+    const known = this.#digests.get(tagged);
+    if (known === undefined) {
+      this.#digests.set(detach(tagged), { digest: detach(digest), isTold: false });
+      return;
+    }
+    if (known.digest === digest || known.isTold) return;
+    known.isTold = true;
+    const message = `${quoteGo(tagged)} stands for ${digest} here and for ${known.digest} elsewhere`;
+    const hint = 'a tag in a mirror can be one of them only: give each image a tag of its own';
+    this.#findings.add('image-two-digests', { ...subject, path: ['relatedImages'] }, message, hint);
+  }
+}

@@ -1,0 +1,56 @@
+import type { BlobOrigin } from '../../model/facts.js';
+import { type CheckName, type Severity, checks } from './checks.js';
+
+/** Something in a catalog that is wrong, or valid and hardly meant. */
+export interface Finding {
+  check: CheckName;
+  severity: Severity;
+  /** What is so, on one line, without the names of package, channel and bundle that stand beside it. */
+  message: string;
+  package?: string | undefined;
+  channel?: string | undefined;
+  bundle?: string | undefined;
+  /** The file, as the user named the catalog. */
+  file?: string | undefined;
+  /** From 1. */
+  line?: number | undefined;
+  /** What to change. */
+  hint?: string | undefined;
+}
+
+/** A finding whose line is not counted yet. */
+export interface PlacedFinding extends Finding {
+  origin?: BlobOrigin | undefined;
+  path?: readonly (string | number)[] | undefined;
+}
+
+/** What a finding is about. */
+export type Subject = Pick<PlacedFinding, 'package' | 'channel' | 'bundle' | 'origin' | 'path'>;
+
+/** Takes findings of the checks that were chosen, in the packages that were. */
+export class FindingList {
+  readonly found: PlacedFinding[] = [];
+  readonly #chosen: ReadonlySet<CheckName>;
+  readonly #packages: ReadonlySet<string> | undefined;
+
+  constructor(chosen: ReadonlySet<CheckName>, packages: ReadonlySet<string> | undefined) {
+    this.#chosen = chosen;
+    this.#packages = packages;
+  }
+
+  /** Whether findings of any of these checks are wanted. */
+  wants(...names: CheckName[]): boolean {
+    return names.some((name) => this.#chosen.has(name));
+  }
+
+  /** Whether findings about a package are wanted. */
+  wantsPackage(name: string): boolean {
+    return this.#packages?.has(name) !== false;
+  }
+
+  /** Adds a finding with the severity of its check, or with another one. */
+  add(check: CheckName, subject: Subject, message: string, hint: string, severity?: Severity): void {
+    if (!this.#chosen.has(check) || !this.wantsPackage(subject.package ?? '')) return;
+    this.found.push({ check, severity: severity ?? checks[check].severity, message, hint, ...subject });
+  }
+}

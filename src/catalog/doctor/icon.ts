@@ -1,0 +1,55 @@
+import { quoteGo } from '../../core/go-json.js';
+import type { PackageBlob } from '../../model/declarative-config.js';
+import { detectImageType } from '../../model/image-type.js';
+import type { FindingList, Subject } from './finding.js';
+
+/** Bytes of an icon above which it is large: every list of packages carries it. */
+const largeIcon = 1024 * 1024;
+
+/** Names that image types have besides the one that is told from the bytes. */
+const otherNames: Readonly<Record<string, string>> = {
+  'image/jpg': 'image/jpeg',
+  'image/pjpeg': 'image/jpeg',
+  'image/svg': 'image/svg+xml',
+  'image/x-icon': 'image/vnd.microsoft.icon',
+};
+
+/** Looks at the icon of a package. */
+export function examineIcon({ icon }: PackageBlob, subject: Subject, findings: FindingList): void {
+  const add = (message: string, hint: string, at: string[], severity?: 'notice'): void =>
+    findings.add('icon', { ...subject, path: ['icon', ...at] }, message, hint, severity);
+  if (icon === undefined || (icon.base64data ?? '') === '') {
+    const hint = 'add one, as opmate init --icon does: consoles show the package by it';
+    findings.add('icon', subject, 'has no icon', hint, 'notice');
+    return;
+  }
+  const content = Buffer.from(icon.base64data ?? '', 'base64');
+  if (content.length > largeIcon) {
+    const size = `${(content.length / 1024 / 1024).toFixed(1)} MiB`;
+    add(`the icon has ${size}`, 'make it smaller than 1 MiB', ['base64data']);
+  }
+  const found = detectImageType(content);
+  const given = icon.mediatype.trim().toLowerCase();
+  if (found === 'unknown') {
+    // What begins as text may be an SVG image that only reads so with a parser.
+    if (!/<svg[\s>]/i.test(content.toString('latin1', 0, 64 * 1024)))
+      add('the icon is no image', 'write an SVG or PNG image as base64', ['base64data']);
+  } else if (given === '') {
+    add('the icon has no media type', `write mediatype ${quoteGo(found)}`, []);
+  } else if ((otherNames[given] ?? given) !== found) {
+    const message = `the icon is ${found}, but its media type is ${quoteGo(icon.mediatype)}`;
+    add(message, `write mediatype ${quoteGo(found)}`, ['mediatype']);
+  } else if (given !== found) {
+    const message = `the media type of the icon, ${quoteGo(icon.mediatype)}, is none that is registered`;
+    add(message, `write mediatype ${quoteGo(found)}`, ['mediatype'], 'notice');
+  }
+  if ((found === 'image/svg+xml' || found === 'unknown') && hasScript(content.toString('utf8'))) {
+    add('the icon has a script in it', 'remove it: pages that show the icon in place would run it', [
+      'base64data',
+    ]);
+  }
+}
+
+function hasScript(svg: string): boolean {
+  return /<script[\s>/]|<foreignObject[\s>/]|[\s"'/]on[a-z]+\s*=\s*["']|=\s*["']?\s*javascript:/i.test(svg);
+}

@@ -1,4 +1,4 @@
-import { schemas } from '../model/declarative-config.js';
+import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { describeBundle, describeChannel, describeDeprecations, describePackage } from '../model/describe.js';
 import type { CatalogFacts } from '../model/facts.js';
 import { findDefaultHeads } from '../model/list.js';
@@ -8,15 +8,20 @@ import { type Catalog, type MetasOptions, isFault } from './catalog.js';
 import { locate } from './locate.js';
 import type { Meta } from './meta.js';
 
+export interface FactsOptions extends MetasOptions {
+  /** Is shown each bundle, for what facts do not keep. */
+  onBundle?: ((bundle: BundleBlob) => void) | undefined;
+}
+
 /**
  * Reads a catalog once and keeps of each blob what validation, listing and drawing need. Throws OpmateError
  * with file and line for a blob that cannot be loaded, unless `onFault` takes it.
  */
-export async function collectFacts(catalog: Catalog, options: MetasOptions = {}): Promise<CatalogFacts> {
+export async function collectFacts(catalog: Catalog, options: FactsOptions = {}): Promise<CatalogFacts> {
   const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
   for await (const meta of catalog.metas({ withoutManifests: true, ...options })) {
     try {
-      addFacts(facts, meta);
+      addFacts(facts, meta, options.onBundle);
     } catch (error) {
       const located = await locate(catalog, meta.origin, error);
       if (options.onFault === undefined || !isFault(located)) throw located;
@@ -26,7 +31,8 @@ export async function collectFacts(catalog: Catalog, options: MetasOptions = {})
   return facts;
 }
 
-function addFacts(facts: CatalogFacts, meta: Meta): void {
+/** Adds what a blob says to facts. Throws OpmateError INVALID in the words of `opm`, without a place. */
+export function addFacts(facts: CatalogFacts, meta: Meta, onBundle?: FactsOptions['onBundle']): void {
   const decoded = decodeMeta(meta);
   switch (decoded.kind) {
     case 'package':
@@ -37,6 +43,7 @@ function addFacts(facts: CatalogFacts, meta: Meta): void {
       break;
     case 'bundle':
       facts.bundles.push(describeBundle(decoded.blob, meta.origin));
+      onBundle?.(decoded.blob);
       break;
     case 'deprecations':
       facts.deprecations.push(describeDeprecations(decoded.blob, meta.origin));

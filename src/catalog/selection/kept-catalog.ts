@@ -159,7 +159,7 @@ function isSameEntry(a: ChannelEntry, b: ChannelEntry): boolean {
   );
 }
 
-function referenceOf({ reference: { schema, name } }: DeprecationEntry): string {
+export function referenceOf({ reference: { schema, name } }: DeprecationEntry): string {
   return `${schema}/${name}`;
 }
 
@@ -213,7 +213,7 @@ function withoutRelated(bundle: JsonObject, dropped: ReadonlySet<string>): JsonO
   return withField(bundle, 'relatedImages', list.length === 0 ? undefined : list);
 }
 
-function withDeprecations(deprecations: JsonObject, kept: ReadonlySet<string>): JsonObject {
+export function withDeprecations(deprecations: JsonObject, kept: ReadonlySet<string>): JsonObject {
   const entries = decodeDeprecations(deprecations).entries ?? [];
   const list = listAt(deprecations, 'entries').filter((_, at) => {
     const entry = entries[at];

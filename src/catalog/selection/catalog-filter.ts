@@ -1,0 +1,90 @@
+import type { VersionRange } from '../../core/semver.js';
+
+/**
+ * What is wanted of a catalog. Everything where nothing is said; packages and channels narrow that; in each channel
+ * all criteria together narrow what is left, and `latest` counts what the others leave. Whatever is to be dropped goes
+ * before anything is chosen or counted.
+ */
+export interface CatalogFilter {
+  /** Only these packages; all where it is undefined. */
+  packages: NamedRequest[] | undefined;
+  /** Of packages that some of these apply to only these channels. */
+  channels: ChannelRequest[];
+  /** Of several that say the same kind of thing the one with the narrowest scope counts, of equal scope the last. */
+  criteria: ScopedCriteria[];
+  /** New default channels. */
+  defaultChannels: (ChannelRequest & { package: string })[];
+  dropPackages: NamedRequest[];
+  dropChannels: ChannelRequest[];
+  /** A bundle without a package is dropped wherever it is. */
+  dropBundles: (NamedRequest & { package: string | undefined })[];
+  /** Packages, channels and bundles that `olm.deprecations` names are dropped. */
+  dropDeprecated: boolean;
+  /** Whether `createdSince` takes bundles that do not tell when they were created. */
+  undated: 'keep' | 'drop';
+  /** Only what is asked for is kept, and edges lead past the rest, instead of keeping what stands between. */
+  exact: boolean;
+}
+
+export interface NamedRequest {
+  name: string;
+  /** Where it was asked for, as messages begin with it: a flag, or a file with line and column. */
+  where: string;
+}
+
+/** A channel; of each package that has it where no package is named. */
+export interface ChannelRequest extends NamedRequest {
+  package: string | undefined;
+}
+
+/** Criteria for the whole catalog, for a package, or for a channel of it. */
+export interface ScopedCriteria {
+  package: string | undefined;
+  channel: string | undefined;
+  where: string;
+  criteria: Criteria;
+}
+
+/** What bundles of a channel must be to be wanted. */
+export interface Criteria {
+  /** A range as OLM reads it, prereleases by plain precedence. */
+  versions?: { text: string; range: VersionRange };
+  /** Least version, itself included; prereleases as `rangeOf` says. */
+  minVersion?: string;
+  maxVersion?: string;
+  /** How many, from the newest on, see `ChannelWays.newestFirst`. */
+  latest?: number;
+  /** The name or version of a bundle that is installed: what a cluster with it can still come to. */
+  reachableFrom?: string;
+  /** A day such as `2024-01-31`, itself included. */
+  createdSince?: string;
+}
+
+/** A filter that wants everything. */
+export function emptyFilter(): CatalogFilter {
+  return {
+    packages: undefined,
+    channels: [],
+    criteria: [],
+    defaultChannels: [],
+    dropPackages: [],
+    dropChannels: [],
+    dropBundles: [],
+    dropDeprecated: false,
+    undated: 'keep',
+    exact: false,
+  };
+}
+
+/** Criteria in words, to go on after `no bundle`. */
+export function describeCriteria(criteria: Criteria): string {
+  const { versions, minVersion, maxVersion, latest, reachableFrom, createdSince } = criteria;
+  const parts: string[] = [];
+  if (versions !== undefined) parts.push(`in range ${versions.text}`);
+  if (minVersion !== undefined) parts.push(`from version ${minVersion}`);
+  if (maxVersion !== undefined) parts.push(`up to version ${maxVersion}`);
+  if (reachableFrom !== undefined) parts.push(`that can be reached from ${reachableFrom}`);
+  if (createdSince !== undefined) parts.push(`created since ${createdSince}`);
+  if (latest !== undefined && parts.length === 0) parts.push(`among the latest ${latest}`);
+  return parts.join(', ');
+}

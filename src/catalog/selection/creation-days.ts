@@ -1,0 +1,47 @@
+import { parseGoJson } from '../../core/go-json.js';
+import { type JsonValue, RawJson, isJsonObject } from '../../core/json.js';
+import { type BundleBlob, propertyTypes } from '../../model/declarative-config.js';
+import { findCsvText } from '../../model/migrations.js';
+
+/**
+ * The day on which a bundle says it was created, e.g. `2024-01-31`: the annotation `createdAt` of its
+ * ClusterServiceVersion, from its CSV metadata or its objects. The time of day and its zone do not count. Undefined
+ * where it says nothing that begins with a year, a month and a day.
+ */
+export function creationDayOf(blob: BundleBlob): string | undefined {
+  const metadata = blob.properties.find(({ type }) => type === propertyTypes.csvMetadata);
+  const annotations =
+    metadata === undefined ? annotationsOfObjects(blob) : fieldOf(metadata.value, 'annotations');
+  const value = fieldOf(annotations, 'createdAt');
+  return typeof value === 'string' ? dayOf(value) : undefined;
+}
+
+function annotationsOfObjects(blob: BundleBlob): JsonValue | undefined {
+  const text = findCsvText(blob);
+  if (text === undefined) return undefined;
+  return fieldOf(fieldOf(parseGoJson(text), 'metadata'), 'annotations');
+}
+
+function fieldOf(value: unknown, key: string): JsonValue | undefined {
+  const object = value instanceof RawJson ? parseGoJson(value.text) : value;
+  return isJsonObject(object) && Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/** A day as `YYYY-MM-DD`; undefined for text that begins with no date that there is. */
+export function dayOf(text: string): string | undefined {
+  const match = /^\s*(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?!\d)/.exec(text);
+  if (match === null) return undefined;
+  const [year, month, day] = match.slice(1).map(Number) as [number, number, number];
+  const date = new Date(Date.UTC(year, month - 1, day));
+  const isThere =
+    date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
+  return isThere ? date.toISOString().slice(0, 10) : undefined;
+}
+
+/** The day so many months before another; the last of the month where that is shorter. */
+export function monthsBefore(date: Date, months: number): string {
+  const first = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - months, 1));
+  const length = new Date(Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + 1, 0)).getUTCDate();
+  first.setUTCDate(Math.min(date.getUTCDate(), length));
+  return first.toISOString().slice(0, 10);
+}

@@ -1,0 +1,281 @@
+import { quoteGo } from '../../core/go-json.js';
+import { compareBytes } from '../../core/order.js';
+import type { Version } from '../../core/semver.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
+import { describeGraphFault, readGraph } from '../../model/graph.js';
+import { compareKnown, listed } from './package-model.js';
+import { UpgradeRules } from './upgrade-rules.js';
+
+/** The entries of a channel that are kept, and why those that were not asked for are. */
+export interface KeptWays {
+  names: ReadonlySet<string>;
+  /** By name; each continues a sentence that begins with the bundle. */
+  reasons: ReadonlyMap<string, string>;
+}
+
+/**
+ * Adds to entries of a valid channel those that they need to be a valid channel by themselves in which every one of
+ * them still has its way to the head, if it had one. No edge is made or changed, so no cluster is offered an upgrade
+ * that the author of the operator did not mean. Added are, as few as there need to be: the entry that all lead to as the
+ * head (the highest asked for, else the lowest of the upgrade chain), those on the way to it, and those that skip what
+ * nothing else leads on from. Where that does not make a valid channel the head is taken further up the chain, in the
+ * end the whole channel. `versions` are those of the bundles by name, as far as they are known.
+ */
+export function keepWays(
+  entries: readonly ChannelEntry[],
+  asked: ReadonlySet<string>,
+  versions: ReadonlyMap<string, Version>,
+): KeptWays {
+  return new ChannelWays(entries, versions).keep(asked);
+}
+
+/** Entries that lead to one, and what to go to next from each of them. */
+interface WaysTo {
+  target: string;
+  next: ReadonlyMap<string, string>;
+}
+
+/** The ways through a channel. */
+export class ChannelWays {
+  /** The only head; undefined where there is none. */
+  readonly head: string | undefined;
+  /** From the head along `replaces`, entries only; it ends where it would come back to itself. */
+  readonly chain: readonly string[] = [];
+  readonly #list: readonly ChannelEntry[];
+  readonly #entries: ReadonlyMap<string, ChannelEntry>;
+  readonly #versions: ReadonlyMap<string, Version>;
+  readonly #rules: UpgradeRules;
+  readonly #skippers = new Map<string, string[]>();
+
+  constructor(list: readonly ChannelEntry[], versions: ReadonlyMap<string, Version>) {
+    const { entries, heads } = readGraph(list);
+    this.#list = list;
+    this.#entries = entries;
+    this.#versions = versions;
+    this.#rules = new UpgradeRules(versions);
+    this.head = heads.length === 1 ? heads[0] : undefined;
+    const chain = new Set<string>();
+    let entry = entries.get(this.head ?? '');
+    for (; entry !== undefined && !chain.has(entry.name); entry = entries.get(entry.replaces)) {
+      chain.add(entry.name);
+    }
+    this.chain = [...chain];
+    for (const { name, skips } of entries.values()) {
+      for (const skip of skips) {
+        const known = this.#skippers.get(skip);
+        if (known === undefined) this.#skippers.set(skip, [name]);
+        else known.push(name);
+      }
+    }
+  }
+
+  /**
+   * All entries from the newest on: along the upgrade chain, each followed by those that it skips, of these the highest
+   * version first; what no such way finds comes last.
+   */
+  newestFirst(): string[] {
+    const onChain = new Set(this.chain);
+    const found = new Set<string>();
+    const take = (first: string): void => {
+      const open = [first];
+      for (let name = open.pop(); name !== undefined; name = open.pop()) {
+        if (found.has(name)) continue;
+        found.add(name);
+        const skips = this.#entries.get(name)?.skips ?? [];
+        const further = skips.filter((skip) => this.#entries.has(skip) && !onChain.has(skip));
+        open.push(...this.#byVersion(further).reverse());
+      }
+    };
+    for (const name of this.chain) take(name);
+    for (const name of this.#byVersion([...this.#entries.keys()])) take(name);
+    return [...found];
+  }
+
+  /**
+   * The entries that a cluster can still come to, on any way that leads to the head, and those that it may run now: it
+   * has a bundle of one of these names, or of this version.
+   */
+  reachableFrom(installed: ReadonlySet<string>, version: Version | undefined): Set<string> {
+    const found = new Set<string>();
+    if (this.head === undefined) return found;
+    const leadsUp = this.#waysTo(this.head).next;
+    const isOnWay = (name: string): boolean => name === this.head || leadsUp.has(name);
+    for (const name of installed) if (this.#entries.has(name) && isOnWay(name)) found.add(name);
+    for (const entry of this.#entries.values()) {
+      const { name } = entry;
+      if (found.has(name) || !isOnWay(name)) continue;
+      const isNext =
+        this.#rules.isInRange(version, entry) || [...installed].some((one) => this.#rules.leads(one, entry));
+      if (isNext) found.add(name);
+    }
+    for (const name of found) {
+      for (const entry of this.#entries.values()) {
+        if (found.has(entry.name) || !isOnWay(entry.name)) continue;
+        if (this.#rules.leads(name, entry)) found.add(entry.name);
+      }
+    }
+    return found;
+  }
+
+  /** See `keepWays`. */
+  keep(asked: ReadonlySet<string>): KeptWays {
+    const none = new Map<string, string>();
+    if (asked.size === 0 || asked.size === this.#entries.size) return { names: asked, reasons: none };
+    const hadWay = this.head === undefined ? none : this.#waysTo(this.head).next;
+    const needed = [...asked].filter((name) => hadWay.has(name) || name === this.head);
+    for (const ways of this.#heads(asked, needed)) {
+      const kept = this.#extend(asked, ways, (name) => hadWay.has(name));
+      if (kept !== undefined) return kept;
+    }
+    const rest = [...this.#entries.keys()].filter((name) => !asked.has(name));
+    const reason = 'is needed, since no smaller part of the channel is valid by itself';
+    return { names: new Set(this.#entries.keys()), reasons: new Map(rest.map((name) => [name, reason])) };
+  }
+
+  /** What may become the head, best first: all that is needed leads to it. */
+  *#heads(asked: ReadonlySet<string>, needed: readonly string[]): Generator<WaysTo, void, undefined> {
+    const { head } = this;
+    if (head === undefined) return;
+    if (asked.has(head)) {
+      yield this.#waysTo(head);
+      return;
+    }
+    const reach = ({ target, next }: WaysTo): boolean =>
+      needed.every((name) => name === target || next.has(name));
+    const [highest] = this.#byVersion(needed);
+    if (highest !== undefined) {
+      const ways = this.#waysTo(highest);
+      if (reach(ways)) yield ways;
+    }
+    // What an entry of the chain is reached from, those above it are reached from too.
+    let [above, below] = [0, this.chain.length - 1];
+    while (above < below) {
+      const middle = Math.ceil((above + below) / 2);
+      if (reach(this.#waysTo(this.chain[middle] as string))) above = middle;
+      else below = middle - 1;
+    }
+    // In growing steps, so that a long chain is not gone through as often as it has entries.
+    for (let at = above, step = 1; at > 0; at -= step, step *= 2) {
+      yield this.#waysTo(this.chain[at] as string);
+    }
+    yield this.#waysTo(head);
+  }
+
+  /** The asked entries with what they need below a head; undefined where that is no valid channel. */
+  #extend(
+    asked: ReadonlySet<string>,
+    { target, next }: WaysTo,
+    hadWay: (name: string) => boolean,
+  ): KeptWays | undefined {
+    const names = new Set(asked);
+    const reasons = new Map<string, string>();
+    const add = (name: string, reason: string): void => {
+      if (names.has(name)) return;
+      names.add(name);
+      reasons.set(name, reason);
+    };
+    add(target, listed('is the head that all others lead to:', asked));
+    for (let size = 0; size !== names.size;) {
+      size = names.size;
+      const graph = readGraph(this.#list.filter(({ name }) => names.has(name)));
+      const reaching = this.#reaching(target, names);
+      const lost = [...names].filter((name) => name !== target && hadWay(name) && !reaching.has(name));
+      const loose = new Set([...lost, ...graph.heads.filter((name) => name !== target)]);
+      for (const from of loose) {
+        const steps = new Set<string>();
+        for (let name = next.get(from); name !== undefined && name !== target; name = next.get(name)) {
+          if (steps.has(name)) break;
+          steps.add(name);
+          if (reaching.has(name)) break;
+        }
+        const reason = `stands on the way from ${quoteGo(from)} to the head ${quoteGo(target)}`;
+        for (const name of steps) add(name, reason);
+      }
+      if (names.size > size) continue;
+      if (loose.size === 0 && describeGraphFault(graph) === undefined) return { names, reasons };
+      for (const name of new Set([...graph.stranded, ...loose])) {
+        const skipper = this.#skippers.get(name)?.find((one) => one === target || next.has(one));
+        if (skipper !== undefined) add(skipper, `skips ${quoteGo(name)}, which nothing else leads on from`);
+        this.#fillChain(name, target, add);
+      }
+    }
+    return undefined;
+  }
+
+  /** Adds what stands in the chain between an entry and a head, where both are on it. */
+  #fillChain(name: string, target: string, add: (name: string, reason: string) => void): void {
+    const [from, to] = [this.chain.indexOf(target), this.chain.indexOf(name)];
+    if (from < 0) return;
+    for (let at = from + 1; at < to; at++) {
+      const [newer, older] = [this.chain[at - 1] ?? '', this.chain[at + 1] ?? ''];
+      const reason = `stands in the upgrade chain between ${quoteGo(newer)} and ${quoteGo(older)}`;
+      add(this.chain[at] as string, reason);
+    }
+  }
+
+  /** What leads to an entry: by name on as few steps as there can be, else by the range that an entry skips. */
+  #waysTo(target: string): WaysTo {
+    const next = new Map<string, string>();
+    this.#search(
+      target,
+      (name) => this.#entries.has(name),
+      this.#entries.size,
+      (name, to) => {
+        next.set(name, to);
+      },
+    );
+    return { target, next };
+  }
+
+  /** Those of `names` that lead to an entry through nothing but these. */
+  #reaching(target: string, names: ReadonlySet<string>): Set<string> {
+    return this.#search(
+      target,
+      (name) => names.has(name),
+      names.size,
+      () => undefined,
+    );
+  }
+
+  #search(
+    target: string,
+    isThere: (name: string) => boolean,
+    size: number,
+    onFound: (name: string, to: string) => void,
+  ): Set<string> {
+    const found = new Set([target]);
+    const take = (name: string, to: string): void => {
+      if (found.has(name) || !isThere(name)) return;
+      found.add(name);
+      open.push(name);
+      onFound(name, to);
+    };
+    const open = [target];
+    const takeNamed = (): void => {
+      for (let to = open.shift(); to !== undefined; to = open.shift()) {
+        const entry = this.#entries.get(to);
+        for (const name of entry === undefined ? [] : [entry.replaces, ...entry.skips]) take(name, to);
+      }
+    };
+    takeNamed();
+    // A set takes in what is added while it is gone through.
+    for (const to of found) {
+      if (found.size === size) break;
+      const entry = this.#entries.get(to);
+      if (entry === undefined || this.#rules.rangeOf(entry.skipRange) === undefined) continue;
+      for (const name of this.#entries.keys()) {
+        if (found.has(name) || !isThere(name) || !this.#rules.leads(name, entry)) continue;
+        take(name, to);
+        takeNamed();
+      }
+    }
+    return found;
+  }
+
+  /** The highest first, of equal ones the first by name. */
+  #byVersion(names: readonly string[]): string[] {
+    return [...names].sort(
+      (a, b) => compareKnown(this.#versions.get(b), this.#versions.get(a)) || compareBytes(a, b),
+    );
+  }
+}

@@ -1,0 +1,272 @@
+/**
+ * What the page is told, as JSON. The server makes these and the page reads them; nothing else is said between the
+ * two. Every text comes from the catalog and is shown as text, never as HTML.
+ */
+
+/** `GET api/catalog`: all that the first view shows. */
+export interface CatalogAnswer {
+  /** What tells this run of the server from others: part of the URLs of icons, which browsers keep. */
+  run?: string;
+  /** The catalog as the user named it. */
+  name: string;
+  /** The catalog that it is compared with, as the user named it. */
+  comparedWith?: string;
+  bundles: number;
+  channels: number;
+  errors: number;
+  warnings: number;
+  /** By name. */
+  packages: PackageSummary[];
+}
+
+/** A package in the list of all. */
+export interface PackageSummary {
+  name: string;
+  displayName: string;
+  /** The first sentences of the description, without Markdown. */
+  summary: string;
+  provider: string;
+  defaultChannel: string;
+  /** The bundle at the head of the default channel, and its version; empty where there is no only head. */
+  head: string;
+  version: string;
+  channels: number;
+  bundles: number;
+  hasIcon: boolean;
+  isDeprecated: boolean;
+  errors: number;
+  warnings: number;
+  /** Against the catalog that this one is compared with. */
+  change?: 'added' | 'changed';
+}
+
+/** `GET api/search?q=`: bundles whose name, version or image has the words; at most `limit` of them. */
+export interface SearchAnswer {
+  bundles: { package: string; channel: string; bundle: string; version: string; image: string }[];
+  /** How many there are in all. */
+  total: number;
+}
+
+/** `GET api/package?package=`. */
+export interface PackageAnswer {
+  name: string;
+  displayName: string;
+  provider: string;
+  /** Markdown. */
+  description: string;
+  defaultChannel: string;
+  hasIcon: boolean;
+  /** Whether an `olm.package` blob has this name; false where only other blobs speak of it. */
+  isDefined: boolean;
+  bundles: number;
+  /** Why the package is deprecated. */
+  deprecation?: string;
+  /** The default channel first, then by name. */
+  channels: ChannelSummary[];
+  problems: ProblemAnswer[];
+  /** How many problems there are; `problems` has the first of them. */
+  problemCount: number;
+}
+
+/** A channel in the list of a package's. */
+export interface ChannelSummary {
+  name: string;
+  isDefault: boolean;
+  /** Empty where there is no only head. */
+  head: string;
+  version: string;
+  entries: number;
+  deprecation?: string;
+  errors: number;
+  warnings: number;
+}
+
+/** `GET api/channel?package=&channel=`: the upgrade graph of a channel, laid out. */
+export interface ChannelAnswer {
+  package: string;
+  channel: string;
+  isDefault: boolean;
+  deprecation?: string;
+  /** What is wrong with the graph as a whole. */
+  fault?: string;
+  /** From the newest to the oldest; every bundle above those that it replaces or skips. */
+  rows: GraphRow[];
+  /** How many lanes the bundles and their edges take. */
+  lanes: number;
+  edges: GraphEdge[];
+  brackets: SkipBracket[];
+  /** How many columns the brackets take. */
+  bracketColumns: number;
+  /** How many bundles skip others, but have no bracket for want of room. */
+  hiddenBrackets: number;
+}
+
+/** What a row of the graph is; a row may be several. */
+export type RowMark = 'head' | 'skipped' | 'stranded' | 'deprecated' | 'undefined' | 'added' | 'changed';
+
+/** A bundle in a channel. */
+export interface GraphRow {
+  name: string;
+  version: string;
+  lane: number;
+  marks: RowMark[];
+  replaces: string;
+  /** How many it skips. */
+  skips: number;
+  skipRange: string;
+  /** The row of what it replaces, where that is in the channel. */
+  older?: number;
+  /** The row of what replaces it; of several the newest. */
+  newer?: number;
+  /** The row of a bundle that skips it; of several the newest. */
+  skippedBy?: number;
+  deprecation?: string;
+  errors: number;
+  warnings: number;
+}
+
+/** That one bundle replaces another: from row to row, in between in a lane. */
+export interface GraphEdge {
+  from: number;
+  to: number;
+  lane: number;
+}
+
+/** That one bundle skips others: a line beside the rows from the bundle to the farthest of them. */
+export interface SkipBracket {
+  from: number;
+  to: number[];
+  column: number;
+}
+
+/** `GET api/bundle?package=&bundle=`. */
+export interface BundleAnswer {
+  package: string;
+  name: string;
+  version: string;
+  image: string;
+  displayName: string;
+  provider: string;
+  /** Markdown. */
+  description: string;
+  /** In a few words, as plain text. */
+  summary: string;
+  deprecation?: string;
+  facts: { name: string; value: string }[];
+  links: { name: string; url: string }[];
+  keywords: string[];
+  installModes: { type: string; isSupported: boolean }[];
+  provided: ApiAnswer[];
+  required: ApiAnswer[];
+  /** Packages that it needs, with the range of versions. */
+  requiredPackages: { package: string; range: string }[];
+  /** The other conditions that it makes, each as JSON. */
+  constraints: string[];
+  images: { name: string; image: string }[];
+  /** Undefined where the catalog does not hold the bundle's manifests. */
+  permissions?: PermissionAnswer[];
+  deployments: string[];
+  /** Kinds of the manifests that the catalog holds, and how many of each. */
+  manifests: { kind: string; count: number }[];
+  annotations: { name: string; value: string }[];
+  /** Types of properties, and how many of each. */
+  properties: { type: string; count: number }[];
+  places: BundlePlace[];
+  problems: ProblemAnswer[];
+}
+
+/** A kind of object that a bundle provides or needs. */
+export interface ApiAnswer {
+  kind: string;
+  group: string;
+  version: string;
+  displayName: string;
+  description: string;
+}
+
+/** One rule of what an account of the operator may do. */
+export interface PermissionAnswer {
+  account: string;
+  /** Whether it holds in all namespaces, or in those that the operator watches. */
+  isClusterWide: boolean;
+  groups: string[];
+  resources: string[];
+  names: string[];
+  urls: string[];
+  verbs: string[];
+}
+
+/** Where a bundle stands in a channel. */
+export interface BundlePlace {
+  channel: string;
+  isDefault: boolean;
+  replaces: string;
+  skips: string[];
+  skipRange: string;
+  /** Bundles of the channel in the range. */
+  covered: string[];
+  /** Where an installed one may go next. */
+  updatesTo: string[];
+  /** From where it can be reached in one step. */
+  updatesFrom: string[];
+}
+
+/** `GET api/problems?from=&package=&severity=`: a window on all problems. */
+export interface ProblemsAnswer {
+  problems: ProblemAnswer[];
+  /** How many there are with this package and severity. */
+  total: number;
+  /** The packages that have any, for the choice. */
+  packages: string[];
+}
+
+/** A finding of the checks. */
+export interface ProblemAnswer {
+  severity: 'error' | 'warning';
+  message: string;
+  hint: string;
+  package: string;
+  channel: string;
+  bundle: string;
+  /** Empty where it is not in a file. */
+  file: string;
+  line?: number;
+}
+
+/** `GET api/compare`: what differs from the other catalog. */
+export interface CompareAnswer {
+  from: string;
+  to: string;
+  sums: { kind: string; added: number; removed: number; changed: number }[];
+  packages: ComparedPackage[];
+}
+
+/** What differs in a package; sums only. Images are counted in the whole catalog, not here. */
+export interface ComparedPackage {
+  /** Empty for what belongs to no package. */
+  package: string;
+  state: 'added' | 'removed' | 'changed';
+  added: number;
+  removed: number;
+  changed: number;
+}
+
+/** `GET api/compare/package?package=`: every difference of a package. */
+export interface ComparedPackageAnswer {
+  package: string;
+  differences: Difference[];
+}
+
+/** One difference. */
+export interface Difference {
+  sign: 'added' | 'removed' | 'changed';
+  kind: 'package' | 'channel' | 'bundle' | 'deprecation' | 'other blob';
+  name: string;
+  details: string[];
+}
+
+/** What any request may be answered with instead. */
+export interface ErrorAnswer {
+  error: string;
+  hint?: string;
+}

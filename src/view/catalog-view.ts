@@ -1,0 +1,578 @@
+import { collectFacts } from '../catalog/facts.js';
+import type { Catalog, MetasOptions } from '../catalog/catalog.js';
+import { type CatalogDiff, diffCatalogs } from '../catalog/diff/diff.js';
+import { takeSnapshot } from '../catalog/diff/snapshot.js';
+import { OpmateError, throwIfCancelled } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { compareBytes } from '../core/order.js';
+import { type Version, parseRange, parseVersion } from '../core/semver.js';
+import { type BundleBlob, schemas } from '../model/declarative-config.js';
+import { decodeBundle, decodePackage } from '../model/decode.js';
+import type {
+  BundleFacts,
+  CatalogFacts,
+  ChannelFacts,
+  DeprecationsFacts,
+  PackageFacts,
+  Problem,
+} from '../model/facts.js';
+import { describeGraphFault, readGraph } from '../model/graph.js';
+import { validateCatalog } from '../model/validate.js';
+import type {
+  BundleAnswer,
+  BundlePlace,
+  CatalogAnswer,
+  ChannelAnswer,
+  ChannelSummary,
+  CompareAnswer,
+  ComparedPackageAnswer,
+  GraphRow,
+  PackageAnswer,
+  PackageSummary,
+  ProblemAnswer,
+  ProblemsAnswer,
+  RowMark,
+  SearchAnswer,
+} from './answers.js';
+import { readBundleDetails, readBundleHeading } from './bundle-details.js';
+import { layOutChannel } from './channel-rows.js';
+import { ComparedCatalogs } from './compared-catalogs.js';
+import { type Icon, iconOf } from './icon.js';
+import { summaryOf } from './summary.js';
+
+/** Problems that one answer has. */
+const problemWindow = 50;
+/** Lines are counted from the beginning of a file; beyond this byte a problem has none, so that no answer takes long. */
+const maxLineOffset = 64 * 1024 * 1024;
+/** Bundles that a search finds at most. */
+const searchLimit = 50;
+
+/** A catalog and how the user named it. */
+export interface NamedCatalog {
+  name: string;
+  catalog: Catalog;
+}
+
+export interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
+  /** An older catalog: what differs from it is shown. */
+  compareWith?: NamedCatalog | undefined;
+}
+
+/** A package with all that belongs to it; of several with one name, the first. */
+interface ViewedPackage {
+  name: string;
+  facts: PackageFacts | undefined;
+  channels: Map<string, ChannelFacts>;
+  bundles: Map<string, BundleFacts>;
+  deprecations: Map<string, string>;
+  heading: Heading;
+  problems: Finding[];
+}
+
+interface Heading {
+  displayName: string;
+  provider: string;
+  summary: string;
+  hasIcon: boolean;
+}
+
+interface Finding extends Problem {
+  severity: 'error' | 'warning';
+  /** Where it is known already. */
+  line?: number | undefined;
+  file?: string | undefined;
+}
+
+/**
+ * Reads a catalog once and answers what its page asks. Names, edges and findings stay in memory, about a kilobyte a
+ * bundle; descriptions, icons and bundles are read again when they are asked for, so the catalog must stay open. A
+ * catalog with faults is shown as far as it can be read. Throws OpmateError where it cannot be read at all.
+ */
+export async function openCatalogView(
+  { name, catalog }: NamedCatalog,
+  options: CatalogViewOptions = {},
+): Promise<CatalogView> {
+  const { compareWith, signal, logger } = options;
+  const faults: OpmateError[] = [];
+  const onFault = (fault: OpmateError): unknown => faults.push(fault);
+  const reading = { signal, logger, withoutManifests: false, onFault };
+  let facts: CatalogFacts;
+  let compared: { from: string; diff: CatalogDiff } | undefined;
+  if (compareWith === undefined) facts = await collectFacts(catalog, reading);
+  else {
+    const before = await takeSnapshot(compareWith.catalog, { signal, logger, onFault: () => undefined });
+    const after = await takeSnapshot(catalog, reading);
+    compared = { from: compareWith.name, diff: await diffCatalogs(before, after, { signal }) };
+    facts = after.facts;
+  }
+  const view = new CatalogView({ name, catalog, facts, faults, compared });
+  await view.readHeadings(signal);
+  return view;
+}
+
+interface CatalogViewContent {
+  name: string;
+  catalog: Catalog;
+  facts: CatalogFacts;
+  faults: readonly OpmateError[];
+  compared: { from: string; diff: CatalogDiff } | undefined;
+}
+
+/** The answers about one catalog. Methods throw OpmateError NOT_FOUND for names that it does not have. */
+export class CatalogView {
+  readonly #name: string;
+  readonly #catalog: Catalog;
+  readonly #packages = new Map<string, ViewedPackage>();
+  readonly #findings: Finding[];
+  readonly #versions = new Map<string, Version | undefined>();
+  readonly #compared: ComparedCatalogs | undefined;
+
+  constructor({ name, catalog, facts, faults, compared }: CatalogViewContent) {
+    this.#name = name;
+    this.#catalog = catalog;
+    for (const one of facts.packages) this.#packageOf(one.name).facts ??= one;
+    for (const one of facts.channels) {
+      const { channels } = this.#packageOf(one.package);
+      if (!channels.has(one.name)) channels.set(one.name, one);
+    }
+    for (const one of facts.bundles) {
+      const { bundles } = this.#packageOf(one.package);
+      if (!bundles.has(one.name)) bundles.set(one.name, one);
+    }
+    for (const one of facts.deprecations) this.#addDeprecations(one);
+    this.#findings = findingsOf(facts, faults);
+    for (const finding of this.#findings) {
+      this.#packages.get(finding.package ?? '')?.problems.push(finding);
+    }
+    this.#compared = compared && new ComparedCatalogs(compared.from, name, compared.diff);
+  }
+
+  #packageOf(name: string): ViewedPackage {
+    let found = this.#packages.get(name);
+    if (found === undefined) {
+      const heading = { displayName: '', provider: '', summary: '', hasIcon: false };
+      found = {
+        name,
+        facts: undefined,
+        channels: new Map(),
+        bundles: new Map(),
+        deprecations: new Map(),
+        heading,
+        problems: [],
+      };
+      this.#packages.set(name, found);
+    }
+    return found;
+  }
+
+  #addDeprecations({ package: packageName, entries }: DeprecationsFacts): void {
+    const { deprecations } = this.#packageOf(packageName);
+    for (const { reference, message } of entries) {
+      const key = deprecationKey(reference.schema, reference.name);
+      if (!deprecations.has(key)) deprecations.set(key, message);
+    }
+  }
+
+  /** Reads what the list of packages shows: the package's blob, and the bundle at the head of its default channel. */
+  async readHeadings(signal: AbortSignal | undefined): Promise<void> {
+    for (const one of this.#packages.values()) {
+      throwIfCancelled(signal);
+      const { heading } = one;
+      const blob = await this.#readAgain(one.facts, decodePackage);
+      heading.hasIcon = blob !== undefined && iconOf(blob) !== undefined;
+      const head = await this.#readAgain(
+        one.bundles.get(headOf(one.channels.get(one.facts?.defaultChannel ?? ''))),
+        (value) => readBundleHeading(decodeBundle(value)),
+      );
+      heading.displayName = head?.displayName ?? '';
+      heading.provider = head?.provider ?? '';
+      heading.summary = summaryOf([head?.summary, blob?.description, head?.description]);
+    }
+  }
+
+  /** What is made of a blob; undefined where it cannot be read, or is not there. */
+  async #readAgain<T>(
+    facts: PackageFacts | BundleFacts | undefined,
+    decode: (value: Awaited<ReturnType<Catalog['read']>>) => T,
+  ): Promise<T | undefined> {
+    if (facts?.origin === undefined) return undefined;
+    return decode(await this.#catalog.read(facts.origin));
+  }
+
+  /** All packages, as the list shows them. */
+  overview(): CatalogAnswer {
+    const packages = [...this.#packages.values()]
+      .map((one) => this.#summaryOf(one))
+      .sort((a, b) => compareBytes(a.name, b.name));
+    const sum = (count: (one: PackageSummary) => number): number =>
+      packages.reduce((total, one) => total + count(one), 0);
+    return {
+      name: this.#name,
+      ...(this.#compared && { comparedWith: this.#compared.from }),
+      bundles: sum(({ bundles }) => bundles),
+      channels: sum(({ channels }) => channels),
+      ...countBySeverity(this.#findings),
+      packages,
+    };
+  }
+
+  #summaryOf(one: ViewedPackage): PackageSummary {
+    const { name, facts, channels, bundles, deprecations, heading, problems } = one;
+    const defaultChannel = facts?.defaultChannel ?? '';
+    const head = headOf(channels.get(defaultChannel));
+    const change = this.#compared?.changeOfPackage(name);
+    return {
+      name,
+      ...heading,
+      defaultChannel,
+      head,
+      version: versionText(bundles.get(head)),
+      channels: channels.size,
+      bundles: bundles.size,
+      isDeprecated: deprecations.has(deprecationKey(schemas.package, '')),
+      ...countBySeverity(problems),
+      ...(change !== undefined && { change }),
+    };
+  }
+
+  /** The bundles whose name, version or image has all the words. */
+  search(text: string): SearchAnswer {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    const answer: SearchAnswer = { bundles: [], total: 0 };
+    if (words.length === 0) return answer;
+    for (const one of this.#packages.values()) {
+      for (const bundle of one.bundles.values()) {
+        const version = versionText(bundle);
+        const searched = `${bundle.name} ${version} ${bundle.image}`.toLowerCase();
+        if (!words.every((word) => searched.includes(word))) continue;
+        if (++answer.total > searchLimit) continue;
+        const channel = channelWith(one, bundle.name);
+        const { name, image } = bundle;
+        answer.bundles.push({ package: one.name, channel, bundle: name, version, image });
+      }
+    }
+    return answer;
+  }
+
+  /** A package with its channels and the first of its problems. */
+  async package(name: string): Promise<PackageAnswer> {
+    const one = this.#find(name);
+    const { facts, heading, bundles, deprecations, problems } = one;
+    const deprecation = deprecations.get(deprecationKey(schemas.package, ''));
+    const blob = await this.#readAgain(facts, decodePackage);
+    const head = await this.#readAgain(
+      bundles.get(headOf(one.channels.get(facts?.defaultChannel ?? ''))),
+      (value) => readBundleHeading(decodeBundle(value)),
+    );
+    return {
+      name,
+      displayName: heading.displayName,
+      provider: heading.provider,
+      description: blob?.description || head?.description || '',
+      defaultChannel: facts?.defaultChannel ?? '',
+      hasIcon: heading.hasIcon,
+      isDefined: facts !== undefined,
+      bundles: bundles.size,
+      ...(deprecation !== undefined && { deprecation }),
+      channels: channelsOf(one),
+      problems: await this.#place(problems.slice(0, problemWindow)),
+      problemCount: problems.length,
+    };
+  }
+
+  /** The icon of a package. */
+  async icon(name: string): Promise<Icon> {
+    const icon = await this.#readAgain(this.#find(name).facts, (value) => iconOf(decodePackage(value)));
+    if (icon !== undefined) return icon;
+    throw new OpmateError('NOT_FOUND', `package ${quoteGo(name)} has no icon`);
+  }
+
+  /** The upgrade graph of a channel. */
+  channel(packageName: string, name: string): ChannelAnswer {
+    const one = this.#find(packageName);
+    const channel = channelOf(one, name);
+    const { graph, rows, lanes, edges, brackets, bracketColumns, hiddenBrackets } = layOutChannel(
+      channel.entries,
+      (bundle) => this.#versionOf(one.bundles.get(bundle)),
+    );
+    const heads = new Set(graph.heads);
+    const stranded = new Set(graph.stranded);
+    const findings = groupBy(
+      one.problems.filter((problem) => problem.channel === undefined || problem.channel === name),
+      ({ bundle }) => bundle ?? '',
+    );
+    const fault = describeGraphFault(graph);
+    const deprecation = one.deprecations.get(deprecationKey(schemas.channel, name));
+    return {
+      package: packageName,
+      channel: name,
+      isDefault: one.facts?.defaultChannel === name,
+      ...(deprecation !== undefined && { deprecation }),
+      ...(fault !== undefined && { fault }),
+      rows: rows.map(({ entry, lane, older, newer, skippedBy }): GraphRow => {
+        const bundle = one.bundles.get(entry.name);
+        const reason = one.deprecations.get(deprecationKey(schemas.bundle, entry.name));
+        const change = this.#compared?.changeOfBundle(packageName, entry.name);
+        const marks: RowMark[] = [];
+        if (heads.has(entry.name)) marks.push('head');
+        if (graph.skipped.has(entry.name)) marks.push('skipped');
+        if (stranded.has(entry.name)) marks.push('stranded');
+        if (reason !== undefined) marks.push('deprecated');
+        if (bundle === undefined) marks.push('undefined');
+        if (change !== undefined) marks.push(change);
+        return {
+          name: entry.name,
+          version: versionText(bundle),
+          lane,
+          marks,
+          replaces: entry.replaces,
+          skips: entry.skips.length,
+          skipRange: entry.skipRange,
+          ...(older !== undefined && { older }),
+          ...(newer !== undefined && { newer }),
+          ...(skippedBy !== undefined && { skippedBy }),
+          ...(reason !== undefined && { deprecation: reason }),
+          ...countBySeverity(findings.get(entry.name) ?? []),
+        };
+      }),
+      lanes,
+      edges,
+      brackets,
+      bracketColumns,
+      hiddenBrackets,
+    };
+  }
+
+  /** Everything about a bundle that people want to know. */
+  async bundle(packageName: string, name: string): Promise<BundleAnswer> {
+    const one = this.#find(packageName);
+    const facts = one.bundles.get(name);
+    const places = this.#placesOf(one, name);
+    if (facts === undefined && places.length === 0) {
+      throw new OpmateError('NOT_FOUND', `package ${quoteGo(packageName)} has no bundle ${quoteGo(name)}`);
+    }
+    const deprecation = one.deprecations.get(deprecationKey(schemas.bundle, name));
+    const details =
+      (await this.#readAgain(facts, (value) => readBundleDetails(decodeBundle(value)))) ??
+      readBundleDetails(nothing);
+    return {
+      package: packageName,
+      name,
+      version: versionText(facts),
+      ...details,
+      ...(deprecation !== undefined && { deprecation }),
+      places,
+      problems: await this.#place(
+        one.problems.filter(({ bundle }) => bundle === name).slice(0, problemWindow),
+      ),
+    };
+  }
+
+  #placesOf({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
+    const version = this.#versionOf(bundles.get(name));
+    return [...channels.values()].flatMap((channel): BundlePlace[] => {
+      const entry = channel.entries.find((other) => other.name === name);
+      if (entry === undefined) return [];
+      const others = channel.entries.filter((other) => other.name !== name);
+      const covers = rangeOf(entry.skipRange);
+      const covered = others
+        .filter((other) => covers(this.#versionOf(bundles.get(other.name))))
+        .map((other) => other.name);
+      // A skipped one is passed over, unless nothing else leads on.
+      const { skipped } = readGraph(channel.entries);
+      const leadOn = others
+        .filter(
+          (other) =>
+            other.replaces === name || other.skips.includes(name) || rangeOf(other.skipRange)(version),
+        )
+        .map((other) => other.name);
+      const installed = leadOn.filter((other) => !skipped.has(other));
+      const updatesTo = installed.length > 0 ? installed : leadOn;
+      const known = new Set(channel.entries.map((other) => other.name));
+      const updatesFrom = [...new Set([entry.replaces, ...entry.skips, ...covered])].filter((other) =>
+        known.has(other),
+      );
+      const { replaces, skips, skipRange } = entry;
+      const isDefault = channel.name === facts?.defaultChannel;
+      const place = { channel: channel.name, isDefault, replaces, skips, skipRange };
+      return [{ ...place, covered, updatesTo, updatesFrom }];
+    });
+  }
+
+  /** A window on the problems, of a package or severity where one is given. */
+  async problems(from: number, packageName: string, severity: string): Promise<ProblemsAnswer> {
+    const wanted = this.#findings.filter(
+      (one) =>
+        (packageName === '' || one.package === packageName) && (severity === '' || one.severity === severity),
+    );
+    return {
+      problems: await this.#place(wanted.slice(from, from + problemWindow)),
+      total: wanted.length,
+      packages: [...new Set(this.#findings.map((one) => one.package ?? ''))]
+        .filter((name) => name !== '')
+        .sort(compareBytes),
+    };
+  }
+
+  /** What differs from the other catalog, as sums. */
+  compare(): CompareAnswer {
+    return this.#requireCompared().sums();
+  }
+
+  /** What differs in a package. */
+  comparePackage(name: string): ComparedPackageAnswer {
+    return this.#requireCompared().package(name);
+  }
+
+  #requireCompared(): ComparedCatalogs {
+    if (this.#compared !== undefined) return this.#compared;
+    throw new OpmateError('NOT_FOUND', 'the catalog is compared with no other');
+  }
+
+  #find(name: string): ViewedPackage {
+    const found = this.#packages.get(name);
+    if (found !== undefined) return found;
+    throw new OpmateError('NOT_FOUND', `package ${quoteGo(name)} not found`);
+  }
+
+  /** With the lines at which they stand; each is looked for in its file. */
+  async #place(findings: readonly Finding[]): Promise<ProblemAnswer[]> {
+    const answers: ProblemAnswer[] = [];
+    for (const finding of findings) {
+      const { severity, message, hint = '', channel = '', bundle = '', origin, path } = finding;
+      const isNear = origin !== undefined && origin.offset <= maxLineOffset;
+      const line = isNear ? await this.#catalog.lineOf(origin, path) : finding.line;
+      answers.push({
+        severity,
+        message,
+        hint,
+        package: finding.package ?? '',
+        channel,
+        bundle,
+        file: origin?.file ?? finding.file ?? '',
+        ...(line !== undefined && { line }),
+      });
+    }
+    return answers;
+  }
+
+  #versionOf(bundle: BundleFacts | undefined): Version | undefined {
+    const text = bundle?.packageProperties[0]?.version ?? '';
+    if (!this.#versions.has(text))
+      this.#versions.set(
+        text,
+        tryOr(undefined, () => parseVersion(text)),
+      );
+    return this.#versions.get(text);
+  }
+}
+
+/** Stands for the blob of a bundle that only channels name. */
+const nothing: BundleBlob = {
+  schema: schemas.bundle,
+  name: '',
+  package: '',
+  image: '',
+  properties: [],
+  relatedImages: [],
+};
+
+/** What cannot be read makes the rest look faulty: then only that is told. */
+function findingsOf(facts: CatalogFacts, faults: readonly OpmateError[]): Finding[] {
+  if (faults.length > 0) {
+    return faults.map(({ message, hint, file, line }) => ({
+      severity: 'error',
+      message,
+      file,
+      line,
+      ...(hint !== undefined && { hint }),
+    }));
+  }
+  const { problems, warnings } = validateCatalog(facts);
+  return [
+    ...problems.map((one): Finding => ({ ...one, severity: 'error' })),
+    ...warnings.map((one): Finding => ({ ...one, severity: 'warning' })),
+  ];
+}
+
+function countBySeverity(findings: readonly Finding[]): { errors: number; warnings: number } {
+  const errors = findings.filter(({ severity }) => severity === 'error').length;
+  return { errors, warnings: findings.length - errors };
+}
+
+/** `stable-3.9` before `stable-3.10`. */
+const byNumbers = new Intl.Collator('en', { numeric: true });
+
+function channelsOf(one: ViewedPackage): ChannelSummary[] {
+  const defaultChannel = one.facts?.defaultChannel;
+  return [...one.channels.values()]
+    .map(({ name, entries }): ChannelSummary => {
+      const head = headOf({ entries });
+      const deprecation = one.deprecations.get(deprecationKey(schemas.channel, name));
+      return {
+        name,
+        isDefault: name === defaultChannel,
+        head,
+        version: versionText(one.bundles.get(head)),
+        entries: entries.length,
+        ...(deprecation !== undefined && { deprecation }),
+        ...countBySeverity(one.problems.filter(({ channel }) => channel === name)),
+      };
+    })
+    .sort((a, b) => Number(b.isDefault) - Number(a.isDefault) || byNumbers.compare(a.name, b.name));
+}
+
+function channelOf(one: ViewedPackage, name: string): ChannelFacts {
+  const channel = one.channels.get(name);
+  if (channel !== undefined) return channel;
+  throw new OpmateError('NOT_FOUND', `package ${quoteGo(one.name)} has no channel ${quoteGo(name)}`);
+}
+
+/** A channel in which the bundle is, the default one if it is there; empty where it is in none. */
+function channelWith({ channels, facts }: ViewedPackage, bundle: string): string {
+  const has = (channel: ChannelFacts | undefined): boolean =>
+    channel?.entries.some(({ name }) => name === bundle) === true;
+  const usual = channels.get(facts?.defaultChannel ?? '');
+  return (has(usual) ? usual : [...channels.values()].find(has))?.name ?? '';
+}
+
+function headOf(channel: Pick<ChannelFacts, 'entries'> | undefined): string {
+  const { heads } = readGraph(channel?.entries ?? []);
+  return heads.length === 1 ? (heads[0] as string) : '';
+}
+
+function versionText(bundle: BundleFacts | undefined): string {
+  const property = bundle?.packageProperties[0];
+  if (property === undefined) return '';
+  return property.release === '' ? property.version : `${property.version}-${property.release}`;
+}
+
+/** Whether a version is in a range; no version is in one that does not parse, or is empty. */
+function rangeOf(text: string): (version: Version | undefined) => boolean {
+  const range = text === '' ? undefined : tryOr(undefined, () => parseRange(text));
+  return (version) => range !== undefined && version !== undefined && range.contains(version);
+}
+
+function deprecationKey(schema: string, name: string): string {
+  return schema === schemas.package ? schema : `${schema}\0${name}`;
+}
+
+function groupBy<T>(list: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const one of list) {
+    const group = groups.get(keyOf(one));
+    if (group === undefined) groups.set(keyOf(one), [one]);
+    else group.push(one);
+  }
+  return groups;
+}
+
+/** Versions and ranges that do not parse are reported by the checks; here nothing is known of them. */
+function tryOr<T>(otherwise: T, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof OpmateError) return otherwise;
+    throw error;
+  }
+}

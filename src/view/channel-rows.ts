@@ -1,0 +1,205 @@
+import { compareBytes } from '../core/order.js';
+import { type Version, compareVersions } from '../core/semver.js';
+import type { ChannelEntry } from '../model/declarative-config.js';
+import { type ChannelGraph, readGraph } from '../model/graph.js';
+import type { GraphEdge, SkipBracket } from './answers.js';
+
+/** Columns beside the lanes for brackets; more would be a thicket. */
+const maxBracketColumns = 6;
+/** Ticks that all brackets together may have; more cannot be told apart, and are slow to draw. */
+const maxBracketTicks = 4_000;
+
+/** The upgrade graph of a channel as rows. */
+export interface ChannelRows {
+  graph: ChannelGraph;
+  /** Newest first; every bundle above those that it replaces or skips, unless edges go round in a circle. */
+  rows: LaidRow[];
+  lanes: number;
+  edges: GraphEdge[];
+  brackets: SkipBracket[];
+  bracketColumns: number;
+  hiddenBrackets: number;
+}
+
+/** An entry with its lane. */
+export interface LaidRow {
+  entry: ChannelEntry;
+  lane: number;
+  older?: number;
+  newer?: number;
+  skippedBy?: number;
+}
+
+/**
+ * Lays a channel out as rows with lanes beside them. The chain from the head stands in the first lane; what joins it
+ * from the side stands in lanes beside it, each as near as there is room. Takes time of about n log n in entries and
+ * skips, whatever the graph looks like: it may be one that no check would pass.
+ */
+export function layOutChannel(
+  list: readonly ChannelEntry[],
+  versionOf: (name: string) => Version | undefined,
+): ChannelRows {
+  const graph = readGraph(list);
+  const order = orderRows(graph, versionOf);
+  const places = new Map(order.map(({ name }, at) => [name, at]));
+  const rows = order.map((entry): LaidRow => ({ entry, lane: 0 }));
+  for (const [at, row] of rows.entries()) {
+    const older = places.get(row.entry.replaces);
+    if (older !== undefined) {
+      row.older = older;
+      (rows[older] as LaidRow).newer ??= at;
+    }
+    for (const name of row.entry.skips) {
+      const skipped = rows[places.get(name) ?? -1];
+      if (skipped !== undefined && skipped !== row) skipped.skippedBy ??= at;
+    }
+  }
+  return { graph, rows, ...placeInLanes(rows, new Set(graph.chain)), ...placeBrackets(rows, places) };
+}
+
+/** Each entry before those that it replaces or skips; of several that may come next, the newest. */
+function orderRows(graph: ChannelGraph, versionOf: (name: string) => Version | undefined): ChannelEntry[] {
+  const { entries } = graph;
+  const versions = new Map([...entries.keys()].map((name) => [name, versionOf(name)]));
+  const newestFirst = [...entries.keys()].sort((a, b) => {
+    const [x, y] = [versions.get(a), versions.get(b)];
+    if (x === undefined || y === undefined) {
+      return Number(x === undefined) - Number(y === undefined) || compareBytes(b, a);
+    }
+    return compareVersions(y, x) || compareBytes(b, a);
+  });
+  const ranks = new Map(newestFirst.map((name, rank) => [name, rank]));
+  const waitsFor = new Map<string, number>();
+  const targets = (entry: ChannelEntry): Set<string> => {
+    const names = new Set([entry.replaces, ...entry.skips].filter((name) => entries.has(name)));
+    names.delete(entry.name);
+    return names;
+  };
+  for (const entry of entries.values()) {
+    for (const name of targets(entry)) waitsFor.set(name, (waitsFor.get(name) ?? 0) + 1);
+  }
+  const ready = new Heap();
+  for (const name of newestFirst) if (!waitsFor.has(name)) ready.push(ranks.get(name) as number);
+  const ordered: ChannelEntry[] = [];
+  const done = new Set<string>();
+  let next = 0;
+  while (ordered.length < entries.size) {
+    // Where all that is left waits for something, edges go in a circle: it is cut at the newest.
+    while (done.has(newestFirst[next] ?? '')) next++;
+    const name = newestFirst[ready.pop() ?? next] as string;
+    if (done.has(name)) continue;
+    done.add(name);
+    const entry = entries.get(name) as ChannelEntry;
+    ordered.push(entry);
+    for (const target of targets(entry)) {
+      const left = (waitsFor.get(target) as number) - 1;
+      waitsFor.set(target, left);
+      if (left === 0 && !done.has(target)) ready.push(ranks.get(target) as number);
+    }
+  }
+  return ordered;
+}
+
+/** The smallest number first. */
+class Heap {
+  readonly #items: number[] = [];
+
+  push(item: number): void {
+    const items = this.#items;
+    let at = items.push(item) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if ((items[parent] as number) <= item) break;
+      items[at] = items[parent] as number;
+      at = parent;
+    }
+    items[at] = item;
+  }
+
+  pop(): number | undefined {
+    const items = this.#items;
+    const first = items[0];
+    const last = items.pop();
+    if (last === undefined || items.length === 0) return first;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= items.length) break;
+      if (child + 1 < items.length && (items[child + 1] as number) < (items[child] as number)) child++;
+      if ((items[child] as number) >= last) break;
+      items[at] = items[child] as number;
+      at = child;
+    }
+    items[at] = last;
+    return first;
+  }
+}
+
+/** Gives rows their lanes, and edges the lane in which they go down. */
+function placeInLanes(
+  rows: readonly LaidRow[],
+  chain: ReadonlySet<string>,
+): { lanes: number; edges: GraphEdge[] } {
+  const edges: GraphEdge[] = [];
+  /** What the line in each lane leads to. */
+  const waiting: (number | undefined)[] = chain.size > 0 ? [-1] : [];
+  let lanes = 1;
+  for (const [at, row] of rows.entries()) {
+    const isOnChain = chain.has(row.entry.name);
+    const own = isOnChain ? 0 : waiting.indexOf(at);
+    row.lane = own >= 0 ? own : freeLane(waiting);
+    for (const [lane, target] of waiting.entries()) if (target === at) waiting[lane] = undefined;
+    // The first lane is the chain's, also where nothing leads down in it.
+    if (chain.size > 0) waiting[0] ??= -1;
+    const { older } = row;
+    if (older !== undefined && older > at) {
+      const shared = waiting.indexOf(older);
+      const lane = isOnChain && chain.has(row.entry.replaces) ? 0 : shared >= 0 ? shared : row.lane;
+      waiting[lane] = older;
+      edges.push({ from: at, to: older, lane });
+    } else if (older !== undefined && older !== at) {
+      // Backwards, in a circle: beside all others.
+      edges.push({ from: at, to: older, lane: -1 });
+    }
+    lanes = Math.max(lanes, waiting.length, row.lane + 1);
+  }
+  const isCircular = edges.some(({ lane }) => lane < 0);
+  for (const edge of edges) if (edge.lane < 0) edge.lane = lanes;
+  return { lanes: isCircular ? lanes + 1 : lanes, edges };
+}
+
+function freeLane(waiting: (number | undefined)[]): number {
+  const free = waiting.indexOf(undefined);
+  return free >= 0 ? free : waiting.push(undefined) - 1;
+}
+
+/** A bracket for every bundle that skips others of the channel, as far as there is room. */
+function placeBrackets(
+  rows: readonly LaidRow[],
+  places: ReadonlyMap<string, number>,
+): Pick<ChannelRows, 'brackets' | 'bracketColumns' | 'hiddenBrackets'> {
+  const brackets: SkipBracket[] = [];
+  const columns: { from: number; to: number }[][] = [];
+  let hiddenBrackets = 0;
+  let ticks = 0;
+  for (const [from, { entry }] of rows.entries()) {
+    const to = [...new Set(entry.skips)]
+      .map((name) => places.get(name) ?? from)
+      .filter((at) => at !== from)
+      .sort((a, b) => a - b);
+    if (to.length === 0) continue;
+    const span = { from: Math.min(from, to[0] as number), to: Math.max(from, to.at(-1) as number) };
+    let column = columns.findIndex((taken) =>
+      taken.every((other) => other.to < span.from || other.from > span.to),
+    );
+    if (column < 0) column = columns.length;
+    if (column >= maxBracketColumns || ticks + to.length > maxBracketTicks) {
+      hiddenBrackets++;
+      continue;
+    }
+    ticks += to.length;
+    (columns[column] ??= []).push(span);
+    brackets.push({ from, to, column });
+  }
+  return { brackets, bracketColumns: columns.length, hiddenBrackets };
+}

@@ -1,0 +1,223 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import { isIP } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { OpmateError, fileError, messageOf, redact } from '../core/errors.js';
+import { type Logger, silentLogger } from '../core/log.js';
+import type { ErrorAnswer } from './answers.js';
+import type { CatalogView } from './catalog-view.js';
+
+/** A client has this long to send its request, and a connection on which nothing moves is closed. */
+const requestMs = 5_000;
+const idleMs = 60_000;
+const maxHeaderBytes = 16 * 1024;
+/** Characters of a name or search in a request. */
+const maxParameter = 1_000;
+
+/** Nothing may run or load but the page's own files; nobody may frame it. */
+const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+/** Icons come from catalogs: also one that is opened by itself runs and loads nothing. */
+const iconPolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
+
+/** The files of the page, and what they are. */
+const pageFiles = new Map([
+  ['/', { file: 'index.html', type: 'text/html; charset=utf-8' }],
+  ['/page.js', { file: 'page.js', type: 'text/javascript; charset=utf-8' }],
+  ['/page.css', { file: 'page.css', type: 'text/css; charset=utf-8' }],
+]);
+
+export interface ViewServerOptions {
+  /** What answers; where it is still being read, requests wait for it. */
+  view: CatalogView | Promise<CatalogView>;
+  /** The name or address to which the server will listen: what a request may call it, besides addresses. */
+  host: string;
+  logger?: Logger | undefined;
+  /** Where the page's files are; where they are built by default. */
+  pageDirectory?: string | undefined;
+}
+
+/**
+ * Makes the server of the page; the caller listens. It answers GET and HEAD only, and only under an address,
+ * `localhost` or `host`, so that no web page can reach it under a name of its own (DNS rebinding). Throws OpmateError
+ * IO where the page's files are not there.
+ */
+export async function createViewServer(options: ViewServerOptions): Promise<Server> {
+  const { view, host, logger = silentLogger, pageDirectory } = options;
+  const requests = new ViewRequests(await readPage(pageDirectory), view, host, logger);
+  const server = createServer(
+    {
+      headersTimeout: requestMs,
+      requestTimeout: requestMs,
+      keepAliveTimeout: idleMs,
+      maxHeaderSize: maxHeaderBytes,
+      noDelay: true,
+    },
+    (request, response) => void requests.handle(request, response),
+  );
+  server.setTimeout(idleMs);
+  return server;
+}
+
+interface PageFile {
+  type: string;
+  content: Buffer;
+  etag: string;
+}
+
+async function readPage(
+  directory: string = fileURLToPath(new URL('./page/', import.meta.url)),
+): Promise<Map<string, PageFile>> {
+  const files = new Map<string, PageFile>();
+  for (const [path, { file, type }] of pageFiles) {
+    const name = `${directory.replace(/\/$/, '')}/${file}`;
+    const content = await readFile(name).catch((error: unknown) => {
+      throw fileError(`read ${name}`, error, { hint: 'install opmate again, or build it: npm run build' });
+    });
+    const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
+    files.set(path, { type, content, etag });
+  }
+  return files;
+}
+
+/** What a request is answered with. */
+interface Answer {
+  status: number;
+  type: string;
+  content: Buffer;
+  headers?: Record<string, string>;
+}
+
+class ViewRequests {
+  readonly #page: ReadonlyMap<string, PageFile>;
+  readonly #view: CatalogView | Promise<CatalogView>;
+  readonly #host: string;
+  readonly #logger: Logger;
+  /** Another one for every start, since the catalog may be another: what is kept by browsers is of this one. */
+  readonly #run = randomBytes(6).toString('hex');
+
+  constructor(
+    page: ReadonlyMap<string, PageFile>,
+    view: CatalogView | Promise<CatalogView>,
+    host: string,
+    logger: Logger,
+  ) {
+    this.#page = page;
+    this.#view = view;
+    this.#host = host.toLowerCase();
+    this.#logger = logger;
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET', url = '/' } = request;
+    let answer: Answer;
+    try {
+      answer = await this.#answer(request, method, url);
+    } catch (error) {
+      answer = this.#refuse(error, method, url);
+    }
+    const { status, type, content, headers = {} } = answer;
+    if (response.destroyed) return;
+    response.writeHead(status, {
+      'Content-Type': type,
+      'Content-Length': content.length,
+      'Cache-Control': 'no-cache',
+      'Content-Security-Policy': pagePolicy,
+      'X-Content-Type-Options': 'nosniff',
+      'Referrer-Policy': 'no-referrer',
+      'Cross-Origin-Resource-Policy': 'same-origin',
+      'Cross-Origin-Opener-Policy': 'same-origin',
+      ...headers,
+    });
+    response.end(method === 'HEAD' || status === 304 ? undefined : content);
+  }
+
+  #refuse(error: unknown, method: string, url: string): Answer {
+    const known = error instanceof OpmateError ? error : undefined;
+    const text = redact(messageOf(error));
+    const status = known?.code === 'NOT_FOUND' ? 404 : known?.code === 'USAGE' ? 400 : 500;
+    if (status === 500) this.#logger.log('error', `${method} ${url.slice(0, 300)}: ${text}`);
+    const answer: ErrorAnswer = { error: text, ...(known?.hint !== undefined && { hint: known.hint }) };
+    return json(answer, status);
+  }
+
+  async #answer(request: IncomingMessage, method: string, url: string): Promise<Answer> {
+    if (!this.#isOurs(request.headers.host)) return json({ error: 'this name is not served here' }, 421);
+    if (method !== 'GET' && method !== 'HEAD') {
+      return { ...json({ error: 'only GET and HEAD' }, 405), headers: { Allow: 'GET, HEAD' } };
+    }
+    const mark = url.indexOf('?');
+    const path = mark < 0 ? url : url.slice(0, mark);
+    const file = this.#page.get(path);
+    if (file !== undefined) {
+      const isKnown = request.headers['if-none-match'] === file.etag;
+      return { status: isKnown ? 304 : 200, ...file, headers: { ETag: file.etag } };
+    }
+    return this.#answerAbout(path, new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)));
+  }
+
+  async #answerAbout(path: string, query: URLSearchParams): Promise<Answer> {
+    const of = (name: string): string => parameter(query, name);
+    const view = await this.#view;
+    switch (path) {
+      case '/api/catalog':
+        return json({ ...view.overview(), run: this.#run });
+      case '/api/search':
+        return json(view.search(of('q')));
+      case '/api/package':
+        return json(await view.package(of('package')));
+      case '/api/channel':
+        return json(view.channel(of('package'), of('channel')));
+      case '/api/bundle':
+        return json(await view.bundle(of('package'), of('bundle')));
+      case '/api/problems':
+        return json(await view.problems(positionOf(of('from')), of('package'), of('severity')));
+      case '/api/compare':
+        return json(view.compare());
+      case '/api/compare/package':
+        return json(view.comparePackage(of('package')));
+      case '/icon': {
+        const { mediaType, content } = await view.icon(of('package'));
+        const isOfThisRun = query.get('run') === this.#run;
+        const headers = {
+          'Content-Security-Policy': iconPolicy,
+          'Cache-Control': isOfThisRun ? 'private, max-age=86400, immutable' : 'no-cache',
+        };
+        return { status: 200, type: mediaType, content, headers };
+      }
+    }
+    return json({ error: 'nothing is served under this path' }, 404);
+  }
+
+  /** Whether a `Host` header names this server: an address, which no name on the web can stand for, or its own name. */
+  #isOurs(header: string | undefined): boolean {
+    const [, bracketed, plain = ''] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::\d+)?$/.exec(header ?? '') ?? [];
+    if (bracketed !== undefined) return isIP(bracketed) === 6;
+    const name = plain.toLowerCase();
+    return isIP(name) === 4 || name === 'localhost' || (name !== '' && name === this.#host);
+  }
+}
+
+function json(value: object, status = 200): Answer {
+  return { status, type: 'application/json; charset=utf-8', content: Buffer.from(JSON.stringify(value)) };
+}
+
+function parameter(query: URLSearchParams, name: string): string {
+  const value = query.get(name) ?? '';
+  if (value.length <= maxParameter) return value;
+  throw new OpmateError('USAGE', `${name}: longer than ${maxParameter} characters`);
+}
+
+function positionOf(text: string): number {
+  if (/^\d{0,9}$/.test(text)) return Number(text);
+  throw new OpmateError('USAGE', 'from: not a position');
+}

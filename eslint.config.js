@@ -6,7 +6,7 @@ export default tseslint.config(
   js.configs.recommended,
   ...tseslint.configs.recommended,
   {
-    files: ['**/*.ts'],
+    files: ['**/*.{ts,tsx}'],
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
       '@typescript-eslint/no-floating-promises': 'error',
@@ -35,6 +35,22 @@ export default tseslint.config(
         'error',
         { object: 'Date', property: 'now', message: 'Take the clock as an argument.' },
         { object: 'Math', property: 'random', message: 'Take the source of randomness as an argument.' },
+      ],
+    },
+  },
+  {
+    // What a catalog says is text: nothing of it may become HTML.
+    files: ['src/view/page/**/*.{ts,tsx}'],
+    rules: {
+      'no-eval': 'error',
+      'no-implied-eval': 'error',
+      'no-restricted-syntax': [
+        'error',
+        ...[
+          "JSXAttribute[name.name='dangerouslySetInnerHTML']",
+          'MemberExpression[property.name=/^(innerHTML|outerHTML|insertAdjacentHTML|srcdoc)$/]',
+          "CallExpression[callee.object.name='document'][callee.property.name=/^write(ln)?$/]",
+        ].map((selector) => ({ selector, message: 'Show it as text.' })),
       ],
     },
   },

@@ -1,0 +1,373 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ApiAnswer, BundleAnswer, BundlePlace, PermissionAnswer } from '../answers.js';
+import { webAddress } from './markdown.js';
+import { Markdown } from './markdown-view.js';
+import { Badge, Copyable, ProblemList, count } from './parts.js';
+import { addressOfPackage } from './route.js';
+
+/** Names that a list shows before one asks for more. */
+const firstNames = 8;
+
+/** Everything about a bundle. */
+export function BundlePanel({
+  bundle,
+  channel,
+  takesFocus,
+}: {
+  bundle: BundleAnswer;
+  channel: string;
+  takesFocus: boolean;
+}) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    // Where it stands below the graph, one would not see that it has changed.
+    if (takesFocus && matchMedia('(width < 60rem)').matches) heading.current?.focus();
+  }, []);
+  const place = bundle.places.find((one) => one.channel === channel) ?? bundle.places[0];
+  const { deprecation, problems } = bundle;
+  return (
+    <div class="panel">
+      <h2 ref={heading} tabIndex={-1}>
+        {bundle.name}
+      </h2>
+      <p class="sums">
+        {bundle.version !== '' && <span class="version">{bundle.version}</span>}
+        {bundle.displayName !== '' && <span>{bundle.displayName}</span>}
+        {bundle.provider !== '' && <span>by {bundle.provider}</span>}
+      </p>
+      {bundle.summary !== '' && <p>{bundle.summary}</p>}
+      {deprecation !== undefined && (
+        <p class="note warning">
+          <strong>Deprecated.</strong> {deprecation}
+        </p>
+      )}
+      {problems.length > 0 && <ProblemList problems={problems} />}
+      {bundle.image !== '' && <Copyable text={bundle.image} />}
+      {place !== undefined && <Updates bundle={bundle} place={place} />}
+      <Apis title="Provided APIs" apis={bundle.provided} />
+      <Apis title="Required APIs" apis={bundle.required} />
+      <Requirements bundle={bundle} />
+      {bundle.installModes.length > 0 && (
+        <Part title="Install modes">
+          <ul class="modes">
+            {bundle.installModes.map(({ type, isSupported }, at) => (
+              <li key={at} class={isSupported ? 'yes' : 'no'}>
+                <span aria-hidden="true">{isSupported ? '✓' : '✗'}</span> {type}
+                <span class="unseen">{isSupported ? ' supported' : ' not supported'}</span>
+              </li>
+            ))}
+          </ul>
+        </Part>
+      )}
+      <Images images={bundle.images} />
+      <Permissions bundle={bundle} />
+      <About bundle={bundle} />
+    </div>
+  );
+}
+
+function Part({ title, amount, children }: { title: string; amount?: number; children: ComponentChildren }) {
+  return (
+    <section class="part">
+      <h3>
+        {title}
+        {amount !== undefined && <small> {amount}</small>}
+      </h3>
+      {children}
+    </section>
+  );
+}
+
+function Updates({ bundle, place }: { bundle: BundleAnswer; place: BundlePlace }) {
+  const { channel, replaces, skips, skipRange, covered, updatesTo, updatesFrom } = place;
+  const others = bundle.places.filter((one) => one !== place);
+  const names = (list: string[]) => <Names package={bundle.package} channel={channel} names={list} />;
+  return (
+    <Part title={`Updates in ${channel}`}>
+      <dl>
+        <dt>Next</dt>
+        <dd>{updatesTo.length === 0 ? 'none: it is the newest, or nothing leads on' : names(updatesTo)}</dd>
+        <dt>From</dt>
+        <dd>{updatesFrom.length === 0 ? 'none' : names(updatesFrom)}</dd>
+        {replaces !== '' && (
+          <>
+            <dt>Replaces</dt>
+            <dd>{names([replaces])}</dd>
+          </>
+        )}
+        {skips.length > 0 && (
+          <>
+            <dt>Skips</dt>
+            <dd>{names(skips)}</dd>
+          </>
+        )}
+        {skipRange !== '' && (
+          <>
+            <dt>Skip range</dt>
+            <dd>
+              <code>{skipRange}</code>{' '}
+              <small>
+                {covered.length === 0
+                  ? 'no bundle of this channel'
+                  : `${count(covered.length, 'bundle')} of this channel`}
+              </small>
+            </dd>
+          </>
+        )}
+        {others.length > 0 && (
+          <>
+            <dt>Also in</dt>
+            <dd>
+              <ul class="names">
+                {others.map((one) => (
+                  <li key={one.channel}>
+                    <a href={addressOfPackage(bundle.package, one.channel, bundle.name)}>{one.channel}</a>
+                  </li>
+                ))}
+              </ul>
+            </dd>
+          </>
+        )}
+      </dl>
+    </Part>
+  );
+}
+
+function Names({ package: name, channel, names }: { package: string; channel: string; names: string[] }) {
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? names : names.slice(0, firstNames);
+  return (
+    <ul class="names">
+      {shown.map((one) => (
+        <li key={one}>
+          <a href={addressOfPackage(name, channel, one)}>{one}</a>
+        </li>
+      ))}
+      {names.length > shown.length && (
+        <li>
+          <button type="button" class="quiet" onClick={() => setWhole(true)}>
+            {names.length - shown.length} more
+          </button>
+        </li>
+      )}
+    </ul>
+  );
+}
+
+function Apis({ title, apis }: { title: string; apis: ApiAnswer[] }) {
+  if (apis.length === 0) return null;
+  return (
+    <Part title={title} amount={apis.length}>
+      <ul class="apis">
+        {apis.map(({ kind, group, version, displayName, description }, at) => (
+          <li key={at}>
+            <strong>{kind}</strong>{' '}
+            <span class="id">
+              {group}
+              {version !== '' && `/${version}`}
+            </span>
+            {displayName !== '' && displayName !== kind && <span> {displayName}</span>}
+            {description !== '' && description !== displayName && <p>{description}</p>}
+          </li>
+        ))}
+      </ul>
+    </Part>
+  );
+}
+
+function Requirements({ bundle: { requiredPackages, constraints } }: { bundle: BundleAnswer }) {
+  if (requiredPackages.length + constraints.length === 0) return null;
+  return (
+    <Part title="Needs">
+      <ul class="apis">
+        {requiredPackages.map(({ package: name, range }, at) => (
+          <li key={at}>
+            package <a href={addressOfPackage(name)}>{name}</a> <code>{range}</code>
+          </li>
+        ))}
+        {constraints.map((text, at) => (
+          <li key={`c${at}`}>
+            <code>{text}</code>
+          </li>
+        ))}
+      </ul>
+    </Part>
+  );
+}
+
+function Images({ images }: { images: BundleAnswer['images'] }) {
+  if (images.length === 0) return null;
+  return (
+    <Part title="Images" amount={images.length}>
+      <ul class="images">
+        {images.map(({ name, image }, at) => (
+          <li key={at}>
+            {name !== '' && <span class="id">{name}</span>}
+            <Copyable text={image} />
+          </li>
+        ))}
+      </ul>
+    </Part>
+  );
+}
+
+function Permissions({ bundle: { permissions, image, deployments } }: { bundle: BundleAnswer }) {
+  if (permissions === undefined) {
+    return (
+      <Part title="Permissions">
+        <p class="quiet-text">
+          The catalog does not hold the manifests of this bundle.
+          {image !== '' && (
+            <>
+              {' '}
+              <code>opmate bundle permissions</code> reads them from its image.
+            </>
+          )}
+        </p>
+      </Part>
+    );
+  }
+  const groups = [
+    { title: 'In the whole cluster', rules: permissions.filter(({ isClusterWide }) => isClusterWide) },
+    { title: 'In its namespaces', rules: permissions.filter(({ isClusterWide }) => !isClusterWide) },
+  ];
+  return (
+    <Part title="Permissions" amount={permissions.length}>
+      {deployments.length > 0 && <p class="quiet-text">Deployments: {deployments.join(', ')}</p>}
+      {groups
+        .filter(({ rules }) => rules.length > 0)
+        .map(({ title, rules }) => (
+          <details key={title} class="fold">
+            <summary>
+              {title} <small>{count(rules.length, 'rule')}</small>
+              {rules.some(isBroad) && <Badge kind="warning">with wildcards</Badge>}
+            </summary>
+            <div class="table-box" tabIndex={0} role="region" aria-label={title}>
+              <table>
+                <thead>
+                  <tr>
+                    <th scope="col">Account</th>
+                    <th scope="col">Group</th>
+                    <th scope="col">Resources</th>
+                    <th scope="col">Verbs</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {rules.map((rule, at) => (
+                    <tr key={at} class={isBroad(rule) ? 'broad' : undefined}>
+                      <td>{rule.account}</td>
+                      <td>{rule.groups.map((group) => group || 'core').join(', ')}</td>
+                      <td>
+                        {[...rule.resources, ...rule.urls].join(', ')}
+                        {rule.names.length > 0 && <span class="id"> only {rule.names.join(', ')}</span>}
+                      </td>
+                      <td>{rule.verbs.join(', ')}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          </details>
+        ))}
+    </Part>
+  );
+}
+
+function isBroad({ groups, resources, verbs }: PermissionAnswer): boolean {
+  return [groups, resources, verbs].some((list) => list.includes('*'));
+}
+
+function About({ bundle }: { bundle: BundleAnswer }) {
+  const { facts, links, keywords, description, annotations, properties, manifests } = bundle;
+  return (
+    <>
+      {facts.length + links.length + keywords.length > 0 && (
+        <Part title="About">
+          <dl>
+            {facts.map(({ name, value }) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>
+                  <WebLink url={value}>{value}</WebLink>
+                </dd>
+              </div>
+            ))}
+            {links.length > 0 && (
+              <div>
+                <dt>Links</dt>
+                <dd>
+                  <ul class="names">
+                    {links.map(({ name, url }, at) => (
+                      <li key={at}>
+                        <WebLink url={url}>{name || url}</WebLink>
+                      </li>
+                    ))}
+                  </ul>
+                </dd>
+              </div>
+            )}
+            {keywords.length > 0 && (
+              <div>
+                <dt>Keywords</dt>
+                <dd>{keywords.join(', ')}</dd>
+              </div>
+            )}
+          </dl>
+        </Part>
+      )}
+      {description !== '' && (
+        <details class="fold">
+          <summary>Description</summary>
+          <Markdown text={description} />
+        </details>
+      )}
+      {annotations.length > 0 && (
+        <details class="fold">
+          <summary>
+            Annotations <small>{annotations.length}</small>
+          </summary>
+          <dl class="wide">
+            {annotations.map(({ name, value }) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ))}
+          </dl>
+        </details>
+      )}
+      <Counts title="Manifests in the catalog" counts={manifests.map(({ kind, count: n }) => [kind, n])} />
+      <Counts title="Properties" counts={properties.map(({ type, count: n }) => [type, n])} />
+    </>
+  );
+}
+
+function Counts({ title, counts }: { title: string; counts: [string, number][] }) {
+  if (counts.length === 0) return null;
+  return (
+    <details class="fold">
+      <summary>
+        {title} <small>{counts.reduce((sum, [, amount]) => sum + amount, 0)}</small>
+      </summary>
+      <ul class="apis">
+        {counts.map(([name, amount]) => (
+          <li key={name}>
+            {name} <small>{amount}</small>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** A link where the text is an address of the web; else the text. */
+function WebLink({ url, children }: { url: string; children: ComponentChildren }) {
+  const address = webAddress(url);
+  if (address === undefined) return <>{children}</>;
+  return (
+    <a href={address} target="_blank" rel="noopener noreferrer">
+      {children}
+    </a>
+  );
+}

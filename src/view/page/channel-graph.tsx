@@ -1,0 +1,409 @@
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { BundlePlace, ChannelAnswer, GraphEdge, GraphRow, SkipBracket } from '../answers.js';
+import { NodeSign, RowMarks } from './marks.js';
+import { Badge, count } from './parts.js';
+import { addressOfPackage } from './route.js';
+
+const rowHeight = 30;
+const laneWidth = 18;
+const bracketWidth = 10;
+/** All lanes together get no wider than this: many come closer together. */
+const maxLanesWidth = 240;
+const zooms = [0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1, 1.2, 1.45, 1.75] as const;
+/** Below this height of a row its words cannot be read and are left out. */
+const minReadable = 14;
+/** Below this one, only the brackets of the chosen bundle are drawn. */
+const minBrackets = 8;
+/** Rows that are drawn beyond what is seen. */
+const overscan = 20;
+
+/** Where things stand in pixels. */
+interface Geometry {
+  row: number;
+  x(lane: number): number;
+  y(row: number): number;
+  bracketX(column: number): number;
+  width: number;
+}
+
+/**
+ * The upgrade graph of a channel, newest on top: a list of links with the graph drawn beside it, so that it is also
+ * read and walked through without seeing it. Only what is in sight is in the document.
+ */
+export function ChannelGraph({
+  channel,
+  selected,
+  place,
+}: {
+  channel: ChannelAnswer;
+  selected: string;
+  place: BundlePlace | undefined;
+}) {
+  const { rows } = channel;
+  const scroller = useRef<HTMLDivElement>(null);
+  const [zoom, setZoom] = useState(1);
+  const [view, setView] = useState({ top: 0, height: 900 });
+  const at = rows.findIndex(({ name }) => name === selected);
+  const [focused, setFocused] = useState(Math.max(at, 0));
+  const wantsFocus = useRef(false);
+  const geometry = geometryOf(channel, zoom);
+  const { row, width } = geometry;
+
+  const look = (): void => {
+    const { scrollTop, clientHeight } = scroller.current ?? { scrollTop: 0, clientHeight: 900 };
+    setView({ top: scrollTop, height: clientHeight });
+  };
+  const show = (index: number): void => {
+    const box = scroller.current;
+    if (box === null) return;
+    const [top, bottom] = [index * row, (index + 1) * row];
+    if (top < box.scrollTop + row) box.scrollTop = Math.max(0, top - row);
+    else if (bottom > box.scrollTop + box.clientHeight - row) box.scrollTop = bottom - box.clientHeight + row;
+    look();
+  };
+  useLayoutEffect(() => {
+    look();
+    addEventListener('resize', look);
+    return () => removeEventListener('resize', look);
+  }, []);
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    if (at < 0 || box === null) return;
+    setFocused(at);
+    const isInSight = at * row >= box.scrollTop && (at + 1) * row <= box.scrollTop + box.clientHeight;
+    if (!isInSight) box.scrollTop = (at + 0.5) * row - box.clientHeight / 2;
+    look();
+  }, [at]);
+  useEffect(() => {
+    if (!wantsFocus.current) return;
+    wantsFocus.current = false;
+    scroller.current?.querySelector<HTMLElement>(`[data-at="${focused}"]`)?.focus({ preventScroll: true });
+  });
+
+  const moveTo = (index: number | undefined): void => {
+    if (index === undefined || index < 0 || index >= rows.length) return;
+    wantsFocus.current = true;
+    setFocused(index);
+    show(index);
+  };
+  const zoomTo = (next: number): void => {
+    const box = scroller.current;
+    const middle = box === null ? 0 : (box.scrollTop + box.clientHeight / 2) / row;
+    setZoom(next);
+    requestAnimationFrame(() => {
+      if (box === null) return;
+      box.scrollTop = middle * rowHeight * next - box.clientHeight / 2;
+      look();
+    });
+  };
+  const step = (by: 1 | -1): void => {
+    const near = zooms.reduce((a, b) => (Math.abs(b - zoom) < Math.abs(a - zoom) ? b : a));
+    zoomTo(zooms[Math.min(Math.max(zooms.indexOf(near) + by, 0), zooms.length - 1)] ?? 1);
+  };
+  const fit = (): void => {
+    const height = scroller.current?.clientHeight ?? 600;
+    zoomTo(Math.min(Math.max((height - 8) / (rows.length * rowHeight), 0.1), 1.2));
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const current = rows[focused];
+    const moves: Record<string, () => void> = {
+      ArrowDown: () => moveTo(focused + 1),
+      ArrowUp: () => moveTo(focused - 1),
+      ArrowRight: () => moveTo(current?.older),
+      ArrowLeft: () => moveTo(current?.newer ?? current?.skippedBy),
+      PageDown: () => moveTo(Math.min(focused + 10, rows.length - 1)),
+      PageUp: () => moveTo(Math.max(focused - 10, 0)),
+      Home: () => moveTo(0),
+      End: () => moveTo(rows.length - 1),
+      '+': () => step(1),
+      '=': () => step(1),
+      '-': () => step(-1),
+      '0': () => zoomTo(1),
+    };
+    const move = moves[event.key];
+    if (move === undefined) return;
+    event.preventDefault();
+    move();
+  };
+  // The wheel scrolls; with Ctrl it zooms. A listener of the framework could not keep the browser from zooming too.
+  const stepNow = useRef(step);
+  stepNow.current = step;
+  useEffect(() => {
+    const box = scroller.current;
+    const wheel = (event: WheelEvent): void => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      stepNow.current(event.deltaY < 0 ? 1 : -1);
+    };
+    box?.addEventListener('wheel', wheel, { passive: false });
+    return () => box?.removeEventListener('wheel', wheel);
+  }, []);
+
+  const first = Math.max(0, Math.floor(view.top / row) - overscan);
+  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / row) + overscan);
+  const isReadable = row >= minReadable;
+  const covered = new Set(place?.covered);
+  const next = new Set(place?.updatesTo);
+  return (
+    <div class="graph">
+      <div class="tools">
+        <div class="choice" role="group" aria-label="Size">
+          <button type="button" onClick={() => step(-1)} aria-label="Smaller">
+            −
+          </button>
+          <button type="button" onClick={() => zoomTo(1)} aria-label="Normal size">
+            {Math.round(zoom * 100)} %
+          </button>
+          <button type="button" onClick={() => step(1)} aria-label="Larger">
+            +
+          </button>
+          <button type="button" onClick={fit} aria-label="Fit the whole channel">
+            Fit
+          </button>
+        </div>
+        <Legend hidden={channel.hiddenBrackets} />
+      </div>
+      <div class="scroller" ref={scroller} onScroll={look}>
+        <div class="canvas" style={{ height: `${rows.length * row}px` }}>
+          <Drawing
+            channel={channel}
+            geometry={geometry}
+            first={first}
+            last={last}
+            selected={at}
+            place={place}
+          />
+          <ol
+            aria-label={`Bundles of ${channel.channel}, newest first. Right arrow leads to what a bundle replaces, left arrow back.`}
+            onKeyDown={onKey}
+            style={{ fontSize: `${Math.min(Math.max(zoom, 0.72), 1.3)}em` }}
+          >
+            {rows.slice(first, last).map((one, index) => (
+              <li
+                key={one.name}
+                style={{ top: `${(first + index) * row}px`, height: `${row}px` }}
+                aria-setsize={rows.length}
+                aria-posinset={first + index + 1}
+              >
+                <a
+                  href={addressOfPackage(channel.package, channel.channel, one.name)}
+                  data-at={first + index}
+                  class={[
+                    one.marks.includes('skipped') ? 'skipped' : '',
+                    covered.has(one.name) ? 'covered' : '',
+                    next.has(one.name) ? 'next' : '',
+                  ].join(' ')}
+                  style={{ paddingLeft: `${width}px` }}
+                  tabIndex={first + index === focused ? 0 : -1}
+                  title={isReadable ? undefined : one.name}
+                  aria-label={isReadable ? undefined : one.name}
+                  onFocus={() => setFocused(first + index)}
+                  {...(one.name === selected && { 'aria-current': 'true' as const })}
+                >
+                  {isReadable && (
+                    <RowText row={one} isCovered={covered.has(one.name)} isNext={next.has(one.name)} />
+                  )}
+                </a>
+              </li>
+            ))}
+          </ol>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function RowText({ row, isCovered, isNext }: { row: GraphRow; isCovered: boolean; isNext: boolean }) {
+  return (
+    <>
+      <span class="version">{row.version || '?'}</span>
+      <span class="id">{row.name}</span>
+      <RowMarks row={row} />
+      {isNext && <Badge kind="next">next update</Badge>}
+      {isCovered && <Badge kind="covered">in skip range</Badge>}
+      <span class="more">
+        {row.replaces !== '' && <span class="unseen">replaces {row.replaces}</span>}
+        {row.skips > 0 && <span>skips {row.skips}</span>}
+        {row.skipRange !== '' && <span class="range">{row.skipRange}</span>}
+      </span>
+    </>
+  );
+}
+
+function geometryOf({ lanes, bracketColumns, hiddenBrackets }: ChannelAnswer, zoom: number): Geometry {
+  const row = Math.max(rowHeight * zoom, 3);
+  const scale = Math.min(Math.max(zoom, 0.6), 1.2);
+  const lane = Math.min(laneWidth * scale, maxLanesWidth / lanes);
+  // One more column where the brackets of a bundle are drawn only while it is chosen.
+  const brackets = (bracketColumns + (hiddenBrackets > 0 ? 1 : 0)) * bracketWidth * scale;
+  const left = 8 + brackets + 8;
+  return {
+    row,
+    x: (at) => left + (at + 0.5) * lane,
+    y: (at) => (at + 0.5) * row,
+    bracketX: (column) => 8 + brackets - (column + 0.5) * bracketWidth * scale,
+    width: left + lanes * lane + 10,
+  };
+}
+
+function Drawing({
+  channel,
+  geometry,
+  first,
+  last,
+  selected,
+  place,
+}: {
+  channel: ChannelAnswer;
+  geometry: Geometry;
+  first: number;
+  last: number;
+  selected: number;
+  place: BundlePlace | undefined;
+}) {
+  const { rows, edges } = channel;
+  const { row, width } = geometry;
+  const size = Math.min(Math.max(row / 6, 1.5), 5.5);
+  const isSeen = (from: number, to: number): boolean =>
+    Math.min(from, to) < last && Math.max(from, to) >= first;
+  const isHot = ({ from, to }: GraphEdge): boolean => from === selected || to === selected;
+  const seenEdges = edges.filter(({ from, to }) => isSeen(from, to));
+  const isHotBracket = ({ from, to }: SkipBracket): boolean => from === selected || to.includes(selected);
+  const seenBrackets = withSelected(channel, selected, place).filter(
+    (bracket) =>
+      isSeen(Math.min(bracket.from, bracket.to[0] ?? 0), Math.max(bracket.from, bracket.to.at(-1) ?? 0)) &&
+      // Small as they get, they would only be noise.
+      (row >= minBrackets || isHotBracket(bracket)),
+  );
+  return (
+    <svg class="drawing" width={width} height={rows.length * row} aria-hidden="true">
+      {seenBrackets
+        .sort((a, b) => Number(isHotBracket(a)) - Number(isHotBracket(b)))
+        .map((bracket) => (
+          <path
+            key={`b${bracket.from}`}
+            class={`bracket${isHotBracket(bracket) ? ' hot' : ''}`}
+            d={bracketPath(bracket, rows, geometry, { size, first, last })}
+          />
+        ))}
+      {seenEdges
+        .sort((a, b) => Number(isHot(a)) - Number(isHot(b)))
+        .map((edge) => (
+          <path
+            key={`e${edge.from}`}
+            class={`edge${isHot(edge) ? ' hot' : ''}${edge.to <= edge.from ? ' circular' : ''}`}
+            d={edgePath(edge, rows, geometry)}
+          />
+        ))}
+      {rows.slice(first, last).map((one, index) => {
+        const [x, y] = [geometry.x(one.lane), geometry.y(first + index)];
+        const isDangling = one.replaces !== '' && one.older === undefined;
+        return (
+          <g key={one.name}>
+            {isDangling && <path class="dangling" d={`M${x} ${y}V${y + row * 0.62}`} />}
+            <NodeSign marks={one.marks} x={x} y={y} size={size} />
+            {first + index === selected && <circle class="chosen" cx={x} cy={y} r={size + 6} />}
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+/** The brackets, and that of the chosen bundle where it is left out otherwise. */
+function withSelected(
+  { rows, brackets, bracketColumns }: ChannelAnswer,
+  selected: number,
+  place: BundlePlace | undefined,
+): SkipBracket[] {
+  if (selected < 0 || place === undefined || brackets.some(({ from }) => from === selected))
+    return [...brackets];
+  const skips = new Set(place.skips);
+  const to = rows.flatMap(({ name }, at) => (skips.has(name) && at !== selected ? [at] : []));
+  return to.length === 0 ? [...brackets] : [...brackets, { from: selected, to, column: bracketColumns }];
+}
+
+/** Down from a bundle to the one that it replaces, aside where the lane is another. */
+function edgePath({ from, to, lane }: GraphEdge, rows: readonly GraphRow[], geometry: Geometry): string {
+  const { row, x, y } = geometry;
+  const [x1, y1] = [x(rows[from]?.lane ?? 0), y(from)];
+  const [x2, y2] = [x(rows[to]?.lane ?? 0), y(to)];
+  const middle = x(lane);
+  if (to <= from) return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
+  const half = row / 2;
+  let path = `M${x1} ${y1}`;
+  if (middle !== x1) path += `C${x1} ${y1 + half} ${middle} ${y1 + half} ${middle} ${y1 + row}`;
+  if (middle === x2) return `${path}V${y2}`;
+  return `${path}V${y2 - row}C${middle} ${y2 - half} ${x2} ${y2 - half} ${x2} ${y2}`;
+}
+
+/** From a bundle to the line beside the rows, along it, and from it a tick with a tip to each that is skipped. */
+function bracketPath(
+  { from, to, column }: SkipBracket,
+  rows: readonly GraphRow[],
+  { x, y, bracketX }: Geometry,
+  { size, first, last }: { size: number; first: number; last: number },
+): string {
+  const line = bracketX(column);
+  const ends = [from, ...to];
+  const [top, bottom] = [Math.min(...ends), Math.max(...ends)];
+  let path = `M${line} ${y(top)}V${y(bottom)}`;
+  const nodeX = (at: number): number => x(rows[at]?.lane ?? 0) - size - 2;
+  if (from >= first && from < last) path += `M${line} ${y(from)}H${nodeX(from)}`;
+  const tip = Math.min(size * 0.7, 3.5);
+  for (const at of to) {
+    if (at < first || at >= last) continue;
+    path += `M${line} ${y(at)}H${nodeX(at)}m${-tip} ${-tip}l${tip} ${tip}l${-tip} ${tip}`;
+  }
+  return path;
+}
+
+function Legend({ hidden }: { hidden: number }) {
+  const signs = [
+    [[], 'a bundle'],
+    [['head'], 'head of the channel'],
+    [['skipped'], 'skipped by a newer bundle'],
+    [['deprecated'], 'deprecated'],
+    [['stranded'], 'stranded: no way to the head'],
+    [['undefined'], 'named, but not in the catalog'],
+  ] as const;
+  return (
+    <details class="legend">
+      <summary>Legend</summary>
+      <div>
+        <ul>
+          {signs.map(([marks, text]) => (
+            <li key={text}>
+              <svg width="24" height="22" aria-hidden="true">
+                <NodeSign marks={marks} x={12} y={11} />
+              </svg>
+              {text}
+            </li>
+          ))}
+          <li>
+            <svg width="24" height="22" aria-hidden="true">
+              <path class="edge" d="M12 2V20" />
+            </svg>
+            down to the bundle that is replaced
+          </li>
+          <li>
+            <svg width="24" height="22" aria-hidden="true">
+              <path class="bracket" d="M20 4H6V17H18m-3 -3l3 3l-3 3" />
+            </svg>
+            to the bundles that are skipped
+          </li>
+        </ul>
+        <p>
+          Updates go upwards. A chosen bundle also shows which bundles its skip range covers.
+          {hidden > 0 &&
+            ` ${count(hidden, 'bundle')} of this channel skip others that are shown only while it is chosen.`}
+        </p>
+        <p>
+          <kbd>↑</kbd> <kbd>↓</kbd> next row · <kbd>→</kbd> what it replaces · <kbd>←</kbd> what replaces it ·{' '}
+          <kbd>Enter</kbd> details · <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> or Ctrl and wheel: size
+        </p>
+      </div>
+    </details>
+  );
+}

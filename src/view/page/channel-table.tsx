@@ -1,0 +1,58 @@
+import { useState } from 'preact/hooks';
+import type { ChannelAnswer } from '../answers.js';
+import { RowMarks } from './marks.js';
+import { addressOfPackage } from './route.js';
+
+/** Rows that are shown before one asks for more. */
+const firstRows = 200;
+
+/** The bundles of a channel as a table: the graph in words. */
+export function ChannelTable({ channel, selected }: { channel: ChannelAnswer; selected: string }) {
+  const [limit, setLimit] = useState(firstRows);
+  const { rows } = channel;
+  return (
+    <div class="table-box" tabIndex={0} role="region" aria-label={`Table of ${channel.channel}`}>
+      <table>
+        <caption class="unseen">Bundles of {channel.channel}, newest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Version</th>
+            <th scope="col">Bundle</th>
+            <th scope="col">Replaces</th>
+            <th scope="col">Skips</th>
+            <th scope="col">Skip range</th>
+            <th scope="col">State</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, limit).map((row) => (
+            <tr key={row.name} class={row.name === selected ? 'chosen' : undefined}>
+              <td class="version">{row.version}</td>
+              <th scope="row">
+                <a
+                  href={addressOfPackage(channel.package, channel.channel, row.name)}
+                  {...(row.name === selected && { 'aria-current': 'true' as const })}
+                >
+                  {row.name}
+                </a>
+              </th>
+              <td>{row.replaces}</td>
+              <td class="amount">{row.skips > 0 ? row.skips : ''}</td>
+              <td>
+                <code>{row.skipRange}</code>
+              </td>
+              <td>
+                <RowMarks row={row} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length > limit && (
+        <button type="button" class="more" onClick={() => setLimit(limit + 5 * firstRows)}>
+          Show more ({limit} of {rows.length.toLocaleString('en')})
+        </button>
+      )}
+    </div>
+  );
+}

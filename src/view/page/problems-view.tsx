@@ -1,0 +1,68 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { ProblemAnswer, ProblemsAnswer } from '../answers.js';
+import { question, useAnswer } from './ask.js';
+import { PageHeading, ProblemList, Waiting, count } from './parts.js';
+import { go } from './route.js';
+
+/** Everything that the checks found, piece by piece. */
+export function ProblemsView({ package: name, severity }: { package: string; severity: string }) {
+  const [shown, setShown] = useState<{ of: string; problems: ProblemAnswer[] }>({ of: '', problems: [] });
+  const [from, setFrom] = useState(0);
+  const of = `${name}\0${severity}`;
+  useEffect(() => setFrom(0), [of]);
+  const { value, error } = useAnswer<ProblemsAnswer>(
+    question('problems', { from: String(from), package: name, severity }),
+  );
+  useEffect(() => {
+    if (value === undefined) return;
+    setShown((before) => ({
+      of,
+      problems: [...(before.of === of ? before.problems.slice(0, from) : []), ...value.problems],
+    }));
+  }, [value, of, from]);
+  const problems = shown.of === of ? shown.problems : [];
+  const change = (next: { package?: string; severity?: string }): void =>
+    go({ view: 'problems', package: name, severity, ...next }, 'replace');
+  return (
+    <>
+      <div class="heading">
+        <PageHeading title="Problems" />
+        <p class="sums" role="status">
+          {value === undefined ? '' : count(value.total, 'finding')}
+        </p>
+        <label class="filter">
+          Severity{' '}
+          <select value={severity} onChange={(event) => change({ severity: event.currentTarget.value })}>
+            <option value="">all</option>
+            <option value="error">errors</option>
+            <option value="warning">warnings</option>
+          </select>
+        </label>
+        <label class="filter">
+          Package{' '}
+          <select value={name} onChange={(event) => change({ package: event.currentTarget.value })}>
+            <option value="">all</option>
+            {(value?.packages ?? [name]).filter(Boolean).map((one) => (
+              <option key={one} value={one}>
+                {one}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <ProblemList problems={problems} showPackage />
+      {value === undefined ? (
+        <Waiting error={error} />
+      ) : value.total === 0 ? (
+        <p class="note good">The checks found nothing.</p>
+      ) : (
+        problems.length < value.total &&
+        problems.length > 0 && (
+          <button type="button" class="more" onClick={() => setFrom(problems.length)}>
+            Show more ({problems.length} of {value.total.toLocaleString('en')})
+          </button>
+        )
+      )}
+    </>
+  );
+}

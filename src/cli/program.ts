@@ -13,6 +13,7 @@ import { addRegistryCommands } from './registry-commands.js';
 import type { Runner } from './runner.js';
 import { addServeCommands } from './serve-commands.js';
 import { addTemplateCommands } from './template-commands.js';
+import { addViewCommand } from './view-command.js';
 
 /** What `run` must know even when a command fails. */
 export interface RunState {
@@ -257,6 +258,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   addMirrorCommands(program, catalog, context, runner);
   addArchiveCommands(program, context, runner);
   addServeCommands(program, context, runner);
+  addViewCommand(program, context, runner);
   addCatalogsCommands(program, context, runner);
   addBundleCommands(program, context, runner);
   addAlphaBundleCommands(alpha, context, runner);

@@ -18,6 +18,7 @@ export function addServeCommands(program: Command, context: CommandContext, runn
     .option('--catalogs <directory>', 'serve the catalogs that the manifests there describe, over HTTP')
     .option('--http [address]', 'serve the HTTP catalog API too, on HOST:PORT (default: 127.0.0.1:8080)')
     .option('--name <name>', 'with --http: what URLs call the catalog (default: as its directory or image)')
+    .option('--ui [address]', 'show the catalog as a page too, on HOST:PORT (default: 127.0.0.1:8081)')
     .option('--storage <directory>', 'keep contents of the HTTP API, and with --catalogs states, there')
     .option('--external-url <url>', 'what URLs of the HTTP API begin with')
     .option('--tls-self-signed', 'serve HTTPS with a certificate made for this run')
@@ -28,6 +29,9 @@ export function addServeCommands(program: Command, context: CommandContext, runn
   serve.action((reference: string | undefined, _options, command: Command) =>
     runner.run(command, async (options) => {
       if (command.getOptionValue('catalogs') !== undefined) {
+        if (command.getOptionValue('ui') !== undefined) {
+          throw new UsageError('--ui: shows one catalog, not those of --catalogs');
+        }
         if (reference !== undefined) throw new UsageError('--catalogs: serves no other catalog beside them');
         return (await import('./commands/serve-catalogs.js')).serveCatalogs(context, options);
       }

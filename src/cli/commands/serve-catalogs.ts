@@ -190,18 +190,22 @@ export interface Address {
 }
 
 /** `HOST:PORT`, `:PORT` for all addresses, or only a port for this machine. Throws UsageError. */
-export function addressOf(http: string | boolean | undefined): Address {
-  const text = typeof http === 'string' ? http : defaultAddress;
+export function addressOf(
+  given: string | boolean | undefined,
+  flag = '--http',
+  usual: string = defaultAddress,
+): Address {
+  const text = typeof given === 'string' ? given : usual;
   const [, bracketed, plain, port] = /^(?:\[([0-9a-fA-F:.]+)\]:|([^:[\]]*):)?(\d{1,5})$/.exec(text) ?? [];
   const number = Number(port ?? Number.NaN);
   if (!(number >= 0 && number <= 65535)) {
-    throw new UsageError(`--http ${text}: not an address`, { hint: 'write HOST:PORT, :PORT or PORT' });
+    throw new UsageError(`${flag} ${text}: not an address`, { hint: 'write HOST:PORT, :PORT or PORT' });
   }
   if (plain === '') return { host: '::', port: number };
   return { host: bracketed ?? plain ?? '127.0.0.1', port: number };
 }
 
-export async function listen(server: Server, { host, port }: Address): Promise<void> {
+export async function listen(server: Server, { host, port }: Address, flag = '--http'): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => {
       const isUsed = systemCode(error) === 'EADDRINUSE';
@@ -209,7 +213,7 @@ export async function listen(server: Server, { host, port }: Address): Promise<v
       reject(
         new OpmateError('IO', `listen on ${host}:${port}: ${what}`, {
           cause: error,
-          hint: 'choose another port with --http',
+          hint: `choose another port with ${flag}`,
         }),
       );
     });

@@ -39,6 +39,7 @@ export interface ServerOptions extends GlobalOptions {
 }
 
 interface ServeOptions extends ServerOptions, Omit<ServeHttpOptions, keyof ServerOptions> {
+  ui?: string | true;
   cacheDir?: string;
   pprofAddr?: string;
 }
@@ -90,7 +91,17 @@ export async function serve(
                     await import('./serve-http.js')
                   ).startHttp(context, catalog, reference, options, session);
             try {
-              return await serveAnswers(context, answers, reference, port, options, logger);
+              const ui =
+                options.ui === undefined
+                  ? undefined
+                  : await (
+                      await import('./view.js')
+                    ).startUi(context, catalog, reference, options.ui, session);
+              try {
+                return await serveAnswers(context, answers, reference, port, options, logger);
+              } finally {
+                await ui?.close();
+              }
             } finally {
               await http?.close();
             }

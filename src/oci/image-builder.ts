@@ -12,7 +12,7 @@ import { type JsonObject, isJsonObject, setJsonKey } from '../core/json.js';
 import { defaultCopyConcurrency } from './copy.js';
 import { type Image, openImage, readBlob } from './image.js';
 import { isIndexType, parseManifest } from './manifest.js';
-import { type PlatformChoice, isAttestation, subjectOf } from './platform.js';
+import { type PlatformChoice, choosePlatform, formatPlatform, isAttestation, subjectOf } from './platform.js';
 import type { ManifestContent, Repository, WritableRepository } from './repository.js';
 import {
   type Descriptor,
@@ -92,6 +92,31 @@ export async function openBases(
     },
     options,
   );
+}
+
+/**
+ * Those of opened bases that are for `platforms`, in their own order. `subject` is how messages name what they were
+ * opened from. Throws OpmateError NOT_FOUND for a platform that none is for.
+ */
+export function chooseBases(
+  images: readonly Image[],
+  platforms: readonly Platform[],
+  subject: string,
+): Image[] {
+  const entries = images.map(({ descriptor, platform }) => ({ ...descriptor, platform }));
+  const chosen = platforms.map((platform) => {
+    const choice = choosePlatform(entries, { platform, hostPlatform: platform });
+    const at = entries.findIndex((entry) => entry === choice);
+    if (at >= 0) return at;
+    const offered = [...new Set(images.map((image) => formatPlatform(image.platform)))]
+      .slice(0, 10)
+      .join(', ');
+    throw new OpmateError(
+      'NOT_FOUND',
+      `${subject}: no image for ${formatPlatform(platform)}, only ${offered}`,
+    );
+  });
+  return images.filter((_, at) => chosen.includes(at));
 }
 
 /** More than there are; each costs a copy of the base. */

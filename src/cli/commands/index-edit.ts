@@ -6,13 +6,9 @@ import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
 import { OpmateError, UsageError, fileError, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { type Reference, parseReference } from '../../core/reference.js';
-import { type Image, openImage } from '../../oci/image.js';
-import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../../oci/image-builder.js';
-import { type OpenedReference, openReference, openTarget } from '../../oci/open.js';
-import { subjectOf } from '../../oci/platform.js';
+import { openImage } from '../../oci/image.js';
+import { openReference } from '../../oci/open.js';
 import { replacedFile } from '../../oci/replaced-file.js';
-import type { WritableRepository } from '../../oci/repository.js';
-import type { Descriptor } from '../../oci/types.js';
 import { type Database, openDatabase } from '../../sqlite/database.js';
 import { editDatabase } from '../../sqlite/edit.js';
 import {
@@ -24,6 +20,7 @@ import {
 } from '../../sqlite/index-image.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
+import { openBase, putImages } from '../image-output.js';
 import { writeAll } from '../output.js';
 import { type CommandSession, openOptionsOf, useSession } from '../session.js';
 
@@ -211,80 +208,15 @@ async function writeOutput(
   const base = await openBase(session, flags.binaryImage, '--binary-image');
   try {
     const images = await buildIndexImages(file, { bases: base.images, platform, directory, signal });
-    if (output.kind === 'push') {
-      const target = await openTarget(output.target, await openOptionsOf(session));
-      try {
-        const { digest } = await pushIndexImages(target.repository, target.reference, images, session);
-        return subjectOf(target.repository.name, digest);
-      } finally {
-        await target.close();
-      }
-    }
-    const [{ openLayout }, { packLayout }] = await Promise.all([
-      import('../../oci/layout.js'),
-      import('../../oci/layout-pack.js'),
-    ]);
-    const layout = path.join(directory, 'layout');
-    const { digest } = await pushIndexImages(
-      await openLayout(layout, { create: true }),
-      'latest',
-      images,
-      session,
-    );
-    await packLayout(layout, output.file, { signal });
-    logger.log('debug', `saved ${output.file}`, { digest });
-    return subjectOf(`oci-archive:${output.file}`, digest);
+    const to: Reference =
+      output.kind === 'push'
+        ? output.target
+        : { transport: 'oci-archive', text: `oci-archive:${output.file}`, path: output.file, tag: 'latest' };
+    const made = await putImages(session, { to }, images, directory);
+    logger.log('debug', `made ${made}`);
+    return made;
   } finally {
     await base.close();
-  }
-}
-
-/** What is built on, a platform each; none for `scratch`. */
-export interface OpenedBase {
-  images: Image[];
-  close(): Promise<void>;
-}
-
-/** Opens what an index image is built on: the default where `given` is none. Messages name the `flag` for it. */
-export async function openBase(
-  session: CommandSession,
-  given: string | undefined,
-  flag: string,
-): Promise<OpenedBase> {
-  const binaryImage = given || defaultBinaryImage;
-  if (binaryImage === 'scratch') return { images: [], close: async () => undefined };
-  let opened: OpenedReference | undefined;
-  try {
-    opened = await openReference(parseReference(binaryImage), await openOptionsOf(session));
-    const images = await openBases(opened.repository, opened.reference, session);
-    return { images, close: opened.close };
-  } catch (error) {
-    await opened?.close();
-    if (given || !(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
-    // Nobody asked for this image: what to do about it is not to correct its name.
-    throw new OpmateError(error.code, `${binaryImage}, to build on: ${error.message}`, {
-      hint: `name another with ${flag}, from a registry or layout; scratch makes an image of the data only`,
-      cause: error,
-    });
-  }
-}
-
-/** Stores index images: one as it is, several as an index of platforms. */
-export async function pushIndexImages(
-  target: WritableRepository,
-  reference: string,
-  images: readonly BuiltImage[],
-  session: CommandSession,
-): Promise<Descriptor> {
-  const task = `push ${subjectOf(target.name, reference)}`;
-  session.logger.progress({ task, state: 'start' });
-  try {
-    const [first, ...others] = images;
-    return first !== undefined && others.length === 0
-      ? await pushImage(target, reference, first, session)
-      : await pushImageIndex(target, reference, images, session);
-  } finally {
-    session.logger.progress({ task, state: 'done' });
   }
 }
 

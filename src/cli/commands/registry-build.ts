@@ -8,7 +8,6 @@ import type { BuiltImage } from '../../oci/image-builder.js';
 import { targetReferenceOf } from '../../mirror/mapping/image-location.js';
 import { parsePlace } from '../../mirror/mapping/image-names.js';
 import { makeDirectory } from '../../oci/make-directory.js';
-import { openTarget } from '../../oci/open.js';
 import { formatPlatform, subjectOf } from '../../oci/platform.js';
 import { replacedFile } from '../../oci/replaced-file.js';
 import {
@@ -25,11 +24,11 @@ import { loadPackageManifests } from '../../sqlite/package-manifests.js';
 import { type AddPlan, addToDatabase, planAdd, reportAdded } from '../add-bundles.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
+import { type OpenedBase, openBase, putImages } from '../image-output.js';
 import { booleanOf, separated } from '../options.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
-import { type CommandSession, openOptionsOf, useSession } from '../session.js';
-import { type OpenedBase, openBase, pushIndexImages } from './index-edit.js';
+import { type CommandSession, useSession } from '../session.js';
 import { tellProblems } from './registry-init.js';
 
 interface RegistryBuildOptions extends GlobalOptions {
@@ -276,7 +275,7 @@ async function makeImages(
   const images = await buildIndexImages(file, { bases: base.images, platform, directory, signal });
   if (to !== undefined) {
     logger.say('mirroring catalog...');
-    made.push(await pushTo(session, to.reference, images, directory));
+    made.push(await putImages(session, { to: to.reference }, images, directory));
     logger.say(`${input.label} mirrored to ${to.text}`);
   }
   if (save !== undefined) {
@@ -293,32 +292,6 @@ async function makeImages(
 
 function nameOf({ registry, repository, tag }: Extract<Reference, { transport: 'docker' }>): string {
   return `${registry}/${repository}:${tag}`;
-}
-
-async function pushTo(
-  session: CommandSession,
-  reference: Reference,
-  images: readonly BuiltImage[],
-  directory: string,
-): Promise<string> {
-  if (reference.transport === 'oci-archive') {
-    const [{ openLayout }, { packLayout }] = await Promise.all([
-      import('../../oci/layout.js'),
-      import('../../oci/layout-pack.js'),
-    ]);
-    const layout = path.join(directory, 'layout');
-    const target = await openLayout(layout, { create: true });
-    const { digest } = await pushIndexImages(target, reference.tag as string, images, session);
-    await packLayout(layout, reference.path, session);
-    return subjectOf(`oci-archive:${reference.path}`, digest);
-  }
-  const target = await openTarget(reference, await openOptionsOf(session));
-  try {
-    const { digest } = await pushIndexImages(target.repository, target.reference, images, session);
-    return subjectOf(target.repository.name, digest);
-  } finally {
-    await target.close();
-  }
 }
 
 /** The image that goes into an archive, which holds one: of this machine's platform, or amd64, or the first. */

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { sharedDirectories, sharedDirectoriesOf } from '../../archive/shared-directories.js';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
 import { Assembly } from '../../catalog/assemble.js';
 import type { Catalog } from '../../catalog/catalog.js';
@@ -13,9 +14,15 @@ import type { CatalogFacts } from '../../model/facts.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
 import { BuiltImages } from '../../oci/built-images.js';
 import { type Image } from '../../oci/image.js';
-import { type BuiltImage, buildImage, indexOf, openBases, readWholeConfig } from '../../oci/image-builder.js';
+import {
+  type BuiltImage,
+  buildImage,
+  chooseBases,
+  indexOf,
+  openBases,
+  readWholeConfig,
+} from '../../oci/image-builder.js';
 import { isIndexType } from '../../oci/manifest.js';
-import { choosePlatform, formatPlatform } from '../../oci/platform.js';
 import type { Repository } from '../../oci/repository.js';
 import type { Platform } from '../../oci/types.js';
 import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
@@ -115,19 +122,7 @@ async function openChosenBases(
   const isIndex = isIndexType((await repository.getManifest(digest, options)).descriptor.mediaType);
   const { platforms } = options;
   if (!isIndex || platforms === undefined) return { images, isIndex };
-  const entries = images.map(({ descriptor, platform }) => ({ ...descriptor, platform }));
-  const chosen = platforms.map((platform) => {
-    const at = entries.findIndex((entry) => entry === choosePlatform(entries, { platform, hostPlatform }));
-    if (at >= 0) return at;
-    const offered = [...new Set(images.map((image) => formatPlatform(image.platform)))]
-      .slice(0, 10)
-      .join(', ');
-    throw new OpmateError(
-      'NOT_FOUND',
-      `${repository.name}@${digest}: no image for ${formatPlatform(platform)}, only ${offered}`,
-    );
-  });
-  return { images: images.filter((_, at) => chosen.includes(at)), isIndex };
+  return { images: chooseBases(images, platforms, `${repository.name}@${digest}`), isIndex };
 }
 
 /** What becomes of the files and the configuration of an image; paths are relative to its root. */
@@ -140,8 +135,6 @@ interface CatalogPlace {
   command: ImageCommand;
 }
 
-/** Directories that programs write to: what is in them may go, they themselves may not. */
-const sharedDirectories: ReadonlySet<string> = new Set(['tmp', 'var/tmp']);
 const usualCache = '/tmp/cache';
 
 function placeOf(image: Image, logger: Logger): CatalogPlace {
@@ -225,12 +218,7 @@ function layerEntries({ directory, removed }: CatalogPlace, files: readonly Cata
     const whiteout = place.slice(0, slash) + whiteoutPrefix + place.slice(slash);
     entries.push({ path: isEmptied ? `${place}/${opaqueMarker}` : whiteout });
   }
-  // Directories are written with all above them, and would lose their sticky bit.
-  for (const shared of sharedDirectories) {
-    const isNamed = entries.some((entry) => entry.path.startsWith(`${shared}/`));
-    if (isNamed) entries.push({ path: shared, type: 'directory', mode: 0o1777 });
-  }
-  return entries;
+  return [...entries, ...sharedDirectoriesOf(entries)];
 }
 
 function openPiece(file: string, offset: number, size: number) {

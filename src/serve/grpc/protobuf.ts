@@ -89,13 +89,14 @@ export function encodeMessage(write: (writer: MessageWriter) => void): Buffer {
   return writer.finish();
 }
 
-/**
- * The texts of a message by field number; of a field that comes twice, the last. Fields of other types are passed
- * over, as unknown ones are. Throws OpmateError SYNTAX for what is no message or has text that is not UTF-8.
- */
-export function readTexts(bytes: Uint8Array): ReadonlyMap<number, string> {
-  const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const texts = new Map<number, string>();
+/** A field of a message; those of other types than text, bytes and message have no `bytes`. */
+export interface MessageField {
+  field: number;
+  bytes?: Buffer;
+}
+
+/** The fields of a message in their order. Throws OpmateError SYNTAX for what is no message. */
+export function* readFields(message: Buffer): Generator<MessageField, void, undefined> {
   let at = 0;
   const varint = (): number => {
     let value = 0;
@@ -124,17 +125,30 @@ export function readTexts(bytes: Uint8Array): ReadonlyMap<number, string> {
       case wireTypes.bytes: {
         const size = varint();
         if (at + size > message.length) throw malformed();
-        const value = message.subarray(at, at + size);
-        if (!isUtf8(value)) throw new OpmateError('SYNTAX', 'a text of the request is not UTF-8');
-        texts.set(field, value.toString());
         at += size;
-        break;
+        yield { field, bytes: message.subarray(at - size, at) };
+        continue;
       }
       default:
         throw malformed();
     }
+    yield { field };
   }
   if (at > message.length) throw malformed();
+}
+
+/**
+ * The texts of a message by field number; of a field that comes twice, the last. Fields of other types are passed
+ * over, as unknown ones are. Throws OpmateError SYNTAX for what is no message or has text that is not UTF-8.
+ */
+export function readTexts(bytes: Uint8Array): ReadonlyMap<number, string> {
+  const texts = new Map<number, string>();
+  const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (const { field, bytes: value } of readFields(message)) {
+    if (value === undefined) continue;
+    if (!isUtf8(value)) throw new OpmateError('SYNTAX', 'a text of the request is not UTF-8');
+    texts.set(field, value.toString());
+  }
   return texts;
 }
 

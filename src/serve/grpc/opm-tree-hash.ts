@@ -1,0 +1,171 @@
+import { throwIfCancelled } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
+
+/** A file as it will be in an image. */
+export interface HashedFile {
+  /** With slashes. */
+  path: string;
+  size: number;
+  /** Its bytes in pieces. */
+  open(): AsyncIterable<Buffer>;
+}
+
+/**
+ * The hash by which `opm serve` tells whether a cache belongs to a catalog: FNV-1a of 64 bits over tar archives that Go
+ * writes of the catalog and of the cache, with directories of mode 0755 and files of mode 0644.
+ * (Source: pkg/cache/tar.go of operator-registry; archive/tar of Go.)
+ */
+export async function hashOpmTrees(
+  trees: readonly (readonly HashedFile[])[],
+  signal?: AbortSignal,
+): Promise<string> {
+  const hash = new Fnv64();
+  for (const tree of trees) {
+    hash.update(headerOf('.', { isDirectory: true, size: 0 }));
+    for (const entry of inWalkOrder(tree)) {
+      throwIfCancelled(signal);
+      const { path, file } = entry;
+      hash.update(headerOf(path, { isDirectory: file === undefined, size: file?.size ?? 0 }));
+      if (file === undefined) continue;
+      for await (const piece of file.open()) {
+        throwIfCancelled(signal);
+        hash.update(piece);
+      }
+      hash.update(Buffer.alloc(paddingOf(file.size)));
+    }
+    hash.update(Buffer.alloc(2 * blockSize));
+  }
+  return hash.digest();
+}
+
+/** As Go walks: names of a directory in byte order, each followed by what is in it. */
+function inWalkOrder(files: readonly HashedFile[]): { path: string; file?: HashedFile }[] {
+  const entries = new Map<string, HashedFile | undefined>();
+  for (const file of files) {
+    for (let slash = file.path.indexOf('/'); slash > 0; slash = file.path.indexOf('/', slash + 1))
+      entries.set(file.path.slice(0, slash), undefined);
+    entries.set(file.path, file);
+  }
+  // A slash comes before all other characters, then.
+  const keyed = [...entries].map(([path, file]) => ({ key: path.replaceAll('/', '\0'), path, file }));
+  keyed.sort((a, b) => compareBytes(a.key, b.key));
+  return keyed.map(({ path, file }) => (file === undefined ? { path } : { path, file }));
+}
+
+const blockSize = 512;
+/** Lengths of the fields for names. */
+const nameLength = 100;
+const prefixLength = 155;
+
+function paddingOf(size: number): number {
+  return (blockSize - (size % blockSize)) % blockSize;
+}
+
+/** All that stands before the content of an entry. */
+function headerOf(path: string, { isDirectory, size }: { isDirectory: boolean; size: number }): Buffer {
+  const type = isDirectory ? '5' : '0';
+  const mode = isDirectory ? 0o755 : 0o644;
+  const isPlain = /^[\u0000-\u007f]*$/.test(path);
+  const split = isPlain && path.length > nameLength ? splitName(path) : { prefix: '', name: path };
+  if (isPlain && split !== undefined) return headerBlock({ ...split, mode, size, type, hasDevices: true });
+  const slash = path.lastIndexOf('/') + 1;
+  const record = Buffer.from(paxRecord('path', path));
+  const extended = headerBlock({
+    name: inAscii(`${path.slice(0, slash)}PaxHeaders.0/${path.slice(slash)}`)
+      .slice(0, nameLength)
+      .replace(/\/+$/, ''),
+    prefix: '',
+    mode: 0,
+    size: record.length,
+    type: 'x',
+    hasDevices: false,
+  });
+  const own = headerBlock({ name: inAscii(path), prefix: '', mode, size, type, hasDevices: true });
+  return Buffer.concat([extended, record, Buffer.alloc(paddingOf(record.length)), own]);
+}
+
+function inAscii(text: string): string {
+  return text.replaceAll(/[^\u0001-\u007f]/gu, '');
+}
+
+/** Where a long name is cut in two; undefined where it cannot be. */
+function splitName(path: string): { prefix: string; name: string } | undefined {
+  const slash = path.slice(0, prefixLength + 1).lastIndexOf('/');
+  if (slash <= 0 || path.length - slash - 1 > nameLength || slash > prefixLength) return undefined;
+  return { prefix: path.slice(0, slash), name: path.slice(slash + 1) };
+}
+
+/** `LENGTH KEY=VALUE\n`, the length counting itself. */
+function paxRecord(key: string, value: string): string {
+  const rest = Buffer.byteLength(` ${key}=${value}\n`);
+  let length = rest + String(rest).length;
+  if (rest + String(length).length !== length) length = rest + String(length).length;
+  return `${length} ${key}=${value}\n`;
+}
+
+interface HeaderFields {
+  name: string;
+  prefix: string;
+  mode: number;
+  size: number;
+  type: string;
+  /** Whether the numbers of a device are written, as zeros. */
+  hasDevices: boolean;
+}
+
+function headerBlock({ name, prefix, mode, size, type, hasDevices }: HeaderFields): Buffer {
+  const block = Buffer.alloc(blockSize);
+  const octal = (value: number, at: number, length: number): void =>
+    void block.write(value.toString(8).padStart(length - 1, '0'), at, 'latin1');
+  block.write(name.slice(0, nameLength), 0, 'latin1');
+  octal(mode, 100, 8);
+  octal(0, 108, 8);
+  octal(0, 116, 8);
+  octal(size, 124, 12);
+  octal(0, 136, 12);
+  block.write(type, 156, 'latin1');
+  block.write('ustar\u000000', 257, 'latin1');
+  if (hasDevices) {
+    octal(0, 329, 8);
+    octal(0, 337, 8);
+  }
+  block.write(prefix, 345, 'latin1');
+  block.fill(' ', 148, 156);
+  let sum = 0;
+  for (const byte of block) sum += byte;
+  octal(sum, 148, 7);
+  block[154] = 0;
+  return block;
+}
+
+/** FNV-1a of 64 bits, in two halves, for a BigInt a byte would take a minute for a large catalog. */
+class Fnv64 {
+  #high = 0xcbf29ce4 | 0;
+  #low = 0x84222325 | 0;
+
+  update(bytes: Uint8Array): void {
+    let high = this.#high;
+    let low = this.#low;
+    for (let at = 0; at < bytes.length; at++) {
+      low ^= bytes[at] as number;
+      // Times 2^40 + 0x1b3, in pieces that stay whole numbers of 32 bits: engines are quick with these.
+      const first = (low & 0xffff) * 0x1b3;
+      const second = (low >>> 16) * 0x1b3 + (first >>> 16);
+      high = (Math.imul(high, 0x1b3) + (second >>> 16) + (low << 8)) | 0;
+      low = (second << 16) | (first & 0xffff);
+    }
+    this.#high = high;
+    this.#low = low;
+  }
+
+  digest(): string {
+    return [this.#high, this.#low].map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('');
+  }
+}
+
+/** FNV-1a of 64 bits, in hexadecimal digits as Go's `%x` prints a number: without leading zeros. */
+export function fnvNumber(bytes: Uint8Array): string {
+  const hash = new Fnv64();
+  hash.update(bytes);
+  return hash.digest().replace(/^0+(?=.)/, '');
+}

@@ -12,7 +12,8 @@ interface GenerateDockerfileOptions extends GlobalOptions {
   extraLabels?: string[];
 }
 
-const defaultImage = 'quay.io/operator-framework/opm:latest';
+/** The image that catalogs are built on unless told: any release of opm serves file-based ones. */
+export const defaultImage = 'quay.io/operator-framework/opm:latest';
 
 /** `opmate generate dockerfile`: writes `<directory>.Dockerfile` beside the catalog; never over a file. */
 export async function generateDockerfile(
@@ -55,8 +56,8 @@ export async function generateDockerfile(
   await writeNewFile(target, content);
 }
 
-/** Pairs by key; of two with the same key the last counts. */
-function parseLabels(values: string[]): Map<string, string> {
+/** Pairs of `key=value`, also several with commas, by key; of two with the same key the last counts. Throws INVALID. */
+export function parseLabels(values: readonly string[]): Map<string, string> {
   const labels = new Map<string, string>();
   for (const pair of values.flatMap((value) => value.split(','))) {
     const equals = pair.indexOf('=');

@@ -29,7 +29,8 @@ interface Finding {
   hint?: string | undefined;
 }
 
-interface Verdict {
+/** What checking a catalog has found. */
+export interface Verdict {
   /** The message of `opm validate`; undefined when the catalog passes. */
   message: string | undefined;
   problems: Finding[];
@@ -93,7 +94,11 @@ async function checkDirectory(reference: string): Promise<void> {
   }
 }
 
-async function judge(catalog: Catalog, options: { signal?: AbortSignal | undefined }): Promise<Verdict> {
+/** Checks a catalog as `opmate validate` does. Throws what reading throws that is no fault of the catalog. */
+export async function judge(
+  catalog: Catalog,
+  options: { signal?: AbortSignal | undefined },
+): Promise<Verdict> {
   const faults: OpmateError[] = [];
   const onFault = (fault: OpmateError): unknown => faults.push(fault);
   const facts = await collectFacts(catalog, { ...options, withoutManifests: false, onFault });
@@ -120,7 +125,8 @@ async function place(catalog: Catalog, problems: readonly Problem[]): Promise<Fi
   return findings;
 }
 
-function describeVerdict(verdict: Verdict): string {
+/** A verdict as text for people; empty where there is nothing to tell. */
+export function describeVerdict(verdict: Verdict): string {
   const lines: string[] = [];
   if (verdict.message !== undefined) lines.push(verdict.message, '');
   for (const finding of verdict.problems) lines.push(...describeFinding(finding, ''));

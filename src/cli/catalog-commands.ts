@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { addCatalogBuildCommand } from './catalog-build-command.js';
 import type { CommandContext } from './context.js';
 import { outputFormatOf, separated } from './options.js';
 import type { Runner } from './runner.js';
@@ -19,4 +20,5 @@ export function addCatalogCommands(catalog: Command, context: CommandContext, ru
         (await import('./commands/catalog-diff.js')).catalogDiff(context, from, to, options),
       ),
     );
+  addCatalogBuildCommand(catalog, context, runner);
 }

@@ -1,0 +1,322 @@
+import { randomBytes } from 'node:crypto';
+import { type Stats, constants } from 'node:fs';
+import {
+  type FileHandle,
+  copyFile,
+  link,
+  lstat,
+  mkdir,
+  open,
+  realpath,
+  rename,
+  rm,
+  rmdir,
+  stat,
+} from 'node:fs/promises';
+import path from 'node:path';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
+import type { CatalogFacts } from '../../model/facts.js';
+import { writeNewFile } from '../../oci/write-new-file.js';
+import { DirectoryCatalog } from '../catalog.js';
+import { addFacts } from '../facts.js';
+import { openFile, readFully } from '../file-access.js';
+import { IgnoreRules, ignoreFileName } from '../ignore.js';
+import { requireValid } from '../selection/selection.js';
+import { type BlobEdit, type FileEdit, type Splice, planFiles } from './blob-edits.js';
+import { type EditableCatalog, changedMeanwhile, joinedFacts, listVersions } from './editable-catalog.js';
+import { diffFiles } from './file-diff.js';
+
+export interface ApplyOptions extends CancelOptions {
+  /** Nothing is written to the catalog; what would be is told as a unified diff. */
+  dryRun?: boolean | undefined;
+  /** Where a dry run puts files. */
+  temporaryDirectory: string;
+}
+
+/** What has been written, or would be. */
+export interface AppliedEdits {
+  /** Relative to the catalog's directory. */
+  files: { name: string; kind: FileEdit['kind'] }[];
+  /** Of a dry run: for `patch -p1` in the catalog's directory. */
+  diff: string;
+}
+
+/**
+ * Throws OpmateError INVALID, with all that is wrong, for a catalog that may not be edited since it is not valid. One
+ * without any blob may be.
+ */
+export function requireValidInput({ facts, files, name }: EditableCatalog): void {
+  if (files.some(({ blobs }) => blobs.length > 0)) requireValid(facts, name);
+}
+
+/**
+ * Changes blobs of a catalog: only their bytes, all files in one step. The files are written beside the catalog first,
+ * read again, and the catalog that they make is validated; then each is moved into its place, and where that fails, those
+ * before it are taken back. Files that a link leads to are written where they are.
+ *
+ * Throws OpmateError: INVALID with all problems where the result would not be valid, UNSAFE for a file outside of the
+ * catalog's directory, IO for a catalog that has changed since it was read. The catalog is then as it was.
+ */
+export async function applyEdits(
+  catalog: EditableCatalog,
+  edits: readonly BlobEdit[],
+  options: ApplyOptions,
+): Promise<AppliedEdits> {
+  const plans = await planFiles(catalog, edits);
+  const files = plans.map((plan) => ({ name: nameOf(plan), kind: plan.kind }));
+  if (plans.length === 0) return { files, diff: '' };
+  const places = await Promise.all(plans.map((plan) => placeOf(catalog, plan)));
+  const staging = await makeStaging(catalog, options);
+  let isNeeded = false;
+  try {
+    const staged = plans.map((plan, at) => ({
+      plan,
+      target: places[at] as string,
+      staged: path.join(staging, String(at), path.posix.basename(nameOf(plan))),
+      backup: path.join(staging, `${at}.before`),
+    }));
+    for (const one of staged) await stage(one, options);
+    await validateResult(catalog, staged, options);
+    if (options.dryRun === true) return { files, diff: await diffFiles(plans) };
+    throwIfCancelled(options.signal);
+    await requireUnchanged(catalog, staging);
+    await commit(catalog, staged, () => (isNeeded = true));
+  } finally {
+    if (!isNeeded) await rm(staging, { recursive: true, force: true });
+  }
+  return { files, diff: '' };
+}
+
+interface StagedFile {
+  plan: FileEdit;
+  /** Where the file really is, or will be. */
+  target: string;
+  /** Where its new content waits. */
+  staged: string;
+  /** Where the file as it was waits until all is done. */
+  backup: string;
+}
+
+function nameOf(plan: FileEdit): string {
+  return plan.kind === 'create' ? plan.name : plan.file.name;
+}
+
+/** Where a file is written. */
+async function placeOf(catalog: EditableCatalog, plan: FileEdit): Promise<string> {
+  const { root, name } = catalog;
+  const label = path.posix.join(name, nameOf(plan));
+  if (plan.kind === 'create') {
+    const target = path.join(root, plan.name);
+    if ((await lstatIfThere(target)) !== undefined) {
+      throw new OpmateError(
+        'INVALID',
+        `${label}: there is such a file already, but no blob of the package in it`,
+        {
+          file: label,
+          hint: 'remove it, or take it out of .indexignore',
+        },
+      );
+    }
+    await requireNotIgnored(catalog, plan.name);
+    const parent = path.dirname(target);
+    const found = await lstatIfThere(parent);
+    if (found !== undefined && !found.isDirectory()) {
+      throw new OpmateError('UNSAFE', `${path.posix.dirname(label)}: is not a directory`, { file: label });
+    }
+    return target;
+  }
+  const target = await realpath(plan.file.path).catch((error: unknown) => {
+    throw fileError(label, error, { file: label });
+  });
+  if (target.startsWith(root.endsWith('/') ? root : `${root}/`)) return target;
+  throw new OpmateError('UNSAFE', `${label}: is a link that leads out of the catalog`, {
+    file: label,
+    hint: `edit the catalog that holds ${target}, or put a copy of the file in place of the link`,
+  });
+}
+
+async function lstatIfThere(file: string): Promise<Stats | undefined> {
+  return lstat(file).catch(() => undefined);
+}
+
+/** A new file that the catalog's own rules hide would be lost. */
+async function requireNotIgnored({ root, name }: EditableCatalog, file: string): Promise<void> {
+  const rules = new IgnoreRules();
+  const components = file.split('/');
+  for (let depth = 0; depth < components.length; depth++) {
+    const within = components.slice(0, depth);
+    const rulesFile = path.join(root, ...within, ignoreFileName);
+    if ((await lstatIfThere(rulesFile)) === undefined) continue;
+    await rules.addFile(rulesFile, path.posix.join(name, ...within, ignoreFileName), within);
+  }
+  if (!rules.ignores(components)) return;
+  const label = path.posix.join(name, file);
+  throw new OpmateError('INVALID', `${label}: an ${ignoreFileName} leaves this file out of the catalog`, {
+    file: label,
+    hint: 'correct it, or begin the package in a file of another name',
+  });
+}
+
+/**
+ * A directory for files on their way: on the file system of the catalog, so that they can be moved, and beside it where
+ * that can be, so that nobody reads them as part of it.
+ */
+async function makeStaging(catalog: EditableCatalog, options: ApplyOptions): Promise<string> {
+  const token = `.opmate-${randomBytes(6).toString('hex')}`;
+  const parent = path.dirname(catalog.root);
+  const places = options.dryRun === true ? [options.temporaryDirectory] : [parent, catalog.root];
+  for (const [at, place] of places.entries()) {
+    const directory = path.join(place, token);
+    const isLast = at === places.length - 1;
+    try {
+      if (!isLast && (await stat(place)).dev !== (await stat(catalog.root)).dev) continue;
+      await mkdir(directory);
+      return directory;
+    } catch (error) {
+      if (isLast) throw fileError(`create ${directory}`, error, { file: directory });
+    }
+  }
+  throw new OpmateError('INTERNAL', `${catalog.name}: no place for new files`);
+}
+
+async function stage({ plan, staged }: StagedFile, options: ApplyOptions): Promise<void> {
+  try {
+    await mkdir(path.dirname(staged));
+    if (plan.kind === 'create') await writeNewFile(staged, plan.text);
+    else if (plan.kind === 'change') await writeSpliced(plan.file.path, plan.splices, staged, options);
+  } catch (error) {
+    throw fileError(`write ${nameOf(plan)}`, error, { file: nameOf(plan) });
+  }
+}
+
+const copySize = 1024 * 1024;
+
+/** Copies a file, with other text in places. */
+async function writeSpliced(
+  source: string,
+  splices: readonly Splice[],
+  target: string,
+  { signal }: ApplyOptions,
+): Promise<void> {
+  const from = await openFile(source, source);
+  let to: FileHandle | undefined;
+  try {
+    const { size, mode } = await from.stat();
+    to = await open(target, 'wx', mode & 0o777);
+    await to.chmod(mode & 0o777);
+    const buffer = Buffer.allocUnsafe(Math.min(copySize, size));
+    let at = 0;
+    for (const { offset, length, text } of [...splices, { offset: size, length: 0, text: '' }]) {
+      while (at < offset) {
+        throwIfCancelled(signal);
+        const part = buffer.subarray(0, Math.min(buffer.length, offset - at));
+        if ((await readFully(from, part, at, source)) < part.length) throw changedMeanwhile(source);
+        await to.writeFile(part);
+        at += part.length;
+      }
+      if (text !== '') await to.writeFile(text);
+      at = offset + length;
+    }
+    await to.sync();
+  } finally {
+    await to?.close();
+    await from.close();
+  }
+}
+
+/** Reads what was written, and validates the catalog that there will be. */
+async function validateResult(
+  { files, name }: EditableCatalog,
+  staged: readonly StagedFile[],
+  { signal }: ApplyOptions,
+): Promise<void> {
+  const edited = new Map<string, { facts: CatalogFacts }>();
+  for (const { plan, staged: file } of staged) {
+    if (plan.kind === 'remove') continue;
+    const catalog = new DirectoryCatalog(path.dirname(file), name);
+    const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+    try {
+      let blobs = 0;
+      for await (const meta of catalog.metas({ signal })) {
+        addFacts(facts, meta);
+        blobs++;
+      }
+      if (blobs !== plan.blobs) {
+        throw new OpmateError('INTERNAL', `${nameOf(plan)}: would have ${blobs} blobs, not ${plan.blobs}`);
+      }
+      edited.set(nameOf(plan), { facts });
+    } finally {
+      await catalog.close();
+    }
+  }
+  const touched = new Set(staged.map(({ plan }) => nameOf(plan)));
+  const kept = files.filter((file) => !touched.has(file.name));
+  const facts = joinedFacts([...kept, ...edited.values()]);
+  const isEmpty = facts.packages.length === 0 && facts.bundles.length === 0 && facts.channels.length === 0;
+  if (!isEmpty) requireValid(facts, `${name}, as it would be`);
+}
+
+async function requireUnchanged({ catalog, files, name }: EditableCatalog, staging: string): Promise<void> {
+  const now = (await listVersions(catalog)).filter((file) => !file.path.startsWith(`${staging}/`));
+  const versions = new Map(now.map((file) => [file.name, file.version]));
+  const other =
+    files.find((file) => versions.get(file.name) !== file.version)?.name ??
+    now.find((file) => !files.some((one) => one.name === file.name))?.name;
+  if (other !== undefined) throw changedMeanwhile(path.posix.join(name, other));
+}
+
+/** Moves files into their places; takes all back when one cannot be. `keep` is called where not even that can be done. */
+async function commit(
+  { root, name }: EditableCatalog,
+  staged: readonly StagedFile[],
+  keep: () => void,
+): Promise<void> {
+  const undo: (() => Promise<unknown>)[] = [];
+  try {
+    for (const { plan, target, staged: file, backup } of staged) {
+      if (plan.kind === 'create') {
+        const made = await mkdir(path.dirname(target), { recursive: true });
+        if (made !== undefined) undo.push(() => rmdir(made));
+        await linkOrCopy(file, target);
+        undo.push(() => rm(target, { force: true }));
+      } else if (plan.kind === 'remove') {
+        await rename(target, backup);
+        undo.push(() => rename(backup, target));
+      } else {
+        await linkOrCopy(target, backup);
+        undo.push(() => rename(backup, target));
+        await rename(file, target);
+      }
+    }
+  } catch (error) {
+    for (const step of undo.reverse()) {
+      try {
+        await step();
+      } catch (failure) {
+        keep();
+        const [{ backup }] = staged as [StagedFile];
+        throw new OpmateError('IO', `${name}: could be neither written nor restored`, {
+          hint: `the files as they were are in ${path.dirname(backup)}`,
+          cause: failure,
+        });
+      }
+    }
+    throw fileError(`write ${name}`, error);
+  }
+  for (const { plan, target } of staged) {
+    const directory = path.dirname(target);
+    // A directory that holds something else stays.
+    if (plan.kind === 'remove' && directory !== root) await rmdir(directory).catch(() => undefined);
+  }
+}
+
+/** Puts a file under a name that is not taken. */
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  await link(from, to).catch(async (error: unknown) => {
+    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS'].includes(systemCode(error) ?? ''))
+      throw error;
+    // There are file systems without links.
+    await copyFile(from, to, constants.COPYFILE_EXCL);
+  });
+}

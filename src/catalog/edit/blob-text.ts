@@ -1,0 +1,38 @@
+import { encodeGoJson } from '../../core/go-json.js';
+import type { EncodableJson, JsonObject } from '../../core/json.js';
+import { encodeYaml } from '../../core/yaml.js';
+import { type CatalogFormat, jsonIndent } from '../../model/encode.js';
+import { changeYaml, rewrittenYaml } from './yaml-text.js';
+
+/** The text of a blob that has changed, in the style that it had. */
+export function changedText(
+  text: string,
+  syntax: CatalogFormat,
+  before: JsonObject,
+  after: JsonObject,
+): string {
+  return syntax === 'yaml' ? changeYaml(text, before, after) : jsonLike(text, after);
+}
+
+/** The text of another blob in place of one, in its style. */
+export function replacedText(text: string, syntax: CatalogFormat, value: EncodableJson): string {
+  return syntax === 'yaml' ? rewrittenYaml(text, value) : jsonLike(text, value);
+}
+
+/** The text of a new blob beside one, in its style; of YAML without the line that parts them. */
+export function textBeside(neighbour: string, syntax: CatalogFormat, value: EncodableJson): string {
+  if (syntax === 'json') return jsonLike(neighbour, value);
+  const text = encodeYaml(value);
+  return neighbour.includes('\r\n') ? text.replaceAll('\n', '\r\n') : text;
+}
+
+/** JSON with the indentation and line ends of another text. */
+function jsonLike(model: string, value: EncodableJson): string {
+  const [, ends = '', indent] = /^\s*\{(\r?\n)([ \t]*)/.exec(model) ?? [];
+  if (indent === undefined) return encodeGoJson(value);
+  const isTabs = indent.startsWith('\t');
+  const width = isTabs ? 1 : indent.length === 0 ? jsonIndent : indent.length;
+  let text = encodeGoJson(value, { indent: width });
+  if (isTabs) text = text.replace(/^ +/gm, (spaces) => '\t'.repeat(spaces.length));
+  return ends === '\r\n' ? text.replaceAll('\n', '\r\n') : text;
+}

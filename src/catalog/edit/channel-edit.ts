@@ -1,0 +1,129 @@
+import { OpmateError, messageOf } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
+import { readGraph } from '../../model/graph.js';
+import { type ChannelGraph, type GraphNode, VersionLine } from './version-line.js';
+
+/** A bundle on its way into a channel. */
+export interface EntryByVersion {
+  name: string;
+  /** Text and value of its version. */
+  text: string;
+  version: Version;
+  /** What it skips besides those that its version makes it skip. */
+  skips: readonly string[];
+  skipRange: string;
+}
+
+/**
+ * Puts an entry among others, next to the one that it replaces, else to the one that replaces it: above it in lists that
+ * begin with the head, else below it; else where the head is. What is there already keeps its place.
+ */
+export function insertEntry(entries: readonly ChannelEntry[], entry: ChannelEntry): ChannelEntry[] {
+  const { heads } = readGraph(entries);
+  const isHeadFirst = entries.length > 1 && entries[0]?.name === heads[0];
+  const below = entries.findIndex(({ name }) => name === entry.replaces);
+  const above = entries.findIndex(
+    ({ replaces, skips }) => replaces === entry.name || skips.includes(entry.name),
+  );
+  let at = isHeadFirst ? 0 : entries.length;
+  if (below >= 0) at = isHeadFirst ? below : below + 1;
+  else if (above >= 0) at = isHeadFirst ? above + 1 : above;
+  return entries.toSpliced(at, 0, entry);
+}
+
+/**
+ * Puts bundles, in this order, into a channel by their versions, as the semver modes of sqlite indexes do: each between
+ * the highest version below it, which it replaces, and the lowest above it, which replaces it. With `skipPatch`, of each
+ * major.minor that gets a bundle only the highest version stays in the line; it skips the others. Entries that are in no
+ * line keep what they say. `versions` are those of the bundles that are there.
+ *
+ * Throws OpmateError INVALID, its message continuing a sentence about the channel, for a version that is there already,
+ * and where the line does not go by version at the place of a bundle.
+ */
+export function addByVersion(
+  entries: readonly ChannelEntry[],
+  bundles: readonly EntryByVersion[],
+  versions: ReadonlyMap<string, string>,
+  options: { skipPatch: boolean },
+): ChannelEntry[] {
+  const { graph, end } = lineOf(entries, versions);
+  const line = new VersionLine(graph, parseNode, fail);
+  for (const { name, text, version } of bundles) {
+    const owner = line.claim(version, name);
+    if (owner !== undefined)
+      throw fail(`bundle ${quoteGo(owner)} has the version ${text} of ${quoteGo(name)} already`);
+  }
+  for (const { name, text, version } of bundles)
+    line.add({ name, version: text }, version, options.skipPatch);
+  const nodes = new Map<string, GraphNode>();
+  for (let node = graph.head; node !== undefined; node = node.next) nodes.set(node.name, node);
+  const last = [...nodes.values()].at(-1);
+  requireAbove(last, end, versions);
+  const linked = (entry: ChannelEntry): ChannelEntry => {
+    const node = nodes.get(entry.name);
+    if (node === undefined) return entry;
+    const replaces = node.next?.name ?? end;
+    const skips = [...new Set([...entry.skips.filter((name) => node.skips.has(name)), ...node.skips])];
+    const isSame = replaces === entry.replaces && skips.length === entry.skips.length;
+    return isSame ? entry : { ...entry, replaces, skips };
+  };
+  let result = entries.map(linked);
+  for (const { name, skips, skipRange } of bundles) {
+    const entry = linked({ name, replaces: '', skips: [], skipRange });
+    result = insertEntry(result, { ...entry, skips: [...new Set([...entry.skips, ...skips])] });
+  }
+  return result;
+}
+
+/** The line of a channel, and what its last bundle replaces: one that is not there, or that is skipped. */
+function lineOf(
+  entries: readonly ChannelEntry[],
+  versions: ReadonlyMap<string, string>,
+): { graph: ChannelGraph; end: string } {
+  const { chain, entries: byName } = readGraph(entries);
+  const graph: ChannelGraph = { name: '', head: undefined, skipped: new Map() };
+  let previous: GraphNode | undefined;
+  let end = '';
+  for (const name of chain) {
+    const entry = byName.get(name) as ChannelEntry;
+    const node: GraphNode = {
+      name,
+      version: versions.get(name) ?? '',
+      next: undefined,
+      previous,
+      skips: new Set(entry.skips),
+    };
+    if (previous === undefined) graph.head = node;
+    else previous.next = node;
+    previous = node;
+    end = entry.replaces;
+  }
+  const inLine = new Set(chain);
+  for (const name of byName.keys()) if (!inLine.has(name)) graph.skipped.set(name, versions.get(name) ?? '');
+  return { graph, end };
+}
+
+/** A new last bundle of the line must not replace what is newer than it. */
+function requireAbove(last: GraphNode | undefined, end: string, versions: ReadonlyMap<string, string>): void {
+  const text = versions.get(end);
+  if (last === undefined || text === undefined || versions.has(last.name)) return;
+  if (compareVersions(parseVersion(last.version), parseVersion(text)) > 0) return;
+  throw fail(
+    `Invalid graph: bundle ${quoteGo(last.name)} would replace ${quoteGo(end)}, which has a higher version`,
+    'add to this channel in replaces mode',
+  );
+}
+
+function parseNode({ name, version }: GraphNode): Version {
+  try {
+    return parseVersion(version);
+  } catch (error) {
+    throw fail(`bundle ${quoteGo(name)} has the version ${quoteGo(version)}: ${messageOf(error)}`);
+  }
+}
+
+function fail(what: string, hint?: string): OpmateError {
+  return new OpmateError('INVALID', what, { hint });
+}

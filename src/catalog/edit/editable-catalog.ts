@@ -1,0 +1,129 @@
+import { realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { schemas } from '../../model/declarative-config.js';
+import { detach } from '../../model/describe.js';
+import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
+import { DirectoryCatalog, type MetasOptions } from '../catalog.js';
+import { addFacts } from '../facts.js';
+import { locate } from '../locate.js';
+
+/** A blob of a catalog that is edited: its names, and where it stands. */
+export interface BlobPlace {
+  schema: string;
+  /** Of a package blob, its name. */
+  package: string;
+  name: string;
+  origin: BlobOrigin;
+  file: EditableFile;
+}
+
+/** A file of a catalog that is edited, as it was when it was read. */
+export interface EditableFile {
+  path: string;
+  /** Relative to the catalog's directory, with slashes. */
+  name: string;
+  /** Differs when the file has changed. */
+  version: string;
+  /** In the order in which they stand there. */
+  blobs: BlobPlace[];
+  facts: CatalogFacts;
+}
+
+/** A file-based catalog in a directory, read to be edited: names, edges and places; manifests stay on disk. */
+export interface EditableCatalog {
+  /** How messages name it. */
+  name: string;
+  /** Where its directory really is. */
+  root: string;
+  /** In walk order. */
+  files: EditableFile[];
+  facts: CatalogFacts;
+  /** Reads blobs again; to be closed. */
+  catalog: DirectoryCatalog;
+}
+
+/**
+ * Reads a catalog directory, `.indexignore` respected. Throws OpmateError: NOT_FOUND for what is not there, UNSUPPORTED
+ * for what is no directory, and with file and line for a blob that cannot be loaded.
+ */
+export async function readEditableCatalog(
+  directory: string,
+  options: MetasOptions = {},
+): Promise<EditableCatalog> {
+  const root = await rootOf(directory);
+  const catalog = new DirectoryCatalog(root, directory);
+  const files = await listVersions(catalog);
+  const byLabel = new Map(files.map((file) => [path.posix.join(directory, file.name), file]));
+  for await (const meta of catalog.metas(options)) {
+    throwIfCancelled(options.signal);
+    const { origin } = meta;
+    const file = byLabel.get(origin.file);
+    if (file === undefined) throw changedMeanwhile(origin.file);
+    try {
+      addFacts(file.facts, meta);
+    } catch (error) {
+      throw await locate(catalog, origin, error);
+    }
+    const schema = detach(meta.schema);
+    const name = detach(meta.name);
+    const owner = schema === schemas.package ? name : detach(meta.package);
+    file.blobs.push({ schema, package: owner, name, origin, file });
+  }
+  return { name: directory, root, files, facts: joinedFacts(files), catalog };
+}
+
+/** The files of a catalog directory as they are now, without what is in them. Throws OpmateError. */
+export async function listVersions(catalog: DirectoryCatalog): Promise<EditableFile[]> {
+  const files = await catalog.listFiles();
+  const versions = await Promise.all(files.map((file) => versionOf(file.path, file.name)));
+  return files.map((file, at) => ({
+    ...file,
+    version: versions[at] as string,
+    blobs: [],
+    facts: { packages: [], channels: [], bundles: [], deprecations: [] },
+  }));
+}
+
+/** The facts of several parts of a catalog as those of one. */
+export function joinedFacts(parts: readonly { facts: CatalogFacts }[]): CatalogFacts {
+  return {
+    packages: parts.flatMap(({ facts }) => facts.packages),
+    channels: parts.flatMap(({ facts }) => facts.channels),
+    bundles: parts.flatMap(({ facts }) => facts.bundles),
+    deprecations: parts.flatMap(({ facts }) => facts.deprecations),
+  };
+}
+
+/** The error for a catalog that somebody else writes to. */
+export function changedMeanwhile(file: string): OpmateError {
+  return new OpmateError('IO', `${file}: changed while the catalog was edited; nothing is written`, {
+    file,
+    hint: 'run the command again when nothing else writes to the catalog',
+  });
+}
+
+async function rootOf(directory: string): Promise<string> {
+  try {
+    const found = await stat(directory);
+    if (found.isDirectory()) return await realpath(directory);
+  } catch (error) {
+    throw fileError(directory, error, {
+      file: directory,
+      hint: 'name the directory of a file-based catalog; an empty one begins a new catalog',
+    });
+  }
+  throw new OpmateError('UNSUPPORTED', `${directory}: not a directory`, {
+    file: directory,
+    hint: 'only file-based catalogs in a directory can be edited; opmate render or migrate makes one',
+  });
+}
+
+async function versionOf(file: string, label: string): Promise<string> {
+  try {
+    const { ino, size, mtimeNs } = await stat(file, { bigint: true });
+    return `${ino}:${size}:${mtimeNs}`;
+  } catch (error) {
+    throw fileError(`stat ${label}`, error, { file: label });
+  }
+}

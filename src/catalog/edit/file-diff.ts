@@ -1,0 +1,123 @@
+import type { FileHandle } from 'node:fs/promises';
+import { countLines } from '../documents.js';
+import { openFile, readAgain } from '../file-access.js';
+import type { FileEdit, Splice } from './blob-edits.js';
+import { type DiffLine, diffLines, hunksOf } from './line-diff.js';
+
+/** Bytes between two edits that are shown as one region. */
+const maxGap = 64 * 1024;
+/** Bytes that are read to find the lines around an edit. */
+const contextSize = 16 * 1024;
+/** Lines around an edit that are shown. */
+const context = 3;
+
+/** What edits change, as a unified diff of files below the catalog's directory. Throws OpmateError IO. */
+export async function diffFiles(edits: readonly FileEdit[]): Promise<string> {
+  let text = '';
+  for (const edit of edits) text += await diffFile(edit);
+  return text;
+}
+
+async function diffFile(edit: FileEdit): Promise<string> {
+  if (edit.kind === 'create') {
+    const lines = diffLines('', edit.text);
+    return `--- /dev/null\n+++ b/${edit.name}\n${hunksOf(lines, 1, 1, context)}`;
+  }
+  const { file } = edit;
+  const handle = await openFile(file.path, file.name);
+  try {
+    const { size } = await handle.stat();
+    if (edit.kind === 'remove') {
+      const old = await readAgain(handle, { file: file.name, offset: 0, length: size });
+      return `--- a/${file.name}\n+++ /dev/null\n${hunksOf(diffLines(old.toString(), ''), 1, 1, context)}`;
+    }
+    let hunks = '';
+    let delta = 0;
+    let floor = 0;
+    const left = [...edit.splices];
+    while (left.length > 0) {
+      const splices = left.splice(0, countNear(left));
+      let region = await readRegion(handle, file.name, splices, size, floor);
+      // Lines may be very long.
+      while (left[0] !== undefined && left[0].offset <= region.offset + Buffer.byteLength(region.old)) {
+        splices.push(...left.splice(0, 1));
+        region = await readRegion(handle, file.name, splices, size, floor);
+      }
+      const line = await countLines(handle, region.offset, file.name);
+      const lines = diffLines(region.old, region.now);
+      hunks += hunksOf(lines, line, line + delta, context);
+      delta += countOf(lines, '+') - countOf(lines, '-');
+      floor = region.offset + Buffer.byteLength(region.old);
+    }
+    return hunks === '' ? '' : `--- a/${file.name}\n+++ b/${file.name}\n${hunks}`;
+  } finally {
+    await handle.close();
+  }
+}
+
+function countOf(lines: readonly DiffLine[], kind: DiffLine['kind']): number {
+  return lines.filter((line) => line.kind === kind).length;
+}
+
+/** How many edits from the first on stand near each other. */
+function countNear(splices: readonly Splice[]): number {
+  let count = 1;
+  for (; count < splices.length; count++) {
+    const { offset, length } = splices[count - 1] as Splice;
+    if ((splices[count] as Splice).offset - offset - length > maxGap) break;
+  }
+  return count;
+}
+
+/** Whole lines that hold edits and some lines around them, as they are and as they become. */
+async function readRegion(
+  handle: FileHandle,
+  file: string,
+  splices: readonly Splice[],
+  size: number,
+  floor: number,
+): Promise<{ offset: number; old: string; now: string }> {
+  const [first, last] = [splices[0] as Splice, splices.at(-1) as Splice];
+  const end = last.offset + last.length;
+  const read = (offset: number, to: number): Promise<Buffer> =>
+    readAgain(handle, { file, offset, length: to - offset });
+  const offset = await startOfContext(read, first.offset, floor);
+  let until = end;
+  let lines = 0;
+  while (until < size && lines <= context) {
+    const part = await read(until, Math.min(size, until + contextSize));
+    let at = 0;
+    while (lines <= context && at < part.length) {
+      const found = part.indexOf(0x0a, at);
+      if (found >= 0) lines++;
+      at = found < 0 ? part.length : found + 1;
+    }
+    until += at;
+  }
+  const bytes = await read(offset, until);
+  let now = '';
+  let at = offset;
+  for (const splice of splices) {
+    now += bytes.toString('utf8', at - offset, splice.offset - offset) + splice.text;
+    at = splice.offset + splice.length;
+  }
+  return { offset, old: bytes.toString(), now: now + bytes.toString('utf8', at - offset) };
+}
+
+/** Where the line begins that is some lines above an offset; not before `floor`. */
+async function startOfContext(
+  read: (offset: number, to: number) => Promise<Buffer>,
+  from: number,
+  floor: number,
+): Promise<number> {
+  let lines = 0;
+  for (let to = from; to > floor;) {
+    const start = Math.max(floor, to - contextSize);
+    const part = await read(start, to);
+    for (let at = part.length - 1; at >= 0; at--) {
+      if (part[at] === 0x0a && lines++ === context) return start + at + 1;
+    }
+    to = start;
+  }
+  return floor;
+}

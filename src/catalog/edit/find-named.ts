@@ -1,0 +1,59 @@
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { NameIndex } from '../../model/suggest.js';
+import { type PackageModel, listed, modelsOf } from '../selection/package-model.js';
+import type { BlobPlace, EditableCatalog } from './editable-catalog.js';
+
+/** What an edit changes and how it tells of it. */
+export interface EditPlan<Edit> {
+  edits: Edit[];
+  /** One sentence each. */
+  changes: string[];
+}
+
+/** The package of a name. Throws OpmateError NOT_FOUND with the nearest one. */
+export function requirePackage(catalog: EditableCatalog, name: string): PackageModel {
+  const models = modelsOf(catalog.facts);
+  const found = models.get(name);
+  if (found !== undefined) return found;
+  throw notFound(`${catalog.name}: it has no package ${quoteGo(name)}`, name, models.keys());
+}
+
+/** The error for a name that is not among those that there are, with the nearest of them. */
+export function notFound(message: string, name: string, names: Iterable<string>): OpmateError {
+  const known = [...names];
+  const nearest = new NameIndex(known).nearest(name);
+  const hint = nearest === undefined ? listed('there is', known) : `did you mean ${quoteGo(nearest)}?`;
+  return new OpmateError('NOT_FOUND', message, { hint });
+}
+
+/** The blob of a schema and name in a package; of several the first, which counts. */
+export function findBlob(
+  { files }: EditableCatalog,
+  schema: string,
+  packageName: string,
+  name?: string,
+): BlobPlace | undefined {
+  for (const { blobs } of files) {
+    for (const blob of blobs) {
+      if (blob.schema !== schema || blob.package !== packageName) continue;
+      if (name === undefined || blob.name === name) return blob;
+    }
+  }
+  return undefined;
+}
+
+/** The same; throws OpmateError INTERNAL where there is none, for what is known to be there. */
+export function requireBlob(
+  catalog: EditableCatalog,
+  schema: string,
+  packageName: string,
+  name?: string,
+): BlobPlace {
+  const found = findBlob(catalog, schema, packageName, name);
+  if (found !== undefined) return found;
+  throw new OpmateError(
+    'INTERNAL',
+    `${catalog.name}: ${schema} ${name ?? ''} of package ${packageName} is nowhere`,
+  );
+}

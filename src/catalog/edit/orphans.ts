@@ -1,0 +1,64 @@
+import type { Version } from '../../core/semver.js';
+import { sortedByBytes } from '../../core/order.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
+import { readGraph } from '../../model/graph.js';
+import { UpgradeRules } from '../selection/upgrade-rules.js';
+
+/** Bundles on which clusters would be left without the way that they had to the head of their channel. */
+export interface Orphans {
+  channel: string;
+  /** By name. */
+  bundles: string[];
+}
+
+/**
+ * Finds the bundles of each channel from which its head could be reached before, and cannot after: among all that the
+ * channel names, be it only as replaced or skipped. A cluster whose channel is gone has to change over to another one, so
+ * there any head will do. `versions` are those of the bundles by name.
+ */
+export function findOrphans(
+  before: ReadonlyMap<string, readonly ChannelEntry[]>,
+  after: ReadonlyMap<string, readonly ChannelEntry[]>,
+  versions: ReadonlyMap<string, Version>,
+): Orphans[] {
+  const rules = new UpgradeRules(versions);
+  const orphans: Orphans[] = [];
+  for (const [channel, entries] of before) {
+    const left = after.get(channel);
+    const names = namesIn(entries);
+    const had = leadingToHead(entries, names, rules);
+    const has =
+      left === undefined
+        ? new Set([...after.values()].flatMap((other) => [...leadingToHead(other, names, rules)]))
+        : leadingToHead(left, names, rules);
+    const bundles = sortedByBytes([...had].filter((name) => !has.has(name)));
+    if (bundles.length > 0) orphans.push({ channel, bundles });
+  }
+  return orphans;
+}
+
+function namesIn(entries: readonly ChannelEntry[]): Set<string> {
+  const names = new Set(entries.flatMap(({ name, replaces, skips }) => [name, replaces, ...skips]));
+  names.delete('');
+  return names;
+}
+
+/** Those of the names from which the head of a channel is reached, step by step; the head itself too. */
+function leadingToHead(
+  entries: readonly ChannelEntry[],
+  names: ReadonlySet<string>,
+  rules: UpgradeRules,
+): Set<string> {
+  const graph = readGraph(entries);
+  const found = new Set(graph.heads);
+  for (const name of found) {
+    const entry = graph.entries.get(name);
+    if (entry === undefined) continue;
+    for (const one of [entry.replaces, ...entry.skips]) if (one !== '') found.add(one);
+    if (rules.rangeOf(entry.skipRange) === undefined) continue;
+    for (const other of names) if (!found.has(other) && rules.leads(other, entry)) found.add(other);
+    for (const other of graph.entries.keys())
+      if (!found.has(other) && rules.leads(other, entry)) found.add(other);
+  }
+  return new Set([...found].filter((name) => names.has(name)));
+}

@@ -1,0 +1,318 @@
+import { OpmateError, UsageError, joinErrors, messageOf } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { compareBytes } from '../../core/order.js';
+import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
+import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
+import { describeBundle } from '../../model/describe.js';
+import { withEntries, withField } from '../selection/kept-catalog.js';
+import { type PackageModel, listed, modelsOf } from '../selection/package-model.js';
+import type { BlobEdit } from './blob-edits.js';
+import { type EntryByVersion, addByVersion, insertEntry } from './channel-edit.js';
+import type { EditableCatalog } from './editable-catalog.js';
+import { type EditPlan, notFound, requireBlob } from './find-named.js';
+import type { NewBundle } from './new-bundle.js';
+
+/** How bundles get their edges: as they or the flags say, or by their versions. */
+export type AddMode = 'replaces' | 'semver' | 'semver-skippatch';
+
+/** What is said besides the bundles; where it is left out, the bundles' own words count. */
+export interface AddOptions {
+  mode: AddMode;
+  channels?: readonly string[] | undefined;
+  /** Only in replaces mode; empty for a bundle that replaces nothing. */
+  replaces?: string | undefined;
+  skips?: readonly string[] | undefined;
+  skipRange?: string | undefined;
+  /** Of a package that there is too. */
+  defaultChannel?: string | undefined;
+  /** A bundle that is there already is written anew; without it that is an error. */
+  overwrite?: boolean | undefined;
+}
+
+/**
+ * Plans to add bundles to channels of their packages, in order of their versions. Channels and packages that are not there
+ * are made, a package with the icon and description of its newest bundle. In the semver modes the edges are those of
+ * `addByVersion`, else what the flags say, else what each bundle's ClusterServiceVersion says. A bundle that is written
+ * anew keeps its entries, except in replaces mode. No edit where nothing changes.
+ *
+ * Throws OpmateError INVALID with all that stands against it, UsageError for flags that do not go together.
+ */
+export function planAdd(
+  catalog: EditableCatalog,
+  bundles: readonly NewBundle[],
+  options: AddOptions,
+): EditPlan<BlobEdit> {
+  requireFlags(bundles, options);
+  const models = modelsOf(catalog.facts);
+  const packages = new Map<string, Addition[]>();
+  const errors: OpmateError[] = [];
+  const collect = (work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      errors.push(error);
+    }
+  };
+  const seen = new Map<string, string>();
+  for (const bundle of bundles) {
+    collect(() => {
+      const addition = additionOf(bundle, models, options);
+      const { package: owner, name } = bundle.blob;
+      const other = seen.get(`${owner}/${name}`);
+      if (other !== undefined) {
+        throw new OpmateError('INVALID', `${bundle.reference}: bundle ${quoteGo(name)} is ${other} too`);
+      }
+      seen.set(`${owner}/${name}`, bundle.reference);
+      const known = packages.get(owner);
+      if (known === undefined) packages.set(owner, [addition]);
+      else known.push(addition);
+    });
+  }
+  const plan: EditPlan<BlobEdit> = { edits: [], changes: [] };
+  for (const [name, additions] of [...packages].sort(([a], [b]) => compareBytes(a, b))) {
+    collect(() => {
+      const edited = new PackageAddition(catalog, name, models.get(name), options).plan(additions);
+      plan.edits.push(...edited.edits);
+      plan.changes.push(...edited.changes);
+    });
+  }
+  if (errors.length > 0) throw joinErrors(errors);
+  return plan;
+}
+
+function requireFlags(bundles: readonly NewBundle[], { mode, replaces, skips }: AddOptions): void {
+  if (replaces !== undefined && mode !== 'replaces') {
+    throw new UsageError(`--replaces and --mode ${mode} cannot be used together`, {
+      hint: 'by version, a bundle replaces the next lower one',
+    });
+  }
+  if (bundles.length < 2 || (replaces === undefined && skips === undefined)) return;
+  throw new UsageError(
+    `--${replaces === undefined ? 'skips' : 'replaces'} is said of one bundle, not of several`,
+    {
+      hint: 'add the bundles one by one, or by their versions with --mode semver',
+    },
+  );
+}
+
+interface Addition {
+  bundle: NewBundle;
+  channels: readonly string[];
+  version: Version;
+  text: string;
+  /** It is in the catalog, and is written anew. */
+  isKnown: boolean;
+}
+
+function additionOf(
+  bundle: NewBundle,
+  models: ReadonlyMap<string, PackageModel>,
+  options: AddOptions,
+): Addition {
+  const { reference, blob } = bundle;
+  const fail = (what: string, hint: string): OpmateError =>
+    new OpmateError('INVALID', `${reference}: ${what}`, { hint });
+  if (blob.package === '') {
+    throw fail('its annotations name no package', 'correct metadata/annotations.yaml of the bundle');
+  }
+  const isKnown = models.get(blob.package)?.bundles.has(blob.name) === true;
+  if (isKnown && options.overwrite !== true) {
+    throw fail(
+      `bundle ${quoteGo(blob.name)} is in package ${quoteGo(blob.package)} already`,
+      '--overwrite writes it anew',
+    );
+  }
+  const channels = [...new Set(options.channels ?? bundle.channels)];
+  if (channels.length === 0) {
+    throw fail('its annotations name no channel', 'name channels by --channels');
+  }
+  const text = describeBundle(blob).packageProperties[0]?.version ?? '';
+  try {
+    return { bundle, channels, version: parseVersion(text), text, isKnown };
+  } catch (error) {
+    throw fail(
+      `bundle ${quoteGo(blob.name)} has the version ${quoteGo(text)}: ${messageOf(error)}`,
+      'a bundle of a catalog needs a semantic version',
+    );
+  }
+}
+
+class PackageAddition {
+  readonly #catalog: EditableCatalog;
+  readonly #name: string;
+  readonly #subject: string;
+  readonly #model: PackageModel | undefined;
+  readonly #options: AddOptions;
+  readonly #changes: string[] = [];
+
+  constructor(catalog: EditableCatalog, name: string, model: PackageModel | undefined, options: AddOptions) {
+    this.#catalog = catalog;
+    this.#name = name;
+    this.#subject = `package ${quoteGo(name)}`;
+    this.#model = model;
+    this.#options = options;
+  }
+
+  plan(given: readonly Addition[]): EditPlan<BlobEdit> {
+    const additions = [...given].sort((a, b) => compareVersions(a.version, b.version));
+    const channels = new Map<string, ChannelEntry[]>();
+    for (const channel of new Set(additions.flatMap((one) => one.channels))) {
+      const wanted = additions.filter((one) => one.channels.includes(channel));
+      channels.set(channel, this.#entriesOf(channel, wanted));
+    }
+    const edits = [
+      ...this.#packageEdits(additions, channels),
+      ...this.#channelEdits(channels),
+      ...additions.map((one) => this.#bundleEdit(one)),
+    ];
+    return { edits, changes: this.#changes };
+  }
+
+  #entriesOf(channel: string, additions: readonly Addition[]): ChannelEntry[] {
+    const before = this.#model?.channels.get(channel)?.entries ?? [];
+    const subject = `${this.#subject}, channel ${quoteGo(channel)}`;
+    try {
+      return this.#options.mode === 'replaces'
+        ? this.#addAsSaid(before, additions)
+        : this.#addByVersion(before, additions);
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      throw new OpmateError(error.code, `${subject}: ${error.message}`, { hint: error.hint, cause: error });
+    }
+  }
+
+  #addAsSaid(before: readonly ChannelEntry[], additions: readonly Addition[]): ChannelEntry[] {
+    const { replaces, skips, skipRange } = this.#options;
+    let entries = [...before];
+    for (const { bundle } of additions) {
+      const { name } = bundle.blob;
+      const entry: ChannelEntry = {
+        name,
+        replaces: replaces ?? bundle.replaces,
+        skips: [...(skips ?? bundle.skips)],
+        skipRange: skipRange ?? bundle.skipRange,
+      };
+      if (replaces !== undefined && replaces !== '' && entries.length > 0) {
+        const names = entries.map((one) => one.name);
+        if (!names.includes(replaces)) {
+          throw notFound(
+            `it has no ${quoteGo(replaces)} that ${quoteGo(name)} could replace`,
+            replaces,
+            names,
+          );
+        }
+      }
+      const at = entries.findIndex((one) => one.name === name);
+      entries = at < 0 ? insertEntry(entries, entry) : entries.with(at, entry);
+    }
+    return entries;
+  }
+
+  #addByVersion(before: readonly ChannelEntry[], additions: readonly Addition[]): ChannelEntry[] {
+    const { skips, skipRange, mode } = this.#options;
+    const versions = new Map<string, string>();
+    for (const { name, packageProperties } of this.#model?.bundles.values() ?? []) {
+      versions.set(name, packageProperties[0]?.version ?? '');
+    }
+    const added: EntryByVersion[] = [];
+    let entries = [...before];
+    for (const { bundle, version, text } of additions) {
+      const { name } = bundle.blob;
+      const at = entries.findIndex((one) => one.name === name);
+      const old = entries[at];
+      if (old === undefined) {
+        added.push({ name, text, version, skips: skips ?? [], skipRange: skipRange ?? bundle.skipRange });
+        continue;
+      }
+      if (versions.get(name) !== text) {
+        throw new OpmateError(
+          'INVALID',
+          `bundle ${quoteGo(name)} is there with the version ${versions.get(name)}, and would get ${text}`,
+          { hint: 'remove the bundle first, then add it' },
+        );
+      }
+      entries = entries.with(at, {
+        ...old,
+        skips: skips === undefined ? old.skips : [...new Set([...old.skips, ...skips])],
+        skipRange: skipRange ?? old.skipRange,
+      });
+    }
+    return addByVersion(entries, added, versions, { skipPatch: mode === 'semver-skippatch' });
+  }
+
+  #packageEdits(additions: readonly Addition[], channels: ReadonlyMap<string, unknown>): BlobEdit[] {
+    const { defaultChannel: wanted } = this.#options;
+    const names = new Set([...(this.#model?.channels.keys() ?? []), ...channels.keys()]);
+    if (wanted !== undefined && !names.has(wanted)) {
+      throw notFound(`${this.#subject}: it will have no channel ${quoteGo(wanted)}`, wanted, names);
+    }
+    const name = this.#name;
+    if (this.#model !== undefined) {
+      if (wanted === undefined || wanted === this.#model.facts.defaultChannel) return [];
+      this.#changes.push(`${this.#subject}: its default channel is ${quoteGo(wanted)} now`);
+      const blob = requireBlob(this.#catalog, schemas.package, name, name);
+      return [{ kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', wanted) }];
+    }
+    const newest = (additions.at(-1) as Addition).bundle;
+    const annotated = names.has(newest.defaultChannel) ? newest.defaultChannel : undefined;
+    const defaultChannel = wanted ?? annotated ?? ([...names].sort(compareBytes)[0] as string);
+    this.#changes.push(`${this.#subject}: is new, with the default channel ${quoteGo(defaultChannel)}`);
+    const { icon, description } = newest;
+    const blob = {
+      schema: schemas.package,
+      name,
+      defaultChannel,
+      ...(icon !== undefined && { icon }),
+      description,
+      properties: [],
+    };
+    return [{ kind: 'insert', package: name, item: { kind: 'package', blob } }];
+  }
+
+  #channelEdits(channels: ReadonlyMap<string, ChannelEntry[]>): BlobEdit[] {
+    return [...channels].flatMap(([channel, entries]): BlobEdit[] => {
+      const before = this.#model?.channels.get(channel);
+      const subject = `${this.#subject}, channel ${quoteGo(channel)}`;
+      this.#changes.push(
+        ...describeChanges(before?.entries ?? [], entries).map((one) => `${subject}: ${one}`),
+      );
+      if (before === undefined) {
+        const blob = { schema: schemas.channel, name: channel, package: this.#name, entries, properties: [] };
+        return [{ kind: 'insert', package: this.#name, item: { kind: 'channel', blob } }];
+      }
+      const blob = requireBlob(this.#catalog, schemas.channel, this.#name, channel);
+      return [{ kind: 'change', blob, change: (value) => withEntries(value, entries) }];
+    });
+  }
+
+  #bundleEdit({ bundle, isKnown }: Addition): BlobEdit {
+    const item = { kind: 'bundle', blob: bundle.blob } as const;
+    if (!isKnown) return { kind: 'insert', package: this.#name, item };
+    const { name } = bundle.blob;
+    this.#changes.push(`${this.#subject}: bundle ${quoteGo(name)} is written anew`);
+    return { kind: 'replace', blob: requireBlob(this.#catalog, schemas.bundle, this.#name, name), by: item };
+  }
+}
+
+/** What has become of entries, e.g. `"b" is added, replaces "a"`. */
+function describeChanges(before: readonly ChannelEntry[], after: readonly ChannelEntry[]): string[] {
+  const known = new Map(before.map((entry) => [entry.name, entry]));
+  return after.flatMap((entry) => {
+    const old = known.get(entry.name);
+    const parts: string[] = [];
+    if (entry.replaces !== (old?.replaces ?? '')) {
+      const instead = old === undefined || old.replaces === '' ? '' : ` in place of ${quoteGo(old.replaces)}`;
+      parts.push(
+        entry.replaces === ''
+          ? `replaces nothing${instead}`
+          : `replaces ${quoteGo(entry.replaces)}${instead}`,
+      );
+    }
+    const skips = entry.skips.filter((name) => old?.skips.includes(name) !== true);
+    if (skips.length > 0) parts.push(listed('skips', skips));
+    if (entry.skipRange !== (old?.skipRange ?? '')) parts.push(`skips the range ${quoteGo(entry.skipRange)}`);
+    if (old === undefined) parts.unshift('is added');
+    return parts.length === 0 ? [] : [`${quoteGo(entry.name)} ${parts.join(', ')}`];
+  });
+}

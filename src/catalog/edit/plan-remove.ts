@@ -1,0 +1,192 @@
+import { OpmateError, UsageError, joinErrors } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import type { Version } from '../../core/semver.js';
+import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
+import { referenceOf, withDeprecations, withEntries, withField } from '../selection/kept-catalog.js';
+import { type PackageModel, deprecationsOf, listed, versionOf } from '../selection/package-model.js';
+import { repairChannel } from '../selection/repair-channel.js';
+import type { BlobEdit } from './blob-edits.js';
+import type { EditableCatalog } from './editable-catalog.js';
+import { type EditPlan, notFound, requireBlob, requirePackage } from './find-named.js';
+import { type Orphans, findOrphans } from './orphans.js';
+
+/** What is to be removed of a package: bundles, or channels, or all of it where neither is named. */
+export interface Removal {
+  package: string;
+  bundles?: readonly string[] | undefined;
+  channels?: readonly string[] | undefined;
+  /** The default channel from then on; it has to be named where the present one goes. */
+  defaultChannel?: string | undefined;
+}
+
+/** How something is removed, and the clusters that this would leave behind. */
+export interface RemovalPlan extends EditPlan<BlobEdit> {
+  orphans: Orphans[];
+}
+
+/**
+ * Plans to remove bundles from all channels of a package, their graphs repaired (see `repairChannel`), or channels, or the
+ * package. Channels without an entry go, bundles in no channel go, and deprecations of what is gone.
+ *
+ * Throws OpmateError NOT_FOUND with the nearest names for what is not there, INVALID where the default channel would go,
+ * and what `repairChannel` throws.
+ */
+export function planRemove(catalog: EditableCatalog, removal: Removal): RemovalPlan {
+  const model = requirePackage(catalog, removal.package);
+  const { bundles = [], channels = [] } = removal;
+  if (bundles.length > 0 && channels.length > 0) {
+    throw new UsageError('--bundle and --channel cannot be used together', {
+      hint: 'remove the channels first, then the bundles',
+    });
+  }
+  requireNames(model, bundles, channels);
+  const versions = new Map<string, Version>();
+  for (const bundle of model.bundles.values()) {
+    const version = versionOf(bundle);
+    if (version !== undefined) versions.set(bundle.name, version);
+  }
+  const changes: string[] = [];
+  const isWhole = bundles.length === 0 && channels.length === 0;
+  const after = isWhole
+    ? new Map<string, ChannelEntry[]>()
+    : channelsAfter(model, removal, versions, changes);
+  const before = new Map([...model.channels.values()].map(({ name, entries }) => [name, entries]));
+  const orphans = findOrphans(before, after, versions);
+  if (after.size === 0) return { ...planRemovePackage(catalog, model), orphans };
+  const edits = [
+    ...defaultEdits(catalog, model, after, removal.defaultChannel, changes),
+    ...channelEdits(catalog, model, after),
+    ...bundleEdits(catalog, model, after, changes),
+    ...deprecationEdits(catalog, model, after, changes),
+  ];
+  return { edits, changes, orphans };
+}
+
+function requireNames(model: PackageModel, bundles: readonly string[], channels: readonly string[]): void {
+  const subject = `package ${quoteGo(model.facts.name)}`;
+  const missing = (
+    kind: string,
+    wanted: readonly string[],
+    known: ReadonlyMap<string, unknown>,
+  ): OpmateError[] =>
+    wanted
+      .filter((name) => !known.has(name))
+      .map((name) => notFound(`${subject}: it has no ${kind} ${quoteGo(name)}`, name, known.keys()));
+  const errors = [
+    ...missing('bundle', bundles, model.bundles),
+    ...missing('channel', channels, model.channels),
+  ];
+  if (errors.length > 0) throw joinErrors(errors);
+}
+
+function planRemovePackage({ files }: EditableCatalog, { facts }: PackageModel): EditPlan<BlobEdit> {
+  const blobs = files.flatMap((file) => file.blobs).filter((blob) => blob.package === facts.name);
+  return {
+    edits: blobs.map((blob) => ({ kind: 'remove', blob })),
+    changes: [`package ${quoteGo(facts.name)} is removed`],
+  };
+}
+
+/** The channels that are left, with their entries. */
+function channelsAfter(
+  model: PackageModel,
+  { bundles = [], channels = [] }: Removal,
+  versions: ReadonlyMap<string, Version>,
+  changes: string[],
+): Map<string, ChannelEntry[]> {
+  const gone = new Set(bundles);
+  const after = new Map<string, ChannelEntry[]>();
+  for (const { name, entries } of model.channels.values()) {
+    const subject = `package ${quoteGo(model.facts.name)}, channel ${quoteGo(name)}`;
+    if (channels.includes(name)) {
+      changes.push(`${subject}: is removed`);
+      continue;
+    }
+    const repaired = repairChannel(entries, gone, versions);
+    if (repaired.entries.length === 0 && entries.length > 0) {
+      changes.push(`${subject}: is removed, since none of its bundles is left`);
+      continue;
+    }
+    changes.push(...repaired.changes.map((change) => `${subject}: ${change}`));
+    after.set(name, repaired.entries);
+  }
+  return after;
+}
+
+/** What the default channel becomes. Throws OpmateError INVALID where that is not said, NOT_FOUND for an unknown one. */
+function defaultEdits(
+  catalog: EditableCatalog,
+  { facts }: PackageModel,
+  after: ReadonlyMap<string, unknown>,
+  wanted: string | undefined,
+  changes: string[],
+): BlobEdit[] {
+  const { name, defaultChannel } = facts;
+  const subject = `package ${quoteGo(name)}`;
+  const chosen = wanted ?? defaultChannel;
+  if (wanted !== undefined && !after.has(wanted)) {
+    throw notFound(`${subject}: it will have no channel ${quoteGo(wanted)}`, wanted, after.keys());
+  }
+  if (!after.has(chosen)) {
+    throw new OpmateError('INVALID', `${subject}: its default channel ${quoteGo(chosen)} would be removed`, {
+      hint: `name another one by --default-channel; ${listed('left is', after.keys())}`,
+    });
+  }
+  if (chosen === defaultChannel) return [];
+  changes.push(`${subject}: its default channel is ${quoteGo(chosen)} now`);
+  const blob = requireBlob(catalog, schemas.package, name, name);
+  return [{ kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', chosen) }];
+}
+
+function channelEdits(
+  catalog: EditableCatalog,
+  { facts, channels }: PackageModel,
+  after: ReadonlyMap<string, ChannelEntry[]>,
+): BlobEdit[] {
+  return [...channels.values()].flatMap(({ name, entries }): BlobEdit[] => {
+    const left = after.get(name);
+    const isSame = left?.length === entries.length && left.every((entry, at) => entry === entries[at]);
+    if (isSame) return [];
+    const blob = requireBlob(catalog, schemas.channel, facts.name, name);
+    if (left === undefined) return [{ kind: 'remove', blob }];
+    return [{ kind: 'change', blob, change: (value) => withEntries(value, left) }];
+  });
+}
+
+function bundlesIn(after: ReadonlyMap<string, ChannelEntry[]>): Set<string> {
+  return new Set([...after.values()].flatMap((entries) => entries.map(({ name }) => name)));
+}
+
+function bundleEdits(
+  catalog: EditableCatalog,
+  { facts, bundles }: PackageModel,
+  after: ReadonlyMap<string, ChannelEntry[]>,
+  changes: string[],
+): BlobEdit[] {
+  const used = bundlesIn(after);
+  const unused = [...bundles.keys()].filter((name) => !used.has(name));
+  if (unused.length > 0) changes.push(`package ${quoteGo(facts.name)}: ${listed('removes', unused)}`);
+  return unused.map((name) => ({
+    kind: 'remove',
+    blob: requireBlob(catalog, schemas.bundle, facts.name, name),
+  }));
+}
+
+function deprecationEdits(
+  catalog: EditableCatalog,
+  { facts, deprecations }: PackageModel,
+  after: ReadonlyMap<string, ChannelEntry[]>,
+  changes: string[],
+): BlobEdit[] {
+  const [before] = deprecations;
+  if (before === undefined) return [];
+  const [left] = deprecationsOf(before, new Set(after.keys()), bundlesIn(after));
+  const gone = before.entries.filter((entry) => left?.entries.includes(entry) !== true);
+  if (gone.length === 0) return [];
+  const names = gone.map(({ reference }) => reference.name);
+  changes.push(`package ${quoteGo(facts.name)}: ${listed('no longer told as deprecated are', names)}`);
+  const blob = requireBlob(catalog, schemas.deprecations, facts.name);
+  if (left === undefined) return [{ kind: 'remove', blob }];
+  const kept = new Set(left.entries.map(referenceOf));
+  return [{ kind: 'change', blob, change: (value) => withDeprecations(value, kept) }];
+}

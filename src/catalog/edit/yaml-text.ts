@@ -1,0 +1,225 @@
+import { isDeepStrictEqual } from 'node:util';
+import { encodeGoJson } from '../../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { YamlError, encodeYaml, parseYaml, parseYamlWithPlaces } from '../../core/yaml.js';
+
+type Path = (string | number)[];
+
+/**
+ * A YAML document with another value: only the lines of what differs are written anew, so that comments, order and
+ * style of all else stay. Knows fields of the root and the items of lists there, as block style has them; where that does
+ * not give `after`, as in flow style, the whole document is written, below the comments that it begins with.
+ */
+export function changeYaml(text: string, before: JsonObject, after: JsonObject): string {
+  return asEnded(changedLines(text, before, after) ?? rewrittenYaml(text, after), text);
+}
+
+/** The last document of a file may be without a last line break. */
+function asEnded(text: string, model: string): string {
+  return model.endsWith('\n') ? text : text.replace(/\r?\n$/, '');
+}
+
+/** A YAML document written anew, between the comments that it begins and ends with. */
+export function rewrittenYaml(text: string, value: Parameters<typeof encodeYaml>[0]): string {
+  const lines = linesOf(text);
+  const isOutside = (line: string): boolean => /^(?:---.*|\s*#.*|\s*)\r?\n?$/.test(line);
+  const first = lines.findIndex((line) => !isOutside(line));
+  const begin = lines.slice(0, first < 0 ? lines.length : first).join('');
+  let end = lines.length;
+  while (end > first && isOutside(lines[end - 1] as string)) end--;
+  const rest = first < 0 ? '' : lines.slice(end).join('');
+  const separation = begin === '' || begin.endsWith('\n') ? '' : '\n';
+  const body = encodeYaml(value);
+  return `${begin}${separation}${text.includes('\r\n') ? body.replaceAll('\n', '\r\n') : body}${rest}`;
+}
+
+function changedLines(text: string, before: JsonObject, after: JsonObject): string | undefined {
+  if (text.includes('\r')) return undefined;
+  try {
+    const changed = new LineEditor(text).change(before, after);
+    return changed !== undefined && isDeepStrictEqual(parseYaml(changed), plain(after)) ? changed : undefined;
+  } catch (error) {
+    // What was written between the lines does not read as YAML any more.
+    if (error instanceof YamlError) return undefined;
+    throw error;
+  }
+}
+
+/** Lists of lists and the like compare by content alone. */
+function plain(value: JsonObject): JsonValue {
+  return parseYaml(encodeYaml(value));
+}
+
+/** Lines with their ends. */
+function linesOf(text: string): string[] {
+  return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+}
+
+interface LineEdit {
+  from: number;
+  to: number;
+  lines: string[];
+}
+
+/** The lines of an item of a list: those of comments above it, its own, and where these end. */
+interface ItemLines {
+  comment: number;
+  first: number;
+  end: number;
+}
+
+class LineEditor {
+  readonly #lines: string[];
+  readonly #edits: LineEdit[] = [];
+  readonly #placeOf: (path: Path) => { line: number; column: number } | undefined;
+
+  constructor(text: string) {
+    this.#lines = linesOf(text.endsWith('\n') ? text : `${text}\n`);
+    const placed = parseYamlWithPlaces(text);
+    this.#placeOf = (path) => placed.placeOf(path);
+  }
+
+  /** Undefined where the document is not written in the one way that is understood. */
+  change(before: JsonObject, after: JsonObject): string | undefined {
+    for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
+      const [old, wanted] = [before[key], after[key]];
+      if (isDeepStrictEqual(old, wanted)) continue;
+      const isDone =
+        Array.isArray(old) && Array.isArray(wanted)
+          ? this.#changeList(key, old, wanted)
+          : wanted !== undefined && this.#changeScalar([key], wanted);
+      if (!isDone) return undefined;
+    }
+    const lines = [...this.#lines];
+    for (const { from, to, lines: added } of this.#edits.reverse().sort((a, b) => b.from - a.from)) {
+      lines.splice(from, to - from, ...added);
+    }
+    return lines.join('');
+  }
+
+  #changeList(key: string, before: JsonValue[], after: JsonValue[]): boolean {
+    const places = this.#itemsOf(key, before.length);
+    if (places === undefined || after.length === 0) return false;
+    const dash = dashColumn(this.#lines[places[0]?.first ?? -1] ?? '') ?? 0;
+    const known = new Set(before.map(keyOf));
+    const wanted = new Set(after.map(keyOf));
+    if (known.size < before.length || wanted.size < after.length) return false;
+    let at = 0;
+    const skipRemoved = (): void => {
+      for (; at < before.length && !wanted.has(keyOf(before[at] as JsonValue)); at++) {
+        const { comment, end } = places[at] as ItemLines;
+        this.#edits.push({ from: comment, to: end, lines: [] });
+      }
+    };
+    for (const item of after) {
+      skipRemoved();
+      const old = before[at];
+      const place = places[at];
+      if (!known.has(keyOf(item))) {
+        const from = place?.comment ?? (places.at(-1) as ItemLines).end;
+        this.#edits.push({ from, to: from, lines: itemLines(item, dash) });
+      } else if (old === undefined || place === undefined || keyOf(old) !== keyOf(item)) {
+        return false;
+      } else {
+        if (!isDeepStrictEqual(old, item)) this.#changeItem([key, at], place, old, item, dash);
+        at++;
+      }
+    }
+    skipRemoved();
+    return true;
+  }
+
+  #changeItem(path: Path, place: ItemLines, old: JsonValue, item: JsonValue, dash: number): void {
+    const mark = this.#edits.length;
+    if (isJsonObject(old) && isJsonObject(item) && this.#changeFields(path, place, old, item)) return;
+    this.#edits.length = mark;
+    this.#edits.push({ from: place.first, to: place.end, lines: itemLines(item, dash) });
+  }
+
+  #changeFields(path: Path, place: ItemLines, old: JsonObject, item: JsonObject): boolean {
+    const starts = Object.keys(old).map((key) => this.#placeOf([...path, key]));
+    const [first] = starts;
+    if (first === undefined || starts.some((one) => one?.column !== first.column)) return false;
+    const lines = starts.map((one) => (one?.line ?? 0) - 1);
+    if (new Set(lines).size < lines.length) return false;
+    for (const key of new Set([...Object.keys(old), ...Object.keys(item)])) {
+      const wanted = item[key];
+      if (isDeepStrictEqual(old[key], wanted)) continue;
+      if (old[key] !== undefined && wanted !== undefined && this.#changeScalar([...path, key], wanted))
+        continue;
+      const written = wanted === undefined ? [] : fieldLines(key, wanted, first.column - 1);
+      const from = old[key] === undefined ? place.end : (this.#placeOf([...path, key])?.line ?? 0) - 1;
+      // The line with the dash is the item's, not the field's.
+      if (from === place.first) return false;
+      const to = old[key] === undefined ? from : Math.min(place.end, ...lines.filter((line) => line > from));
+      this.#edits.push({ from, to, lines: written });
+    }
+    return true;
+  }
+
+  /** A text that stands behind its key, on one line. */
+  #changeScalar(path: Path, wanted: JsonValue): boolean {
+    const at = (this.#placeOf(path)?.line ?? 0) - 1;
+    const line = this.#lines[at];
+    const key = path.at(-1);
+    if (line === undefined || typeof wanted !== 'string' || typeof key !== 'string') return false;
+    const found =
+      /^([\s-]*(\w+): +)(?:'(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|[\w./(][^#:\n'"]*?)((?: +#.*)?\s*)$/.exec(line);
+    const [written, ...more] = linesOf(encodeYaml({ [key]: wanted }));
+    if (found === null || found[2] !== key || written === undefined || more.length > 0) return false;
+    const value = written.slice(key.length + 2).trimEnd();
+    this.#edits.push({ from: at, to: at + 1, lines: [`${found[1]}${value}${found[3]}`] });
+    return true;
+  }
+
+  /** The lines of each item of a list in block style; undefined where it is written in another way. */
+  #itemsOf(key: string, count: number): ItemLines[] | undefined {
+    const starts: number[] = [];
+    for (let at = 0; at < count; at++) starts.push((this.#placeOf([key, at])?.line ?? 0) - 1);
+    const dash = dashColumn(this.#lines[starts[0] ?? -1] ?? '');
+    const isBlock = starts.every(
+      (line, at) => dashColumn(this.#lines[line] ?? '') === dash && line > (starts[at - 1] ?? -1),
+    );
+    if (dash === undefined || !isBlock) return undefined;
+    return starts.map((first, at) => {
+      let end = first + 1;
+      const limit = starts[at + 1] ?? this.#lines.length;
+      while (end < limit && isWithin(this.#lines[end] as string, dash)) end++;
+      // Blank lines and comments below an item are what comes next's.
+      while (end > first + 1 && /^\s*(?:#.*)?$/.test((this.#lines[end - 1] as string).trimEnd())) end--;
+      let comment = first;
+      const floor = at === 0 ? 0 : (starts[at - 1] as number) + 1;
+      while (comment > floor && /^\s*#/.test(this.#lines[comment - 1] as string)) comment--;
+      // A comment directly below the key is about the list.
+      return { comment: at === 0 ? first : comment, first, end };
+    });
+  }
+}
+
+/** The column of a line's dash, from 0. */
+function dashColumn(line: string): number | undefined {
+  return /^( *)- +\S/.exec(line)?.[1]?.length;
+}
+
+function isWithin(line: string, dash: number): boolean {
+  if (line.trim() === '') return true;
+  return line.length - line.trimStart().length > dash || line.trimStart().startsWith('#');
+}
+
+/** What an item is known by: its name, or what it refers to. */
+function keyOf(item: JsonValue): string {
+  if (!isJsonObject(item)) return encodeGoJson(item);
+  return encodeGoJson(item['name'] ?? item['reference'] ?? item);
+}
+
+function itemLines(item: JsonValue, dash: number): string[] {
+  return indented(encodeYaml([item]), dash);
+}
+
+function fieldLines(key: string, value: JsonValue, column: number): string[] {
+  return indented(encodeYaml({ [key]: value }), column);
+}
+
+function indented(text: string, by: number): string[] {
+  return linesOf(text).map((line) => (line === '\n' ? line : `${' '.repeat(by)}${line}`));
+}

@@ -66,7 +66,11 @@ export async function catalogBuild(
         const name = options.baseImage || defaultImage;
         const chosen = session.platform === undefined ? platforms : [session.platform];
         const images = await buildCatalogImages(files, {
-          bases: platforms === undefined ? base.images : chooseBases(base.images, platforms, name),
+          // None is from scratch, which is for every platform.
+          bases:
+            platforms === undefined || base.images.length === 0
+              ? base.images
+              : chooseBases(base.images, platforms, name),
           platforms: chosen ?? catalogPlatforms,
           cache: options.cache === true ? await makeCache(directory, files, session, temporary) : undefined,
           labels,

@@ -27,6 +27,7 @@ const catalogArguments: ReadonlySet<string> = new Set([
   'catalog',
   'directory',
   'from',
+  'ref',
   'reference',
   'source',
   'to',

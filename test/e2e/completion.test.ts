@@ -184,7 +184,7 @@ const hasShell = (name: string): boolean => spawnSync(name, ['--version']).statu
 describe('completion in bash', () => {
   /** What a shell offers after a line, taken apart as readline does it. */
   async function offered(line: string): Promise<string[]> {
-    const words = line.match(/[=:]+|(?:\\.|'[^']*'|"[^"]*"|[^\s=:])+/g) ?? [];
+    const words: string[] = line.match(/[=:]+|(?:\\.|'[^']*'|"[^"]*"|[^\s=:])+/g) ?? [];
     if (/\s$/.test(line)) words.push('');
     const list = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
     return linesOf(

@@ -1,0 +1,372 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { chmod, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { load } from 'js-yaml';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { catalogOf } from './catalogs.js';
+import { commandFile, projectRoot, useSandbox } from '../support/command-line.js';
+
+const sandbox = useSandbox();
+const folder = path.join(projectRoot, 'docs', 'ci');
+let host = '';
+
+interface ActionStep {
+  id?: string;
+  name: string;
+  if?: string;
+  shell: string;
+  env?: Record<string, string>;
+  run: string;
+}
+interface Action {
+  inputs: Record<string, { description: string; default: string }>;
+  outputs: Record<string, { description: string; value: string }>;
+  runs: { using: string; steps: ActionStep[] };
+}
+interface Task {
+  spec: {
+    params: { name: string; description: string; default?: string }[];
+    results: { name: string }[];
+    stepTemplate: { env: { name: string; value: string }[] };
+    steps: { name: string; script: string }[];
+  };
+}
+
+const read = (name: string): Promise<string> => readFile(path.join(folder, name), 'utf8');
+
+beforeAll(async () => {
+  const server = sandbox.start(['oci', 'serve', 'registry', '--port', '0'], { timeoutMs: 600_000 });
+  host = new URL(await server.firstLine()).host;
+  const before = catalogOf('widget', [{ name: 'widget.v1.0.0' }]);
+  const after = catalogOf('widget', [
+    { name: 'widget.v1.0.0' },
+    { name: 'widget.v1.1.0', replaces: 'widget.v1.0.0' },
+  ]);
+  const invalid = catalogOf('widget', [{ name: 'widget.v1.0.0' }, { name: 'widget.v1.1.0' }]);
+  await sandbox.write({
+    'before/catalog.json': before,
+    'my catalog/catalog.json': after,
+    'invalid/catalog.json': invalid,
+    // What the action does on GitHub, as far as it is asked here.
+    'bin/gh': `#!/bin/bash
+printf '%s ' "$@" >>"$GH_LOG"; echo >>"$GH_LOG"
+case "$*" in
+  *--paginate*) cat "$GH_KNOWN" ;;
+  *PATCH*) exit "\${GH_PATCH_CODE:-0}" ;;
+esac
+for last; do :; done
+[[ $last != body=@* ]] || cat "\${last#body=@}" >"$GH_BODY"
+`,
+  });
+  const bin = path.join(sandbox.work, 'bin');
+  await chmod(path.join(bin, 'gh'), 0o755);
+  await symlink(commandFile, path.join(bin, 'opmate'));
+});
+
+interface Ran {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs a script as a runner does: from a file, in an environment of its own. */
+async function runScript(
+  shell: readonly string[],
+  script: string,
+  env: Record<string, string>,
+  cwd = sandbox.work,
+): Promise<Ran> {
+  const file = path.join(sandbox.temporary, 'step.sh');
+  await writeFile(file, script);
+  const [command = 'bash', ...args] = [...shell, file];
+  const world = { ...sandbox.environment(env), PATH: `${sandbox.work}/bin:${process.env['PATH']}` };
+  return new Promise((resolve) => {
+    execFile(command, args, { cwd, env: world as NodeJS.ProcessEnv }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr });
+    });
+  });
+}
+
+describe('docs/ci/github-action', () => {
+  let action: Action;
+  let outputs: Record<string, string>;
+  let summary: string;
+
+  beforeAll(async () => {
+    action = load(await read('github-action/action.yml')) as Action;
+  });
+
+  /** Runs the steps of the action with these inputs, up to the first that fails. */
+  async function runAction(
+    inputs: Record<string, string>,
+    more: Record<string, string> = {},
+  ): Promise<Ran & { ran: string[] }> {
+    for (const name of Object.keys(inputs)) expect(Object.keys(action.inputs)).toContain(name);
+    const values = Object.fromEntries(
+      Object.entries(action.inputs).map(([name, { default: own }]) => [name, inputs[name] ?? own]),
+    );
+    const files = ['summary.md', 'output.txt'].map((name) => path.join(sandbox.temporary, name));
+    for (const file of files) await writeFile(file, '');
+    const found: Record<string, string> = {};
+    const valueOf = (expression: string): string => {
+      if (expression.startsWith('inputs.')) return values[expression.slice(7)] as string;
+      if (expression === 'github.event.pull_request.number') return more['NUMBER'] ?? '';
+      if (expression.startsWith('steps.')) return found[expression.split('.').at(-1) as string] ?? '';
+      throw new Error(`no such expression: ${expression}`);
+    };
+    const isTrue = (condition: string): boolean =>
+      condition
+        .replace(/^\$\{\{ | \}\}$/g, '')
+        .split(' && ')
+        .every((part) => {
+          const [left = '', operator, right] = part.split(' ');
+          if (operator === undefined) return valueOf(left) !== '';
+          return (valueOf(left) === (right as string).replaceAll("'", '')) === (operator === '==');
+        });
+    const ran: string[] = [];
+    let last: Ran = { code: 0, stdout: '', stderr: '' };
+    for (const step of action.runs.steps) {
+      if (step.if !== undefined && !isTrue(step.if)) continue;
+      const env = Object.fromEntries(
+        Object.entries(step.env ?? {}).map(([name, text]) => [
+          name,
+          text.replace(/\$\{\{ (.*?) \}\}/g, (_, expression: string) => valueOf(expression)),
+        ]),
+      );
+      const shell = step.shell.replace(' {0}', '').split(' ');
+      const done = await runScript(shell, step.run, {
+        GITHUB_STEP_SUMMARY: files[0] as string,
+        GITHUB_OUTPUT: files[1] as string,
+        GITHUB_REPOSITORY: 'acme/catalog',
+        RUNNER_TEMP: sandbox.temporary,
+        ...more,
+        ...env,
+      });
+      ran.push(step.name);
+      last = {
+        code: done.code,
+        stdout: last.stdout + done.stdout,
+        stderr: last.stderr + done.stderr,
+      };
+      const lines = (await readFile(files[1] as string, 'utf8')).split('\n').filter((line) => line !== '');
+      for (const line of lines) found[line.split('=')[0] as string] = line.slice(line.indexOf('=') + 1);
+      if (done.code !== 0) break;
+    }
+    outputs = found;
+    summary = await readFile(files[0] as string, 'utf8');
+    return { ...last, ran };
+  }
+
+  const own = { version: '', flags: '--use-http' };
+
+  it('says what every input and output is, in its README too', async () => {
+    const readme = await read('github-action/README.md');
+    for (const [name, { description, ...more }] of Object.entries({ ...action.inputs, ...action.outputs })) {
+      expect(description, name).not.toBe('');
+      expect('default' in more || 'value' in more, name).toBe(true);
+      expect(readme).toContain(`\n| \`${name}\` | `);
+    }
+    for (const { value } of Object.values(action.outputs)) {
+      const [, id, output] = /^\$\{\{ steps\.(\w+)\.outputs\.(\w+) \}\}$/.exec(value) ?? [];
+      const step = action.runs.steps.find((one) => one.id === id);
+      expect(step?.run).toContain(`${output}=`);
+    }
+  });
+
+  it('hands inputs to its scripts as variables only', () => {
+    expect(action.runs.using).toBe('composite');
+    for (const step of action.runs.steps) {
+      expect(step.run).not.toContain('${{');
+      expect(step.shell).toBe('bash -euo pipefail {0}');
+    }
+  });
+
+  it('validates, compares, and builds and pushes the image', async () => {
+    const first = await runAction({
+      ...own,
+      directory: 'before',
+      image: `${host}/acme/catalog:v1`,
+      'base-image': 'scratch',
+      platforms: 'linux/amd64,linux/arm64',
+    });
+    expect(first, first.stderr).toMatchObject({ code: 0 });
+    expect(first.ran).toHaveLength(3);
+    expect(outputs['image']).toMatch(/^127\.0\.0\.1:\d+\/acme\/catalog(:v1)?@sha256:[0-9a-f]{64}$/);
+    expect(outputs['changed']).toBeUndefined();
+
+    const second = await runAction({
+      ...own,
+      directory: 'my catalog',
+      released: `${host}/acme/catalog:v1`,
+      image: `${host}/acme/catalog:v2`,
+      'base-image': 'scratch',
+    });
+    expect(second).toMatchObject({ code: 0 });
+    expect(second.ran).toHaveLength(4);
+    expect(outputs).toMatchObject({ changed: 'true' });
+    expect(summary).toContain('widget.v1.1.0');
+    expect(summary).toContain(`Pushed \`${outputs['image']}\``);
+    expect(await readFile(outputs['diff'] as string, 'utf8')).toContain('widget.v1.1.0');
+
+    const third = await runAction({
+      ...own,
+      directory: 'my catalog',
+      released: `${host}/acme/catalog:v2`,
+    });
+    expect(third).toMatchObject({ code: 0 });
+    expect(outputs['changed']).toBe('false');
+  });
+
+  it('fails with the findings where the catalog is not valid', async () => {
+    const { code, stderr, ran } = await runAction({
+      ...own,
+      directory: 'invalid',
+      image: `${host}/a/b:c`,
+    });
+    expect(code).toBe(1);
+    expect(ran).toHaveLength(2);
+    expect(stderr).toContain('multiple channel heads found in graph');
+    expect(summary).toMatch(/^### The catalog is not valid\n\n( {4}.*\n)+/);
+  });
+
+  it('fails where the released catalog cannot be read', async () => {
+    const released = `${host}/acme/none:v1`;
+    const { code, stderr, ran } = await runAction({ ...own, directory: 'before', released });
+    expect(code).toBe(1);
+    expect(ran).toHaveLength(3);
+    expect(stderr).toContain('acme/none');
+    expect(outputs['changed']).toBeUndefined();
+  });
+
+  it('runs nothing that an input says', async () => {
+    const evil = '$(touch pwned)`touch pwned`"; touch pwned; #';
+    for (const name of ['directory', 'released', 'image', 'base-image', 'platforms', 'flags']) {
+      const inputs = { ...own, directory: 'before', image: `${host}/a/b:c`, [name]: evil };
+      const { code } = await runAction(inputs);
+      expect(code, name).not.toBe(0);
+    }
+    for (const name of ['directory', 'released', 'image']) {
+      const { stderr, code } = await runAction({ ...own, directory: 'before', [name]: '--help' });
+      expect(code, `${name}: ${stderr}`).not.toBe(0);
+    }
+    expect(await readdir(sandbox.work)).not.toContain('pwned');
+  });
+
+  it.each([
+    ['', undefined, ['POST']],
+    ['17\n18\n', '0', ['PATCH']],
+    // Somebody else's comment.
+    ['17\n', '1', ['PATCH', 'POST']],
+  ])('comments on a pull request whose comments are %j', async (known, patchCode, methods) => {
+    const at = (name: string): string => path.join(sandbox.temporary, name);
+    await writeFile(at('known'), known);
+    await writeFile(at('log'), '');
+    const { code } = await runAction(
+      { ...own, directory: 'my catalog', released: 'before', comment: 'true', token: 'secret' },
+      {
+        NUMBER: '7',
+        GH_LOG: at('log'),
+        GH_KNOWN: at('known'),
+        GH_BODY: at('body'),
+        ...(patchCode !== undefined && { GH_PATCH_CODE: patchCode }),
+      },
+    );
+    expect(code).toBe(0);
+    const calls = (await readFile(at('log'), 'utf8')).split('\n').slice(0, -1);
+    expect(calls[0]).toContain('--paginate repos/acme/catalog/issues/7/comments');
+    expect(calls.slice(1).map((call) => /--method (\w+)/.exec(call)?.[1])).toEqual(methods);
+    if (methods[0] === 'PATCH') expect(calls[1]).toContain('repos/acme/catalog/issues/comments/17 ');
+    expect(calls.join('\n')).not.toContain('secret');
+    expect(await readFile(at('body'), 'utf8')).toMatch(
+      /^<!-- opmate catalog diff: [0-9a-f]{16} -->\n[^]*widget\.v1\.1\.0/,
+    );
+  });
+});
+
+describe('docs/ci/tekton', () => {
+  let task: Task;
+
+  beforeAll(async () => {
+    task = load(await read('tekton/task.yaml')) as Task;
+  });
+
+  /** Runs the steps of the task, up to the first that fails; what its results are then. */
+  async function runTask(params: Record<string, string>): Promise<Ran & { results: Record<string, string> }> {
+    const values: Record<string, string> = { 'workspaces.dockerconfig.path': '' };
+    for (const { name, default: own } of task.spec.params)
+      values[`params.${name}`] = params[name] ?? own ?? '';
+    for (const { name } of task.spec.results) {
+      values[`results.${name}.path`] = path.join(sandbox.temporary, `result-${name}`);
+    }
+    const env = Object.fromEntries(
+      task.spec.stepTemplate.env.map(({ name, value }) => {
+        const known = values[value.slice(2, -1)];
+        if (known === undefined) throw new Error(`${value} is not declared`);
+        return [name, known];
+      }),
+    );
+    let last: Ran = { code: 0, stdout: '', stderr: '' };
+    for (const { script } of task.spec.steps) {
+      expect(script.startsWith('#!/usr/bin/env bash\nset -euo pipefail\n')).toBe(true);
+      last = await runScript(['bash'], script, env);
+      if (last.code !== 0) break;
+    }
+    const results: Record<string, string> = {};
+    for (const { name } of task.spec.results) {
+      results[name] = await readFile(values[`results.${name}.path`] as string, 'utf8').catch(() => '');
+    }
+    return { ...last, results };
+  }
+
+  it('hands parameters to its scripts as variables only', () => {
+    for (const { script } of task.spec.steps) expect(script).not.toMatch(/\$\((params|workspaces|results)/);
+    for (const { description } of task.spec.params) expect(description).not.toBe('');
+  });
+
+  it('validates, compares, and builds and pushes the image', async () => {
+    const image = `${host}/tekton/catalog:v1`;
+    const own = { flags: '--use-http', 'base-image': 'scratch' };
+    const first = await runTask({ ...own, directory: 'before', image });
+    expect(first).toMatchObject({ code: 0, results: { changed: '' } });
+    expect(first.results['image']).toMatch(/tekton\/catalog(:v1)?@sha256:[0-9a-f]{64}$/);
+    const second = await runTask({ ...own, directory: 'my catalog', released: image });
+    expect(second).toMatchObject({ code: 0, results: { changed: 'true', image: '' } });
+    expect(await readFile(path.join(sandbox.work, 'catalog-diff.md'), 'utf8')).toContain('widget.v1.1.0');
+    expect(await runTask({ ...own, directory: 'before', released: image })).toMatchObject({
+      code: 0,
+      results: { changed: 'false' },
+    });
+    expect((await runTask({ ...own, directory: 'invalid', released: image })).code).toBe(1);
+    expect((await runTask({ ...own, directory: 'before', released: 'none' })).code).toBe(1);
+  });
+});
+
+describe('docs/ci', () => {
+  it('has a script for everything else', async () => {
+    const script = await read('check-catalog.sh');
+    const run = async (...args: string[]): Promise<number> => {
+      const call = `set -- ${args.map((one) => `'${one}'`).join(' ')}\n`;
+      return (await runScript(['bash'], call + script, {})).code;
+    };
+    expect(await run('before')).toBe(0);
+    expect(await run('my catalog', 'before')).toBe(0);
+    expect(await readFile(path.join(sandbox.work, 'catalog-diff.md'), 'utf8')).toContain('widget.v1.1.0');
+    expect(await run('invalid', 'before')).toBe(1);
+    expect(await run('before', 'none')).toBe(1);
+    expect(await run()).toBe(1);
+  });
+
+  it('has jobs for GitLab whose lines are sound', async () => {
+    const jobs = load(await read('gitlab-ci.yml')) as Record<
+      string,
+      { script?: string[]; before_script?: string[] }
+    >;
+    const lines = Object.values(jobs).flatMap((job) => [...(job.before_script ?? []), ...(job.script ?? [])]);
+    for (const line of lines) expect(spawnSync('sh', ['-n', '-c', line]).status, line).toBe(0);
+    const env = { DIRECTORY: 'my catalog', RELEASED: 'before' };
+    const script = (jobs['catalog:check']?.script ?? []).join('\n');
+    expect(await runScript(['sh', '-e'], script, env)).toMatchObject({ code: 0 });
+    expect((await runScript(['sh', '-e'], script, { ...env, RELEASED: 'none' })).code).toBe(1);
+    expect((await runScript(['sh', '-e'], script, { ...env, DIRECTORY: 'invalid' })).code).toBe(1);
+  });
+});

@@ -1,6 +1,6 @@
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { describeBundle, describeChannel, describeDeprecations, describePackage } from '../model/describe.js';
-import type { CatalogFacts } from '../model/facts.js';
+import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
 import { findDefaultHeads } from '../model/list.js';
 import { findCsvText } from '../model/migrations.js';
 import { decodeMeta } from './blob.js';
@@ -11,6 +11,8 @@ import type { Meta } from './meta.js';
 export interface FactsOptions extends MetasOptions {
   /** Is shown each bundle, for what facts do not keep. */
   onBundle?: ((bundle: BundleBlob) => void) | undefined;
+  /** Is told where each blob of another schema stands. */
+  onOther?: ((origin: BlobOrigin) => void) | undefined;
 }
 
 /**
@@ -21,7 +23,7 @@ export async function collectFacts(catalog: Catalog, options: FactsOptions = {})
   const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
   for await (const meta of catalog.metas({ withoutManifests: true, ...options })) {
     try {
-      addFacts(facts, meta, options.onBundle);
+      addFacts(facts, meta, options);
     } catch (error) {
       const located = await locate(catalog, meta.origin, error);
       if (options.onFault === undefined || !isFault(located)) throw located;
@@ -32,7 +34,7 @@ export async function collectFacts(catalog: Catalog, options: FactsOptions = {})
 }
 
 /** Adds what a blob says to facts. Throws OpmateError INVALID in the words of `opm`, without a place. */
-export function addFacts(facts: CatalogFacts, meta: Meta, onBundle?: FactsOptions['onBundle']): void {
+export function addFacts(facts: CatalogFacts, meta: Meta, options: FactsOptions = {}): void {
   const decoded = decodeMeta(meta);
   switch (decoded.kind) {
     case 'package':
@@ -43,12 +45,13 @@ export function addFacts(facts: CatalogFacts, meta: Meta, onBundle?: FactsOption
       break;
     case 'bundle':
       facts.bundles.push(describeBundle(decoded.blob, meta.origin));
-      onBundle?.(decoded.blob);
+      options.onBundle?.(decoded.blob);
       break;
     case 'deprecations':
       facts.deprecations.push(describeDeprecations(decoded.blob, meta.origin));
       break;
     case 'other':
+      options.onOther?.(meta.origin);
       break;
   }
 }

@@ -269,9 +269,7 @@ class PackageChoice {
       ...[...channels, ...criteria].filter((one) => one.package === this.#name),
     ];
     const problem = `nothing of package ${quoteGo(this.#name)} in ${this.#options.catalog} is left`;
-    const why = this.#isDeprecated(schemas.package, '')
-      ? 'the package is deprecated'
-      : this.#warnings.join('; ');
+    const why = this.#whyNothing();
     const [first] = named;
     if (first !== undefined) this.#fail(first.where, problem, why || undefined);
     else {

@@ -1,6 +1,7 @@
-import type { Catalog, MetasOptions } from '../../catalog/catalog.js';
-import type { Meta } from '../../catalog/meta.js';
-import { OpmateError } from '../../core/errors.js';
+import type { Catalog, MetasOptions } from '../catalog.js';
+import { type Meta, toMeta } from '../meta.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { decodeUtf8, parseGoJson } from '../../core/go-json.js';
 import { foldFieldName } from '../../core/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../core/json.js';
 import { type ChannelEntry, type DeprecationEntry, schemas } from '../../model/declarative-config.js';
@@ -30,10 +31,19 @@ export class KeptCatalog implements Catalog {
   readonly #bundles: Map<string, BundleFacts>;
   readonly #deprecations: Map<string, DeprecationsFacts>;
   readonly #withoutImages: ReadonlySet<string>;
+  readonly #others: readonly BlobOrigin[] | undefined;
   readonly #edits = new Map<BlobOrigin, Edit>();
 
-  /** `withoutImages` are taken out of the related images of all bundles. The catalog stays its owner's to close. */
-  constructor(catalog: Catalog, facts: CatalogFacts, withoutImages: ReadonlySet<string> = new Set()) {
+  /**
+   * `withoutImages` are taken out of the related images of all bundles. `others` are all blobs of other schemas: where
+   * they are given, nothing is read again but what is kept. The catalog stays its owner's to close.
+   */
+  constructor(
+    catalog: Catalog,
+    facts: CatalogFacts,
+    withoutImages: ReadonlySet<string> = new Set(),
+    others?: readonly BlobOrigin[],
+  ) {
     this.name = catalog.name;
     this.#catalog = catalog;
     this.#packages = new Map(facts.packages.map((one) => [one.name, one]));
@@ -41,11 +51,14 @@ export class KeptCatalog implements Catalog {
     this.#bundles = new Map(facts.bundles.map((one) => [keyOf(one), one]));
     this.#deprecations = new Map(facts.deprecations.map((one) => [one.package, one]));
     this.#withoutImages = withoutImages;
+    this.#others = others;
   }
 
   async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
     const seen = new Set<string>();
-    for await (const meta of this.#catalog.metas(options)) {
+    for await (const meta of this.#others === undefined
+      ? this.#catalog.metas(options)
+      : this.#readKept(options)) {
       const edit = this.#editOf(meta, seen);
       if (edit === undefined) continue;
       if (edit === 'none') {
@@ -65,6 +78,22 @@ export class KeptCatalog implements Catalog {
     throw new OpmateError('IO', `${this.name}: ${lost} is not there any more`, {
       hint: 'run the command again when nothing writes to the catalog',
     });
+  }
+
+  async *#readKept({ signal }: MetasOptions): AsyncGenerator<Meta, void, undefined> {
+    const lists = [this.#packages, this.#channels, this.#bundles, this.#deprecations];
+    const known = lists.flatMap((list) => [...list.values()].map(({ origin }) => origin));
+    const origins = [...known, ...(this.#others ?? [])].filter((origin) => origin !== undefined);
+    const files = new Map<string, number>();
+    for (const { file } of origins) if (!files.has(file)) files.set(file, files.size);
+    const placeOf = ({ file }: BlobOrigin): number => files.get(file) as number;
+    for (const origin of origins.sort((a, b) => placeOf(a) - placeOf(b) || a.offset - b.offset)) {
+      throwIfCancelled(signal);
+      const { syntax } = origin;
+      const text = syntax === 'json' ? decodeUtf8(await this.#catalog.readText(origin)) : undefined;
+      const value = text === undefined ? await this.#catalog.read(origin) : parseGoJson(text);
+      yield { ...toMeta(value, syntax, origin), text };
+    }
   }
 
   /** What is to be changed in a blob; undefined for one that is left out. */

@@ -11,7 +11,7 @@ import { UsageError } from '../../core/errors.js';
 import { decodeUtf8, quoteGo } from '../../core/go-json.js';
 import { withoutCredentials } from '../../core/reference.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
-import type { CatalogFacts } from '../../model/facts.js';
+import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
 import type { CatalogFormat } from '../../model/encode.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { requireEmptyDirectory } from '../../oci/filled-directory.js';
@@ -57,10 +57,10 @@ export async function catalogFilter(
     const reportTarget = reportFile === undefined ? undefined : await replacedFile(reportFile);
     await withCatalog(reference, session, async ({ catalog }) => {
       const shown = withoutCredentials(reference);
-      const facts = await choose(catalog, filter, reference, session);
-      tell(facts.filtered, session);
-      const report = filterReport(shown, facts.before, facts.filtered);
-      const made = { catalog, filtered: facts.filtered, format, migrationLevel };
+      const chosen = await choose(catalog, filter, reference, session);
+      tell(chosen.filtered, session);
+      const report = filterReport(shown, chosen.before, chosen.filtered);
+      const made = { catalog, ...chosen, format, migrationLevel };
       if (dryRun) await writeDryRun(context, report, output, session);
       else await write(context, made, isForStdout ? undefined : directory, session);
       if (reportTarget !== undefined) {
@@ -82,18 +82,27 @@ async function readFilter(context: CommandContext, options: CatalogFilterOptions
   return filter;
 }
 
+interface Chosen {
+  before: CatalogFacts;
+  filtered: FilteredCatalog;
+  /** The blobs of other schemas. */
+  others: BlobOrigin[];
+}
+
 async function choose(
   catalog: Catalog,
   filter: CatalogFilter,
   reference: string,
   { signal, logger }: CommandSession,
-): Promise<{ before: CatalogFacts; filtered: FilteredCatalog }> {
+): Promise<Chosen> {
   const needsDays = filter.criteria.some(({ criteria }) => criteria.createdSince !== undefined);
+  const others: BlobOrigin[] = [];
   const days = new Map<string, string>();
   const before = await collectFacts(catalog, {
     signal,
     logger,
     withoutManifests: !needsDays,
+    onOther: (origin) => others.push(origin),
     onBundle: needsDays
       ? (bundle) => {
           const day = creationDayOf(bundle);
@@ -107,6 +116,7 @@ async function choose(
     days.get(`${packageName}/${bundle}`);
   return {
     before,
+    others,
     filtered: filterCatalog(before, filter, { catalog: withoutCredentials(reference), dayOf }),
   };
 }
@@ -138,9 +148,8 @@ async function writeDryRun(
   await writeAll(context.stdout, output === 'json' ? jsonOf(report) : filterText(report), context.signal);
 }
 
-interface Made {
+interface Made extends Chosen {
   catalog: Catalog;
-  filtered: FilteredCatalog;
   format: CatalogFormat;
   migrationLevel: string;
 }
@@ -148,12 +157,12 @@ interface Made {
 /** Writes into a directory, or to standard output where there is none. */
 async function write(
   context: CommandContext,
-  { catalog, filtered, format, migrationLevel }: Made,
+  { catalog, filtered, others, format, migrationLevel }: Made,
   directory: string | undefined,
   session: CommandSession,
 ): Promise<void> {
   const { logger, signal, temporaryDirectory } = session;
-  const kept = new KeptCatalog(catalog, filtered.facts);
+  const kept = new KeptCatalog(catalog, filtered.facts, new Set(), others);
   const assembly = new Assembly({ format, migrationLevel, temporaryDirectory, keepUnknownFields: true });
   try {
     for await (const meta of kept.metas({ signal, logger })) await assembly.add(kept, meta);

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { addCatalogBuildCommand } from './catalog-build-command.js';
+import { addCatalogFilterCommand } from './catalog-filter-command.js';
 import type { CommandContext } from './context.js';
 import { outputFormatOf, separated } from './options.js';
 import type { Runner } from './runner.js';
@@ -21,4 +22,5 @@ export function addCatalogCommands(catalog: Command, context: CommandContext, ru
       ),
     );
   addCatalogBuildCommand(catalog, context, runner);
+  addCatalogFilterCommand(catalog, context, runner);
 }

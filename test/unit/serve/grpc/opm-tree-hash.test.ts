@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { type HashedFile, fnvNumber, hashOpmTrees } from '../../../../src/serve/grpc/opm-tree-hash.js';
+
+function tree(files: Record<string, string>): HashedFile[] {
+  return Object.entries(files).map(([path, text]) => ({
+    path,
+    size: Buffer.byteLength(text),
+    async *open() {
+      yield Buffer.from(text);
+    },
+  }));
+}
+
+const long = 'l'.repeat(60);
+const names: Record<string, string> = {
+  'a-b.yaml': 'one',
+  'a/x.yaml': 'two',
+  'a/empty': '',
+  'a.b': 'three',
+  [`${long}/${long}/x.yaml`]: 'four',
+  [`${'n'.repeat(120)}.yaml`]: 'five',
+  [`d/${'m'.repeat(101)}`]: 'x'.repeat(512),
+  'é/ü.yaml': 'six',
+  ['ü'.repeat(80)]: 'seven',
+  [`${'p/'.repeat(80)}f`]: 'y'.repeat(513),
+  [`${'q'.repeat(99)}/r`]: '8'.repeat(1000),
+  [`${long}/${'é'.repeat(30)}/x`]: 'nine',
+  [Array.from({ length: 4 }, () => 'k'.repeat(50)).join('/')]: 'ten',
+};
+
+describe('serve/grpc/opm-tree-hash', () => {
+  it('is what opm 1.73 computes, of names of every length and script', async () => {
+    const cache = { 'packages.json': '{}', 'metas/s/p/1.json': '{"a":1}' };
+    expect(await hashOpmTrees([tree(names), tree(cache)])).toBe('06be5557d02e4e7f');
+  });
+
+  it('depends neither on the order of files nor on the pieces that they come in', async () => {
+    const whole = await hashOpmTrees([tree(names)]);
+    const turned = tree(names)
+      .reverse()
+      .map((file) => ({
+        ...file,
+        async *open() {
+          for await (const piece of file.open()) for (const byte of piece) yield Buffer.of(byte);
+        },
+      }));
+    expect(await hashOpmTrees([turned])).toBe(whole);
+  });
+
+  /** Of http://www.isthe.com/chongo/tech/comp/fnv: test vectors of FNV-1a, 64 bits. */
+  it.each([
+    ['', 'cbf29ce484222325'],
+    ['a', 'af63dc4c8601ec8c'],
+    ['foobar', '85944171f73967e8'],
+  ])('is FNV-1a of %j', (text, expected) => {
+    expect(fnvNumber(Buffer.from(text))).toBe(expected);
+  });
+
+  it('is a number without leading zeros, as the name of a file', () => {
+    let text = '';
+    for (let at = 0; fnvNumber(Buffer.from(text)).length === 16; at++) text = String(at);
+    expect(fnvNumber(Buffer.from(text))).toMatch(/^[1-9a-f][0-9a-f]{0,14}$/);
+  });
+});

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { addCatalogBuildCommand } from './catalog-build-command.js';
 import { addCatalogFilterCommand } from './catalog-filter-command.js';
+import { addCatalogDoctorCommand } from './catalog-doctor-command.js';
 import type { CommandContext } from './context.js';
 import { outputFormatOf, separated } from './options.js';
 import type { Runner } from './runner.js';
@@ -23,4 +24,5 @@ export function addCatalogCommands(catalog: Command, context: CommandContext, ru
     );
   addCatalogBuildCommand(catalog, context, runner);
   addCatalogFilterCommand(catalog, context, runner);
+  addCatalogDoctorCommand(catalog, context, runner);
 }

@@ -7,7 +7,7 @@ import {
   describeDeprecations,
   describePackage,
 } from '../../model/describe.js';
-import type { BundleFacts, CatalogFacts, Problem } from '../../model/facts.js';
+import type { BlobOrigin, BundleFacts, CatalogFacts, Problem } from '../../model/facts.js';
 import { validateCatalog } from '../../model/validate.js';
 import { decodeMeta } from '../blob.js';
 import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
@@ -67,6 +67,7 @@ class Diagnosis {
     const onFault = (fault: OpmateError): unknown => faults.push(fault);
     for await (const meta of this.#catalog.metas({ signal, logger, onFault })) {
       throwIfCancelled(signal);
+      this.#list.lookAt(meta);
       try {
         this.#examineBlob(meta);
       } catch (error) {
@@ -75,6 +76,7 @@ class Diagnosis {
         onFault(located);
       }
     }
+    this.#list.lookAt(undefined);
     if (faults.length === 0) this.#requirePackages();
     this.#tellFaults(faults);
     if (faults.length > 0) return;
@@ -162,11 +164,21 @@ async function placeFindings(
       compareBytes(a.origin?.file ?? '', b.origin?.file ?? '') ||
       (a.origin?.offset ?? 0) - (b.origin?.offset ?? 0),
   );
-  const placed: Finding[] = [];
-  for (const { origin, path, ...finding } of byPlace) {
+  const placed: Finding[] = byPlace;
+  let first: { origin: BlobOrigin; line: number | undefined } | undefined;
+  for (const [index, { origin, path, down, ...finding }] of byPlace.entries()) {
     throwIfCancelled(signal);
-    const line = origin === undefined ? finding.line : await catalog.lineOf(origin, path);
-    placed.push({ ...finding, file: origin?.file ?? finding.file, line });
+    let { line, file } = finding;
+    if (origin !== undefined) {
+      file = origin.file;
+      if (down === undefined) line = await catalog.lineOf(origin, path);
+      else {
+        if (first?.origin !== origin) first = { origin, line: await catalog.lineOf(origin) };
+        line = first.line === undefined ? undefined : first.line + down;
+      }
+    }
+    // In place of what was there: there may be very many.
+    placed[index] = { ...finding, file, line };
   }
   return placed.sort(compareFindings);
 }

@@ -93,7 +93,7 @@ class ChannelExamination {
     if (higher.length === 0) return;
     const index = field === 'replaces' ? [] : [names.indexOf(higher[0] as string)];
     const message = listed(`with version ${formatVersion(own)} it ${field} what is higher:`, higher);
-    const hint = 'clusters that have that go down to this one: let only higher versions follow';
+    const hint = 'clusters that have that are taken down to this one: let only higher versions follow';
     this.#findings.add('downgrade', this.#subject(name, field, ...index), message, hint);
   }
 
@@ -104,11 +104,6 @@ class ChannelExamination {
     this.#comparisons += this.#ordered.length;
     if (this.#comparisons > maxComparisons) return;
     const subject = this.#subject(name, 'skipRange');
-    if (range.contains(own)) {
-      const message = `its own version ${formatVersion(own)} is in its skipRange ${quoteGo(skipRange)}`;
-      const hint = `end the range below it, with <${formatVersion(own)}`;
-      this.#findings.add('skip-range-self', subject, message, hint);
-    }
     const higher: string[] = [];
     const missed: string[] = [];
     let maybe: string[] = [];
@@ -128,8 +123,12 @@ class ChannelExamination {
     }
     if (higher.length > 0) {
       const message = listed(`its skipRange ${quoteGo(skipRange)} covers what is higher:`, higher);
-      const hint = `clusters that have that go down to this one: end the range with <${formatVersion(own)}`;
+      const hint = `clusters that have that may be taken down to this one: end the range with <${formatVersion(own)}`;
       this.#findings.add('downgrade', subject, message, hint);
+    } else if (range.contains(own)) {
+      const message = `its own version ${formatVersion(own)} is in its skipRange ${quoteGo(skipRange)}`;
+      const hint = `end the range below it, with <${formatVersion(own)}`;
+      this.#findings.add('skip-range-self', subject, message, hint);
     }
     if (missed.length > 0) {
       const message = listed(`its skipRange ${quoteGo(skipRange)} leaves out`, missed);

@@ -1,4 +1,5 @@
 import type { BlobOrigin } from '../../model/facts.js';
+import { linesDownTo } from '../locate.js';
 import { type CheckName, type Severity, checks } from './checks.js';
 
 /** Something in a catalog that is wrong, or valid and hardly meant. */
@@ -22,6 +23,8 @@ export interface Finding {
 export interface PlacedFinding extends Finding {
   origin?: BlobOrigin | undefined;
   path?: readonly (string | number)[] | undefined;
+  /** Lines from the first one of the blob to the one that is meant, where they are counted already. */
+  down?: number | undefined;
 }
 
 /** What a finding is about. */
@@ -32,10 +35,16 @@ export class FindingList {
   readonly found: PlacedFinding[] = [];
   readonly #chosen: ReadonlySet<CheckName>;
   readonly #packages: ReadonlySet<string> | undefined;
+  #blob: { origin: BlobOrigin; text: string | undefined } | undefined;
 
   constructor(chosen: ReadonlySet<CheckName>, packages: ReadonlySet<string> | undefined) {
     this.#chosen = chosen;
     this.#packages = packages;
+  }
+
+  /** Tells which blob is being looked at: places in it are found in its text, and it need not be read again. */
+  lookAt(blob: { origin: BlobOrigin; text?: string | undefined } | undefined): void {
+    this.#blob = blob && { origin: blob.origin, text: blob.text };
   }
 
   /** Whether findings of any of these checks are wanted. */
@@ -51,6 +60,19 @@ export class FindingList {
   /** Adds a finding with the severity of its check, or with another one. */
   add(check: CheckName, subject: Subject, message: string, hint: string, severity?: Severity): void {
     if (!this.#chosen.has(check) || !this.wantsPackage(subject.package ?? '')) return;
-    this.found.push({ check, severity: severity ?? checks[check].severity, message, hint, ...subject });
+    const finding: PlacedFinding = {
+      check,
+      severity: severity ?? checks[check].severity,
+      message,
+      hint,
+      ...subject,
+    };
+    const { origin, path = [] } = subject;
+    const text = this.#blob?.origin === origin ? this.#blob?.text : undefined;
+    if (origin !== undefined && text !== undefined) {
+      finding.down = linesDownTo(text, origin.syntax, path);
+      delete finding.path;
+    }
+    this.found.push(finding);
   }
 }

@@ -51,5 +51,5 @@ export function examineIcon({ icon }: PackageBlob, subject: Subject, findings: F
 }
 
 function hasScript(svg: string): boolean {
-  return /<script[\s>/]|<foreignObject[\s>/]|[\s"'/]on[a-z]+\s*=\s*["']|=\s*["']?\s*javascript:/i.test(svg);
+  return /<script[\s>/]|[\s"'/]on[a-z]+\s*=\s*["']|=\s*["']?\s*javascript:/i.test(svg);
 }

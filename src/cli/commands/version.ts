@@ -14,8 +14,7 @@ interface VersionOptions extends GlobalOptions {
  * the same as data with `-o`.
  */
 export async function version(context: CommandContext, options: VersionOptions): Promise<void> {
-  const packageFile = new URL('../../../package.json', import.meta.url);
-  const { version: own } = JSON.parse(await readFile(packageFile, 'utf8')) as { version: string };
+  const own = await ownVersion();
   const { os, architecture } = platformOfMachine(context.architecture);
   if (options.output !== undefined) {
     const value = { version: own, os, architecture, node: process.versions.node };
@@ -27,4 +26,11 @@ export async function version(context: CommandContext, options: VersionOptions):
     `Version: version.Version{OpmVersion:"v${own}", GitCommit:"", BuildDate:"", ` +
     `GoOs:"${os}", GoArch:"${architecture}"}\n`;
   await writeAll(context.stdout, line);
+}
+
+/** The version of opmate. */
+export async function ownVersion(): Promise<string> {
+  const packageFile = new URL('../../../package.json', import.meta.url);
+  const { version: own } = JSON.parse(await readFile(packageFile, 'utf8')) as { version: string };
+  return own;
 }

@@ -1,0 +1,82 @@
+import type { ReportItem } from './report.js';
+
+/** How a report is named, and which findings count as failures in it. */
+export interface JUnitOptions {
+  name: string;
+  isFailure(item: ReportItem): boolean;
+}
+
+/**
+ * Findings as JUnit XML, which build servers show as tests: a suite for each widest name, in it a case for each finding.
+ * Those that are no failures pass, and tell what they found on their output. Without findings there is one case that
+ * passes.
+ */
+export function encodeJUnit(items: readonly ReportItem[], { name, isFailure }: JUnitOptions): string {
+  const suites = new Map<string, ReportItem[]>();
+  for (const item of items) {
+    const suite = item.names[0]?.name ?? name;
+    const known = suites.get(suite);
+    if (known === undefined) suites.set(suite, [item]);
+    else known.push(item);
+  }
+  const failures = items.filter(isFailure).length;
+  const tests = Math.max(items.length, 1);
+  const lines = [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites${attributes({ name, tests, failures, errors: 0 })}>`,
+  ];
+  if (items.length === 0) {
+    lines.push(
+      `  <testsuite${attributes({ name, tests, failures, errors: 0 })}>`,
+      `    <testcase${attributes({ name: 'no findings', classname: name })}/>`,
+      '  </testsuite>',
+    );
+  }
+  for (const [suite, list] of suites) {
+    const count = list.filter(isFailure).length;
+    lines.push(
+      `  <testsuite${attributes({ name: suite, tests: list.length, failures: count, errors: 0 })}>`,
+      ...list.flatMap((item) => caseOf(item, suite, isFailure(item))),
+      '  </testsuite>',
+    );
+  }
+  lines.push('</testsuites>');
+  return `${lines.join('\n')}\n`;
+}
+
+function caseOf(item: ReportItem, suite: string, isFailure: boolean): string[] {
+  const { rule, level, message, hint, names, file, line } = item;
+  const subject = names
+    .slice(1)
+    .map((one) => `${one.kind} ${one.name}`)
+    .join(' ');
+  const name = subject === '' ? rule : `${rule}: ${subject}`;
+  const place = file === undefined ? '' : `${file}${line === undefined ? '' : `:${line}`}: `;
+  const text = escapeXml(`${place}${message}${hint === undefined ? '' : `\nhint: ${hint}`}`);
+  return [
+    `    <testcase${attributes({ name, classname: `${suite}.${rule}`, file, line })}>`,
+    isFailure
+      ? `      <failure${attributes({ type: level, message })}>${text}</failure>`
+      : `      <system-out>${level}: ${text}</system-out>`,
+    '    </testcase>',
+  ];
+}
+
+function attributes(values: Readonly<Record<string, string | number | undefined>>): string {
+  return Object.entries(values)
+    .filter(([, value]) => value !== undefined)
+    .map(
+      ([key, value]) =>
+        ` ${key}="${escapeXml(String(value)).replace(/[\t\n\r]/g, (one) => `&#${one.charCodeAt(0)};`)}"`,
+    )
+    .join('');
+}
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+
+/** Text for XML 1.0; characters that it cannot hold, such as controls, become U+FFFD. */
+function escapeXml(text: string): string {
+  return text
+    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd')
+    .replace(/[&<>"]/g, (character) => entities[character] as string);
+}

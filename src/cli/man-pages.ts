@@ -1,0 +1,197 @@
+import type { Command, Option } from 'commander';
+import type { CommandContext } from './context.js';
+import { createProgram } from './program.js';
+
+/**
+ * The man pages of the command tree, by file name: `opmate.1`, and one for each command that stands directly below,
+ * with all that is below it. The same tree gives the same bytes. Hidden commands and options have no place in them.
+ */
+export function manPages(version: string): Map<string, string> {
+  // Of the world the tree asks for the environment only, and only in order to show what is hidden.
+  const context = { environment: {} } as CommandContext;
+  const none = (): void => undefined;
+  const program = createProgram(context, 'opmate', { say: none, starts: none, run: () => Promise.resolve() });
+  const commands = commandsOf(program);
+  const pages = new Map([['opmate.1', mainPage(program, commands, version)]]);
+  for (const command of commands) {
+    pages.set(`opmate-${command.name()}.1`, commandPage(command, commands, version));
+  }
+  return pages;
+}
+
+function commandsOf(command: Command): Command[] {
+  const visible = command.createHelp().visibleCommands(command);
+  return visible.filter((one) => one.name() !== 'help' && command.commands.includes(one));
+}
+
+function mainPage(program: Command, commands: readonly Command[], version: string): string {
+  return page([
+    ...head('opmate', version),
+    '.SH NAME',
+    `opmate \\- ${escape(withSmallStart(program.description()))}`,
+    '.SH SYNOPSIS',
+    '.B opmate',
+    text('[options] command [arguments]'),
+    '.SH COMMANDS',
+    ...commands.flatMap((command) => [
+      '.TP',
+      `.BR opmate\\-${escape(command.name())} (1)`,
+      text(command.description()),
+    ]),
+    '.SH GLOBAL OPTIONS',
+    'These may stand before and after the name of a command.',
+    ...optionList(program, program.createHelp().visibleOptions(program)),
+    '.SH EXIT STATUS',
+    ...exitStatus.flatMap(([code, meaning]) => ['.TP', `.B ${code}`, text(meaning)]),
+    '.PP',
+    text('Commands that opm has too end with 0 or 1, as they do there.'),
+    '.SH SEE ALSO',
+    seeAlso(commands.map((command) => `opmate-${command.name()}`)),
+  ]);
+}
+
+const exitStatus: readonly (readonly [string, string])[] = [
+  ['0', 'Done.'],
+  ['1', 'Failed.'],
+  ['2', 'Wrong usage.'],
+  [
+    '3',
+    'What was read is damaged, not valid, or not what was asked for; catalogs that were compared differ.',
+  ],
+  ['4', 'Done in part, as asked for; the rest is listed on standard error.'],
+  ['130', 'Interrupted.'],
+];
+
+function commandPage(command: Command, all: readonly Command[], version: string): string {
+  const name = `opmate-${command.name()}`;
+  const leaves = leavesOf(command, [command.name()]);
+  return page([
+    ...head(name, version),
+    '.SH NAME',
+    `${escape(name)} \\- ${escape(withSmallStart(command.description()))}`,
+    '.SH SYNOPSIS',
+    ...leaves.flatMap(({ command: leaf, path }, at) => [
+      ...(at === 0 ? [] : ['.br']),
+      `.B opmate ${escape(path.join(' '))}`,
+      text(usageOf(leaf)),
+    ]),
+    '.SH DESCRIPTION',
+    text(withGreatStart(command.description())),
+    ...(leaves.length > 1 || leaves[0]?.command !== command ? ['.SH COMMANDS'] : []),
+    ...leaves.flatMap(({ command: leaf, path }) => [
+      ...(leaf === command
+        ? []
+        : [`.SS opmate ${escape(path.join(' '))}`, text(withGreatStart(leaf.description()))]),
+      ...argumentList(leaf),
+      ...optionsOf(leaf),
+    ]),
+    '.SH SEE ALSO',
+    seeAlso(['opmate', ...all.filter((one) => one !== command).map((one) => `opmate-${one.name()}`)]),
+    '.PP',
+    'The options of every command, and what exit codes mean, are in',
+    '.BR opmate (1).',
+  ]);
+}
+
+/** The commands below one that do something themselves, and the command itself where it does. */
+function leavesOf(command: Command, path: string[]): { command: Command; path: string[] }[] {
+  const below = commandsOf(command);
+  const isLeaf =
+    below.length === 0 || command.registeredArguments.length > 0 || ownOptions(command).length > 0;
+  return [
+    ...(isLeaf ? [{ command, path }] : []),
+    ...below.flatMap((one) => leavesOf(one, [...path, one.name()])),
+  ];
+}
+
+/** All but `--help`. */
+function ownOptions(command: Command): Option[] {
+  return command
+    .createHelp()
+    .visibleOptions(command)
+    .filter((option) => command.options.includes(option));
+}
+
+function usageOf(command: Command): string {
+  const values = command.registeredArguments.map((argument) => {
+    const name = `${argument.name()}${argument.variadic ? '...' : ''}`;
+    return argument.required ? `<${name}>` : `[${name}]`;
+  });
+  return ['[options]', ...values].join(' ');
+}
+
+function argumentList(command: Command): string[] {
+  const help = command.createHelp();
+  return help
+    .visibleArguments(command)
+    .flatMap((argument) => [
+      '.TP',
+      `.I ${escape(argument.name())}`,
+      text(help.argumentDescription(argument)),
+    ]);
+}
+
+function optionsOf(command: Command): string[] {
+  return optionList(command, ownOptions(command));
+}
+
+function optionList(command: Command, options: readonly Option[]): string[] {
+  const help = command.createHelp();
+  return options.flatMap((option) => [
+    '.TP',
+    `.B ${escape(help.optionTerm(option))}`,
+    text(help.optionDescription(option)),
+  ]);
+}
+
+function head(name: string, version: string): string[] {
+  // No date: the same version gives the same page.
+  return [
+    `.TH ${quoted(name.toUpperCase())} 1 "" ${quoted(`opmate ${version}`)} "opmate manual"`,
+    '.nh',
+    '.ad l',
+  ];
+}
+
+function seeAlso(names: readonly string[]): string {
+  return names.map((name, at) => `.BR ${escape(name)} (1)${at === names.length - 1 ? '' : ','}`).join('\n');
+}
+
+function page(lines: readonly string[]): string {
+  return `${lines.join('\n')}\n`;
+}
+
+/** A line of text: what roff would take for a request at its beginning is none. */
+function text(plain: string): string {
+  const line = escape(plain.replace(/\s+/g, ' ').trim());
+  if (line === '') return '\\&';
+  return /^[.']/.test(line) ? `\\&${line}` : line;
+}
+
+/** An argument of a request. */
+function quoted(plain: string): string {
+  return `"${escape(plain).replaceAll('"', '""')}"`;
+}
+
+function escape(plain: string): string {
+  return plain
+    .replaceAll('\\', '\\e')
+    .replaceAll('-', '\\-')
+    .replaceAll('"', '\\(dq')
+    .replaceAll('^', '\\(ha')
+    .replaceAll('~', '\\(ti')
+    .replaceAll('`', '\\(ga')
+    .replace(/[^\x20-\x7e]/gu, (character) => {
+      const code = character.codePointAt(0) as number;
+      return code < 0x80 ? ' ' : `\\[u${code.toString(16).toUpperCase().padStart(4, '0')}]`;
+    });
+}
+
+function withSmallStart(sentence: string): string {
+  return sentence.slice(0, 1).toLowerCase() + sentence.slice(1);
+}
+
+function withGreatStart(sentence: string): string {
+  const start = sentence.slice(0, 1).toUpperCase() + sentence.slice(1);
+  return start === '' || start.endsWith('.') ? start : `${start}.`;
+}

@@ -12,7 +12,7 @@ export interface VersionedName {
 /** Reads the version at the end of a channel's name; undefined where it has none. */
 export function readVersionedName(name: string): VersionedName | undefined {
   const [, prefix = '', major, minor, patch] =
-    /^(.*[-_.])?v?(\d{1,6})(?:\.(\d{1,6}|x))?(?:\.(\d{1,6}|x))?$/.exec(name) ?? [];
+    /^(.*?[-_.])??v?(\d{1,6})(?:\.(\d{1,6}|x))?(?:\.(\d{1,6}|x))?$/.exec(name) ?? [];
   if (major === undefined) return undefined;
   return { prefix, major: Number(major), minor: numberOf(minor), patch: numberOf(patch) };
 }

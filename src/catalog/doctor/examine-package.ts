@@ -1,4 +1,5 @@
 import { quoteGo } from '../../core/go-json.js';
+import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, ChannelFacts } from '../../model/facts.js';
@@ -73,6 +74,8 @@ class PackageExamination {
       const name = readVersionedName(facts.name);
       channels.push({ facts, head, version: this.#versions.get(head), isDeprecated, name });
     }
+    // Which of several is named is not to depend on how the catalog is written.
+    channels.sort((a, b) => compareBytes(a.facts.name, b.facts.name));
     this.#examineDeprecations(channels);
     this.#examineDefault(channels);
     this.#examineNames(channels);

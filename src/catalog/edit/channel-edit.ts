@@ -20,17 +20,23 @@ export interface EntryByVersion {
  * Puts an entry among others, next to the one that it replaces, else to the one that replaces it: above it in lists that
  * begin with the head, else below it; else where the head is. What is there already keeps its place.
  */
-export function insertEntry(entries: readonly ChannelEntry[], entry: ChannelEntry): ChannelEntry[] {
-  const { heads } = readGraph(entries);
-  const isHeadFirst = entries.length > 1 && entries[0]?.name === heads[0];
+export function insertEntry(
+  entries: readonly ChannelEntry[],
+  entry: ChannelEntry,
+  headFirst: boolean = isHeadFirst(entries),
+): ChannelEntry[] {
   const below = entries.findIndex(({ name }) => name === entry.replaces);
   const above = entries.findIndex(
     ({ replaces, skips }) => replaces === entry.name || skips.includes(entry.name),
   );
-  let at = isHeadFirst ? 0 : entries.length;
-  if (below >= 0) at = isHeadFirst ? below : below + 1;
-  else if (above >= 0) at = isHeadFirst ? above + 1 : above;
+  let at = headFirst ? 0 : entries.length;
+  if (below >= 0) at = headFirst ? below : below + 1;
+  else if (above >= 0) at = headFirst ? above + 1 : above;
   return entries.toSpliced(at, 0, entry);
+}
+
+function isHeadFirst(entries: readonly ChannelEntry[]): boolean {
+  return entries.length > 1 && entries[0]?.name === readGraph(entries).heads[0];
 }
 
 /**
@@ -69,10 +75,11 @@ export function addByVersion(
     const isSame = replaces === entry.replaces && skips.length === entry.skips.length;
     return isSame ? entry : { ...entry, replaces, skips };
   };
+  const headFirst = isHeadFirst(entries);
   let result = entries.map(linked);
   for (const { name, skips, skipRange } of bundles) {
     const entry = linked({ name, replaces: '', skips: [], skipRange });
-    result = insertEntry(result, { ...entry, skips: [...new Set([...entry.skips, ...skips])] });
+    result = insertEntry(result, { ...entry, skips: [...new Set([...entry.skips, ...skips])] }, headFirst);
   }
   return result;
 }

@@ -12,9 +12,9 @@ export interface Orphans {
 }
 
 /**
- * Finds the bundles of each channel from which its head could be reached before, and cannot after: among all that the
- * channel names, be it only as replaced or skipped. A cluster whose channel is gone has to change over to another one, so
- * there any head will do. `versions` are those of the bundles by name.
+ * Finds the bundles of each channel from which its head could be reached before, and cannot after: among all of the
+ * package, and all that the channel names, be it only as replaced or skipped. A cluster whose channel is gone has to
+ * change over to another one, so there any head will do. `versions` are those of the bundles by name.
  */
 export function findOrphans(
   before: ReadonlyMap<string, readonly ChannelEntry[]>,
@@ -25,7 +25,7 @@ export function findOrphans(
   const orphans: Orphans[] = [];
   for (const [channel, entries] of before) {
     const left = after.get(channel);
-    const names = namesIn(entries);
+    const names = new Set([...namesIn(entries), ...versions.keys()]);
     const had = leadingToHead(entries, names, rules);
     const has =
       left === undefined

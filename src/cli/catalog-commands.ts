@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { addCatalogBuildCommand } from './catalog-build-command.js';
+import { addCatalogEditCommands } from './catalog-edit-commands.js';
 import { addCatalogFilterCommand } from './catalog-filter-command.js';
 import { addCatalogDoctorCommand } from './catalog-doctor-command.js';
 import type { CommandContext } from './context.js';
@@ -23,6 +24,7 @@ export function addCatalogCommands(catalog: Command, context: CommandContext, ru
       ),
     );
   addCatalogBuildCommand(catalog, context, runner);
+  addCatalogEditCommands(catalog, context, runner);
   addCatalogFilterCommand(catalog, context, runner);
   addCatalogDoctorCommand(catalog, context, runner);
 }

@@ -22,6 +22,9 @@ const kindsOfOptions: Readonly<Record<string, NameKind | undefined>> = {
   packageName: 'package',
   channel: 'channel',
   channels: 'channel',
+  defaultChannel: 'channel',
+  dropChannel: 'channel',
+  dropPackage: 'package',
 };
 const catalogArguments: ReadonlySet<string> = new Set([
   'catalog',

@@ -15,6 +15,8 @@ export interface CatalogAnswer {
   channels: number;
   errors: number;
   warnings: number;
+  /** Whether more checks are still running: numbers of problems may grow. */
+  isChecking: boolean;
   /** By name. */
   packages: PackageSummary[];
 }
@@ -222,7 +224,10 @@ export interface ProblemsAnswer {
 
 /** A finding of the checks. */
 export interface ProblemAnswer {
-  severity: 'error' | 'warning';
+  /** A notice is worth a look, and not counted. */
+  severity: 'error' | 'warning' | 'notice';
+  /** The name of the check that found it; empty where it has none. */
+  check: string;
   message: string;
   hint: string;
   package: string;

@@ -2,8 +2,10 @@ import { collectFacts } from '../catalog/facts.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { type CatalogDiff, diffCatalogs } from '../catalog/diff/diff.js';
 import { takeSnapshot } from '../catalog/diff/snapshot.js';
-import { OpmateError, throwIfCancelled } from '../core/errors.js';
+import type { Finding as DoctorFinding } from '../catalog/doctor/finding.js';
+import { OpmateError, messageOf, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
+import { silentLogger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, parseRange, parseVersion } from '../core/semver.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
@@ -76,8 +78,12 @@ interface Heading {
   hasIcon: boolean;
 }
 
-interface Finding extends Problem {
-  severity: 'error' | 'warning';
+interface Finding extends Partial<Pick<DoctorFinding, 'check' | 'package' | 'channel' | 'bundle'>> {
+  severity: DoctorFinding['severity'];
+  message: string;
+  hint?: string | undefined;
+  origin?: Problem['origin'];
+  path?: Problem['path'];
   /** Where it is known already. */
   line?: number | undefined;
   file?: string | undefined;
@@ -123,7 +129,8 @@ export class CatalogView {
   readonly #name: string;
   readonly #catalog: Catalog;
   readonly #packages = new Map<string, ViewedPackage>();
-  readonly #findings: Finding[];
+  #findings: Finding[] = [];
+  #checking: Promise<void> | undefined;
   readonly #versions = new Map<string, Version | undefined>();
   readonly #compared: ComparedCatalogs | undefined;
 
@@ -140,11 +147,37 @@ export class CatalogView {
       if (!bundles.has(one.name)) bundles.set(one.name, one);
     }
     for (const one of facts.deprecations) this.#addDeprecations(one);
-    this.#findings = findingsOf(facts, faults);
-    for (const finding of this.#findings) {
-      this.#packages.get(finding.package ?? '')?.problems.push(finding);
-    }
+    this.#setFindings(findingsOf(facts, faults));
     this.#compared = compared && new ComparedCatalogs(compared.from, name, compared.diff);
+  }
+
+  #setFindings(findings: Finding[]): void {
+    this.#findings = findings;
+    for (const one of this.#packages.values()) one.problems = [];
+    for (const finding of findings) this.#packages.get(finding.package ?? '')?.problems.push(finding);
+  }
+
+  /**
+   * Lets the doctor read the catalog once more, beside what is asked meanwhile; until it has, there are the problems
+   * that make a catalog invalid, and mistakes in its graphs. The catalog must stay open until `endChecks`.
+   */
+  startChecks({ signal, logger = silentLogger }: Pick<CatalogViewOptions, 'signal' | 'logger'> = {}): void {
+    const check = async (): Promise<void> => {
+      const { diagnoseCatalog } = await import('../catalog/doctor/diagnose.js');
+      this.#setFindings(await diagnoseCatalog(this.#catalog, { signal }));
+    };
+    this.#checking = check()
+      .catch((error: unknown) => {
+        if (signal?.aborted !== true) logger.log('warn', `checks ended early: ${messageOf(error)}`);
+      })
+      .finally(() => {
+        this.#checking = undefined;
+      });
+  }
+
+  /** Waits until no check reads the catalog; the signal that they were started with ends them. */
+  async endChecks(): Promise<void> {
+    await this.#checking;
   }
 
   #packageOf(name: string): ViewedPackage {
@@ -212,6 +245,7 @@ export class CatalogView {
       bundles: sum(({ bundles }) => bundles),
       channels: sum(({ channels }) => channels),
       ...countBySeverity(this.#findings),
+      isChecking: this.#checking !== undefined,
       packages,
     };
   }
@@ -275,7 +309,7 @@ export class CatalogView {
       bundles: bundles.size,
       ...(deprecation !== undefined && { deprecation }),
       channels: channelsOf(one),
-      problems: await this.#place(problems.slice(0, problemWindow)),
+      problems: await this.#place([...problems].sort(worstFirst).slice(0, problemWindow)),
       problemCount: problems.length,
     };
   }
@@ -363,7 +397,10 @@ export class CatalogView {
       ...(deprecation !== undefined && { deprecation }),
       places,
       problems: await this.#place(
-        one.problems.filter(({ bundle }) => bundle === name).slice(0, problemWindow),
+        one.problems
+          .filter(({ bundle }) => bundle === name)
+          .sort(worstFirst)
+          .slice(0, problemWindow),
       ),
     };
   }
@@ -401,10 +438,13 @@ export class CatalogView {
 
   /** A window on the problems, of a package or severity where one is given. */
   async problems(from: number, packageName: string, severity: string): Promise<ProblemsAnswer> {
-    const wanted = this.#findings.filter(
-      (one) =>
-        (packageName === '' || one.package === packageName) && (severity === '' || one.severity === severity),
-    );
+    const wanted = this.#findings
+      .filter(
+        (one) =>
+          (packageName === '' || one.package === packageName) &&
+          (severity === '' || one.severity === severity),
+      )
+      .sort(worstFirst);
     return {
       problems: await this.#place(wanted.slice(from, from + problemWindow)),
       total: wanted.length,
@@ -444,6 +484,7 @@ export class CatalogView {
       const line = isNear ? await this.#catalog.lineOf(origin, path) : finding.line;
       answers.push({
         severity,
+        check: finding.check ?? '',
         message,
         hint,
         package: finding.package ?? '',
@@ -495,9 +536,17 @@ function findingsOf(facts: CatalogFacts, faults: readonly OpmateError[]): Findin
   ];
 }
 
+const severities: readonly Finding['severity'][] = ['error', 'warning', 'notice'];
+
+/** Keeps the order of those that are as bad as each other. */
+function worstFirst(a: Finding, b: Finding): number {
+  return severities.indexOf(a.severity) - severities.indexOf(b.severity);
+}
+
 function countBySeverity(findings: readonly Finding[]): { errors: number; warnings: number } {
-  const errors = findings.filter(({ severity }) => severity === 'error').length;
-  return { errors, warnings: findings.length - errors };
+  const count = (wanted: Finding['severity']): number =>
+    findings.filter(({ severity }) => severity === wanted).length;
+  return { errors: count('error'), warnings: count('warning') };
 }
 
 /** `stable-3.9` before `stable-3.10`. */

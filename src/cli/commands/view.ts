@@ -71,7 +71,6 @@ export async function startUi(
   const address = addressOf(ui, '--ui', '127.0.0.1:8081');
   // What is served otherwise is not kept waiting: the page waits, and is told what went wrong.
   const opened = openCatalogView({ name: reference, catalog }, { logger, signal });
-  opened.catch(() => undefined);
   return startPage(context, opened, address, '--ui', session);
 }
 
@@ -80,10 +79,21 @@ async function startPage(
   opened: CatalogView | Promise<CatalogView>,
   address: Address,
   flag: string,
-  { logger }: CommandSession,
+  { logger, signal }: CommandSession,
 ): Promise<{ close(): Promise<void> }> {
+  const readable = Promise.resolve(opened).catch(() => undefined);
   const server = await createViewServer({ view: opened, host: address.host, logger });
   await listen(server, address, flag);
+  const checked = readable.then((one) => {
+    one?.startChecks({ signal, logger });
+    return one;
+  });
   await writeAll(context.stdout, `${urlOf(server, address.host, false)}/\n`);
-  return { close: () => closeCatalogServer(server, graceMs) };
+  return {
+    async close() {
+      await closeCatalogServer(server, graceMs);
+      // The catalog is closed next: nothing may still read it. The signal has ended what did.
+      await (await checked)?.endChecks();
+    },
+  };
 }

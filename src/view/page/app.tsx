@@ -1,6 +1,6 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CatalogAnswer } from '../answers.js';
-import { useAnswer } from './ask.js';
+import { forgetAnswers, question, useAnswer } from './ask.js';
 import { CompareView } from './compare-view.js';
 import { PackageView } from './package-view.js';
 import { PackagesView } from './packages-view.js';
@@ -9,9 +9,11 @@ import { ProblemsView } from './problems-view.js';
 import { addressOf, go, useRoute } from './route.js';
 import { ThemeSwitch } from './theme.js';
 
+const checkAgainMs = 1_500;
+
 /** The whole page: a bar above, and below it what the address says. */
 export function App() {
-  const { value: catalog, error } = useAnswer<CatalogAnswer>('api/catalog');
+  const { catalog, error } = useCatalog();
   return (
     <>
       <a class="skip-link" href="#content" onClick={toContent}>
@@ -23,6 +25,27 @@ export function App() {
       </main>
     </>
   );
+}
+
+/** The catalog; asked for again as long as more checks are running. */
+function useCatalog(): { catalog: CatalogAnswer | undefined; error: string | undefined } {
+  const [times, setTimes] = useState(0);
+  const { value, error } = useAnswer<CatalogAnswer>(question('catalog', { times: String(times) }));
+  const last = useRef<CatalogAnswer>(undefined);
+  const catalog = value ?? last.current;
+  useEffect(() => {
+    if (value === undefined) return undefined;
+    if (!value.isChecking) {
+      // What was told of problems before is no longer all of them.
+      if (last.current?.isChecking === true) forgetAnswers();
+      last.current = value;
+      return undefined;
+    }
+    last.current = value;
+    const timer = setTimeout(() => setTimes(times + 1), checkAgainMs);
+    return () => clearTimeout(timer);
+  }, [value, times]);
+  return { catalog, error: catalog === undefined ? error : undefined };
 }
 
 /** The address behind `#` says what is shown, so the jump is made by hand. */
@@ -39,7 +62,9 @@ function View({ catalog }: { catalog: CatalogAnswer }) {
     case 'package':
       return <PackageView key={route.package} route={route} catalog={catalog} />;
     case 'problems':
-      return <ProblemsView package={route.package} severity={route.severity} />;
+      return (
+        <ProblemsView package={route.package} severity={route.severity} isChecking={catalog.isChecking} />
+      );
     case 'compare':
       return <CompareView package={route.package} />;
   }

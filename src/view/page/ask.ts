@@ -16,6 +16,11 @@ export function question(name: string, values: Record<string, string>): string {
   return `api/${name}?${new URLSearchParams(values).toString()}`;
 }
 
+/** Lets everything be asked anew. */
+export function forgetAnswers(): void {
+  kept.clear();
+}
+
 /** Asks the server; nothing is asked while the address is undefined. */
 export function useAnswer<T>(address: string | undefined): Asked<T> {
   const [asked, setAsked] = useState<Asked<T> & { address?: string | undefined }>({});

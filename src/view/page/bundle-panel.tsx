@@ -26,6 +26,8 @@ export function BundlePanel({
   }, []);
   const place = bundle.places.find((one) => one.channel === channel) ?? bundle.places[0];
   const { deprecation, problems } = bundle;
+  const grave = problems.filter(({ severity }) => severity !== 'notice');
+  const notices = problems.filter(({ severity }) => severity === 'notice');
   return (
     <div class="panel">
       <h2 ref={heading} tabIndex={-1}>
@@ -42,7 +44,7 @@ export function BundlePanel({
           <strong>Deprecated.</strong> {deprecation}
         </p>
       )}
-      {problems.length > 0 && <ProblemList problems={problems} />}
+      {grave.length > 0 && <ProblemList problems={grave} />}
       {bundle.image !== '' && <Copyable text={bundle.image} />}
       {place !== undefined && <Updates bundle={bundle} place={place} />}
       <Apis title="Provided APIs" apis={bundle.provided} />
@@ -63,6 +65,14 @@ export function BundlePanel({
       <Images images={bundle.images} />
       <Permissions bundle={bundle} />
       <About bundle={bundle} />
+      {notices.length > 0 && (
+        <details class="fold">
+          <summary>
+            Notices of the checks <small>{notices.length}</small>
+          </summary>
+          <ProblemList problems={notices} />
+        </details>
+      )}
     </div>
   );
 }

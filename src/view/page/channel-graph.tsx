@@ -74,7 +74,8 @@ export function ChannelGraph({
     if (!isInSight) box.scrollTop = (at + 0.5) * row - box.clientHeight / 2;
     look();
   }, [at]);
-  useEffect(() => {
+  // Before the next key: it is meant for the row that has been moved to.
+  useLayoutEffect(() => {
     if (!wantsFocus.current) return;
     wantsFocus.current = false;
     scroller.current?.querySelector<HTMLElement>(`[data-at="${focused}"]`)?.focus({ preventScroll: true });

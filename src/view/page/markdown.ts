@@ -51,13 +51,13 @@ export function parseMarkdown(text: string): Block[] {
       endParagraph();
       const [, marks = '', title = ''] = heading;
       blocks.push({ kind: 'heading', level: marks.length, content: parseInline(title) });
-    } else if (/^\s{0,3}([-*_])(\s*\1){2,}\s*$/.test(line)) {
-      endParagraph();
-      blocks.push({ kind: 'rule' });
     } else if (paragraph.length === 1 && /^\s{0,3}(=+|-{2,})\s*$/.test(line)) {
       const level = line.trim().startsWith('=') ? 1 : 2;
       blocks.push({ kind: 'heading', level, content: parseInline(paragraph.join(' ')) });
       paragraph = [];
+    } else if (/^\s{0,3}([-*_])(\s*\1){2,}\s*$/.test(line)) {
+      endParagraph();
+      blocks.push({ kind: 'rule' });
     } else if (listed !== null) {
       endParagraph();
       const isOrdered = listed[1] !== undefined;
@@ -65,6 +65,7 @@ export function parseMarkdown(text: string): Block[] {
       for (; at + 1 < lines.length; at++) {
         const next = lines[at + 1] as string;
         const nextItem = item.exec(next);
+        if (nextItem !== null && (nextItem[1] !== undefined) !== isOrdered) break;
         if (nextItem !== null) items.push(nextItem[2] as string);
         else if (/^\s+\S/.test(next) && !/^\s{0,3}(```|~~~|#)/.test(next)) {
           items[items.length - 1] += ` ${next.trim()}`;

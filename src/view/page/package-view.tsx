@@ -56,7 +56,7 @@ export function PackageView({
               channel={graph.value}
               bundle={bundle}
               details={details.value}
-              problems={value.problems.filter((one) => one.channel === channel)}
+              problems={value.problems.filter((one) => one.channel === channel && one.severity !== 'notice')}
             />
           )}
         </section>
@@ -118,14 +118,14 @@ function PackageHeader({ package: one, run }: { package: PackageAnswer; run: str
       {problemCount > 0 && (
         <details class="fold">
           <summary>
-            {count(problemCount, 'problem')} found by the checks
+            {count(problemCount, 'finding')} of the checks
             {problems.some(({ severity }) => severity === 'error') && <Badge kind="error">errors</Badge>}
           </summary>
           <ProblemList problems={problems.slice(0, 8)} showPackage />
           {problemCount > 8 && (
             <p class="links">
               <a href={addressOf({ view: 'problems', package: name, severity: '' })}>
-                All {count(problemCount, 'problem')}
+                All {count(problemCount, 'finding')}
               </a>
             </p>
           )}

@@ -98,7 +98,7 @@ export function ProblemList({
   showPackage?: boolean;
 }) {
   return (
-    <ul class={`problems${problems.every(({ severity }) => severity === 'warning') ? ' only-warnings' : ''}`}>
+    <ul class={`problems${problems.every(({ severity }) => severity !== 'error') ? ' only-warnings' : ''}`}>
       {problems.map((problem, at) => (
         <li key={at} class={problem.severity}>
           <Badge kind={problem.severity}>{problem.severity}</Badge>
@@ -111,6 +111,7 @@ export function ProblemList({
                   {[problem.package, problem.channel, problem.bundle].filter(Boolean).join(' › ')}
                 </a>
               )}
+              {problem.check !== '' && <span>{problem.check}</span>}
               {problem.file !== '' && (
                 <code>
                   {problem.file}

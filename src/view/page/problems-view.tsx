@@ -5,13 +5,21 @@ import { PageHeading, ProblemList, Waiting, count } from './parts.js';
 import { go } from './route.js';
 
 /** Everything that the checks found, piece by piece. */
-export function ProblemsView({ package: name, severity }: { package: string; severity: string }) {
+export function ProblemsView({
+  package: name,
+  severity,
+  isChecking,
+}: {
+  package: string;
+  severity: string;
+  isChecking: boolean;
+}) {
   const [shown, setShown] = useState<{ of: string; problems: ProblemAnswer[] }>({ of: '', problems: [] });
   const [from, setFrom] = useState(0);
-  const of = `${name}\0${severity}`;
+  const of = `${name}\0${severity}\0${isChecking}`;
   useEffect(() => setFrom(0), [of]);
   const { value, error } = useAnswer<ProblemsAnswer>(
-    question('problems', { from: String(from), package: name, severity }),
+    question('problems', { from: String(from), package: name, severity, while: String(isChecking) }),
   );
   useEffect(() => {
     if (value === undefined) return;
@@ -29,6 +37,7 @@ export function ProblemsView({ package: name, severity }: { package: string; sev
         <PageHeading title="Problems" />
         <p class="sums" role="status">
           {value === undefined ? '' : count(value.total, 'finding')}
+          {isChecking && ' · more checks are running'}
         </p>
         <label class="filter">
           Severity{' '}
@@ -36,6 +45,7 @@ export function ProblemsView({ package: name, severity }: { package: string; sev
             <option value="">all</option>
             <option value="error">errors</option>
             <option value="warning">warnings</option>
+            <option value="notice">notices</option>
           </select>
         </label>
         <label class="filter">

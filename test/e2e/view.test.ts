@@ -1,0 +1,439 @@
+import { execFileSync } from 'node:child_process';
+import { request } from 'node:http';
+import { type Browser, type Page, chromium } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RunningCommand, useSandbox } from '../support/command-line.js';
+
+/** The browser of the system; where there is none, these tests are skipped. */
+const browserFile = findBrowser();
+const withBrowser = describe.skipIf(browserFile === undefined);
+if (browserFile === undefined) console.warn('view: no Chromium here, so its page is not tested');
+
+const sandbox = useSandbox();
+
+const scriptIcon = `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9" onload="top.ran='icon'">
+<script>top.ran = 'icon'; fetch('https://evil.test/icon')</script><rect width="9" height="9" fill="red"/></svg>`;
+const image = '<img src=x onerror="window.ran=1">';
+const hostile = `# ${image}
+
+</script><script>window.ran = 1</script> **bold** and [a link](javascript:window.ran=1), [good](https://good.test/),
+![picture](https://evil.test/picture.png)
+
+- one ${image}
+- two
+`;
+
+function bundle(packageName: string, version: string, more: object = {}): object {
+  return {
+    schema: 'olm.bundle',
+    package: packageName,
+    name: `${packageName}.v${version}`,
+    image: `registry.test/${packageName}:v${version}`,
+    properties: [
+      { type: 'olm.package', value: { packageName, version } },
+      {
+        type: 'olm.csv.metadata',
+        value: {
+          displayName: packageName === 'widget' ? 'Widget Maker' : image,
+          description: hostile,
+          provider: { name: image },
+          links: [{ name: image, url: 'javascript:window.ran=1' }],
+          installModes: [{ type: 'AllNamespaces', supported: true }],
+        },
+      },
+      { type: 'olm.gvk', value: { group: 'widgets.test', version: 'v1', kind: 'Widget' } },
+    ],
+    relatedImages: [{ name: 'operand', image: `registry.test/operand:v${version}` }],
+    ...more,
+  };
+}
+
+const widget = [
+  { schema: 'olm.package', name: 'widget', defaultChannel: 'stable', description: 'Makes **widgets**.' },
+  {
+    schema: 'olm.channel',
+    package: 'widget',
+    name: 'stable',
+    entries: [
+      { name: 'widget.v1.0.0' },
+      { name: 'widget.v1.1.0', replaces: 'widget.v1.0.0' },
+      {
+        name: 'widget.v1.2.0',
+        replaces: 'widget.v1.0.0',
+        skips: ['widget.v1.1.0'],
+        skipRange: '>=1.0.0 <1.2.0',
+      },
+    ],
+  },
+  { schema: 'olm.channel', package: 'widget', name: 'old', entries: [{ name: 'widget.v1.0.0' }] },
+  ...['1.0.0', '1.1.0', '1.2.0'].map((version) => bundle('widget', version)),
+  {
+    schema: 'olm.deprecations',
+    package: 'widget',
+    entries: [{ reference: { schema: 'olm.bundle', name: 'widget.v1.0.0' }, message: `loses data ${image}` }],
+  },
+];
+const gadget = [
+  {
+    schema: 'olm.package',
+    name: 'gadget',
+    defaultChannel: 'beta',
+    description: hostile,
+    icon: { base64data: Buffer.from(scriptIcon).toString('base64'), mediatype: 'image/svg+xml' },
+  },
+  { schema: 'olm.channel', package: 'gadget', name: 'beta', entries: [{ name: 'gadget.v0.1.0' }] },
+  bundle('gadget', '0.1.0'),
+];
+const broken = [
+  ...widget,
+  ...gadget,
+  {
+    schema: 'olm.channel',
+    package: 'gadget',
+    name: 'two-heads',
+    entries: [{ name: 'gadget.v0.1.0' }, { name: `gadget.${image}` }],
+  },
+];
+
+function text(blobs: readonly object[]): string {
+  return blobs.map((blob) => `${JSON.stringify(blob, null, 2)}\n`).join('');
+}
+
+async function view(...args: string[]): Promise<{ url: string; command: RunningCommand }> {
+  const command = sandbox.start(['view', ...args], { timeoutMs: 120_000 });
+  return { url: await command.firstLine(), command };
+}
+
+/** The status and headers of an answer, for a `Host` of any kind. */
+function ask(
+  url: string,
+  { host, method = 'GET', path = '' }: { host?: string; method?: string; path?: string },
+): Promise<{ status: number; headers: Record<string, unknown>; body: string }> {
+  return new Promise((resolve, reject) => {
+    const headers = host === undefined ? {} : { host };
+    const sent = request(new URL(path, url), { method, headers }, (response) => {
+      const parts: Buffer[] = [];
+      response.on('data', (part: Buffer) => parts.push(part));
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: Buffer.concat(parts).toString(),
+        }),
+      );
+    });
+    sent.on('error', reject).end();
+  });
+}
+
+beforeAll(async () => {
+  await sandbox.write({
+    'catalog/catalog.json': text([...widget, ...gadget]),
+    'older/catalog.json': text([
+      ...widget
+        .slice(0, -1)
+        .filter((blob) => !('name' in blob) || blob.name !== 'widget.v1.2.0')
+        .map((blob) =>
+          'entries' in blob && Array.isArray(blob.entries)
+            ? {
+                ...blob,
+                entries: blob.entries.filter(({ name }: { name: string }) => !name.endsWith('1.2.0')),
+              }
+            : blob,
+        ),
+      { schema: 'olm.package', name: 'doohickey', defaultChannel: 'a' },
+    ]),
+    'broken/catalog.json': text(broken),
+  });
+});
+
+describe('opmate view', () => {
+  it('prints where the page is, answers GET under an address or localhost only, and ends at a signal', async () => {
+    const { url, command } = await view('catalog');
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
+    const page = await ask(url, {});
+    expect(page.status).toBe(200);
+    expect(page.headers['content-security-policy']).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    expect(page.headers['x-content-type-options']).toBe('nosniff');
+    expect(page.headers['referrer-policy']).toBe('no-referrer');
+    expect((await ask(url, { host: 'localhost:1' })).status).toBe(200);
+    expect((await ask(url, { host: '[::1]:80' })).status).toBe(200);
+    for (const host of ['evil.test', 'evil.test:80', '127.0.0.1.evil.test', 'localhost.evil.test', 'a b']) {
+      const answer = await ask(url, { host, path: 'api/catalog' });
+      expect([host, answer.status]).toEqual([host, 421]);
+      expect(answer.body).not.toContain('widget');
+    }
+    expect((await ask(url, { method: 'POST', path: 'api/catalog' })).status).toBe(405);
+    expect(await ask(url, { method: 'HEAD', path: 'api/catalog' })).toMatchObject({ status: 200, body: '' });
+    expect((await ask(url, { path: '../../package.json' })).status).toBe(404);
+    const missing = await ask(url, { path: 'api/package?package=nothing' });
+    expect([missing.status, JSON.parse(missing.body)]).toEqual([
+      404,
+      { error: 'package "nothing" not found' },
+    ]);
+    const icon = await ask(url, { path: 'icon?package=gadget' });
+    expect(icon.headers['content-type']).toBe('image/svg+xml');
+    expect(icon.headers['content-security-policy']).toContain('sandbox');
+    const { code, stdout } = await command.stop('SIGTERM');
+    expect([code, stdout]).toEqual([0, `${url}\n`]);
+  });
+
+  it('tells what cannot be shown', async () => {
+    const missing = await sandbox.run(['view', './nothing-there']);
+    expect([missing.code, missing.stdout]).toEqual([1, '']);
+    expect(missing.stderr).toContain('./nothing-there');
+    const port = await sandbox.run(['view', 'catalog', '--port', 'x']);
+    expect([port.code, port.stderr]).toEqual([2, expect.stringContaining('--port x: not a port')]);
+  });
+
+  it('stands beside what serve answers', async () => {
+    const command = sandbox.start(['serve', 'catalog', '--port', '0', '--ui', '0'], { timeoutMs: 120_000 });
+    const url = await command.firstLine();
+    const { body } = await ask(url, { path: 'api/catalog' });
+    expect(JSON.parse(body)).toMatchObject({ name: 'catalog', bundles: 4 });
+    expect((await command.stop('SIGTERM')).code).toBe(0);
+    const both = await sandbox.run(['serve', '--catalogs', 'catalog', '--ui']);
+    expect([both.code, both.stderr]).toEqual([1, expect.stringContaining('--ui: shows one catalog')]);
+  });
+});
+
+withBrowser('the page', () => {
+  let browser: Browser;
+  const outside: string[] = [];
+  const faults: string[] = [];
+
+  /** Opens the page, and keeps what it asks of others, and what goes wrong in it. */
+  async function open(url: string, hash = '', width = 1300): Promise<Page> {
+    const page = await browser.newPage({ viewport: { width, height: 900 } });
+    page.on('request', (asked) => {
+      if (!asked.url().startsWith(url) && !asked.url().startsWith('data:')) outside.push(asked.url());
+    });
+    page.on('pageerror', (error) => faults.push(error.message));
+    page.on('console', (message) => {
+      if (message.type() === 'error') faults.push(message.text());
+    });
+    await page.goto(url + hash);
+    await page.locator('h1').waitFor();
+    return page;
+  }
+
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: browserFile as string, args: ['--no-sandbox'] });
+  });
+
+  afterAll(async () => {
+    await browser.close();
+  });
+
+  it('shows packages, a graph and a bundle, and finds them again by keyboard alone', async () => {
+    const { url } = await view('catalog');
+    const page = await open(url);
+    const cards = page.locator('.card');
+    expect(await cards.count()).toBe(2);
+    expect(await cards.nth(1).innerText()).toContain('Widget Maker');
+    expect(await cards.nth(1).innerText()).toContain('Makes widgets.');
+
+    await page.keyboard.press('/');
+    await page.keyboard.type('wid');
+    await expect.poll(() => cards.count()).toBe(1);
+    await page.locator('.rows a').first().waitFor();
+    expect(await page.locator('.rows a').allInnerTexts()).toEqual([
+      'widget.v1.0.0',
+      'widget.v1.1.0',
+      'widget.v1.2.0',
+    ]);
+    await cards.first().locator('a').focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Widget Maker', level: 1 }).waitFor();
+    await expect
+      .poll(() => page.evaluate('document.activeElement.tagName + document.title'))
+      .toBe('H1Widget Maker · opmate');
+
+    const row = (name: string) => page.locator(`.canvas a[href$="widget.v${name}"]`);
+    await row('1.2.0').waitFor();
+    expect((await page.locator('.canvas a').allInnerTexts()).map((line) => line.split(/\s/)[0])).toEqual([
+      '1.2.0',
+      '1.1.0',
+      '1.0.0',
+    ]);
+    expect(await row('1.2.0').innerText()).toContain('head');
+    expect(await row('1.1.0').innerText()).toContain('skipped');
+    expect(await row('1.0.0').innerText()).toContain('deprecated');
+    await row('1.2.0').focus();
+    await page.keyboard.press('ArrowRight');
+    const focused = () => page.evaluate('document.activeElement.getAttribute("href")');
+    await expect.poll(focused).toBe('#/package/widget/stable/widget.v1.0.0');
+    await page.keyboard.press('ArrowLeft');
+    await expect.poll(focused).toBe('#/package/widget/stable/widget.v1.2.0');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    const panel = page.locator('.panel');
+    await panel.getByRole('heading', { name: 'widget.v1.1.0' }).waitFor();
+    expect(await panel.innerText()).toMatch(/Next\s+widget\.v1\.2\.0/);
+    expect(await panel.innerText()).toContain('widgets.test/v1');
+    expect(await panel.innerText()).toContain('registry.test/operand:v1.1.0');
+    expect(await row('1.1.0').getAttribute('aria-current')).toBe('true');
+    expect(await page.locator('.edge.hot').count()).toBe(1);
+
+    await page.getByRole('button', { name: 'Table' }).click();
+    expect(await page.locator('.graph-side tbody tr').first().innerText()).toMatch(
+      /1\.2\.0\s+widget\.v1\.2\.0\s+widget\.v1\.0\.0\s+1\s+>=1\.0\.0 <1\.2\.0\s+head/,
+    );
+  });
+
+  it('has names and places for those who do not see it', async () => {
+    const { url } = await view('catalog');
+    const page = await open(url, '#/package/widget');
+    await page.locator('.canvas a').first().waitFor();
+    const tree = await page.locator('body').ariaSnapshot();
+    for (const part of [
+      '- banner',
+      '- navigation "Catalog"',
+      '- searchbox "Search packages and bundles"',
+      '- main',
+      '- heading "Widget Maker" [level=1]',
+      '- navigation "Channels"',
+      '- link "stable default 1.2.0 3 bundles"',
+      '- region "Channel stable"',
+      '- link /^1.2.0 widget\\.v1/',
+      '- button "Larger"',
+    ]) {
+      const isPattern = part.includes('/^');
+      if (isPattern) expect(tree).toMatch(/link "1\.2\.0 widget\.v1\.2\.0 head replaces widget\.v1\.0\.0/);
+      else expect(tree).toContain(part);
+    }
+    // Every control has a name, and nothing takes the focus out of turn.
+    const unnamed = await page.evaluate(
+      `[...document.querySelectorAll('button, a, input, select')].filter((one) =>
+        !(one.getAttribute('aria-label') || one.textContent.trim() || one.labels?.length)).length`,
+    );
+    expect(unnamed).toBe(0);
+    expect(
+      await page.evaluate(
+        `document.querySelectorAll('[tabindex]:not([tabindex="0"], [tabindex="-1"])').length`,
+      ),
+    ).toBe(0);
+    // Of the rows of the graph, one is in the order of the tab key.
+    expect(await page.locator('.canvas a[tabindex="0"]').count()).toBe(1);
+  });
+
+  it('runs and loads nothing that a catalog brings along', async () => {
+    const { url } = await view('broken');
+    for (const hash of [
+      '',
+      '#/package/gadget',
+      '#/package/gadget/two-heads',
+      `#/package/gadget/two-heads/${encodeURIComponent(`gadget.${image}`)}`,
+      '#/package/widget/stable/widget.v1.0.0',
+      '#/problems',
+      `#/?q=${encodeURIComponent('<img')}`,
+    ]) {
+      const page = await open(url, hash);
+      await page.evaluate(`document.querySelectorAll('details').forEach((one) => { one.open = true; })`);
+      await page.waitForLoadState('networkidle');
+      expect([hash, await page.evaluate('window.ran')]).toEqual([hash, undefined]);
+      expect(await page.locator('img:not(.icon img), script[src*="evil"], body script').count()).toBe(0);
+      const links = await page.locator('a').evaluateAll((all) => all.map((one) => one.getAttribute('href')));
+      expect(links.filter((link) => !/^(#|https?:)/.test(link ?? ''))).toEqual([]);
+      await page.close();
+    }
+    const page = await open(url, '#/package/gadget');
+    await page.locator('summary', { hasText: 'About' }).click();
+    expect(await page.locator('.markdown').first().innerText()).toContain('<script>window.ran = 1</script>');
+    expect(await page.locator('.markdown a').first().getAttribute('rel')).toBe('noopener noreferrer');
+    // The icon by itself, as a page of its own: the browser says what it has kept from running.
+    const icon = await browser.newPage();
+    const said: string[] = [];
+    icon.on('console', (message) => said.push(message.text()));
+    icon.on('request', (asked) => outside.push(...(asked.url().startsWith(url) ? [] : [asked.url()])));
+    await icon.goto(`${url}icon?package=gadget`);
+    expect(await icon.evaluate('window.ran')).toBeUndefined();
+    expect(said).toContainEqual(expect.stringContaining('Blocked script execution'));
+    expect(outside).toEqual([]);
+  });
+
+  it('shows what the checks found, beside the graph too', async () => {
+    const { url } = await view('broken');
+    const page = await open(url, '#/problems');
+    const problems = page.locator('.problems > li.error');
+    await problems.first().waitFor();
+    expect(await problems.allInnerTexts()).toContainEqual(expect.stringContaining('multiple channel heads'));
+    await problems.filter({ hasText: 'multiple channel heads' }).locator('a').click();
+    await page.locator('.graph-side .problems', { hasText: 'multiple channel heads' }).waitFor();
+    expect(await page.locator('.canvas .badge', { hasText: 'no bundle' }).count()).toBe(1);
+  });
+
+  it('compares two catalogs', async () => {
+    const { url } = await view('catalog', '--compare', 'older');
+    const page = await open(url, '#/compare');
+    await page.locator('.sums-table').waitFor();
+    expect(await page.locator('.sums-table tr', { hasText: 'packages' }).innerText()).toMatch(/\+1\s+−1\s+–/);
+    const item = page.locator('.compared > li', { hasText: 'widget' });
+    await item.locator('summary').click();
+    await item.getByText('head: widget.v1.1.0 → widget.v1.2.0').waitFor();
+    await item.getByRole('link', { name: 'Upgrade graph of widget' }).click();
+    await page.locator('.canvas .badge', { hasText: 'new' }).waitFor();
+    expect(await page.locator('.canvas a', { hasText: 'new' }).innerText()).toContain('widget.v1.2.0');
+  });
+
+  it('keeps the chosen colours, and fits on a telephone', async () => {
+    const { url } = await view('catalog');
+    const page = await open(url, '#/package/widget', 400);
+    await page.locator('.panel').waitFor();
+    const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+    expect(await page.evaluate(overflow)).toBe(0);
+    const scheme = 'getComputedStyle(document.documentElement).colorScheme';
+    expect(await page.evaluate(scheme)).toBe('light dark');
+    await page.getByRole('button', { name: /^Colours: auto/ }).click();
+    await page.getByRole('button', { name: /^Colours: light/ }).click();
+    expect(await page.evaluate(scheme)).toBe('dark');
+    await page.reload();
+    await page.locator('h1').waitFor();
+    expect(await page.evaluate(scheme)).toBe('dark');
+  });
+
+  it('keeps in the document only what is in sight of a long channel', async () => {
+    const names = Array.from({ length: 3000 }, (_, at) => `long.v1.${at}.0`);
+    await sandbox.write({
+      'long/catalog.json': text([
+        { schema: 'olm.package', name: 'long', defaultChannel: 'stable' },
+        {
+          schema: 'olm.channel',
+          package: 'long',
+          name: 'stable',
+          entries: names.map((name, at) => (at === 0 ? { name } : { name, replaces: names[at - 1] })),
+        },
+        ...names.map((_, at) => bundle('long', `1.${at}.0`)),
+      ]),
+    });
+    const { url } = await view('long');
+    const page = await open(url, '#/package/long/stable/long.v1.1500.0');
+    await page.locator('.canvas a[aria-current]').waitFor();
+    expect(await page.locator('.canvas li').count()).toBeLessThan(120);
+    await page.locator('.canvas a[aria-current]').focus();
+    await page.keyboard.press('End');
+    await expect
+      .poll(() => page.evaluate('document.activeElement.getAttribute("href")'))
+      .toBe('#/package/long/stable/long.v1.0.0');
+    await page.getByRole('button', { name: 'Fit the whole channel' }).click();
+    await expect.poll(() => page.locator('.canvas li').count()).toBeGreaterThan(120);
+  });
+
+  it('has made no request to others, and no error, in all of this', () => {
+    expect({ outside, faults }).toEqual({ outside: [], faults: [] });
+  });
+});
+
+function findBrowser(): string | undefined {
+  for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
+    try {
+      return execFileSync('which', [name], { encoding: 'utf8' }).trim();
+    } catch {
+      // The next one, then.
+    }
+  }
+  return undefined;
+}

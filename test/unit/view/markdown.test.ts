@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Inline, parseInline, parseMarkdown, webAddress } from '../../../src/view/page/markdown.js';
+
+describe('parseMarkdown', () => {
+  it('reads headings, paragraphs, lists, code and rules', () => {
+    const text = [
+      '# Title #',
+      'first line',
+      'second line',
+      '',
+      'Underlined',
+      '---',
+      '* one',
+      '  goes on',
+      '* two',
+      '1. first',
+      '',
+      '```yaml',
+      'kind: A',
+      '  # not a heading',
+      '```',
+      '***',
+    ].join('\r\n');
+    expect(parseMarkdown(text)).toEqual([
+      { kind: 'heading', level: 1, content: ['Title'] },
+      { kind: 'paragraph', content: ['first line second line'] },
+      { kind: 'heading', level: 2, content: ['Underlined'] },
+      { kind: 'list', isOrdered: false, items: [['one goes on'], ['two']] },
+      { kind: 'list', isOrdered: true, items: [['first']] },
+      { kind: 'code', text: 'kind: A\n  # not a heading' },
+      { kind: 'rule' },
+    ]);
+  });
+
+  it('takes a fence without an end as code, and nothing as nothing', () => {
+    expect(parseMarkdown('```\na')).toEqual([{ kind: 'code', text: 'a' }]);
+    expect(parseMarkdown('')).toEqual([]);
+  });
+});
+
+describe('parseInline', () => {
+  it.each<[string, Inline[]]>([
+    ['a **b** _c_', ['a ', { kind: 'strong', content: ['b'] }, ' ', { kind: 'emphasis', content: ['c'] }]],
+    ['`<b>` and ``a`b``', [{ kind: 'code', text: '<b>' }, ' and ', { kind: 'code', text: 'a`b' }]],
+    ['snake_case_name 2 * 3 * 4', ['snake_case_name 2 * 3 * 4']],
+    ['\\*not\\*', ['*not*']],
+    ['[a](https://x.test/ "t")', [{ kind: 'link', url: 'https://x.test/', content: ['a'] }]],
+    ['[a](javascript:run())', ['a', ')']],
+    ['[a](data:text/html,x)', ['a']],
+    ['![logo](https://x.test/a.png)', ['logo']],
+    [
+      'see https://x.test/a.',
+      ['see ', { kind: 'link', url: 'https://x.test/a', content: ['https://x.test/a'] }, '.'],
+    ],
+    ['<https://x.test/>', [{ kind: 'link', url: 'https://x.test/', content: ['https://x.test/'] }]],
+    ['<img src=x onerror=run()>', ['<img src=x onerror=run()>']],
+    ['[open', ['[open']],
+  ])('%s', (text, expected) => {
+    expect(parseInline(text)).toEqual(expected);
+  });
+
+  it('links to no address but those of the web', () => {
+    const urls = (pieces: Inline[]): string[] =>
+      pieces.flatMap((piece) =>
+        typeof piece === 'string' || piece.kind === 'code'
+          ? []
+          : [...(piece.kind === 'link' ? [piece.url] : []), ...urls(piece.content)],
+      );
+    const words = fc.constantFrom(
+      'a',
+      '*',
+      '**',
+      '_',
+      '`',
+      '[',
+      ']',
+      '](',
+      ')',
+      '!',
+      'javascript:',
+      '<',
+      ' ',
+    );
+    fc.assert(
+      fc.property(fc.array(fc.oneof(words, fc.constant('https://x.test/'), fc.string())), (parts) => {
+        for (const url of urls(parseInline(parts.join('')))) expect(url).toMatch(/^https?:\/\//);
+      }),
+    );
+  });
+
+  it('takes time linear in what is never closed', () => {
+    for (const part of ['[', '*a', '`', '_a ', '![', '<', 'http://', '**a']) {
+      expect(parseInline(part.repeat(50_000)).length).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe('webAddress', () => {
+  it.each(['javascript:alert(1)', ' https://a.test', 'https:', '//a.test', 'java\nscript:x', 'file:///etc'])(
+    '%s is none',
+    (text) => {
+      expect(webAddress(text)).toBeUndefined();
+    },
+  );
+});

@@ -76,6 +76,26 @@ export class GrpcConnection {
     });
   }
 
+  /** Waits until the server can be called. Throws NetworkError when that takes longer, CancelledError. */
+  async ready(timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    throwIfCancelled(signal);
+    let stop = (): void => undefined;
+    const ready = new Promise<void>((resolve, reject) => {
+      const slow = new NetworkError(`${this.#address}: no connection within ${timeoutMs / 1000} s`, {
+        temporary: false,
+      });
+      const timer = setTimeout(() => reject(slow), timeoutMs);
+      const unwatch = onAbort(signal, () => reject(new CancelledError(`${this.#address}: interrupted`)));
+      stop = () => {
+        clearTimeout(timer);
+        unwatch();
+      };
+      // Without an end of its own, which is that of the client.
+      this.#client.waitForReady(Infinity, (error) => (error ? reject(slow) : resolve()));
+    });
+    await ready.finally(() => stop());
+  }
+
   /** The one message of an answer. */
   async call(call: GrpcCall): Promise<Buffer> {
     let only: Buffer | undefined;

@@ -89,10 +89,13 @@ export function encodeMessage(write: (writer: MessageWriter) => void): Buffer {
   return writer.finish();
 }
 
-/** A field of a message; those of other types than text, bytes and message have no `bytes`. */
+/** A field of a message. */
 export interface MessageField {
   field: number;
+  /** A text, bytes, or a message. */
   bytes?: Buffer;
+  /** A number that is written as it is needed, or a boolean. */
+  number?: number;
 }
 
 /** The fields of a message in their order. Throws OpmateError SYNTAX for what is no message. */
@@ -114,8 +117,8 @@ export function* readFields(message: Buffer): Generator<MessageField, void, unde
     if (field === 0) throw malformed();
     switch (tag % 8) {
       case wireTypes.varint:
-        varint();
-        break;
+        yield { field, number: varint() };
+        continue;
       case wireTypes.fixed64:
         at += 8;
         break;

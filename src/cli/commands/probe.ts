@@ -1,0 +1,84 @@
+import { readFile } from 'node:fs/promises';
+import { checkAuthorities } from '../../client/client-options.js';
+import { GrpcConnection } from '../../client/grpc-connection.js';
+import { checkHealth } from '../../client/health.js';
+import { CancelledError, OpmateError, fileError, messageOf, redact } from '../../core/errors.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { writeAll } from '../output.js';
+import { printable } from '../printable.js';
+
+interface ProbeOptions extends GlobalOptions {
+  addr?: string;
+  service?: string;
+  connectTimeout?: number;
+  rpcTimeout?: number;
+  tls?: boolean;
+  tlsCaCert?: string;
+}
+
+/** Exit codes of grpc_health_probe, which clusters and their manifests know. */
+const probeCodes = { usage: 1, noConnection: 2, noAnswer: 3, unhealthy: 4 } as const;
+
+const defaultTimeoutMs = 1000;
+
+/**
+ * `opmate probe`: whether a gRPC server is well, with the options and exit codes of grpc_health_probe. Prints what it
+ * says of itself.
+ */
+export async function probe(context: CommandContext, options: ProbeOptions): Promise<number> {
+  const { service = '', connectTimeout = defaultTimeoutMs, rpcTimeout = defaultTimeoutMs } = options;
+  const fail = (error: unknown, code: number): number => {
+    if (error instanceof CancelledError || context.signal.aborted) throw error;
+    const hint = error instanceof OpmateError && error.hint !== undefined ? `hint: ${error.hint}\n` : '';
+    context.stderr.write(`${printable(redact(messageOf(error)))}\n${hint}`);
+    return code;
+  };
+  let connection: GrpcConnection;
+  try {
+    connection = await connectionOf(options, rpcTimeout);
+  } catch (error) {
+    return fail(error, probeCodes.usage);
+  }
+  try {
+    try {
+      await connection.ready(connectTimeout, context.signal);
+    } catch (error) {
+      return fail(error, probeCodes.noConnection);
+    }
+    const status = await checkHealth(connection, service, context);
+    await writeAll(context.stdout, `status: ${status}\n`);
+    return status === 'SERVING' ? exitCodes.done : probeCodes.unhealthy;
+  } catch (error) {
+    return fail(error, probeCodes.noAnswer);
+  } finally {
+    connection.close();
+  }
+}
+
+async function connectionOf(options: ProbeOptions, idleTimeoutMs: number): Promise<GrpcConnection> {
+  const { addr = 'localhost:50051', tls = false, tlsCaCert } = options;
+  const [, host = '', port] = /^(\[[\da-fA-F:.]+\]|[\w.-]*):(\d{1,5})$/.exec(addr) ?? [];
+  if (port === undefined || Number(port) > 65_535) {
+    throw new OpmateError('USAGE', `--addr ${addr}: not the address of a server`, {
+      hint: 'give host and port, e.g. localhost:50051 or :50051',
+    });
+  }
+  if (tlsCaCert !== undefined && !tls) {
+    throw new OpmateError('USAGE', '--tls-ca-cert: has no meaning without --tls', { hint: 'add --tls' });
+  }
+  const ca =
+    tlsCaCert === undefined
+      ? undefined
+      : await readFile(tlsCaCert).catch((error: unknown) => {
+          throw fileError(tlsCaCert, error, { file: tlsCaCert });
+        });
+  checkAuthorities(ca);
+  return new GrpcConnection(`${host || 'localhost'}:${port}`, {
+    tls,
+    ca,
+    idleTimeoutMs,
+    maxAttempts: 1,
+    maxMessageBytes: 64 * 1024,
+  });
+}

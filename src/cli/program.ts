@@ -9,6 +9,7 @@ import { addGlobalOptions, collect, outputFormatOf, withChoices } from './option
 import { writeAll } from './output.js';
 import { addArchiveCommands, addMirrorCommands } from './mirror-commands.js';
 import { addCatalogsCommands } from './catalogs-commands.js';
+import { addProbeCommand } from './probe-command.js';
 import { addRegistryCommands } from './registry-commands.js';
 import type { Runner } from './runner.js';
 import { addServeCommands } from './serve-commands.js';
@@ -69,7 +70,7 @@ export async function runProgram(
   return exitCode;
 }
 
-/** Commands of `opm`, `oc` and `oc-mirror`, and groups of them. */
+/** Commands of `opm`, `oc` and `oc-mirror`, and groups of them; to `probe`, 2 means something else. */
 const opmCommands: ReadonlySet<string> = new Set([
   'alpha',
   'catalog',
@@ -78,6 +79,7 @@ const opmCommands: ReadonlySet<string> = new Set([
   'init',
   'migrate',
   'mirror',
+  'probe',
   'registry',
   'render',
   'serve',
@@ -258,6 +260,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   addMirrorCommands(program, catalog, context, runner);
   addArchiveCommands(program, context, runner);
   addServeCommands(program, context, runner);
+  addProbeCommand(program, context, runner);
   addViewCommand(program, context, runner);
   addCatalogsCommands(program, context, runner);
   addBundleCommands(program, context, runner);

@@ -3,8 +3,11 @@ import { cp, mkdir, readFile, readdir, rm, symlink, writeFile } from 'node:fs/pr
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { imageLabels } from '../../src/model/image-labels.js';
 import { useSandbox } from '../support/command-line.js';
+import { startFaultRegistry } from '../support/fault-registry.js';
 import { type SmallBundle, inDirectory, smallBundle } from '../support/small-bundle.js';
+import { makeImage, serveBuilt } from './images.js';
 
 const sandbox = useSandbox();
 const template = ['--alpha-image-ref-template', 'registry.test/widget:v{{.Version}}'];
@@ -268,6 +271,41 @@ schema: olm.channel
     );
     expect(there.stderr).toContain('is bundles/widget-1.2.0 too');
     expect(await read()).toBe(catalog);
+  });
+
+  it('pulls images of bundles, and tells every one that is not there', async () => {
+    const registry = await startFaultRegistry();
+    try {
+      const labels = {
+        [imageLabels.bundlePackage]: 'widget',
+        [imageLabels.bundleManifests]: 'manifests/',
+        [imageLabels.bundleMetadata]: 'metadata/',
+      };
+      for (const version of ['1.2.0', '1.3.0']) {
+        const image = await makeImage({ files: smallBundle({ version }), labels });
+        serveBuilt(registry, 'ns/widget', version, image);
+      }
+      const images = ['1.3.0', '1.2.0', '1.4.0', '1.5.0'].map((tag) => `${registry.host}/ns/widget:${tag}`);
+      const flags = ['--mode', 'semver', '--channels', 'candidate', '--use-http'];
+      const failed = await sandbox.run(['catalog', 'add', 'catalog', ...images, ...flags]);
+      expect(failed.code).toBe(1);
+      for (const image of images.slice(2)) expect(failed.stderr).toContain(image);
+      expect(failed.stderr).not.toContain(images[0]);
+      expect(await read()).toBe(catalog);
+      const done = await sandbox.run(['catalog', 'add', 'catalog', ...images.slice(0, 2), ...flags]);
+      expect(done).toMatchObject({ code: 0, stderr: expect.stringContaining('1 file changed') });
+      const text = await read();
+      for (const image of images.slice(0, 2)) expect(text).toContain(`image: ${image}\n`);
+      expect(text).toContain(`  - name: widget.v1.1.0
+  - name: widget.v1.2.0
+    replaces: widget.v1.1.0
+  - name: widget.v1.3.0
+    replaces: widget.v1.2.0
+`);
+      expect(await isValid()).toBe(true);
+    } finally {
+      await registry.close();
+    }
   });
 
   it('writes a bundle anew with --overwrite only', async () => {

@@ -19,7 +19,7 @@ import { type BundleRecord, examineBundle } from './examine-bundle.js';
 import { examineDependencies } from './examine-dependencies.js';
 import { ImageExamination } from './examine-images.js';
 import { examinePackage } from './examine-package.js';
-import { type Finding, FindingList, type PlacedFinding } from './finding.js';
+import { type Finding, FindingList, type PlacedFinding, maxScanned } from './finding.js';
 import { examineIcon } from './icon.js';
 import type { OpenShiftVersion } from './openshift.js';
 
@@ -166,15 +166,19 @@ async function placeFindings(
   );
   const placed: Finding[] = byPlace;
   let first: { origin: BlobOrigin; line: number | undefined } | undefined;
+  let scanned = { origin: byPlace[0]?.origin, bytes: 0 };
   for (const [index, { origin, path, down, ...finding }] of byPlace.entries()) {
     throwIfCancelled(signal);
     let { line, file } = finding;
     if (origin !== undefined) {
       file = origin.file;
-      if (down === undefined) line = await catalog.lineOf(origin, path);
-      else {
+      if (scanned.origin !== origin) scanned = { origin, bytes: 0 };
+      if (down === undefined && scanned.bytes < maxScanned) {
+        scanned.bytes += origin.length;
+        line = await catalog.lineOf(origin, path);
+      } else {
         if (first?.origin !== origin) first = { origin, line: await catalog.lineOf(origin) };
-        line = first.line === undefined ? undefined : first.line + down;
+        line = first.line === undefined ? undefined : first.line + (down ?? 0);
       }
     }
     // In place of what was there: there may be very many.

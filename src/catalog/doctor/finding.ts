@@ -27,6 +27,12 @@ export interface PlacedFinding extends Finding {
   down?: number | undefined;
 }
 
+/**
+ * Bytes of a blob that are looked through to find the lines of findings in it; later ones have the line on which it begins.
+ * Real channels need a hundredth of it.
+ */
+export const maxScanned = 64 * 1024 * 1024;
+
 /** What a finding is about. */
 export type Subject = Pick<PlacedFinding, 'package' | 'channel' | 'bundle' | 'origin' | 'path'>;
 
@@ -35,6 +41,7 @@ export class FindingList {
   readonly found: PlacedFinding[] = [];
   readonly #chosen: ReadonlySet<CheckName>;
   readonly #packages: ReadonlySet<string> | undefined;
+  #scanned = 0;
   #blob: { origin: BlobOrigin; text: string | undefined } | undefined;
 
   constructor(chosen: ReadonlySet<CheckName>, packages: ReadonlySet<string> | undefined) {
@@ -44,6 +51,7 @@ export class FindingList {
 
   /** Tells which blob is being looked at: places in it are found in its text, and it need not be read again. */
   lookAt(blob: { origin: BlobOrigin; text?: string | undefined } | undefined): void {
+    this.#scanned = 0;
     this.#blob = blob && { origin: blob.origin, text: blob.text };
   }
 
@@ -70,7 +78,8 @@ export class FindingList {
     const { origin, path = [] } = subject;
     const text = this.#blob?.origin === origin ? this.#blob?.text : undefined;
     if (origin !== undefined && text !== undefined) {
-      finding.down = linesDownTo(text, origin.syntax, path);
+      this.#scanned += text.length;
+      finding.down = this.#scanned > maxScanned ? 0 : linesDownTo(text, origin.syntax, path);
       delete finding.path;
     }
     this.found.push(finding);

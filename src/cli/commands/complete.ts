@@ -18,7 +18,11 @@ export async function complete(
 ): Promise<void> {
   const wanted = wantedName(program, words, context.homeDirectory);
   if (wanted === undefined || !/^[A-Za-z0-9._,-]*$/.test(wanted.before)) return;
-  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(patienceMs)]);
-  const names = await namesFor(wanted, context, { signal });
+  const patience = new AbortController();
+  const timer = setTimeout(() => patience.abort(), patienceMs);
+  const names = await namesFor(wanted, context, {
+    signal: AbortSignal.any([context.signal, patience.signal]),
+  });
+  clearTimeout(timer);
   await writeAll(context.stdout, names.map((name) => `${wanted.before}${name}\n`).join(''));
 }

@@ -205,6 +205,8 @@ export interface BundlePlace {
   replaces: string;
   skips: string[];
   skipRange: string;
+  /** What it replaces or skips and the channel does not have. */
+  absent: string[];
   /** Bundles of the channel in the range. */
   covered: string[];
   /** Where an installed one may go next. */

@@ -432,7 +432,8 @@ export class CatalogView {
       const { replaces, skips, skipRange } = entry;
       const isDefault = channel.name === facts?.defaultChannel;
       const place = { channel: channel.name, isDefault, replaces, skips, skipRange };
-      return [{ ...place, covered, updatesTo, updatesFrom }];
+      const absent = [replaces, ...skips].filter((other) => other !== '' && !known.has(other));
+      return [{ ...place, absent, covered, updatesTo, updatesFrom }];
     });
   }
 

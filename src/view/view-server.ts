@@ -97,6 +97,11 @@ interface Answer {
   headers?: Record<string, string>;
 }
 
+const unknownHost: ErrorAnswer = {
+  error: 'this server does not go by this name',
+  hint: 'use its address or localhost, or let it listen to the name',
+};
+
 class ViewRequests {
   readonly #page: ReadonlyMap<string, PageFile>;
   readonly #view: CatalogView | Promise<CatalogView>;
@@ -151,7 +156,7 @@ class ViewRequests {
   }
 
   async #answer(request: IncomingMessage, method: string, url: string): Promise<Answer> {
-    if (!this.#isOurs(request.headers.host)) return json({ error: 'this name is not served here' }, 421);
+    if (!this.#isOurs(request.headers.host)) return json(unknownHost, 421);
     if (method !== 'GET' && method !== 'HEAD') {
       return { ...json({ error: 'only GET and HEAD' }, 405), headers: { Allow: 'GET, HEAD' } };
     }

@@ -90,9 +90,11 @@ function Part({ title, amount, children }: { title: string; amount?: number; chi
 }
 
 function Updates({ bundle, place }: { bundle: BundleAnswer; place: BundlePlace }) {
-  const { channel, replaces, skips, skipRange, covered, updatesTo, updatesFrom } = place;
+  const { channel, replaces, skips, skipRange, absent, covered, updatesTo, updatesFrom } = place;
   const others = bundle.places.filter((one) => one !== place);
-  const names = (list: string[]) => <Names package={bundle.package} channel={channel} names={list} />;
+  const names = (list: string[]) => (
+    <Names package={bundle.package} channel={channel} names={list} absent={absent} />
+  );
   return (
     <Part title={`Updates in ${channel}`}>
       <dl>
@@ -144,14 +146,30 @@ function Updates({ bundle, place }: { bundle: BundleAnswer; place: BundlePlace }
   );
 }
 
-function Names({ package: name, channel, names }: { package: string; channel: string; names: string[] }) {
+function Names({
+  package: name,
+  channel,
+  names,
+  absent,
+}: {
+  package: string;
+  channel: string;
+  names: string[];
+  absent: string[];
+}) {
   const [isWhole, setWhole] = useState(false);
   const shown = isWhole ? names : names.slice(0, firstNames);
   return (
     <ul class="names">
       {shown.map((one) => (
         <li key={one}>
-          <a href={addressOfPackage(name, channel, one)}>{one}</a>
+          {absent.includes(one) ? (
+            <>
+              {one} <small>not in the channel</small>
+            </>
+          ) : (
+            <a href={addressOfPackage(name, channel, one)}>{one}</a>
+          )}
         </li>
       ))}
       {names.length > shown.length && (

@@ -32,7 +32,7 @@ const libraries: Record<string, { folder: string; modules: number; also?: string
   'smol-toml': { folder: 'oci', modules: 1 },
   'tar-stream': { folder: 'archive', modules: 2 },
   fzstd: { folder: 'archive', modules: 1 },
-  preact: { folder: 'view/page', modules: 12 },
+  preact: { folder: 'view/page', modules: 14 },
   '@grpc/grpc-js': { folder: 'serve', modules: 2, also: 'src/client/grpc-connection.ts' },
 };
 

@@ -35,8 +35,8 @@ package manifest.`,
 
   const build = described(group.command('build'))
     .description('build the image of a bundle, without a container engine')
-    .option('-t, --tag <reference>', 'name of the image')
-    .option('--push', 'push the image to where its name says')
+    .option('-t, --tag <reference>', 'what to call the image; pushed there unless it is saved')
+    .option('--push', 'with --save: push the image too')
     .option(
       '--save <destination>',
       'keep the image in oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE',

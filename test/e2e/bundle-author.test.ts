@@ -268,7 +268,7 @@ describe('opmate bundle build', () => {
   it('says what is missing on the command line', async () => {
     const cwd = await workWith(manifestsOf());
     const results = await Promise.all([
-      run(cwd, 'build', '-d', 'manifests', ...widget, '-t', 'r.test/a:v1'),
+      run(cwd, 'build', '-d', 'manifests', ...widget),
       run(cwd, 'build', '-d', 'manifests', ...widget, '--push'),
       run(cwd, 'build', '--save', 'oci:x'),
       run(cwd, 'build', '-d', 'manifests', '-t', 'oci:x:v1', '--push'),
@@ -276,7 +276,7 @@ describe('opmate bundle build', () => {
       sandbox.run(['alpha', 'bundle', 'build', '-d', 'manifests', ...widget], { cwd }),
     ]);
     expect(results.map(({ code }) => code)).toEqual([2, 2, 2, 2, 2, 1]);
-    expect(results[0]?.stderr).toContain('add --push to push it to r.test/a:v1, or --save oci:DIR');
+    expect(results[0]?.stderr).toContain('give --tag REGISTRY/NAME:TAG to push it, or --save oci:DIR');
     expect(results[2]?.stderr).toContain('required flag(s) "directory" not set');
     expect(await filesOf(cwd)).toEqual(['manifests/csv.yaml']);
   });

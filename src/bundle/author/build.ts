@@ -31,7 +31,7 @@ import {
   requireDirectory,
   shownPath,
 } from './generate.js';
-import { type ListedFile, isWithin, listFiles } from './list-files.js';
+import { type ListedFile, isWithin, listFiles } from '../image-files.js';
 import { detectMediaType } from './media-type.js';
 import type { OutputFile } from './write-files.js';
 

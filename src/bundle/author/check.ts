@@ -19,7 +19,7 @@ import { checkOwnedApis, customResourceApis, isKubernetesObject, scalarText } fr
 import type { Finding } from '../plain/finding.js';
 import { readFileWithin } from '../read.js';
 import { type BundleFacts, annotationsOf, bundleKeys } from './annotations.js';
-import type { ListedFile } from './list-files.js';
+import type { ListedFile } from '../image-files.js';
 import { maxManifestSize } from './media-type.js';
 
 export interface CheckOptions extends CancelOptions {

@@ -15,7 +15,7 @@ import {
   isPlainLabel,
 } from './annotations.js';
 import { inferFacts } from './infer.js';
-import { type ListedFiles, isWithin, listFiles } from './list-files.js';
+import { type ListedFiles, isWithin, listFiles } from '../image-files.js';
 import { detectMediaType } from './media-type.js';
 import type { OutputFile } from './write-files.js';
 

@@ -8,7 +8,7 @@ import { imageLabels } from '../../model/image-labels.js';
 import type { Image } from '../../oci/image.js';
 import { type BuiltImage, buildImage, readWholeConfig } from '../../oci/image-builder.js';
 import type { Platform } from '../../oci/types.js';
-import type { ImageFile } from './list-files.js';
+import type { ImageFile } from '../../bundle/image-files.js';
 
 /** Platforms of a catalog image without base: those that clusters run on. */
 export const catalogPlatforms: readonly Platform[] = ['amd64', 'arm64', 'ppc64le', 's390x'].map(

@@ -1,29 +1,27 @@
-import { readdir, stat } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
 import { type PrepareOptions, buildBundleImages, prepareBundle } from '../../bundle/author/build.js';
 import { type BundleRequest, shownPath } from '../../bundle/author/generate.js';
 import { writeFiles } from '../../bundle/author/write-files.js';
-import { OpmateError, UsageError, fileError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import { type Reference, type RegistryReference, parseReference } from '../../core/reference.js';
-import type { BuiltImage } from '../../oci/image-builder.js';
-import { openTarget } from '../../oci/open.js';
-import { subjectOf } from '../../oci/platform.js';
-import { replacedFile } from '../../oci/replaced-file.js';
+import { OpmateError } from '../../core/errors.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { booleanOf } from '../options.js';
 import { writeAll } from '../output.js';
-import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+import { type CommandSession, useSession } from '../session.js';
 import { tellFindings, tellWarnings } from './bundle-findings.js';
 import { type BundleAuthorOptions, requestOf } from './bundle-generate.js';
-import { openBase, pushIndexImages } from './index-edit.js';
+import {
+  type ImageOutput,
+  type ImageOutputFlags,
+  checkImageOutput,
+  openBase,
+  planImageOutputs,
+  putImages,
+} from '../image-output.js';
 
-interface BundleBuildOptions extends BundleAuthorOptions {
-  tag?: string;
-  push?: boolean;
-  save?: string;
+interface BundleBuildOptions extends BundleAuthorOptions, ImageOutputFlags {
   imageBuilder?: string;
 }
 
@@ -38,7 +36,7 @@ export async function bundleBuild(
 ): Promise<number> {
   const options = given as BundleBuildOptions;
   const request = await atManifests(requestOf(context, options));
-  const outputs = planOutputs(options);
+  const outputs = planImageOutputs(options);
   const { imageBuilder } = options;
   if (imageBuilder !== undefined && !['docker', 'podman', 'buildah'].includes(imageBuilder))
     throw new OpmateError('INVALID', `${imageBuilder} is not supported image builder`);
@@ -49,25 +47,19 @@ export async function bundleBuild(
         `--image-builder ${imageBuilder} is not needed: opmate builds images by itself`,
       );
     }
-    for (const { kind, to } of outputs) if (kind === 'save') await checkPlace(to);
+    for (const output of outputs) await checkImageOutput(output);
     return makeBundle(context, session, request, outputs, refused, {
       overwrite: booleanOf(options, 'overwrite'),
     });
   });
 }
 
-/** Where an image goes. */
-export type Output =
-  | { kind: 'push'; to: Reference }
-  /** `name` is what an archive of docker save calls the image. */
-  | { kind: 'save'; to: Reference; name: string | undefined };
-
 /** Builds what a request asks for, and prints what it is called. Returns the exit code. */
 export async function makeBundle(
   context: CommandContext,
   session: CommandSession,
   request: BundleRequest,
-  outputs: readonly Output[],
+  outputs: readonly ImageOutput[],
   refused: number,
   options: PrepareOptions,
 ): Promise<number> {
@@ -105,109 +97,4 @@ async function atManifests(request: BundleRequest): Promise<BundleRequest> {
   const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
   if (!entries.some((entry) => entry.name === 'manifests' && entry.isDirectory())) return request;
   return { ...request, directory: path.join(directory, 'manifests') };
-}
-
-function planOutputs({ tag, push, save }: BundleBuildOptions): Output[] {
-  const name = tag === undefined ? undefined : parseTag(tag);
-  const outputs: Output[] = [];
-  if (push === true) {
-    if (name === undefined) {
-      throw new UsageError('--push: where to is not said', { hint: 'give --tag REGISTRY/NAME:TAG' });
-    }
-    outputs.push({ kind: 'push', to: name });
-  }
-  if (save !== undefined) {
-    const to = parseReference(save);
-    if (to.transport === 'docker' || to.digest !== undefined) {
-      throw new UsageError(`--save ${save}: not a place for an image`, {
-        hint: 'write oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE',
-      });
-    }
-    const named = to.transport === 'docker-archive' ? (to.tag ?? tagged(name)) : undefined;
-    outputs.push({ kind: 'save', to: { ...to, tag: to.tag ?? name?.tag ?? 'latest' }, name: named });
-  }
-  if (outputs.length > 0) return outputs;
-  throw new UsageError('nowhere to put the image: there is no engine that would keep it', {
-    hint:
-      `add --push to push it${tag === undefined ? ', with --tag REGISTRY/NAME:TAG' : ` to ${tag}`}, or --save oci:DIR, ` +
-      'oci-archive:FILE or docker-archive:FILE to keep it',
-  });
-}
-
-/** The whole name of an image. */
-function tagged(name: RegistryReference | undefined): string | undefined {
-  return name && `${name.registry}/${name.repository}:${name.tag}`;
-}
-
-/** Throws UsageError unless a reference names a tag in a registry. */
-function parseTag(text: string): RegistryReference {
-  const reference = parseReference(text);
-  if (reference.transport !== 'docker') {
-    throw new UsageError(`--tag ${text}: not a place in a registry`, {
-      hint: `keep the image there with --save ${text}`,
-    });
-  }
-  if (reference.digest !== undefined || reference.tag === undefined) {
-    throw new UsageError(
-      `--tag ${text}: ${reference.digest === undefined ? 'has no tag' : 'names a digest'}`,
-      {
-        hint: 'say what to call the image, e.g. registry.example.com/ns/bundle:v1',
-      },
-    );
-  }
-  return reference;
-}
-
-/** Finds out before anything is done whether what is to be written has a place. */
-async function checkPlace(to: Reference): Promise<void> {
-  if (to.transport === 'docker' || to.transport === 'oci') return;
-  const directory = path.dirname(path.resolve(to.path));
-  await stat(directory + path.sep).catch((error: unknown) => {
-    throw fileError(`${to.path}: its directory ${quoteGo(path.dirname(to.path))}`, error, { file: to.path });
-  });
-  await replacedFile(to.path);
-}
-
-/** Pushes or saves images; returns what they are called. */
-async function putImages(
-  session: CommandSession,
-  output: Output,
-  images: readonly BuiltImage[],
-  directory: string,
-): Promise<string> {
-  const { signal } = session;
-  const { to } = output;
-  if (output.kind === 'save' && to.transport === 'docker-archive') {
-    const [image, ...others] = images as [BuiltImage, ...BuiltImage[]];
-    if (others.length > 0) {
-      throw new OpmateError(
-        'UNSUPPORTED',
-        `docker-archive:${to.path}: holds one image, not ${images.length}`,
-        {
-          hint: 'choose a platform with --platform, or save an oci-archive',
-        },
-      );
-    }
-    const { saveDockerArchive } = await import('../../oci/docker-archive.js');
-    const { digest } = await saveDockerArchive(image, to.path, { name: output.name, directory, signal });
-    return subjectOf(`docker-archive:${to.path}`, digest);
-  }
-  if (to.transport === 'oci-archive') {
-    const [{ openLayout }, { packLayout }] = await Promise.all([
-      import('../../oci/layout.js'),
-      import('../../oci/layout-pack.js'),
-    ]);
-    const layout = path.join(directory, 'layout');
-    const target = await openLayout(layout, { create: true });
-    const { digest } = await pushIndexImages(target, to.tag as string, images, session);
-    await packLayout(layout, to.path, { signal });
-    return subjectOf(`oci-archive:${to.path}`, digest);
-  }
-  const target = await openTarget(to, await openOptionsOf(session));
-  try {
-    const { digest } = await pushIndexImages(target.repository, target.reference, images, session);
-    return subjectOf(target.repository.name, digest);
-  } finally {
-    await target.close();
-  }
 }

@@ -30,7 +30,7 @@ export async function bundlePush(
       const { workingDirectory } = context;
       const directory = path.resolve(workingDirectory, source, 'manifests');
       const request = { directory, packageName: '', channels: '', defaultChannel: '', workingDirectory };
-      return makeBundle(context, session, request, [{ kind: 'push', to }], exitCodes.findings, {
+      return makeBundle(context, session, request, [{ to }], exitCodes.findings, {
         readsOnly: true,
       });
     }

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { realpath } from 'node:fs/promises';
 import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
 import { buildCatalogImages, catalogPlatforms } from '../../catalog/image/build.js';
-import { type ImageFile, isInside, listImageFiles } from '../../catalog/image/list-files.js';
+import { type ImageFile, isWithin, listFiles } from '../../bundle/image-files.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { chooseBases } from '../../oci/image-builder.js';
 import { formatPlatform, parsePlatform } from '../../oci/platform.js';
@@ -52,7 +52,7 @@ export async function catalogBuild(
   return useSession(context, options, async (session) => {
     await checkPlaces(directory, outputs);
     const { logger, signal, limits } = session;
-    const { files, findings } = await listImageFiles(directory, { limits, signal });
+    const { files, findings } = await listFiles(directory, { label: directory, limits, signal });
     if (findings.length > 0) {
       logger.close();
       await tellFindings(context, findings);
@@ -133,7 +133,7 @@ async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): 
   for (const output of outputs) {
     await checkImageOutput(output);
     const { to } = output;
-    if (to.transport === 'docker' || !isInside(root, await realPlace(to.path))) continue;
+    if (to.transport === 'docker' || !isWithin(root, await realPlace(to.path))) continue;
     throw new UsageError(`--save ${to.text}: lies in the catalog, and would be part of the next image`, {
       hint: 'save the image elsewhere',
     });

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { annotationsFile } from '../../../../src/bundle/author/annotations.js';
 import { type BundleRequest, generateBundle } from '../../../../src/bundle/author/generate.js';
 import { inferFacts } from '../../../../src/bundle/author/infer.js';
-import { listFiles } from '../../../../src/bundle/author/list-files.js';
+import { listFiles } from '../../../../src/bundle/image-files.js';
 import { detectMediaType } from '../../../../src/bundle/author/media-type.js';
 import { writeFiles } from '../../../../src/bundle/author/write-files.js';
 import { directoryWith } from '../../../support/temporary.js';
@@ -135,7 +135,7 @@ describe('bundle/author/generate', () => {
   });
 });
 
-describe('bundle/author/list-files', () => {
+describe('bundle/image-files, for bundles', () => {
   it('lists files below, follows links within, and names all others', async () => {
     const root = await directoryWith({ 'd/a': '1', 'd/s/b': '22', 'd/bad\nname': '', outside: 'x' });
     const at = path.join(root, 'd');
@@ -159,7 +159,7 @@ describe('bundle/author/list-files', () => {
   });
 
   it('has a limit for files and levels, and can be cancelled', async () => {
-    const root = await directoryWith({ [`${'d/'.repeat(34)}a`]: '' });
+    const root = await directoryWith({ [`${'d/'.repeat(102)}a`]: '' });
     await expect(listFiles(root, { label: 'x' })).rejects.toMatchObject({ code: 'LIMIT' });
     await expect(listFiles(root, { label: 'x', signal: AbortSignal.abort() })).rejects.toMatchObject({
       code: 'CANCELLED',

@@ -2,19 +2,19 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { defaultArchiveLimits } from '../../../../src/archive/limits.js';
-import { isInside, listImageFiles } from '../../../../src/catalog/image/list-files.js';
-import { LimitError } from '../../../../src/core/errors.js';
-import { directoryWith } from '../../../support/temporary.js';
+import { defaultArchiveLimits } from '../../../src/archive/limits.js';
+import { isWithin, listFiles } from '../../../src/bundle/image-files.js';
+import { LimitError } from '../../../src/core/errors.js';
+import { directoryWith } from '../../support/temporary.js';
 
 const limits = defaultArchiveLimits;
 
-describe('catalog/image/list-files', () => {
+describe('bundle/image-files', () => {
   it('lists all files in byte order, those that readers ignore too', async () => {
     const directory = await directoryWith({ 'b/x.yaml': 'x', 'b.yaml': '', '.indexignore': 'README.md' });
     await writeFile(path.join(directory, 'README.md'), 'read me');
     await mkdir(path.join(directory, 'empty'));
-    const { files, findings } = await listImageFiles(directory, { limits });
+    const { files, findings } = await listFiles(directory, { label: directory, limits });
     expect(findings).toEqual([]);
     expect(files.map(({ path: name, size }) => [name, size])).toEqual([
       ['.indexignore', 9],
@@ -28,7 +28,10 @@ describe('catalog/image/list-files', () => {
     const directory = await directoryWith({ 'real/..2026/catalog.yaml': 'abc' });
     await symlink('..2026/catalog.yaml', path.join(directory, 'real', 'catalog.yaml'));
     await symlink('real', path.join(directory, 'link'));
-    const { files } = await listImageFiles(path.join(directory, 'link'), { limits });
+    const { files } = await listFiles(path.join(directory, 'link'), {
+      label: path.join(directory, 'link'),
+      limits,
+    });
     expect(files.map(({ path: name, size }) => [name, size])).toEqual([
       ['..2026/catalog.yaml', 3],
       ['catalog.yaml', 3],
@@ -41,7 +44,7 @@ describe('catalog/image/list-files', () => {
     await symlink('nowhere', path.join(directory, 'dangling'));
     await symlink('.', path.join(directory, 'loop'));
     execFileSync('mkfifo', [path.join(directory, 'pipe')]);
-    const { findings } = await listImageFiles(directory, { limits });
+    const { findings } = await listFiles(directory, { label: directory, limits });
     expect(findings.map(({ file, message }) => [path.basename(file ?? ''), message])).toEqual([
       ['.wh.a', 'the name ".wh.a" cannot stand in an image'],
       ['a\\b', 'the name "a\\\\b" cannot stand in an image'],
@@ -55,15 +58,17 @@ describe('catalog/image/list-files', () => {
 
   it('ends at the limits', async () => {
     const directory = await directoryWith({ 'a.yaml': '12345', 'b.yaml': '12345' });
-    const list = (less: object) => listImageFiles(directory, { limits: { ...limits, ...less } });
+    const list = (less: object) => listFiles(directory, { label: directory, limits: { ...limits, ...less } });
     await expect(list({ maxEntries: 1 })).rejects.toThrow(LimitError);
     await expect(list({ maxUnpackedSize: 9 })).rejects.toThrow(LimitError);
     await expect(list({ maxUnpackedSize: 10 })).resolves.toMatchObject({ findings: [] });
-    await expect(listImageFiles(path.join(directory, 'none'), { limits })).rejects.toMatchObject({
+    await expect(
+      listFiles(path.join(directory, 'none'), { label: path.join(directory, 'none'), limits }),
+    ).rejects.toMatchObject({
       code: 'NOT_FOUND',
     });
     const deep = await directoryWith({ [`${'d/'.repeat(101)}x`]: '' });
-    await expect(listImageFiles(deep, { limits })).rejects.toThrow(/more than 100 levels/);
+    await expect(listFiles(deep, { label: deep, limits })).rejects.toThrow(/more than 100 levels/);
   });
 
   it.each([
@@ -73,6 +78,6 @@ describe('catalog/image/list-files', () => {
     ['/a', '/ab', false],
     ['/a', '/', false],
   ])('tells whether %s holds %s', (directory, file, expected) => {
-    expect(isInside(directory, file)).toBe(expected);
+    expect(isWithin(directory, file)).toBe(expected);
   });
 });

@@ -1,19 +1,24 @@
 import { type Dirent, type Stats } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { CancelOptions } from '../../core/concurrency.js';
-import { LimitError, fileError, systemReason, throwIfCancelled } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import { compareBytes } from '../../core/order.js';
-import type { Finding } from '../plain/finding.js';
+import { type ArchiveLimits, ArchiveMeter } from '../archive/limits.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { LimitError, fileError, systemReason, throwIfCancelled } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { compareBytes } from '../core/order.js';
+import type { Finding } from './plain/finding.js';
 
-/** A file of a directory that goes into an image. */
-export interface ListedFile {
-  /** Within the directory, with slashes. */
+/** A file that goes into an image. */
+export interface ImageFile {
+  /** Within its directory, with slashes. */
   path: string;
   /** Where it is read from: where links lead to. */
   file: string;
   size: number;
+}
+
+/** One of a directory. */
+export interface ListedFile extends ImageFile {
   mode: number;
 }
 
@@ -29,20 +34,23 @@ export interface ListOptions extends CancelOptions {
   label: string;
   /** A directory below that is passed over. */
   except?: string | undefined;
+  /** Entries and bytes beyond these would make an image that is not read without further ado; 10,000 entries unless told. */
+  limits?: ArchiveLimits | undefined;
 }
 
 const maxFiles = 10_000;
-const maxDepth = 32;
+const maxDepth = 100;
 
 /**
  * Lists the files of a directory and of those below it. Links to files within it are followed; a link that leads out
  * of it would put something into an image that nobody sees there: that, a link to a directory, what is no file, and a
  * name that not every program can unpack are findings. Directories without files are passed over, for version control
- * does not keep them. Throws OpmateError NOT_FOUND or IO where a directory cannot be listed, LIMIT beyond 10,000 files
- * and 32 levels.
+ * does not keep them. Throws OpmateError NOT_FOUND or IO where a directory cannot be listed, LIMIT beyond the limits
+ * and 100 levels.
  */
 export async function listFiles(directory: string, options: ListOptions): Promise<ListedFiles> {
-  const { label, signal, except } = options;
+  const { label, signal, except, limits } = options;
+  const meter = limits && new ArchiveMeter(limits);
   const listed: ListedFiles = { files: [], findings: [] };
   const root = await realpath(directory).catch((error: unknown) => {
     throw fileError(label, error, { file: label });
@@ -56,12 +64,13 @@ export async function listFiles(directory: string, options: ListOptions): Promis
       throw fileError(path.join(label, below), error, { file: path.join(label, below) });
     });
     count += entries.length;
-    if (count > maxFiles) {
+    if (meter === undefined && count > maxFiles) {
       throw new LimitError(`${label}: more than ${maxFiles} files`, {
         hint: 'name the directory that has the manifests, and nothing else',
       });
     }
     for (const entry of entries) {
+      meter?.countEntry(label);
       const name = path.posix.join(below, entry.name);
       if (path.join(directory, name) === except) continue;
       const finding =
@@ -69,6 +78,7 @@ export async function listFiles(directory: string, options: ListOptions): Promis
       if (finding !== undefined) listed.findings.push({ file: path.join(label, name), ...finding });
     }
   }
+  for (const { size } of listed.files) meter?.countUnpacked(label, size);
   listed.files.sort((a, b) => compareBytes(a.path, b.path));
   listed.findings.sort((a, b) => compareBytes(a.file ?? '', b.file ?? ''));
   return listed;

@@ -54,7 +54,7 @@ const sources = filesBelow(path.join(root, 'src'));
 const state = sources.map((file) => `${file}:${statSync(file).size}:${statSync(file).mtimeMs}`).join('\n');
 once(
   path.join(root, 'dist', '.setup'),
-  hash(state, read('tsconfig.json'), read('tsconfig.build.json')),
+  hash(state, read('package.json'), read('tsconfig.json'), read('tsconfig.build.json')),
   () => {
     console.error('setup: compiling');
     run('npm', ['run', '--silent', 'build']);

@@ -24,7 +24,7 @@ describe('cli/main', () => {
       ['validate', broken],
       ['validate', odd],
       ['list', 'packages', odd],
-      [`frob${escape}`],
+      [`xyzzy${escape}`],
     ]) {
       const world = createWorld();
       expect(await run([...args, '--debug'], world)).not.toBe(0);
@@ -55,10 +55,10 @@ describe('cli/main', () => {
     ] as const) {
       const world = createWorld({ environment: { ...environment } });
       world.stderr.isTTY = isTTY;
-      await run(['frob'], world);
+      await run(['xyzzy'], world);
       // Whether colours come out is up to the terminal of the tests; without one they never do.
-      if (!painted) expect(world.stderr.text).toBe("unknown command 'frob'\nhint: see opmate --help\n");
-      else expect(world.stderr.text).toContain("unknown command 'frob'");
+      if (!painted) expect(world.stderr.text).toBe("unknown command 'xyzzy'\nhint: see opmate --help\n");
+      else expect(world.stderr.text).toContain("unknown command 'xyzzy'");
     }
   });
 

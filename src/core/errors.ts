@@ -178,18 +178,3 @@ export function redact(text: string): string {
       )
   );
 }
-
-/**
- * One error for several faults of one input; with one fault, that one. Its cause is an AggregateError of them all,
- * each with its hint in its own line.
- */
-export function joinErrors(errors: readonly OpmateError[]): OpmateError {
-  const [first] = errors as [OpmateError];
-  if (errors.length === 1) return first;
-  const message = errors.map((error) => error.message).join('; ');
-  // With several, each carries its advice in its own line.
-  const lines = errors.map(({ code, message: text, hint }) => {
-    return new OpmateError(code, hint === undefined ? text : `${text} (${hint})`);
-  });
-  return new OpmateError(first.code, message, { cause: new AggregateError(lines) });
-}

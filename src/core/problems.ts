@@ -17,3 +17,22 @@ export function joinErrors(errors: readonly OpmateError[]): OpmateError {
   const hint = errors.find((error) => error.hint !== undefined)?.hint;
   return new OpmateError(first.code, message, { hint, cause: new AggregateError(errors) });
 }
+
+/**
+ * One error for all that is wrong with one input: each on a line of its own with its place and hint, by an
+ * AggregateError as cause; a single one as it is. `faults` must not be empty.
+ */
+export function joinFaults(faults: readonly OpmateError[]): OpmateError {
+  const [first] = faults as [OpmateError];
+  if (faults.length === 1) return first;
+  const placed = faults.map(({ code, message, file, line, hint }) => {
+    const isNamed = file === undefined || message.startsWith(file);
+    const place = isNamed ? '' : `${file}:${line === undefined ? '' : `${line}:`} `;
+    return { code, text: `${place}${message}`, hint };
+  });
+  const lines = placed.map(
+    ({ code, text, hint }) => new OpmateError(code, hint === undefined ? text : `${text} (${hint})`),
+  );
+  const message = placed.map(({ text }) => text).join('; ');
+  return new OpmateError(first.code, message, { cause: new AggregateError(lines) });
+}

@@ -2,7 +2,8 @@ import { isBundleDirectory } from '../bundle/read.js';
 import { Assembly } from '../catalog/assemble.js';
 import type { CatalogBlob } from '../catalog/blob.js';
 import { Spool, type SpoolSlot } from '../catalog/spool.js';
-import { joinFaults, rendering } from '../catalog/template/faults.js';
+import { rendering } from '../catalog/template/faults.js';
+import { joinFaults } from '../core/problems.js';
 import type {
   BasicTemplate,
   SemverTemplate,

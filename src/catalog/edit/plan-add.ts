@@ -1,4 +1,5 @@
-import { OpmateError, UsageError, joinErrors, messageOf } from '../../core/errors.js';
+import { OpmateError, UsageError, messageOf } from '../../core/errors.js';
+import { joinFaults } from '../../core/problems.js';
 import { quoteGo } from '../../core/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
@@ -77,7 +78,7 @@ export function planAdd(
       plan.changes.push(...edited.changes);
     });
   }
-  if (errors.length > 0) throw joinErrors(errors);
+  if (errors.length > 0) throw joinFaults(errors);
   return plan;
 }
 

@@ -1,4 +1,5 @@
-import { OpmateError, UsageError, joinErrors } from '../../core/errors.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { joinFaults } from '../../core/problems.js';
 import { quoteGo } from '../../core/go-json.js';
 import type { Version } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
@@ -76,7 +77,7 @@ function requireNames(model: PackageModel, bundles: readonly string[], channels:
     ...missing('bundle', bundles, model.bundles),
     ...missing('channel', channels, model.channels),
   ];
-  if (errors.length > 0) throw joinErrors(errors);
+  if (errors.length > 0) throw joinFaults(errors);
 }
 
 function planRemovePackage({ files }: EditableCatalog, { facts }: PackageModel): EditPlan<BlobEdit> {

@@ -1,4 +1,5 @@
-import { OpmateError, joinErrors } from '../../core/errors.js';
+import { OpmateError } from '../../core/errors.js';
+import { joinFaults } from '../../core/problems.js';
 import { quoteGo } from '../../core/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
@@ -109,7 +110,7 @@ class CatalogChoice {
   };
 
   #throwFaults(): void {
-    if (this.#faults.size > 0) throw joinErrors([...this.#faults.values()]);
+    if (this.#faults.size > 0) throw joinFaults([...this.#faults.values()]);
   }
 
   /** Everything that is named must be there. */

@@ -1,22 +1,8 @@
 import { OpmateError } from '../../core/errors.js';
 import { goKindOf } from '../../core/go-json.js';
 import type { JsonValue } from '../../core/json.js';
+import { joinFaults } from '../../core/problems.js';
 import type { PlacedYaml, YamlPath } from '../../core/yaml.js';
-
-/**
- * One error for all that is wrong with a template: each on a line of its own with its place, by an AggregateError as
- * cause. `faults` must not be empty.
- */
-export function joinFaults(faults: readonly OpmateError[]): OpmateError {
-  const [first] = faults as [OpmateError];
-  if (faults.length === 1) return first;
-  const lines = faults.map(({ code, message, file, line, hint }) => {
-    const place = file === undefined ? '' : `${file}:${line === undefined ? '' : `${line}:`} `;
-    return new OpmateError(code, `${place}${message}${hint === undefined ? '' : ` (${hint})`}`);
-  });
-  const message = lines.map((one) => one.message).join('; ');
-  return new OpmateError(first.code, message, { cause: new AggregateError(lines) });
-}
 
 /** What the messages about the content of a template begin with. */
 export const rendering = 'rendering template: ';

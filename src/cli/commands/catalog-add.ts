@@ -3,7 +3,8 @@ import { parseBundle } from '../../bundle/parse.js';
 import { type NewBundle, newBundle } from '../../catalog/edit/new-bundle.js';
 import { type AddMode, planAdd } from '../../catalog/edit/plan-add.js';
 import { mapConcurrent } from '../../core/concurrency.js';
-import { CancelledError, OpmateError, UsageError, joinErrors } from '../../core/errors.js';
+import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
+import { joinFaults } from '../../core/problems.js';
 import { quoteGo } from '../../core/go-json.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { inReference, renderBundleSource } from '../../source/render.js';
@@ -87,7 +88,7 @@ async function readBundles(
     session,
   );
   const failures = read.filter((one) => one instanceof OpmateError);
-  if (failures.length > 0) throw joinErrors(failures);
+  if (failures.length > 0) throw joinFaults(failures);
   return read.filter((one): one is NewBundle => !(one instanceof OpmateError));
 }
 

@@ -1,4 +1,5 @@
-import { OpmateError, joinErrors } from '../../core/errors.js';
+import { OpmateError } from '../../core/errors.js';
+import { joinFaults } from '../../core/problems.js';
 import { quoteGo } from '../../core/go-json.js';
 import type { JsonObject, JsonValue } from '../../core/json.js';
 import { compareBytes } from '../../core/order.js';
@@ -196,5 +197,5 @@ export function requireBelow(items: readonly ReadDeleteItem[], target: MirrorTar
   const named = faults.slice(0, maxFaultsNamed);
   const more = faults.length - named.length;
   if (more > 0) named.push(new OpmateError('INVALID', `${file}: and ${more} more`));
-  throw joinErrors(named);
+  throw joinFaults(named);
 }

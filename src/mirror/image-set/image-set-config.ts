@@ -1,5 +1,6 @@
 import type { VersionBounds } from '../../catalog/selection/version-bounds.js';
-import { OpmateError, joinErrors } from '../../core/errors.js';
+import { OpmateError } from '../../core/errors.js';
+import { joinFaults } from '../../core/problems.js';
 import { quoteGo } from '../../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { type Reference, parseReference } from '../../core/reference.js';
@@ -237,7 +238,7 @@ export class ConfigReader {
     const sorted = [...this.#faults].sort(
       (a, b) => a.place.line - b.place.line || a.place.column - b.place.column,
     );
-    throw joinErrors(sorted.map(({ error }) => error));
+    throw joinFaults(sorted.map(({ error }) => error));
   }
 }
 

@@ -1,7 +1,8 @@
 import { type Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { type CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, throwIfCancelled, joinErrors } from '../../core/errors.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { joinFaults } from '../../core/problems.js';
 import { quoteGo } from '../../core/go-json.js';
 import { type Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
@@ -136,7 +137,7 @@ export async function planImageSet(
         faults.push(error);
       }
     }
-    if (faults.length > 0) throw joinErrors(faults.flatMap(partsOf));
+    if (faults.length > 0) throw joinFaults(faults.flatMap(partsOf));
     const { selections, added, unmet } = await closeDependencies(
       config,
       opened,
@@ -154,7 +155,7 @@ export async function planImageSet(
         faults.push(error);
       }
     }
-    if (faults.length > 0) throw joinErrors(faults.flatMap(partsOf));
+    if (faults.length > 0) throw joinFaults(faults.flatMap(partsOf));
     for (const image of config.additionalImages) images.addAdditional(image);
     const warnings = [...catalogs.flatMap(({ selection }) => selection.warnings), ...unmet];
     return { catalogs, ...images.finish(warnings), added, close };
@@ -256,7 +257,7 @@ class ImageCollection {
         for (const image of await readBundleImages(catalog, bundle)) add(image);
       }
     }
-    if (faults.length > 0) throw joinErrors(faults);
+    if (faults.length > 0) throw joinFaults(faults);
     return count;
   }
 
@@ -363,7 +364,7 @@ class ImageCollection {
       const what = `${image.destination}: ${pinned.source} is taken`;
       warnings.push(`${what}; the catalog names the same tag without digest too`);
     }
-    if (faults.length > 0) throw joinErrors(faults);
+    if (faults.length > 0) throw joinFaults(faults);
     const blocked = [...this.#blocked].map(([source, pattern]) => ({ source, pattern }));
     return {
       images: images.filter((image) => !dropped.has(image)),

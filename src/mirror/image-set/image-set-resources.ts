@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
-import { LimitError, OpmateError, fileError, joinErrors } from '../../core/errors.js';
+import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { joinFaults } from '../../core/problems.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { parseYamlWithPlaces } from '../../core/yaml.js';
 import {
@@ -201,7 +202,7 @@ export async function readCatalogSourceTemplates(
       faults.push(error);
     }
   }
-  if (faults.length > 0) throw joinErrors(faults);
+  if (faults.length > 0) throw joinFaults(faults);
   return templates;
 }
 

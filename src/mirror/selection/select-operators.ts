@@ -11,7 +11,8 @@ import {
   modelsOf,
 } from '../../catalog/selection/package-model.js';
 import { nearestVersions, rangeOf, rangeText } from '../../catalog/selection/version-bounds.js';
-import { OpmateError, joinErrors } from '../../core/errors.js';
+import { OpmateError } from '../../core/errors.js';
+import { joinFaults } from '../../core/problems.js';
 import { quoteGo } from '../../core/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
@@ -82,7 +83,7 @@ export function selectOperators(
     const request = { ...everyChannel(name, operator), channels: [] };
     chosen.push(new PackageChoice(model, request, operator, file, faults, channels).choose());
   }
-  if (faults.length > 0) throw joinErrors(faults);
+  if (faults.length > 0) throw joinFaults(faults);
   const result: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
   for (const { facts: part } of chosen) {
     result.packages.push(...part.packages);

@@ -41,24 +41,15 @@ const bundleRoots = ['manifests', 'metadata'];
 /** More than both of them may hold, so that nobody waits until they are unpacked to be told so. */
 const maxBundleFiles = 25_000;
 
-/** The files of a bundle, from wherever it is. Throws OpmateError. */
-export async function readBundle(
-  reference: string,
-  _isDirectory: boolean,
-  session: CommandSession,
-  flags: ContentFlags = {},
-): Promise<BundleFiles> {
-  return useSources(session, flags, async (sources) => (await sources.readBundle(reference)).files);
-}
-
 /**
  * Runs `work` with what opens sources by the flags of a command. A lock that is there is honoured; one that is not is
- * written once `work` is done. Throws OpmateError, and what `work` throws.
+ * written once `work` is done, unless its result is refused. Throws OpmateError, and what `work` throws.
  */
 export async function useSources<T>(
   session: CommandSession,
   flags: ContentFlags,
   work: (sources: SourceOpener) => Promise<T>,
+  isRefused: (result: T) => boolean = () => false,
 ): Promise<T> {
   const { lock, updateLock, secret } = flags;
   if (updateLock === true && lock === undefined) {
@@ -103,7 +94,7 @@ export async function useSources<T>(
       pins,
     });
     for (const content of opened) await content.confirm();
-    if (lock !== undefined && locked === undefined) await writeContentLock(lock, pins);
+    if (lock !== undefined && locked === undefined && !isRefused(result)) await writeContentLock(lock, pins);
     return result;
   } finally {
     for (const content of opened) await content.close();

@@ -1,11 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type TarInput, writeTar } from '../archive/tar-writer.js';
 import { type CancelOptions } from '../core/concurrency.js';
-import { fileError, throwIfCancelled } from '../core/errors.js';
-import { replacedFile } from './replaced-file.js';
+import { throwIfCancelled } from '../core/errors.js';
+import { replaceFile } from './replaced-file.js';
 
 export interface PackOptions extends CancelOptions {
   /** Further files of the archive. */
@@ -18,23 +17,14 @@ export interface PackOptions extends CancelOptions {
  * the layout meanwhile. Throws OpmateError IO or NOT_FOUND, and INVALID where `file` is a device or pipe.
  */
 export async function packLayout(directory: string, file: string, options: PackOptions = {}): Promise<void> {
-  const target = await replacedFile(file);
-  const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
-  try {
-    const handle = await open(staging, 'wx', 0o666);
-    try {
-      for await (const chunk of writeTar(inputsOf(directory, options.files ?? []))) {
-        throwIfCancelled(options.signal);
-        await handle.writeFile(chunk as Buffer);
-      }
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(staging, target);
-  } catch (error) {
-    await rm(staging, { force: true }).catch(() => undefined);
-    throw fileError(file, error, { file });
+  const { files = [], signal } = options;
+  await replaceFile(file, chunksOf(writeTar(inputsOf(directory, files)), signal));
+}
+
+async function* chunksOf(tar: AsyncIterable<unknown>, signal: AbortSignal | undefined) {
+  for await (const chunk of tar) {
+    throwIfCancelled(signal);
+    yield chunk as Buffer;
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, realpath, rename, rm, stat } from 'node:fs/promises';
 import { OpmateError, fileError } from '../core/errors.js';
-import { writeNewFile } from './write-new-file.js';
+import { type FileContent, writeNewFile } from './write-new-file.js';
 
 /**
  * The name under which a finished file has to be moved to take the place of `file`: where a link of that name
@@ -23,12 +23,15 @@ export async function replacedFile(file: string): Promise<string> {
   });
 }
 
-/** Writes a file whole, in the place of what has that name. Throws what `replacedFile` throws, and OpmateError IO. */
-export async function replaceFile(file: string, text: string): Promise<void> {
+/**
+ * Writes a file whole, in the place of what has that name. Throws what `replacedFile` throws, what `content` throws, and
+ * OpmateError IO.
+ */
+export async function replaceFile(file: string, content: FileContent): Promise<void> {
   const target = await replacedFile(file);
   const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
   try {
-    await writeNewFile(staging, text);
+    await writeNewFile(staging, content);
     await rename(staging, target);
   } catch (error) {
     await rm(staging, { force: true }).catch(() => undefined);

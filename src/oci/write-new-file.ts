@@ -1,10 +1,14 @@
 import { open } from 'node:fs/promises';
 
-/** Writes a file that is not there yet, down to the disk. Throws the error of the system. */
-export async function writeNewFile(file: string, text: string): Promise<void> {
+/** Text, or pieces of a file as they are made. */
+export type FileContent = string | AsyncIterable<string | Uint8Array>;
+
+/** Writes a file that is not there yet, down to the disk. Throws the error of the system, and what `content` throws. */
+export async function writeNewFile(file: string, content: FileContent): Promise<void> {
   const handle = await open(file, 'wx', 0o666);
   try {
-    await handle.writeFile(text);
+    if (typeof content === 'string') await handle.writeFile(content);
+    else for await (const piece of content) await handle.writeFile(piece);
     await handle.sync();
   } finally {
     await handle.close();

@@ -85,6 +85,9 @@ describe('sources of opmate bundle', () => {
     await cp(bundle, path.join(sandbox.work, 'copy'), { recursive: true });
     await render('copy', '--lock', 'copy.lock');
     await writeFile(path.join(sandbox.work, 'copy/metadata/more.yaml'), '');
+    const refused = await render('copy', '--lock', 'none.lock', '--watch-namespace', 'No Name');
+    expect(refused.code).toBe(3);
+    expect(await readdir(sandbox.work)).not.toContain('none.lock');
     const drift = await render('copy', '--lock', 'copy.lock');
     expect(drift).toMatchObject({ code: 1, stdout: '' });
     expect(drift.stderr).toMatch(

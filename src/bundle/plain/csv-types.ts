@@ -71,6 +71,41 @@ const definitionFields = {
   kind: 'string',
 } as const;
 
+/** How the operator itself is installed. */
+export const installStrategy = goStruct({
+  strategy: 'string',
+  'spec?': goStruct({
+    deployments: listOf({ name: 'string', spec: deploymentSpec, 'label?': stringMap }),
+    'permissions?': permissions,
+    'clusterPermissions?': permissions,
+  }),
+});
+
+/** `spec.webhookdefinitions`. */
+export const webhookDefinitions = listOf({
+  generateName: 'string',
+  type: 'string',
+  'deploymentName?': 'string',
+  'containerPort?': 'int32',
+  'targetPort?': pointerTo(intOrString),
+  'rules?': listOf({
+    'operations?': strings,
+    'apiGroups?': strings,
+    'apiVersions?': strings,
+    'resources?': strings,
+    'scope?': pointerTo('string'),
+  }),
+  'failurePolicy?': pointerTo('string'),
+  'matchPolicy?': pointerTo('string'),
+  'objectSelector?': pointerTo(labelSelector),
+  sideEffects: pointerTo('string'),
+  'timeoutSeconds?': pointerTo('int32'),
+  admissionReviewVersions: strings,
+  'reinvocationPolicy?': pointerTo('string'),
+  'webhookPath?': pointerTo('string'),
+  'conversionCRDs?': strings,
+});
+
 /** (Source: operator-framework/api, operators/v1alpha1.) */
 export const csvStruct: GoStruct = goStruct({
   'metadata?': objectMeta,
@@ -79,37 +114,8 @@ export const csvStruct: GoStruct = goStruct({
   'status?': 'any',
   spec: goStruct({
     'installModes?': listOf({ type: 'string', supported: 'bool' }),
-    install: goStruct({
-      strategy: 'string',
-      'spec?': goStruct({
-        deployments: listOf({ name: 'string', spec: deploymentSpec, 'label?': stringMap }),
-        'permissions?': permissions,
-        'clusterPermissions?': permissions,
-      }),
-    }),
-    'webhookdefinitions?': listOf({
-      generateName: 'string',
-      type: 'string',
-      'deploymentName?': 'string',
-      'containerPort?': 'int32',
-      'targetPort?': pointerTo(intOrString),
-      'rules?': listOf({
-        'operations?': strings,
-        'apiGroups?': strings,
-        'apiVersions?': strings,
-        'resources?': strings,
-        'scope?': pointerTo('string'),
-      }),
-      'failurePolicy?': pointerTo('string'),
-      'matchPolicy?': pointerTo('string'),
-      'objectSelector?': pointerTo(labelSelector),
-      sideEffects: pointerTo('string'),
-      'timeoutSeconds?': pointerTo('int32'),
-      admissionReviewVersions: strings,
-      'reinvocationPolicy?': pointerTo('string'),
-      'webhookPath?': pointerTo('string'),
-      'conversionCRDs?': strings,
-    }),
+    install: installStrategy,
+    'webhookdefinitions?': webhookDefinitions,
     'customresourcedefinitions?': goStruct({ 'owned?': listOf(definitionFields) }),
     'apiservicedefinitions?': goStruct({ 'owned?': listOf({ ...definitionFields, group: 'string' }) }),
   }),

@@ -1,6 +1,6 @@
 import { type JsonValue, isJsonObject } from '../../core/json.js';
 import { SemverError, parseRelease, parseTolerantVersion } from '../../core/semver.js';
-import { type PolicyRule } from '../plain/csv-types.js';
+import { type PolicyRule, installStrategy, webhookDefinitions } from '../plain/csv-types.js';
 import {
   type GoText,
   type GoType,
@@ -10,8 +10,7 @@ import {
   stringMap,
   strings,
 } from '../plain/go-types.js';
-import { intOrString, labelSelector, objectMeta, policyRule, time } from '../plain/meta-types.js';
-import { deploymentSpec } from '../plain/pod-types.js';
+import { labelSelector, objectMeta, time } from '../plain/meta-types.js';
 import type { ObjectMeta } from './object-meta.js';
 
 /** An API that a ClusterServiceVersion describes; group is that of an API service. */
@@ -141,48 +140,16 @@ const apiServices = listOf({
   'deploymentName?': 'string',
   'containerPort?': 'int32',
 });
-const permissions = listOf({ serviceAccountName: 'string', rules: { list: policyRule } });
 const times = pointerTo(time);
 
-const install = goStruct({
-  strategy: 'string',
-  'spec?': goStruct({
-    deployments: listOf({ name: 'string', spec: deploymentSpec, 'label?': stringMap }),
-    'permissions?': permissions,
-    'clusterPermissions?': permissions,
-  }),
-});
-
 const spec = goStruct({
-  install,
+  install: installStrategy,
   'version?': version,
   'release?': release,
   'maturity?': 'string',
   'customresourcedefinitions?': goStruct({ 'owned?': crds, 'required?': crds }),
   'apiservicedefinitions?': goStruct({ 'owned?': apiServices, 'required?': apiServices }),
-  'webhookdefinitions?': listOf({
-    generateName: 'string',
-    type: 'string',
-    'deploymentName?': 'string',
-    'containerPort?': 'int32',
-    'targetPort?': pointerTo(intOrString),
-    'rules?': listOf({
-      'operations?': strings,
-      'apiGroups?': strings,
-      'apiVersions?': strings,
-      'resources?': strings,
-      'scope?': pointerTo('string'),
-    }),
-    'failurePolicy?': pointerTo('string'),
-    'matchPolicy?': pointerTo('string'),
-    'objectSelector?': pointerTo(labelSelector),
-    sideEffects: pointerTo('string'),
-    'timeoutSeconds?': pointerTo('int32'),
-    admissionReviewVersions: strings,
-    'reinvocationPolicy?': pointerTo('string'),
-    'webhookPath?': pointerTo('string'),
-    'conversionCRDs?': strings,
-  }),
+  'webhookdefinitions?': webhookDefinitions,
   'nativeAPIs?': listOf({ group: 'string', version: 'string', kind: 'string' }),
   'minKubeVersion?': 'string',
   displayName: 'string',
@@ -246,7 +213,7 @@ export const csvType = goStruct({
 });
 
 /** The two parts of which upstream asks whether anything of them is given. */
-export const csvParts = { install, spec };
+export const csvParts = { install: installStrategy, spec };
 
 /**
  * Whether nothing is given of a type, in Go's sense: a list or an object that is empty is something. (Source:

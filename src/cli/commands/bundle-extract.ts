@@ -1,11 +1,9 @@
-import { randomBytes } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
 import { type ExtractedConfigMap, extractConfigMaps } from '../../bundle/config-map-extract.js';
-import { UsageError, fileError, redact } from '../../core/errors.js';
+import { UsageError, redact } from '../../core/errors.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../core/go-json.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { encodeYaml } from '../../core/yaml.js';
-import { replacedFile } from '../../oci/replaced-file.js';
+import { replaceFile } from '../../oci/replaced-file.js';
 import type { Pin } from '../../source/content-types.js';
 import { useSources } from '../bundle-content.js';
 import type { ContentFlags } from '../content-options.js';
@@ -106,23 +104,4 @@ async function* textOf(
     }
   }
   if (output === 'json' && isList) yield '\n    ],\n    "kind": "List"\n}\n';
-}
-
-/** Writes a file whole, in the place of what has that name. */
-async function replaceFile(file: string, text: AsyncIterable<string>): Promise<void> {
-  const target = await replacedFile(file);
-  const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
-  try {
-    const handle = await open(staging, 'wx', 0o666);
-    try {
-      for await (const piece of text) await handle.writeFile(piece);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(staging, target);
-  } catch (error) {
-    await rm(staging, { force: true }).catch(() => undefined);
-    throw fileError(file, error, { file });
-  }
 }

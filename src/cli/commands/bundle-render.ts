@@ -60,10 +60,14 @@ export async function bundleRender(
       options.config === undefined
         ? undefined
         : { text: (await readInput(options.config, context)).toString('utf8'), file: options.config };
-    const made = await useSources(session, options, (sources) =>
-      options.format === 'registry-v1'
-        ? renderRegistryV1(reference, sources, { options, provider, config })
-        : renderOther(reference, sources, { options, provider, config }, session),
+    const made = await useSources(
+      session,
+      options,
+      (sources) =>
+        options.format === 'registry-v1'
+          ? renderRegistryV1(reference, sources, { options, provider, config })
+          : renderOther(reference, sources, { options, provider, config }, session),
+      ({ findings }) => findings.length > 0,
     );
     const named = inSource(redact(reference), made.isInPlace, [options.config]);
     tellWarnings(session, made.warnings.map(named));

@@ -4,6 +4,8 @@ const setupFiles = ['test/support/hold-native-objects.ts'];
 
 export default defineConfig({
   test: {
+    // Most of the time goes to processes that tests start: one worker would leave a core idle.
+    maxWorkers: '100%',
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 20_000, setupFiles } },
       { test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 60_000, setupFiles } },

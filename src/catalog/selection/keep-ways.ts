@@ -70,25 +70,38 @@ export class ChannelWays {
   }
 
   /**
-   * All entries from the newest on: along the upgrade chain, each followed by those that it skips, of these the highest
-   * version first; what no such way finds comes last.
+   * All entries from the newest on: the head, then again and again the highest version of all that those before it
+   * replace or skip; what no such way finds comes last, the highest version first.
    */
   newestFirst(): string[] {
-    const onChain = new Set(this.chain);
-    const found = new Set<string>();
-    const take = (first: string): void => {
-      const open = [first];
-      for (let name = open.pop(); name !== undefined; name = open.pop()) {
-        if (found.has(name)) continue;
-        found.add(name);
-        const skips = this.#entries.get(name)?.skips ?? [];
-        const further = skips.filter((skip) => this.#entries.has(skip) && !onChain.has(skip));
-        open.push(...this.#byVersion(further).reverse());
+    const ranked = this.#byVersion([...this.#entries.keys()]);
+    const ranks = new Map(ranked.map((name, rank) => [name, rank]));
+    // Ranks of what has been named and not been taken, the newest at the end.
+    const open: number[] = [];
+    const seen = new Set<string>();
+    const found: string[] = [];
+    const name = (one: string): void => {
+      const rank = ranks.get(one);
+      if (rank === undefined || seen.has(one)) return;
+      seen.add(one);
+      let [low, high] = [0, open.length];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if ((open[middle] as number) > rank) low = middle + 1;
+        else high = middle;
       }
+      open.splice(low, 0, rank);
     };
-    for (const name of this.chain) take(name);
-    for (const name of this.#byVersion([...this.#entries.keys()])) take(name);
-    return [...found];
+    for (const first of [this.head ?? '', ...ranked]) {
+      name(first);
+      for (let rank = open.pop(); rank !== undefined; rank = open.pop()) {
+        const taken = ranked[rank] as string;
+        found.push(taken);
+        const { replaces = '', skips = [] } = this.#entries.get(taken) ?? {};
+        for (const one of [replaces, ...skips]) name(one);
+      }
+    }
+    return found;
   }
 
   /**

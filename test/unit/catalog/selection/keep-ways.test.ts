@@ -49,6 +49,24 @@ describe('catalog/selection/keep-ways', () => {
     expect(keep(stream, ['1.0', '1.2']).names).toEqual(['1.0', '1.2']);
   });
 
+  it('counts from the newest on', () => {
+    const newest = (texts: string[]): string[] => {
+      const entries = entriesOf(texts);
+      return new ChannelWays(entries, versionsOf(entries)).newestFirst();
+    };
+    // A head that skips old patches besides: what it replaces is newer than they are.
+    expect(newest(['1.0', '1.1', '1.2 - 1.0 1.1', '2.0 1.2 1.0 1.1'])).toEqual(['2.0', '1.2', '1.1', '1.0']);
+    // A head that skips its own patches, and replaces the minor version before.
+    expect(newest(['1.9', '2.0', '2.1', '2.2 1.9 2.0 2.1'])).toEqual(['2.2', '2.1', '2.0', '1.9']);
+    // Versions once were years.
+    expect(newest(['2023.1', '2023.2 2023.1', '1.0 2023.2', '1.1 1.0'])).toEqual([
+      '1.1',
+      '1.0',
+      '2023.2',
+      '2023.1',
+    ]);
+  });
+
   it.each(randomChannels)(
     'makes a valid channel of any part of %s ones, in which no way is lost',
     (_, arbitrary) => {

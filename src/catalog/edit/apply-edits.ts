@@ -172,6 +172,8 @@ async function makeStaging(catalog: EditableCatalog, options: ApplyOptions): Pro
     try {
       if (!isLast && (await stat(place)).dev !== (await stat(catalog.root)).dev) continue;
       await mkdir(directory);
+      // Should it outlive an edit that is killed, then the catalog is read without it.
+      if (place === catalog.root) await writeNewFile(path.join(directory, ignoreFileName), '*\n');
       return directory;
     } catch (error) {
       if (isLast) throw fileError(`create ${directory}`, error, { file: directory });

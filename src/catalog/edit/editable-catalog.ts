@@ -53,6 +53,20 @@ export async function readEditableCatalog(
 ): Promise<EditableCatalog> {
   const root = await rootOf(directory);
   const catalog = new DirectoryCatalog(root, directory);
+  try {
+    const files = await readFiles(catalog, directory, options);
+    return { name: directory, root, files, facts: joinedFacts(files), catalog };
+  } catch (error) {
+    await catalog.close();
+    throw error;
+  }
+}
+
+async function readFiles(
+  catalog: DirectoryCatalog,
+  directory: string,
+  options: MetasOptions,
+): Promise<EditableFile[]> {
   const files = await listVersions(catalog);
   const byLabel = new Map(files.map((file) => [path.posix.join(directory, file.name), file]));
   for await (const meta of catalog.metas(options)) {
@@ -70,7 +84,7 @@ export async function readEditableCatalog(
     const owner = schema === schemas.package ? name : detach(meta.package);
     file.blobs.push({ schema, package: owner, name, origin, file });
   }
-  return { name: directory, root, files, facts: joinedFacts(files), catalog };
+  return files;
 }
 
 /** The files of a catalog directory as they are now, without what is in them. Throws OpmateError. */

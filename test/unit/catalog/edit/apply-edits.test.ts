@@ -1,4 +1,4 @@
-import { chmod, mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, readdir, readlink, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { applyEdits, requireValidInput } from '../../../../src/catalog/edit/apply-edits.js';
@@ -135,5 +135,16 @@ describe('applyEdits', () => {
     await catalog.catalog.close();
     expect((await stat(file)).mode & 0o777).toBe(0o640);
     expect(await readFile(file, 'utf8')).toContain('olm.deprecations');
+  });
+});
+
+describe('readEditableCatalog', () => {
+  it.runIf(process.platform === 'linux')('leaves no file open where a blob cannot be loaded', async () => {
+    const broken = '{"schema":"olm.channel","package":"widget","name":"stable","entries":[1]}';
+    const root = await directoryWith({ 'catalog/a.json': blobsOf('widget'), 'catalog/b.json': broken });
+    await expect(readEditableCatalog(path.join(root, 'catalog'))).rejects.toThrow('cannot unmarshal number');
+    const open = await readdir('/proc/self/fd');
+    const files = await Promise.all(open.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));
+    expect(files.filter((file) => file.startsWith(root))).toEqual([]);
   });
 });

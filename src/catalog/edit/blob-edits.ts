@@ -155,11 +155,13 @@ class FilePlanner {
 
   async #insertion({ origin }: BlobPlace, texts: readonly string[]): Promise<Splice> {
     const offset = origin.offset + origin.length;
+    const neighbour = await this.#catalog.catalog.readText(origin);
+    const end = neighbour.includes('\r\n') ? '\r\n' : '\n';
     if (origin.syntax === 'json')
-      return { offset, length: 0, text: texts.map((text) => `\n${text}`).join('') };
-    const ends = (await this.#catalog.catalog.readText(origin)).at(-1) === 0x0a;
-    const text = texts.map((one) => `---\n${one}`).join('');
-    return { offset, length: 0, text: ends ? text : `\n${text.replace(/\r?\n$/, '')}` };
+      return { offset, length: 0, text: texts.map((text) => `${end}${text}`).join('') };
+    const ends = neighbour.at(-1) === 0x0a;
+    const text = texts.map((one) => `---${end}${one}`).join('');
+    return { offset, length: 0, text: ends ? text : `${end}${text.replace(/\r?\n$/, '')}` };
   }
 
   #fileEdit(file: EditableFile): FileEdit {

@@ -34,10 +34,14 @@ export function rewrittenYaml(text: string, value: Parameters<typeof encodeYaml>
 }
 
 function changedLines(text: string, before: JsonObject, after: JsonObject): string | undefined {
-  if (text.includes('\r')) return undefined;
+  const lines = text.replaceAll('\r\n', '\n');
+  const isDos = lines.length < text.length;
+  // Where only some lines end so it cannot be told how new ones would.
+  if (lines.includes('\r') || (isDos && /(?<!\r)\n/.test(text))) return undefined;
   try {
-    const changed = new LineEditor(text).change(before, after);
-    return changed !== undefined && isDeepStrictEqual(parseYaml(changed), plain(after)) ? changed : undefined;
+    const changed = new LineEditor(lines).change(before, after);
+    if (changed === undefined || !isDeepStrictEqual(parseYaml(changed), plain(after))) return undefined;
+    return isDos ? changed.replaceAll('\n', '\r\n') : changed;
   } catch (error) {
     // What was written between the lines does not read as YAML any more.
     if (error instanceof YamlError) return undefined;

@@ -138,6 +138,39 @@ describe('applyEdits', () => {
   });
 });
 
+describe('line ends', () => {
+  it.each(['json', 'yaml'])('are those of the file, in %s', async (format) => {
+    const dos = (text: string): string => text.replaceAll('\n', '\r\n');
+    const yaml = `schema: olm.package
+name: widget # it
+defaultChannel: stable
+---
+schema: olm.channel
+package: widget
+name: stable
+entries:
+- name: widget.v1.0.0 # first
+---
+schema: olm.bundle
+package: widget
+name: widget.v1.0.0
+image: registry.test/widget:v1
+properties:
+- type: olm.package
+  value: {packageName: widget, version: 1.0.0}
+`;
+    const file = `catalog/widget.${format}`;
+    const root = await directoryWith({ [file]: dos(format === 'json' ? blobsOf('widget') : yaml) });
+    const catalog = await readEditableCatalog(path.join(root, 'catalog'));
+    const { edits } = planDeprecate(catalog, deprecation);
+    await applyEdits(catalog, edits, { temporaryDirectory: root });
+    await catalog.catalog.close();
+    const text = await readFile(path.join(root, file), 'utf8');
+    expect(text).toContain('use gadget');
+    expect(text).not.toMatch(/(?<!\r)\n/);
+  });
+});
+
 describe('readEditableCatalog', () => {
   it.runIf(process.platform === 'linux')('leaves no file open where a blob cannot be loaded', async () => {
     const broken = '{"schema":"olm.channel","package":"widget","name":"stable","entries":[1]}';

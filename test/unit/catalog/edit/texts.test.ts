@@ -36,6 +36,20 @@ package: widget
     return changeYaml(text, before, { ...before, entries, ...more });
   };
 
+  it('keeps comments and line ends of a document whose lines end with CR LF', () => {
+    const before = parseYaml(text) as JsonObject;
+    const after = {
+      ...before,
+      entries: [...(before['entries'] as JsonObject[]), { name: 'c', replaces: 'b' }],
+    };
+    const dos = text.replaceAll('\n', '\r\n');
+    const expected = changeYaml(text, before, after);
+    expect(expected).toContain('# why');
+    expect(changeYaml(dos, before, after)).toBe(expected.replaceAll('\n', '\r\n'));
+    // Where ends are mixed the blob is written anew.
+    expect(parseYaml(changeYaml(dos.replace('\r\n', '\n'), before, after))).toEqual(after);
+  });
+
   it('changes a text where it stands', () => {
     expect(
       change(

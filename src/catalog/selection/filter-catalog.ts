@@ -94,7 +94,9 @@ class CatalogChoice {
     this.#throwFaults();
     const { facts } = this.#result;
     if (facts.packages.length === 0) {
-      throw new OpmateError('NOT_FOUND', `${this.#options.catalog}: the filter selects nothing`, {
+      const { catalog } = this.#options;
+      if (this.#models.size === 0) throw new OpmateError('NOT_FOUND', `${catalog}: has no package`);
+      throw new OpmateError('NOT_FOUND', `${catalog}: the filter selects nothing`, {
         hint: this.#result.warnings[0] ?? listed('it has the packages', this.#models.keys()),
       });
     }
@@ -282,8 +284,12 @@ class PackageChoice {
 
   #whyNothing(): string {
     if (this.#isDeprecated(schemas.package, '')) return 'the package is deprecated';
-    const shown = this.#leftOut.slice(0, maxReasons);
-    const more = this.#leftOut.length - shown.length;
+    const deprecated = [...this.#model.channels.keys()]
+      .filter((name) => this.#isDeprecated(schemas.channel, name))
+      .map((name) => `channel ${quoteGo(name)} is deprecated`);
+    const reasons = [...this.#leftOut, ...deprecated];
+    const shown = reasons.slice(0, maxReasons);
+    const more = reasons.length - shown.length;
     return `${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
   }
 

@@ -211,8 +211,8 @@ class ChannelRepair {
       const parts: string[] = [];
       if (now.replaces !== entry.replaces) parts.push(describeReplaced(entry.replaces, now.replaces));
       const skipped = now.skips.filter((name) => this.#kept.has(name) && !entry.skips.includes(name));
-      if (skipped.length > 0) parts.push(`skips ${listed(skipped)}`);
-      if (parts.length > 0) changes.push(`${quoteGo(entry.name)} ${parts.join(' and ')}`);
+      if (skipped.length > 0) parts.push(`now skips ${listed(skipped)}`);
+      if (parts.length > 0) changes.push(`${quoteGo(entry.name)} ${parts.join(', and ')}`);
     }
     return changes;
   }

@@ -168,6 +168,16 @@ describe('catalog/selection/filter-catalog', () => {
     expect(dropped.warnings).toEqual([
       'package "gadget": is left out, since nothing of it is left (the package is deprecated)',
     ]);
+    const oldOnly = {
+      packages: [named('widget')],
+      channels: [{ package: 'widget', ...named('old') }],
+      dropDeprecated: true,
+    };
+    expect(() => filter(facts, oldOnly)).toThrow(
+      expect.objectContaining({ hint: 'channel "old" is deprecated' }),
+    );
+    const none: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+    expect(() => filter(none, { dropDeprecated: true })).toThrow(/: has no package$/);
     const kept = filter(facts, { packages: [named('widget')], criteria: latest });
     expect(kept.facts.deprecations[0]?.entries.map(({ reference }) => reference.name)).toEqual([
       '1.2',

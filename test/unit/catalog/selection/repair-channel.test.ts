@@ -49,11 +49,11 @@ describe('catalog/selection/repair-channel', () => {
     const texts = ['1.0', '1.1 - 1.0', '1.2 - 1.1', '1.3 1.2'];
     expect(repair(texts, ['1.1'])).toEqual({
       left: ['1.0', '1.2 - 1.1 1.0', '1.3 1.2'],
-      changes: ['"1.2" skips "1.0"'],
+      changes: ['"1.2" now skips "1.0"'],
     });
     expect(repair(texts, ['1.1', '1.2'])).toEqual({
       left: ['1.0', '1.3 - 1.2 1.1 1.0'],
-      changes: ['"1.3" no longer replaces "1.2" and skips "1.0"'],
+      changes: ['"1.3" no longer replaces "1.2", and now skips "1.0"'],
     });
   });
 
@@ -64,7 +64,10 @@ describe('catalog/selection/repair-channel', () => {
     });
     expect(repair(['1.0', '1.1', '1.2', '1.3 1.0 1.1 1.2'], ['1.3'])).toEqual({
       left: ['1.0', '1.1', '1.2 1.0 1.1'],
-      changes: ['its head is "1.2" now, since "1.3" is left out', '"1.2" replaces "1.0" and skips "1.1"'],
+      changes: [
+        'its head is "1.2" now, since "1.3" is left out',
+        '"1.2" replaces "1.0", and now skips "1.1"',
+      ],
     });
   });
 

@@ -256,7 +256,7 @@ describe('opmate catalog build: refusals', () => {
       2,
       /cannot be used together/,
     ],
-    [['catalog', ...out, '-l', 'x'], 1, /invalid label "x"/],
+    [['catalog', ...out, '-l', 'x'], 2, /invalid label "x"/],
     [['catalog', ...out, '-l', `${imageLabels.configs}=/x`], 1, /cannot be chosen/],
     [['nowhere', ...out], 1, /^nowhere: no such directory/m],
     [['secret.txt', ...out], 1, /secret\.txt: is not a directory/],
@@ -265,6 +265,12 @@ describe('opmate catalog build: refusals', () => {
     const result = await build(...args, ...onScratch);
     expect(result).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(message) });
     await expectNothing();
+  });
+
+  it('warns of a catalog without any file', async () => {
+    await mkdir(at('nothing'));
+    const result = await build('nothing', ...onScratch, '--save', 'oci:of-nothing');
+    expect(result).toMatchObject({ code: 0, stderr: expect.stringMatching(/^warn: nothing: is empty/) });
   });
 });
 

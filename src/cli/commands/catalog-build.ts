@@ -58,6 +58,7 @@ export async function catalogBuild(
       await tellFindings(context, findings);
       return exitCodes.findings;
     }
+    if (files.length === 0) logger.log('warn', `${directory}: is empty, and so is the catalog`);
     if (options.skipValidation !== true && !(await isValid(context, directory, session)))
       return exitCodes.findings;
     return withTemporaryDirectory(session, async (temporary) => {

@@ -172,6 +172,10 @@ async function makeStaging(catalog: EditableCatalog, options: ApplyOptions): Pro
     try {
       if (!isLast && (await stat(place)).dev !== (await stat(catalog.root)).dev) continue;
       await mkdir(directory);
+      if (!isLast && !(await isMovable(catalog, directory))) {
+        await rmdir(directory);
+        continue;
+      }
       // Should it outlive an edit that is killed, then the catalog is read without it.
       if (place === catalog.root) await writeNewFile(path.join(directory, ignoreFileName), '*\n');
       return directory;
@@ -180,6 +184,20 @@ async function makeStaging(catalog: EditableCatalog, options: ApplyOptions): Pro
     }
   }
   throw new OpmateError('INTERNAL', `${catalog.name}: no place for new files`);
+}
+
+/** Whether files can be moved between a catalog and a directory: mounts of one file system may lie between. */
+async function isMovable({ files }: EditableCatalog, directory: string): Promise<boolean> {
+  const [file] = files;
+  if (file === undefined) return true;
+  const probe = path.join(directory, 'probe');
+  try {
+    await link(await realpath(file.path), probe);
+    await rm(probe);
+    return true;
+  } catch (error) {
+    return systemCode(error) !== 'EXDEV';
+  }
 }
 
 async function stage({ plan, staged }: StagedFile, options: ApplyOptions): Promise<void> {
@@ -316,9 +334,9 @@ async function commit(
 /** Puts a file under a name that is not taken. */
 async function linkOrCopy(from: string, to: string): Promise<void> {
   await link(from, to).catch(async (error: unknown) => {
-    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS'].includes(systemCode(error) ?? ''))
+    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS', 'EXDEV'].includes(systemCode(error) ?? ''))
       throw error;
-    // There are file systems without links.
+    // There are file systems without links, and mounts between.
     await copyFile(from, to, constants.COPYFILE_EXCL);
   });
 }

@@ -209,6 +209,8 @@ describe('opmate catalog filter', () => {
     await refused(1, '--versions: nothing of package "widget" in catalog is left', ...versions);
     await refused(1, 'catalog: the filter selects nothing', '--min-version', '2.0.0', '-o', 'refused');
     await refused(1, 'catalog', '-p', 'widget', '-o', 'catalog');
+    const report = ['--report', 'nowhere/report.json'];
+    await refused(1, 'nowhere/report.json: no such file', '-p', 'widget', '-o', 'refused', ...report);
     expect(await readdir(sandbox.work)).not.toContain('refused');
     expect(await sandbox.leftovers()).toEqual([]);
   });

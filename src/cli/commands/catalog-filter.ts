@@ -1,3 +1,4 @@
+import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
 import { Assembly } from '../../catalog/assemble.js';
 import { writeCatalogDirectory } from '../../catalog/directory-writer.js';
@@ -7,15 +8,14 @@ import { creationDayOf } from '../../catalog/selection/creation-days.js';
 import { type FilteredCatalog, filterCatalog } from '../../catalog/selection/filter-catalog.js';
 import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
 import type { Catalog } from '../../catalog/catalog.js';
-import { UsageError } from '../../core/errors.js';
+import { UsageError, fileError } from '../../core/errors.js';
 import { decodeUtf8, quoteGo } from '../../core/go-json.js';
 import { withoutCredentials } from '../../core/reference.js';
-import { writeOutputFiles } from '../../mirror/output-files.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
 import type { CatalogFormat } from '../../model/encode.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { requireEmptyDirectory } from '../../oci/filled-directory.js';
-import { replacedFile } from '../../oci/replaced-file.js';
+import { replaceFile, replacedFile } from '../../oci/replaced-file.js';
 import { inReference } from '../../source/render.js';
 import { type FilterFlags, addFlags, readFilterFile } from '../catalog-filter-request.js';
 import { type FilterReport, filterReport, filterText } from '../catalog-filter-text.js';
@@ -54,7 +54,7 @@ export async function catalogFilter(
   const isForStdout = directory === undefined || directory === '-';
   await useSession(context, options, async (session) => {
     if (!isForStdout && !dryRun) await requireEmptyDirectory(directory);
-    const reportTarget = reportFile === undefined ? undefined : await replacedFile(reportFile);
+    if (reportFile !== undefined) await requirePlace(reportFile);
     await withCatalog(reference, session, async ({ catalog }) => {
       const shown = withoutCredentials(reference);
       const chosen = await choose(catalog, filter, reference, session);
@@ -63,12 +63,19 @@ export async function catalogFilter(
       const made = { catalog, ...chosen, format, migrationLevel };
       if (dryRun) await writeDryRun(context, report, output, session);
       else await write(context, made, isForStdout ? undefined : directory, session);
-      if (reportTarget !== undefined) {
-        const file = path.basename(reportTarget);
-        await writeOutputFiles(path.dirname(reportTarget), new Map([[file, jsonOf(report)]]));
-      }
+      if (reportFile !== undefined) await replaceFile(reportFile, jsonOf(report));
     });
   });
+}
+
+/** Finds out before anything is written whether a file can be. */
+async function requirePlace(file: string): Promise<void> {
+  const target = await replacedFile(file);
+  try {
+    await access(path.dirname(target), constants.W_OK);
+  } catch (error) {
+    throw fileError(file, error, { file });
+  }
 }
 
 async function readFilter(context: CommandContext, options: CatalogFilterOptions): Promise<CatalogFilter> {

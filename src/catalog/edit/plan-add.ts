@@ -5,6 +5,7 @@ import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
 import { describeBundle } from '../../model/describe.js';
+import { describeGraphFault, readGraph } from '../../model/graph.js';
 import { withEntries, withField } from '../selection/kept-catalog.js';
 import { type PackageModel, listed, modelsOf } from '../selection/package-model.js';
 import type { BlobEdit } from './blob-edits.js';
@@ -206,6 +207,12 @@ class PackageAddition {
       }
       const at = entries.findIndex((one) => one.name === name);
       entries = at < 0 ? insertEntry(entries, entry) : entries.with(at, entry);
+    }
+    const graph = readGraph(entries);
+    if (graph.heads.length > 1) {
+      throw new OpmateError('INVALID', describeGraphFault(graph) ?? '', {
+        hint: 'say by --replaces what a bundle replaces, or have it put where its version belongs by --mode semver',
+      });
     }
     return entries;
   }

@@ -17,16 +17,11 @@ export function addBundleCommands(program: Command, context: CommandContext, run
   addBundleValidateCommand(bundle, context, runner);
   addBundleCarryCommands(bundle, context, runner);
   addBundleShowCommand(bundle, context, runner);
-  addComposeOption(addContentOptions(bundle.command('render')))
-    .description('write the manifests that installing a bundle applies')
-    .argument('<source>', sourceDescription)
-    .option('--install-namespace <namespace>', 'where the operator is installed')
-    .addOption(
-      new Option(
-        '--watch-namespace <namespace>',
-        'namespace that the operator watches, repeatable (default: all, if it can)',
-      ).argParser(collect),
-    )
+  addScopeOptions(
+    addComposeOption(addContentOptions(bundle.command('render')))
+      .description('write the manifests that installing a bundle applies')
+      .argument('<source>', sourceDescription),
+  )
     .addOption(
       withChoices(
         new Option('--cert-provider <provider>', 'who makes the certificates of webhooks').default('none'),
@@ -62,16 +57,11 @@ export function addBundleCommands(program: Command, context: CommandContext, run
       ),
     );
 
-  addContentOptions(bundle.command('permissions'))
-    .description('show what the accounts of an operator may do once it is installed')
-    .argument('<source>', sourceDescription)
-    .option('--install-namespace <namespace>', 'where the operator is installed')
-    .addOption(
-      new Option(
-        '--watch-namespace <namespace>',
-        'namespace that the operator watches, repeatable (default: all, if it can)',
-      ).argParser(collect),
-    )
+  addScopeOptions(
+    addContentOptions(bundle.command('permissions'))
+      .description('show what the accounts of an operator may do once it is installed')
+      .argument('<source>', sourceDescription),
+  )
     .option('--diff <source>', 'show what differs from this older bundle')
     .addOption(
       new Option(
@@ -113,4 +103,16 @@ export function addAlphaBundleCommands(alpha: Command, context: CommandContext, 
   addBundleAuthorCommands(bundle, context, runner);
   addBundleValidateCommand(bundle, context, runner);
   addBundleCarryCommands(bundle, context, runner);
+}
+
+/** Where an operator is installed, and what it watches. */
+function addScopeOptions(command: Command): Command {
+  return command
+    .option('--install-namespace <namespace>', 'where the operator is installed')
+    .addOption(
+      new Option(
+        '--watch-namespace <namespace>',
+        'namespace that the operator watches, repeatable (default: all, if it can)',
+      ).argParser(collect),
+    );
 }

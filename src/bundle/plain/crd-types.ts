@@ -76,7 +76,8 @@ export const schemaStruct: GoStruct = goStruct({
   }),
 });
 
-const names = goStruct({
+/** What the resources of a definition are called. */
+export const crdNames = goStruct({
   plural: 'string',
   'singular?': 'string',
   'shortNames?': strings,
@@ -85,6 +86,36 @@ const names = goStruct({
   'categories?': strings,
 });
 
+/** `subresources` of a version. */
+export const subresources = pointerTo(
+  goStruct({
+    'status?': pointerTo(goStruct({})),
+    'scale?': pointerTo(
+      goStruct({
+        specReplicasPath: 'string',
+        statusReplicasPath: 'string',
+        'labelSelectorPath?': pointerTo('string'),
+      }),
+    ),
+  }),
+);
+
+/** How the webhook that converts resources is reached. */
+export const clientConfig = pointerTo(
+  goStruct({
+    'url?': pointerTo('string'),
+    'service?': pointerTo(
+      goStruct({
+        namespace: 'string',
+        name: 'string',
+        'path?': pointerTo('string'),
+        'port?': pointerTo('int32'),
+      }),
+    ),
+    'caBundle?': 'string',
+  }),
+);
+
 /** A custom resource definition of the version v1. */
 export const crdStruct: GoStruct = goStruct({
   'kind?': 'string',
@@ -92,7 +123,7 @@ export const crdStruct: GoStruct = goStruct({
   'metadata?': objectMeta,
   spec: goStruct({
     group: 'string',
-    names,
+    names: crdNames,
     scope: 'string',
     versions: listOf({
       name: 'string',
@@ -101,18 +132,7 @@ export const crdStruct: GoStruct = goStruct({
       'deprecated?': 'bool',
       'deprecationWarning?': pointerTo('string'),
       'schema?': pointerTo(goStruct({ 'openAPIV3Schema?': pointerTo(schema) })),
-      'subresources?': pointerTo(
-        goStruct({
-          'status?': pointerTo(goStruct({})),
-          'scale?': pointerTo(
-            goStruct({
-              specReplicasPath: 'string',
-              statusReplicasPath: 'string',
-              'labelSelectorPath?': pointerTo('string'),
-            }),
-          ),
-        }),
-      ),
+      'subresources?': subresources,
       'additionalPrinterColumns?': listOf({
         name: 'string',
         type: 'string',
@@ -128,20 +148,7 @@ export const crdStruct: GoStruct = goStruct({
         strategy: 'string',
         'webhook?': pointerTo(
           goStruct({
-            'clientConfig?': pointerTo(
-              goStruct({
-                'url?': pointerTo('string'),
-                'service?': pointerTo(
-                  goStruct({
-                    namespace: 'string',
-                    name: 'string',
-                    'path?': pointerTo('string'),
-                    'port?': pointerTo('int32'),
-                  }),
-                ),
-                'caBundle?': 'string',
-              }),
-            ),
+            'clientConfig?': clientConfig,
             conversionReviewVersions: strings,
           }),
         ),
@@ -158,7 +165,7 @@ export const crdStruct: GoStruct = goStruct({
       'message?': 'string',
       'observedGeneration?': 'int64',
     }),
-    acceptedNames: names,
+    acceptedNames: crdNames,
     storedVersions: strings,
     'observedGeneration?': 'int64',
   }),

@@ -1,24 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { foldFieldName } from '../../core/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../core/json.js';
-import { crdStruct, schemaStruct } from '../plain/crd-types.js';
+import { clientConfig, crdNames, crdStruct, schemaStruct, subresources } from '../plain/crd-types.js';
 import { type GoType, conform, goStruct, listOf, pointerTo, strings } from '../plain/go-types.js';
 import { objectMeta } from '../plain/meta-types.js';
 import { type Crd, crdFaults } from './crd-rules.js';
 import { type Fault, errorAt } from './finding.js';
 
-const subresourcesType = pointerTo(
-  goStruct({
-    'status?': pointerTo(goStruct({})),
-    'scale?': pointerTo(
-      goStruct({
-        specReplicasPath: 'string',
-        statusReplicasPath: 'string',
-        'labelSelectorPath?': pointerTo('string'),
-      }),
-    ),
-  }),
-);
 const columns = listOf({
   name: 'string',
   type: 'string',
@@ -29,15 +17,6 @@ const columns = listOf({
 });
 const validation = pointerTo(goStruct({ 'openAPIV3Schema?': pointerTo(schemaStruct) }));
 const selectableFieldsType = listOf({ jsonPath: 'string' });
-const names: GoType = goStruct({
-  plural: 'string',
-  'singular?': 'string',
-  'shortNames?': strings,
-  kind: 'string',
-  'listKind?': 'string',
-  'categories?': strings,
-});
-
 /** A custom resource definition of the version v1beta1. (Source: apiextensions/v1beta1.) */
 const oldCrdStruct = goStruct({
   'kind?': 'string',
@@ -46,10 +25,10 @@ const oldCrdStruct = goStruct({
   spec: goStruct({
     group: 'string',
     'version?': 'string',
-    names,
+    names: crdNames,
     scope: 'string',
     'validation?': validation,
-    'subresources?': subresourcesType,
+    'subresources?': subresources,
     'versions?': listOf({
       name: 'string',
       served: 'bool',
@@ -57,7 +36,7 @@ const oldCrdStruct = goStruct({
       'deprecated?': 'bool',
       'deprecationWarning?': pointerTo('string'),
       'schema?': validation,
-      'subresources?': subresourcesType,
+      'subresources?': subresources,
       'additionalPrinterColumns?': columns,
       'selectableFields?': selectableFieldsType,
     }),
@@ -66,20 +45,7 @@ const oldCrdStruct = goStruct({
     'conversion?': pointerTo(
       goStruct({
         strategy: 'string',
-        'webhookClientConfig?': pointerTo(
-          goStruct({
-            'url?': pointerTo('string'),
-            'service?': pointerTo(
-              goStruct({
-                namespace: 'string',
-                name: 'string',
-                'path?': pointerTo('string'),
-                'port?': pointerTo('int32'),
-              }),
-            ),
-            'caBundle?': 'string',
-          }),
-        ),
+        'webhookClientConfig?': clientConfig,
         'conversionReviewVersions?': strings,
       }),
     ),

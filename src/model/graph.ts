@@ -61,6 +61,11 @@ export function readGraph(list: readonly ChannelEntry[]): ChannelGraph {
   return graph;
 }
 
+/** The head of a channel; undefined where it has none, or several. */
+export function onlyHead({ heads }: Pick<ChannelGraph, 'heads'>): string | undefined {
+  return heads.length === 1 ? heads[0] : undefined;
+}
+
 /** Why a channel has no head, in the words of `opm`; undefined when it has one. */
 export function describeHeadFault(graph: ChannelGraph): string | undefined {
   if (graph.heads.length === 1) return undefined;

@@ -254,6 +254,7 @@ function readStrings(given: EncodableJson, type: StructType): Record<string, str
   return out;
 }
 
-function unwrap(value: EncodableJson): JsonValue {
+/** The value of a property, parsed where it is kept as text. */
+export function unwrap(value: EncodableJson): JsonValue {
   return (value instanceof RawJson ? JSON.parse(value.text) : value) as JsonValue;
 }

@@ -1,5 +1,5 @@
 import { foldFieldName } from '../core/go-json-fold.js';
-import { RawJson, isJsonObject } from '../core/json.js';
+import { isJsonObject } from '../core/json.js';
 import {
   type Release,
   SemverError,
@@ -19,7 +19,7 @@ import {
   schemas,
 } from './declarative-config.js';
 import { describeChannel, describeDeprecations, detach } from './describe.js';
-import { findPropertyFault, parsePackageProperty } from './properties.js';
+import { findPropertyFault, parsePackageProperty, unwrap } from './properties.js';
 
 /** What a catalog has of one package, as far as choosing one of its bundles needs it. */
 export interface PackageContent {
@@ -117,7 +117,7 @@ function versionOf(properties: readonly Property[]): BundleVersion | string {
 
 /** Whether the release is given at all; an empty one is. */
 function hasRelease({ value: given }: Property): boolean {
-  const value: unknown = given instanceof RawJson ? JSON.parse(given.text) : given;
+  const value = unwrap(given);
   return (
     isJsonObject(value) &&
     Object.keys(value).some((key) => foldFieldName(key) === 'release' && value[key] !== null)

@@ -1,5 +1,6 @@
 import { decodeUtf8, encodeGoJson } from '../core/go-json.js';
-import { type EncodableJson, type JsonObject, RawJson, isJsonObject } from '../core/json.js';
+import { type EncodableJson, type JsonObject, isJsonObject } from '../core/json.js';
+import { unwrap } from '../model/properties.js';
 import { sortedByBytes } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
 import { findCsvText } from '../model/migrations.js';
@@ -210,7 +211,7 @@ function propertiesOf(blob: BundleBlob, wanted: string): EncodableJson[] {
   return blob.properties
     .filter(({ type }) => type === wanted)
     .slice(0, maxItems)
-    .map(({ value }) => (value instanceof RawJson ? (JSON.parse(value.text) as EncodableJson) : value));
+    .map(({ value }) => unwrap(value));
 }
 
 function objectOf(value: unknown): JsonObject {

@@ -1,3 +1,4 @@
+import { groupBy } from '../core/groups.js';
 import { collectFacts } from '../catalog/facts.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { type CatalogDiff, diffCatalogs } from '../catalog/diff/diff.js';
@@ -18,7 +19,7 @@ import type {
   PackageFacts,
   Problem,
 } from '../model/facts.js';
-import { describeGraphFault, readGraph } from '../model/graph.js';
+import { describeGraphFault, onlyHead, readGraph } from '../model/graph.js';
 import { validateCatalog } from '../model/validate.js';
 import type {
   BundleAnswer,
@@ -587,8 +588,7 @@ function channelWith({ channels, facts }: ViewedPackage, bundle: string): string
 }
 
 function headOf(channel: Pick<ChannelFacts, 'entries'> | undefined): string {
-  const { heads } = readGraph(channel?.entries ?? []);
-  return heads.length === 1 ? (heads[0] as string) : '';
+  return onlyHead(readGraph(channel?.entries ?? [])) ?? '';
 }
 
 function versionText(bundle: BundleFacts | undefined): string {
@@ -605,16 +605,6 @@ function rangeOf(text: string): (version: Version | undefined) => boolean {
 
 function deprecationKey(schema: string, name: string): string {
   return schema === schemas.package ? schema : `${schema}\0${name}`;
-}
-
-function groupBy<T>(list: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const one of list) {
-    const group = groups.get(keyOf(one));
-    if (group === undefined) groups.set(keyOf(one), [one]);
-    else group.push(one);
-  }
-  return groups;
 }
 
 /** Versions and ranges that do not parse are reported by the checks; here nothing is known of them. */

@@ -9,7 +9,7 @@ import {
 } from '../../model/declarative-config.js';
 import { decodePackage } from '../../model/decode.js';
 import type { BundleFacts, ChannelFacts, DeprecationsFacts } from '../../model/facts.js';
-import { readGraph } from '../../model/graph.js';
+import { onlyHead, readGraph } from '../../model/graph.js';
 import type { MetasOptions } from '../catalog.js';
 import { type CatalogSnapshot, imagesOf, isOwnSchema, readBundleBlob, readSorted } from './snapshot.js';
 
@@ -221,8 +221,7 @@ async function diffChannels(
 }
 
 function headOf({ entries }: ChannelFacts): string {
-  const { heads } = readGraph(entries);
-  return heads.length === 1 ? (heads[0] as string) : '';
+  return onlyHead(readGraph(entries)) ?? '';
 }
 
 function diffChannel(a: ChannelFacts, b: ChannelFacts, properties: boolean): ChannelChange | undefined {

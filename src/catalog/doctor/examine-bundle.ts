@@ -1,6 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, RawJson, isJsonObject } from '../../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { unwrap } from '../../model/properties.js';
 import { type Version, parseTolerantVersion } from '../../core/semver.js';
 import { csvDeploymentImages, csvSpec } from '../../model/csv.js';
 import { type BundleBlob, type Property, propertyTypes } from '../../model/declarative-config.js';
@@ -171,7 +172,7 @@ function wholeCsv(blob: BundleBlob): CsvParts | undefined {
 }
 
 function metadataCsv(blob: BundleBlob, index: number): CsvParts | undefined {
-  const value = blob.properties[index] === undefined ? undefined : plainOf(blob.properties[index]);
+  const value = blob.properties[index] === undefined ? undefined : unwrap(blob.properties[index].value);
   if (!isJsonObject(value)) return undefined;
   return { spec: value, annotations: objectOf(value['annotations']), path: ['properties', index, 'value'] };
 }
@@ -205,7 +206,7 @@ function readDependencies(
     const path = ['properties', index];
     if (property.type === propertyTypes.gvk) {
       try {
-        apis.push(detach(apiKeyOf(plainOf(property))));
+        apis.push(detach(apiKeyOf(unwrap(property.value))));
       } catch (error) {
         // Validation reports it.
         if (!(error instanceof OpmateError)) throw error;
@@ -213,7 +214,7 @@ function readDependencies(
       continue;
     }
     if (!dependencyTypes.has(property.type)) continue;
-    const need = readNeed(property.type, plainOf(property));
+    const need = readNeed(property.type, unwrap(property.value));
     if (need?.kind === 'unclear' && !need.text.includes('in CEL')) {
       const hint = 'name a package and a range, or a group, version and kind';
       findings.add('dependency-unclear', at(...path), `depends on ${need.text}`, hint);
@@ -237,7 +238,7 @@ function readMaxOpenShift(
 ): OpenShiftVersion | undefined {
   const found = properties.flatMap((property, index) =>
     property.type === maxOpenShiftType
-      ? [{ value: plainOf(property), path: ['properties', index, 'value'] }]
+      ? [{ value: unwrap(property.value), path: ['properties', index, 'value'] }]
       : [],
   );
   if (found.length === 0 && csv !== undefined) {
@@ -298,7 +299,7 @@ function readOpenShiftVersions(
   const index = properties.findIndex(({ type }) => type === openShiftVersionsKey);
   const property = properties[index];
   const label =
-    property === undefined ? textOf(csv?.annotations[openShiftVersionsKey]) : textOf(plainOf(property));
+    property === undefined ? textOf(csv?.annotations[openShiftVersionsKey]) : textOf(unwrap(property.value));
   if (label === '') return undefined;
   if (isInVersions(label, undefined) !== undefined) return detach(label);
   const path = property === undefined ? (csv?.path ?? []) : ['properties', index, 'value'];
@@ -324,10 +325,6 @@ function servesApis(spec: JsonObject | undefined): boolean {
   const definitions = objectOf(spec?.['apiservicedefinitions'] ?? spec?.['apiServiceDefinitions']);
   const { owned } = definitions;
   return Array.isArray(owned) && owned.length > 0;
-}
-
-function plainOf({ value }: Property): JsonValue {
-  return (value instanceof RawJson ? JSON.parse(value.text) : value) as JsonValue;
 }
 
 function textOf(value: JsonValue | undefined): string {

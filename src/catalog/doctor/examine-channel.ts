@@ -2,7 +2,7 @@ import { quoteGo } from '../../core/go-json.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import type { ChannelFacts } from '../../model/facts.js';
-import { type ChannelGraph, describeGraphFault, readGraph } from '../../model/graph.js';
+import { type ChannelGraph, describeGraphFault } from '../../model/graph.js';
 import { listed } from '../selection/package-model.js';
 import { UpgradeRules } from '../selection/upgrade-rules.js';
 import type { FindingList, Subject } from './finding.js';
@@ -17,8 +17,12 @@ const maxComparisons = 10_000_000;
 export type Versions = ReadonlyMap<string, Version>;
 
 /** Looks at one channel by itself. `versions` are those of all bundles of the package. */
-export function examineChannel(channel: ChannelFacts, versions: Versions, findings: FindingList): void {
-  const graph = readGraph(channel.entries);
+export function examineChannel(
+  channel: ChannelFacts,
+  graph: ChannelGraph,
+  versions: Versions,
+  findings: FindingList,
+): void {
   new ChannelExamination(channel, graph, versions, findings).run();
 }
 

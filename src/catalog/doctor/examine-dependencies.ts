@@ -1,3 +1,4 @@
+import { pushTo } from '../../core/groups.js';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import type { Need, Offer, SingleNeed } from '../../model/dependency-needs.js';
@@ -44,8 +45,8 @@ class Stock {
   constructor(records: ReadonlyMap<BundleFacts, BundleRecord>) {
     for (const [bundle, { apis }] of records) {
       const offer: Offer = { package: bundle.package, version: versionOf(bundle), apis };
-      push(this.#byPackage, bundle.package, offer);
-      for (const api of apis) push(this.#byApi, api, offer);
+      pushTo(this.#byPackage, bundle.package, offer);
+      for (const api of apis) pushTo(this.#byApi, api, offer);
     }
   }
 
@@ -72,10 +73,4 @@ class Stock {
   #offersFor({ package: packageName, api }: SingleNeed): readonly Offer[] {
     return (packageName !== undefined ? this.#byPackage.get(packageName) : this.#byApi.get(api ?? '')) ?? [];
   }
-}
-
-function push<T>(lists: Map<string, T[]>, key: string, item: T): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [item]);
-  else list.push(item);
 }

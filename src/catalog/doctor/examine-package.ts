@@ -3,7 +3,7 @@ import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, ChannelFacts } from '../../model/facts.js';
-import { readGraph } from '../../model/graph.js';
+import { onlyHead, readGraph } from '../../model/graph.js';
 import { type PackageModel, versionOf } from '../selection/package-model.js';
 import { UpgradeRules } from '../selection/upgrade-rules.js';
 import { type VersionedName, isEarlyName, isOfName, readVersionedName } from './channel-names.js';
@@ -66,10 +66,10 @@ class PackageExamination {
   run(): void {
     const channels: HeadedChannel[] = [];
     for (const facts of this.#model.channels.values()) {
-      examineChannel(facts, this.#versions, this.#findings);
-      const { heads } = readGraph(facts.entries);
-      const [head] = heads;
-      if (head === undefined || heads.length > 1) continue;
+      const graph = readGraph(facts.entries);
+      examineChannel(facts, graph, this.#versions, this.#findings);
+      const head = onlyHead(graph);
+      if (head === undefined) continue;
       const isDeprecated = this.#deprecated.channels.has(facts.name);
       const name = readVersionedName(facts.name);
       channels.push({ facts, head, version: this.#versions.get(head), isDeprecated, name });

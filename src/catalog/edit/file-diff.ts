@@ -34,6 +34,7 @@ async function diffFile(edit: FileEdit): Promise<string> {
     let hunks = '';
     let delta = 0;
     let floor = 0;
+    let counted = { offset: 0, line: 1 };
     const left = [...edit.splices];
     while (left.length > 0) {
       const splices = left.splice(0, countNear(left));
@@ -43,7 +44,8 @@ async function diffFile(edit: FileEdit): Promise<string> {
         splices.push(...left.splice(0, 1));
         region = await readRegion(handle, file.name, splices, size, floor);
       }
-      const line = await countLines(handle, region.offset, file.name);
+      const line = await countLines(handle, region.offset, file.name, counted);
+      counted = { offset: region.offset, line };
       const lines = diffLines(region.old, region.now);
       hunks += hunksOf(lines, line, line + delta, context);
       delta += countOf(lines, '+') - countOf(lines, '-');

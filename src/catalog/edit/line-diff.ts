@@ -95,6 +95,7 @@ export function hunksOf(
   return text;
 }
 
-function linesOf(text: string): string[] {
+/** Lines with their ends. */
+export function linesOf(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }

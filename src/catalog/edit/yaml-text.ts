@@ -1,3 +1,4 @@
+import { linesOf } from './line-diff.js';
 import { isDeepStrictEqual } from 'node:util';
 import { encodeGoJson } from '../../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
@@ -52,11 +53,6 @@ function changedLines(text: string, before: JsonObject, after: JsonObject): stri
 /** Lists of lists and the like compare by content alone. */
 function plain(value: JsonObject): JsonValue {
   return parseYaml(encodeYaml(value));
-}
-
-/** Lines with their ends. */
-function linesOf(text: string): string[] {
-  return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
 interface LineEdit {

@@ -1,3 +1,4 @@
+import { groupBy } from '../../core/groups.js';
 import {
   type CheckName,
   type Severity,
@@ -152,14 +153,4 @@ function describeFinding({ check, severity, message, channel, bundle, file, line
   if (place !== '' && !message.startsWith(place)) lines.push(`    at ${place}`);
   if (hint !== undefined && hint !== '') lines.push(`    hint: ${hint}`);
   return lines;
-}
-
-function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const group = groups.get(keyOf(item));
-    if (group === undefined) groups.set(keyOf(item), [item]);
-    else group.push(item);
-  }
-  return groups;
 }

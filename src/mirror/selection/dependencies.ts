@@ -1,3 +1,4 @@
+import { pushTo } from '../../core/groups.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
@@ -347,8 +348,8 @@ class DependencyClosure {
   ): void {
     const { package: packageName, name } = facts;
     const bundle = { stock, package: packageName, name, version: versionOf(facts), apis, needs, because };
-    push(this.#byPackage, packageName, bundle);
-    for (const api of new Set(apis)) push(this.#byApi, api, bundle);
+    pushTo(this.#byPackage, packageName, bundle);
+    for (const api of new Set(apis)) pushTo(this.#byApi, api, bundle);
     if (needs.length > 0) this.#queue.push(bundle);
   }
 
@@ -510,10 +511,4 @@ function namesOf(bundles: readonly SelectedBundle[]): string {
 /** No name holds the separator in what is compared: the parts are as many for each. */
 function keyOf(...parts: string[]): string {
   return parts.join('\0');
-}
-
-function push<T>(lists: Map<string, T[]>, key: string, item: T): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [item]);
-  else list.push(item);
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { decodeUtf8, encodeGoJson, sortKeysDeep } from '../../core/go-json.js';
 import { foldFieldName } from '../../core/go-json-fold.js';
-import { type EncodableJson, type JsonObject, RawJson, isJsonObject } from '../../core/json.js';
+import { type EncodableJson, type JsonObject, isJsonObject } from '../../core/json.js';
 import { parseYaml } from '../../core/yaml.js';
 import { formatVersion, parseVersion } from '../../core/semver.js';
 import { isCsv } from '../../model/csv.js';
@@ -12,7 +12,7 @@ import {
   type PackageBlob,
   propertyTypes,
 } from '../../model/declarative-config.js';
-import { parsePackageProperty } from '../../model/properties.js';
+import { parsePackageProperty, unwrap } from '../../model/properties.js';
 import { bundleFields } from './bundle-fields.js';
 import { writeDeprecation } from './messages.js';
 import { MessageWriter, encodeMessage } from './protobuf.js';
@@ -109,7 +109,7 @@ function textOf(value: EncodableJson, field: string): string {
 }
 
 function fieldOf(given: EncodableJson, field: string): EncodableJson | undefined {
-  const value: unknown = given instanceof RawJson ? JSON.parse(given.text) : given;
+  const value = unwrap(given);
   if (!isJsonObject(value)) return undefined;
   if (Object.hasOwn(value, field)) return value[field];
   // Keys are in byte order; of several spellings the last one counts, as for Go.

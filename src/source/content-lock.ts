@@ -3,12 +3,14 @@ import { isDigest } from '../core/digest.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { encodeGoJson, parseGoJson, quoteGo } from '../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { sortedByBytes } from '../core/order.js';
 import { replaceFile } from '../oci/replaced-file.js';
 import type { Pin } from './content-types.js';
 
 const maxSize = 4 * 1024 * 1024;
 const maxPins = 10_000;
 const maxText = 4096;
+const maxRoots = 100;
 const lockKind = 'opmate.bundle.lock';
 const types: readonly string[] = [
   'directory',
@@ -55,7 +57,7 @@ export function parseContentLock(text: string, file: string): Pin[] {
   return sources.map((source, index) => {
     const at = `sources[${index}]`;
     if (!isJsonObject(source)) throw fail(`${at}: expected an object`);
-    checkKeys(source, ['name', 'type', 'source', 'ref', 'content'], `${at}.`, fail);
+    checkKeys(source, ['name', 'type', 'source', 'ref', 'content', 'roots'], `${at}.`, fail);
     const textOf = (key: string): string => {
       const found = source[key];
       if (typeof found === 'string' && found !== '' && found.length <= maxText) return found;
@@ -71,8 +73,17 @@ export function parseContentLock(text: string, file: string): Pin[] {
     names.add(name);
     if (!types.includes(type)) throw fail(`${at}.type: ${quoteGo(type)} is none of ${types.join(', ')}`);
     if (!isDigest(content)) throw fail(`${at}.content: expected sha256: and 64 hexadecimal digits`);
-    return { name, type: type as Pin['type'], ref, content, source: textOf('source') };
+    const pin = { name, type: type as Pin['type'], ref, content, source: textOf('source') };
+    return source['roots'] === undefined ? pin : { ...pin, roots: rootsOf(source['roots'], at, fail) };
   });
+}
+
+function rootsOf(value: JsonValue, at: string, fail: (problem: string) => OpmateError): string[] {
+  const isList = Array.isArray(value) && value.length > 0 && value.length <= maxRoots;
+  if (!isList || !value.every((root) => typeof root === 'string' && root !== '' && root.length <= maxText)) {
+    throw fail(`${at}.roots: expected a list of directories`);
+  }
+  return sortedByBytes(value as string[]);
 }
 
 function checkKeys(
@@ -87,12 +98,13 @@ function checkKeys(
 
 /** The text of a lock: the same pins give the same bytes. */
 export function encodeContentLock(pins: readonly Pin[]): string {
-  const sources = pins.map(({ name, type, source, ref, content }) => ({
+  const sources = pins.map(({ name, type, source, ref, content, roots }) => ({
     name,
     type,
     source: source ?? type,
     ref,
     content,
+    ...(roots && { roots: [...roots] }),
   }));
   return `${encodeGoJson({ kind: lockKind, version: 1, sources }, { indent: 2 })}\n`;
 }

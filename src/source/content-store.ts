@@ -1,3 +1,4 @@
+import type { ArchiveLimits } from '../archive/limits.js';
 import { randomBytes } from 'node:crypto';
 import { lstat, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,7 +18,10 @@ export interface ContentStore {
   /** Where trees are unpacked before they are put here: on the same file system. */
   stagingDirectory: string;
   /** The directory of content that is here, every file of it read and checked; what is damaged is removed. */
-  find(content: string, options?: CancelOptions): Promise<StoredContent | undefined>;
+  find(
+    content: string,
+    options?: { limits?: ArchiveLimits | undefined } & CancelOptions,
+  ): Promise<StoredContent | undefined>;
   /** Moves a tree here and returns where it is now: where it was, if another process was faster. */
   put(content: string, directory: string): Promise<string>;
 }
@@ -49,19 +53,20 @@ export async function openContentStore(options: {
   const placeOf = (content: string): string => path.join(directory, `sha256-${parseDigest(content).hex}`);
   return {
     stagingDirectory,
-    async find(content, { signal } = {}) {
+    async find(content, { limits, signal } = {}) {
       if (!isDigest(content)) return undefined;
       const place = placeOf(content);
       if ((await stat(place).catch(() => undefined)) === undefined) return undefined;
       let problem = 'it is not what its name says';
       try {
-        const tree = await readTree(place, { signal });
+        const tree = await readTree(place, { limits, signal });
         if (hashOfTree(tree) === content) {
           await utimes(place, now, now).catch(() => undefined);
           return { directory: place, tree };
         }
       } catch (error) {
-        if (error instanceof OpmateError && error.code === 'CANCELLED') throw error;
+        // What is larger than is wanted now is not damaged.
+        if (error instanceof OpmateError && ['CANCELLED', 'LIMIT'].includes(error.code)) throw error;
         problem = messageOf(error);
       }
       logger.log('warn', `${place}: damaged, is fetched again: ${problem}`);

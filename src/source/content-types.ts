@@ -63,6 +63,8 @@ export interface Pin {
   ref: string;
   /** Hash of the files that it gave: names and bytes, wherever they came from. */
   content: string;
+  /** The directories that `content` is of, where it is not of all files: what was not asked for was not read. */
+  roots?: readonly string[];
   /** What was asked for, as in `git https://git.example/a.git branch main`; a lock is for nothing else. */
   source?: string;
 }

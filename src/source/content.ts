@@ -6,6 +6,7 @@ import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
 import type { Finding } from '../bundle/plain/finding.js';
 import { describeFinding } from '../bundle/plain/finding.js';
 import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
+import { sortedByBytes } from '../core/order.js';
 import { joinErrors } from '../core/problems.js';
 import { makeDirectory } from '../oci/make-directory.js';
 import { downloadArchive, shownUrl } from './archive-url.js';
@@ -105,11 +106,11 @@ async function openInPlace(
   directory: string,
   options: ContentOptions,
 ): Promise<OpenedContent> {
-  const { limits, signal, roots } = options;
+  const { limits, signal, roots = [''] } = options;
   const how = { limits, signal, roots };
   const tree = await readTree(directory, how);
-  const pin = pinOf(placed, `directory@${hashOfTree(tree)}`, tree);
-  checkContent(pin, options);
+  const pin = pinOf(placed, `directory@${hashOfTree(tree)}`, tree, roots);
+  checkContent(pin, placed, options);
   return {
     directory,
     isInPlace: true,
@@ -130,8 +131,19 @@ interface Fetched {
   isOwn: boolean;
 }
 
-function pinOf({ name, source }: PlacedSource, ref: string, tree: ContentTree): Pin {
-  return { name, type: source.type, ref, content: hashOfTree(tree), source: describeSource(source) };
+function pinOf(
+  { name, source }: PlacedSource,
+  ref: string,
+  tree: ContentTree,
+  roots: readonly string[],
+): Pin {
+  const pin = { name, type: source.type, ref, content: hashOfTree(tree), source: describeSource(source) };
+  return roots.includes('') ? pin : { ...pin, roots: sortedByBytes(roots) };
+}
+
+/** Whether two pins are of the same part of their source. */
+function isOfSamePart(a: Pin, b: Pick<Pin, 'roots'>): boolean {
+  return (a.roots ?? ['']).join('\0') === sortedByBytes(b.roots ?? ['']).join('\0');
 }
 
 function knownPin(name: string, { pins }: ContentOptions): Pin | undefined {
@@ -143,9 +155,21 @@ function knownPin(name: string, { pins }: ContentOptions): Pin | undefined {
   });
 }
 
-function checkContent(pin: Pin, options: ContentOptions): void {
+/**
+ * Holds what was found against the lock. Of another part of a source the state is compared: digest, commit or checksum;
+ * what has none but the hash of its files cannot be compared by a part.
+ */
+function checkContent(pin: Pin, { source }: PlacedSource, options: ContentOptions): void {
   const known = knownPin(pin.name, options);
-  if (known !== undefined && known.content !== pin.content) throw drift(pin.name, known.content, pin.content);
+  if (known === undefined) return;
+  if (isOfSamePart(known, pin)) {
+    if (known.content !== pin.content) throw drift(pin.name, known.content, pin.content);
+  } else if (isLocal(source)) {
+    const what = known.roots === undefined ? 'all of it' : `only ${known.roots.join(', ')}`;
+    throw new OpmateError('INVALID', `${pin.name}: is locked by ${what}, which this command does not read`, {
+      hint: 'give this command a lock of its own, or write this one anew with --update-lock',
+    });
+  } else if (known.ref !== pin.ref) throw drift(pin.name, known.ref, pin.ref);
 }
 
 async function fetchPinned(
@@ -157,16 +181,17 @@ async function fetchPinned(
   const { contentStore, limits, signal } = options;
   const known = knownPin(placed.name, options);
   const source = known === undefined ? placed.source : pinnedSource(placed, known);
-  if (known !== undefined && contentStore !== undefined && !isLocal(source)) {
-    const stored = await contentStore.find(known.content, { signal });
+  const isStored = known !== undefined && isOfSamePart(known, { roots }) && !isLocal(source);
+  if (isStored && contentStore !== undefined) {
+    const stored = await contentStore.find(known.content, { limits, signal });
     if (stored !== undefined) return { placed, pin: known, ...stored, isOwn: false };
   }
   const tree = path.join(staging, 'tree');
   await makeDirectory(staging, 0o700);
   const { ref, directory } = await fetchSource({ ...placed, source }, { staging, tree, roots }, options);
   const read = await readTree(directory, { limits, signal });
-  const pin = pinOf(placed, ref ?? `${source.type}@${hashOfTree(read)}`, read);
-  checkContent(pin, options);
+  const pin = pinOf(placed, ref ?? `${source.type}@${hashOfTree(read)}`, read, roots);
+  checkContent(pin, placed, options);
   if (contentStore === undefined || isLocal(source)) {
     return { placed, pin, directory, tree: read, isOwn: true };
   }
@@ -209,13 +234,9 @@ async function fetchSource(
     }
     case 'archive': {
       const label = name;
-      const before = await readTree(path.dirname(source.path), {
-        roots: [path.basename(source.path)],
-        limits,
-        signal,
-      });
-      checkProblems(name, await unpackArchive(source.path, tree, { label, roots, limits, signal, logger }));
       const how = { roots: [path.basename(source.path)], limits, signal };
+      const before = await readTree(path.dirname(source.path), how);
+      checkProblems(name, await unpackArchive(source.path, tree, { label, roots, limits, signal, logger }));
       await confirmTree(path.dirname(source.path), before, how).catch((error: unknown) => {
         throw error instanceof OpmateError && error.code === 'IO' ? changed(name) : error;
       });

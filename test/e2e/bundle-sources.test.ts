@@ -61,6 +61,43 @@ describe('sources of opmate bundle', () => {
     expect(refused.stderr).toContain('not a commit of git, but what may move');
   });
 
+  it('takes one lock for commands that read different parts of a pinned source', async () => {
+    const names = [csvName, 'metadata/annotations.yaml'];
+    const parts = await Promise.all(
+      names.map(async (name) => ({ name, content: await readFile(path.join(bundle, name), 'utf8') })),
+    );
+    const more = gzipSync(rawTar([...parts, { name: 'tests/config.yaml', content: 'kind: Test' }]));
+    server.on({ path: '/more.tgz', respond: { body: more } });
+    const source = `${server.origin}/more.tgz#${sha256(more)}`;
+    const lock = ['--lock', 'parts.lock'];
+    expect((await sandbox.run(['bundle', 'show', source, ...lock])).code).toBe(0);
+    const env = { OPMATE_CACHE_DIR: path.join(sandbox.work, 'cache') };
+    for (const out of ['first', 'again']) {
+      const unpacked = await sandbox.run(['bundle', 'unpack', source, ...lock, '-o', out], { env });
+      expect(unpacked).toEqual({ code: 0, stdout: '', stderr: '' });
+      expect((await readdir(path.join(sandbox.work, out))).sort()).toEqual([
+        'manifests',
+        'metadata',
+        'tests',
+      ]);
+    }
+    await cp(bundle, path.join(sandbox.work, 'own'), { recursive: true });
+    const local = ['--lock', 'local.lock'];
+    expect((await sandbox.run(['bundle', 'show', 'own', ...local])).code).toBe(0);
+    const refused = await sandbox.run(['bundle', 'unpack', 'own', ...local, '-o', 'no']);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(/^own: is locked by only manifests, metadata, which/);
+    // An archive of one's own has a checksum, too.
+    await sandbox.write({ 'more.tgz': more });
+    const checked = ['--lock', 'archive.lock'];
+    expect((await sandbox.run(['bundle', 'show', 'more.tgz', ...checked])).code).toBe(0);
+    await sandbox.write({ 'more.tgz': archive });
+    const changed = await sandbox.run(['bundle', 'unpack', 'more.tgz', ...checked, '-o', 'no']);
+    expect(changed.code).toBe(1);
+    expect(changed.stderr).toMatch(/^more\.tgz: locked as archive@sha256:/);
+    expect(await readdir(sandbox.work)).not.toContain('no');
+  });
+
   it('writes a lock, keeps to it, and tells what has changed', async () => {
     const source = `git+${repository.url}#main:deploy`;
     const lock = ['--lock', 'bundle.lock'];

@@ -59,10 +59,19 @@ describe('source/content-lock', () => {
     [{ ref: 1 }, 'sources[0].ref: expected a text'],
     [{ source: undefined }, 'sources[0].source: expected a text'],
     [{ extra: 1 }, 'sources[0].extra: unknown field'],
+    [{ roots: [] }, 'sources[0].roots: expected a list of directories'],
+    [{ roots: ['manifests', 1] }, 'sources[0].roots: expected a list of directories'],
   ])('refuses a source with %o', (change, problem) => {
     const value = { kind: 'opmate.bundle.lock', version: 1, sources: [{ ...pins[0], ...change }] };
     expect(() => parseContentLock(JSON.stringify(value), 'l.json')).toThrow(`l.json: ${problem}`);
     expect(matches(JSON.parse(JSON.stringify(value)))).toBe(false);
+  });
+
+  it('keeps which part of a source was read', () => {
+    const [first] = pins as [Pin];
+    const text = encodeContentLock([{ ...first, roots: ['manifests', 'metadata'] }]);
+    expect(matches(JSON.parse(text))).toBe(true);
+    expect(parseContentLock(text, 'l.json')[0]?.roots).toEqual(['manifests', 'metadata']);
   });
 
   it('refuses two of one name, and what is no file', async () => {

@@ -32,7 +32,7 @@ interface Token {
   validUntil: number;
 }
 
-/** Tokens by realm, service, scope and credentials, and the challenge that each kind of request met last. */
+/** Tokens by all that decides who may see them, and the challenge that each kind of request met last. */
 export interface TokenCache {
   tokens: Map<string, Promise<Token>>;
   challenges: Map<string, Challenge[]>;
@@ -52,7 +52,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
   const { cache } = options;
   return {
     async send(request) {
-      const key = challengeKey(request);
+      const key = challengeKey(request, options.registry);
       const known = cache.challenges.get(key);
       const first = known && (await authorize(known, request, options, undefined));
       const response = await next.send(withAuthorization(request, first));
@@ -83,9 +83,27 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
   };
 }
 
-function challengeKey(request: TransportRequest): string {
+function challengeKey(request: TransportRequest, registry: string): string {
   const { repository = '', actions = [] } = request.scope ?? {};
-  return `${new URL(request.url).origin} ${repository} ${actions.join(',')}`;
+  return JSON.stringify([registry, new URL(request.url).origin, repository, ...actions]);
+}
+
+/**
+ * Returns the key under which a token is kept. A challenge is the registry's own text, so realm, service and
+ * scope of another registry can be repeated: a token belongs to the registry and origin that it was fetched for.
+ */
+export function tokenKey(token: {
+  registry: string;
+  /** Scheme, host and port that the token is sent to. */
+  origin: string;
+  realm: string;
+  service: string | undefined;
+  scopes: readonly string[];
+  credentials: Pick<Credentials, 'source' | 'username'> | undefined;
+}): string {
+  const { registry, origin, realm, service, scopes, credentials } = token;
+  const entry = credentials && [credentials.source, credentials.username];
+  return JSON.stringify([registry, origin, realm, service ?? null, scopes, entry ?? null]);
 }
 
 function withAuthorization(request: TransportRequest, authorization: string | undefined): TransportRequest {
@@ -129,10 +147,13 @@ async function fetchToken(
   options: AuthOptions,
   refused: string | undefined,
 ): Promise<string> {
-  const realm = checkRealm(parameters.realm ?? '', new URL(request.url), options.trustedRealmHosts ?? []);
+  const url = new URL(request.url);
+  const realm = checkRealm(parameters.realm ?? '', url, options.trustedRealmHosts ?? []);
   const scopes = (parameters.scope ?? defaultScope(request)).split(' ').filter(Boolean);
+  const { registry } = options;
   const { tokens } = options.cache;
-  const key = [realm.href, parameters.service ?? '', ...scopes, credentials?.source ?? ''].join('\n');
+  const { service } = parameters;
+  const key = tokenKey({ registry, origin: url.origin, realm: realm.href, service, scopes, credentials });
   // Of requests that come here together, the first one fetches and the others wait for it.
   for (let current = tokens.get(key); current; current = tokens.get(key)) {
     const token = await waitFor(current, request);
@@ -140,7 +161,7 @@ async function fetchToken(
     if (token && token.validUntil > options.now() && `Bearer ${token.value}` !== refused) return token.value;
     break;
   }
-  const fetched = requestToken(realm, parameters.service, scopes, credentials, request, options);
+  const fetched = requestToken(realm, service, scopes, credentials, request, options);
   tokens.set(key, fetched);
   try {
     return (await fetched).value;

@@ -1,7 +1,9 @@
+import { chmod } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkRealm, parseChallenges } from '../../../src/oci/auth.js';
-import type { ConnectionOptions } from '../../../src/oci/connection.js';
+import { checkRealm, parseChallenges, tokenKey } from '../../../src/oci/auth.js';
+import type { ConnectionOptions, Endpoint } from '../../../src/oci/connection.js';
 import type { TransportResponse } from '../../../src/oci/transport.js';
 import { failureOf, openWorkbench, type Workbench } from '../../support/connect.js';
 import {
@@ -262,6 +264,66 @@ describe('oci/auth: Bearer', () => {
 });
 
 describe('oci/auth: where credentials must not go', () => {
+  it.each([['pull' as const], ['push' as const]])(
+    'gives the %s token of one registry to no other that repeats its challenge',
+    async (access) => {
+      const helper = await bench.file(
+        'bin/docker-credential-store',
+        `#!/bin/sh\necho '{"Username":"jo","Secret":"${login.password}"}'\n`,
+      );
+      await chmod(helper, 0o755);
+      const environment = { PATH: `${dirname(helper)}:/usr/bin:/bin` };
+      await bench.file('.docker/config.json', { credsStore: 'store' });
+      const tokens = await startFaultRegistry();
+      tokens.on({ path: '/token', respond: (_request, count) => ({ body: `{"token":"t${count}"}` }) });
+      const challenge = {
+        realm: `${tokens.origin}/token`,
+        service: 'good',
+        scope: `repository:ns/name:pull,${access}`,
+      };
+      registry.requireBearer(challenge, 't1');
+      other.requireBearer(challenge, 'never');
+      const connection = bench.connect({ useHttp: true, environment });
+      const actions = access === 'pull' ? [access] : ['pull' as const, access];
+      async function sendTo(host: string): Promise<TransportResponse> {
+        const [endpoint] = await connection.endpoints(host, 'ns/name');
+        const { baseUrl, transport } = endpoint as Endpoint;
+        const url = `${baseUrl}/v2/ns/name/tags/list`;
+        return transport.send({ method: 'GET', url, scope: { repository: 'ns/name', actions } });
+      }
+      expect((await sendTo(registry.host)).status).toBe(200);
+      expect(await failureOf(sendTo(other.host))).toMatchObject({ code: 'AUTH' });
+      expect(registry.authorizations()).toEqual(['Bearer t1']);
+      expect(other.authorizations()).toEqual(['Bearer t2']);
+      expect((await sendTo(registry.host)).status).toBe(200);
+      expect(registry.authorizations()).toEqual(['Bearer t1', 'Bearer t1']);
+      await tokens.close();
+    },
+  );
+
+  const token = {
+    registry: 'a.example',
+    origin: 'https://a.example',
+    realm: 'https://t.example/token',
+    service: 's',
+    scopes: ['repository:ns/name:pull'],
+    credentials: { source: 'config.json, credsStore', username: 'jo' },
+  };
+  it.each([
+    { registry: 'b.example' },
+    { origin: 'http://a.example' },
+    { realm: 'https://t.example/other' },
+    { service: undefined },
+    { scopes: ['repository:ns/name:pull,push'] },
+    { credentials: undefined },
+    { credentials: { source: 'config.json, key "a.example"', username: 'jo' } },
+    { credentials: { source: 'config.json, credsStore', username: 'eve' } },
+    { realm: 'https://t.example/token\ns', service: '' },
+  ])('keeps a token of its own for %j', (change) => {
+    expect(tokenKey({ ...token, ...change })).not.toBe(tokenKey(token));
+    expect(tokenKey({ ...token })).toBe(tokenKey(token));
+  });
+
   it('follows no redirect of the token server to another origin', async () => {
     await logIn();
     const thief = await startFaultRegistry();

@@ -1,0 +1,256 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, open, readFile, readdir, readlink, rename, rm, utimes } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { kill, pid as ownPid } from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { isJsonObject } from '../core/json.js';
+
+/** How often a holder renews its lock, and after how long without that a lock of another host is stale. */
+const renewalMilliseconds = 10_000;
+const staleMilliseconds = 300_000;
+/** Attempts of processes that published their locks at the same moment. */
+const maxTies = 20;
+const maxLockBytes = 4096;
+
+const lockPattern = /^\.opmate\.lock-[0-9a-f]{16}$/;
+const unfinishedPattern = /^\.opmate\.lock-[0-9a-f]{16}\.new$/;
+
+export interface LockOptions extends CancelOptions {
+  /** The holder's work as others are told of it, e.g. `opmate mirror`. */
+  task: string;
+  /** How long to wait for another holder; 0 when left out. */
+  waitMilliseconds?: number | undefined;
+}
+
+/** A lock that is held. */
+export interface DirectoryLock {
+  /** Gives it back; does nothing the second time. */
+  release(): Promise<void>;
+}
+
+/** What a lock file says of its holder. */
+interface Holder {
+  pid: number;
+  host: string;
+  /** Boot and process namespace; undefined where the system has no /proc. */
+  machine: string | undefined;
+  /** When the process was started, in the system's own unit. */
+  processStart: string | undefined;
+  since: string;
+  task: string;
+}
+
+/** Runs `work` while holding the lock of a directory. Throws what `acquireLock` and `work` throw. */
+export async function withLock<T>(
+  directory: string,
+  options: LockOptions,
+  work: () => Promise<T>,
+): Promise<T> {
+  const lock = await acquireLock(directory, options);
+  try {
+    return await work();
+  } finally {
+    await lock.release();
+  }
+}
+
+/**
+ * Takes the lock of an existing directory: at most one holder at a time, in this process or another. The lock of a
+ * process that has ended is taken over; that of a process on another host when it was not renewed for five minutes.
+ * Every contender publishes a file of its own and then looks for others, so that nothing but files of the dead is
+ * ever removed, and two never hold the lock. Throws OpmateError IO, which names the holder, and NOT_FOUND.
+ */
+export async function acquireLock(directory: string, options: LockOptions): Promise<DirectoryLock> {
+  const deadline = performance.now() + (options.waitMilliseconds ?? 0);
+  const own = await describeSelf(options.task);
+  for (let ties = 0; ;) {
+    throwIfCancelled(options.signal);
+    let holder = await findHolder(directory, own, undefined);
+    if (holder === undefined) {
+      const name = `.opmate.lock-${randomBytes(8).toString('hex')}`;
+      const file = path.join(directory, name);
+      await publish(directory, file, own);
+      holder = await findHolder(directory, own, name).catch(async (error: unknown) => {
+        await rm(file, { force: true });
+        throw error;
+      });
+      if (holder === undefined) return hold(file);
+      await rm(file, { force: true });
+      // Both stand back; chance decides who is first the next time.
+      if (++ties < maxTies) {
+        await sleep(randomInt(20 * ties));
+        continue;
+      }
+    }
+    if (performance.now() >= deadline) throw inUse(directory, holder);
+    await sleep(Math.min(100, Math.max(1, deadline - performance.now())));
+  }
+}
+
+function hold(file: string): DirectoryLock {
+  const renewal = setInterval(() => {
+    const now = new Date();
+    utimes(file, now, now).catch(() => undefined);
+  }, renewalMilliseconds);
+  renewal.unref();
+  return {
+    release: async () => {
+      clearInterval(renewal);
+      await rm(file, { force: true }).catch(() => undefined);
+    },
+  };
+}
+
+/** Publishes a lock whole, under its own name. */
+async function publish(directory: string, file: string, holder: Holder): Promise<void> {
+  const unfinished = `${file}.new`;
+  try {
+    const handle = await open(unfinished, 'wx', 0o644);
+    try {
+      await handle.writeFile(`${JSON.stringify(holder)}\n`);
+    } finally {
+      await handle.close();
+    }
+    await rename(unfinished, file);
+  } catch (error) {
+    await rm(unfinished, { force: true }).catch(() => undefined);
+    throw fileError(directory, error);
+  }
+}
+
+interface FoundLock {
+  file: string;
+  /** Undefined for a file that says nothing of its holder. */
+  holder: Holder | undefined;
+}
+
+/** A lock that is held by another, and removes those of the dead. */
+async function findHolder(
+  directory: string,
+  self: Holder,
+  ownName: string | undefined,
+): Promise<FoundLock | undefined> {
+  const names = await readdir(directory).catch((error: unknown) => {
+    throw fileError(directory, error);
+  });
+  let found: FoundLock | undefined;
+  for (const name of names.sort()) {
+    if (name === ownName) continue;
+    const file = path.join(directory, name);
+    const isUnfinished = unfinishedPattern.test(name);
+    if (!isUnfinished && !lockPattern.test(name)) continue;
+    const lock = await readLockFile(file);
+    if (lock === undefined) continue;
+    if (isUnfinished) {
+      // It is a lock only under its final name.
+      if (ageOf(lock) > staleMilliseconds) await rm(file, { force: true }).catch(() => undefined);
+      continue;
+    }
+    if (await isAlive(lock, self)) found ??= { file, holder: lock.holder };
+    else await rm(file, { force: true }).catch(() => undefined);
+  }
+  return found;
+}
+
+/** Undefined for a file that is gone by now. */
+async function readLockFile(
+  file: string,
+): Promise<{ holder: Holder | undefined; modified: number } | undefined> {
+  let handle: FileHandle;
+  try {
+    // A pipe would be waited for.
+    handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw fileError(file, error, { file });
+  }
+  try {
+    const { size, mtimeMs: modified } = await handle.stat();
+    if (size > maxLockBytes) return { holder: undefined, modified };
+    return { holder: parseHolder(await handle.readFile('utf8')), modified };
+  } catch (error) {
+    throw fileError(file, error, { file });
+  } finally {
+    await handle.close();
+  }
+}
+
+function parseHolder(text: string): Holder | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value)) return undefined;
+  const { pid, host, machine, processStart, since, task } = value;
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1) return undefined;
+  if (typeof host !== 'string' || typeof since !== 'string' || typeof task !== 'string') return undefined;
+  const optional = (field: unknown): string | undefined => (typeof field === 'string' ? field : undefined);
+  return { pid, host, machine: optional(machine), processStart: optional(processStart), since, task };
+}
+
+/** Whether a holder may still be at work. */
+async function isAlive(
+  { holder, modified }: { holder: Holder | undefined; modified: number },
+  self: Holder,
+): Promise<boolean> {
+  const isLocal = holder !== undefined && holder.machine === self.machine && holder.host === self.host;
+  if (!isLocal) return ageOf({ modified }) < staleMilliseconds;
+  if (holder.processStart !== undefined) return holder.processStart === (await readProcessStart(holder.pid));
+  try {
+    kill(holder.pid, 0);
+    return true;
+  } catch (error) {
+    // A process that may not be signaled is one.
+    return systemCode(error) === 'EPERM';
+  }
+}
+
+function ageOf({ modified }: { modified: number }): number {
+  return new Date().getTime() - modified;
+}
+
+async function describeSelf(task: string): Promise<Holder> {
+  const [boot, namespace] = await Promise.all([
+    readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined),
+    readlink('/proc/self/ns/pid').catch(() => undefined),
+  ]);
+  return {
+    pid: ownPid,
+    host: os.hostname(),
+    machine: boot === undefined || namespace === undefined ? undefined : `${boot.trim()} ${namespace}`,
+    processStart: await readProcessStart(ownPid),
+    since: new Date().toISOString(),
+    task,
+  };
+}
+
+/** When a process was started, from /proc; undefined where there is no such process, or no /proc. */
+async function readProcessStart(pid: number): Promise<string | undefined> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+  // The name of the program, in parentheses, may hold anything.
+  const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');
+  const [state] = fields ?? [];
+  return state === 'Z' || state === 'X' ? undefined : fields?.[19];
+}
+
+function inUse(directory: string, { file, holder }: FoundLock): OpmateError {
+  const shown = (text: string): string =>
+    /^[\w.:-]{1,253}$/.test(text) ? text : quoteGo(text.slice(0, 253));
+  const task =
+    holder && (/^[\w ./-]{1,100}$/.test(holder.task) ? holder.task : quoteGo(holder.task.slice(0, 100)));
+  const who =
+    holder === undefined
+      ? 'another process'
+      : `process ${holder.pid} on ${shown(holder.host)} (${task}) since ${shown(holder.since)}`;
+  return new OpmateError('IO', `${directory}: in use by ${who}`, {
+    hint: `wait for it to end, or remove ${file} if it has ended`,
+  });
+}

@@ -7,7 +7,7 @@ import { repositoryAnnotation } from '../oci/archive-layout.js';
 import { type ManifestFacts, readManifestFacts } from '../oci/layout-manifest.js';
 import { type LayoutStore, refNameAnnotation } from '../oci/layout-store.js';
 import { type Descriptor, maxManifestBytes } from '../oci/types.js';
-import { KeyedLock } from './registry-lock.js';
+import { KeyedLock } from '../core/keyed-lock.js';
 import { isRepositoryName, isTag } from '../oci/registry-names.js';
 import { type RegistryStore, readPiece } from './registry-store.js';
 

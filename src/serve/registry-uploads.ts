@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import type { DigestAlgorithm } from '../core/digest.js';
 import type { LayoutStore } from '../oci/layout-store.js';
-import { KeyedLock } from './registry-lock.js';
+import { KeyedLock } from '../core/keyed-lock.js';
 
 /** Uploads that nobody continues for this long are dropped. */
 const idleMs = 60 * 60 * 1000;

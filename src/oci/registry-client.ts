@@ -9,20 +9,15 @@ import { type BlobCache, withBlobCache } from './blob-cache.js';
 import { downloadBlob } from './blob-download.js';
 import { abandonUpload, type OpenContent, uploadBlob } from './blob-upload.js';
 import type { Connection } from './connection.js';
-import { type ParsedManifest, parseManifest } from './manifest.js';
+import { parseManifest } from './manifest.js';
 import { subjectOf } from './platform.js';
+import { ReferrersTags, referrerOf, subjectDigest } from './referrers-tag.js';
 import { type Access, mayBeElsewhere, RegistryRequester } from './registry-request.js';
 import type { ManifestContent, PutBlobOptions, WritableRepository } from './repository.js';
 import { discard, type TransportResponse } from './transport.js';
 import { readLimited } from './read-limited.js';
 import { NetworkError } from './transport-faults.js';
-import {
-  type Descriptor,
-  type ImageIndex,
-  mediaTypes,
-  maxManifestBytes,
-  manifestMediaTypes,
-} from './types.js';
+import { type Descriptor, mediaTypes, maxManifestBytes, manifestMediaTypes } from './types.js';
 
 /** How often a manifest whose answer breaks off is asked for. */
 const maxReads = 3;
@@ -70,7 +65,7 @@ class RegistryApiRepository implements RegistryRepository {
   readonly #logger: Logger;
   readonly #chunkBytes: number | undefined;
   readonly #withoutMirrors: boolean;
-  #tagUpdates: Promise<void> = Promise.resolve();
+  readonly #referrersTags: ReferrersTags;
 
   constructor(options: RegistryRepositoryOptions) {
     const { connection, registry, repository, logger, chunkBytes } = options;
@@ -81,6 +76,10 @@ class RegistryApiRepository implements RegistryRepository {
     this.#logger = logger ?? silentLogger;
     this.#chunkBytes = chunkBytes;
     this.#withoutMirrors = options.withoutMirrors === true;
+    this.#referrersTags = new ReferrersTags(
+      (at, reference, how) => unlessNotFound(readManifest(at, reference, how)),
+      this.#logger,
+    );
   }
 
   async getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
@@ -145,9 +144,7 @@ class RegistryApiRepository implements RegistryRepository {
     const { artifactType } = options;
     const found = await this.#read(true, options, async (at) => {
       return (
-        (await readReferrers(at, digest, options)) ??
-        (await readReferrersTag(at, digest, options))?.manifests ??
-        []
+        (await readReferrers(at, digest, options)) ?? (await this.#referrersTags.list(at, digest, options))
       );
     });
     const all = [...new Map(found?.map((entry) => [entry.digest, entry])).values()];
@@ -199,13 +196,18 @@ class RegistryApiRepository implements RegistryRepository {
     }
     const parsed = parseManifest(bytes, { subject, mediaType });
     const at = await this.#target(options);
-    const answer = await at.send('PUT', `manifests/${reference}`, 'push', {
-      headers: { 'content-type': mediaType },
-      body: bytes,
-      signal: options.signal,
-    });
-    if (answer.status !== 201) throw await at.failure(answer, subject, 'push');
-    discard(answer);
+    const hasApi = async (of: string) => (await readReferrers(at, of, options)) !== undefined;
+    const store = async () => {
+      const response = await at.send('PUT', `manifests/${reference}`, 'push', {
+        headers: { 'content-type': mediaType },
+        body: bytes,
+        signal: options.signal,
+      });
+      if (response.status !== 201) throw await at.failure(response, subject, 'push');
+      discard(response);
+      return response;
+    };
+    const answer = await this.#referrersTags.replace(at, reference, digest, { ...options, hasApi }, store);
     const stored = answer.headers.get('docker-content-digest');
     if (stored !== null && isDigest(stored) && digestOf(bytes, parseDigest(stored).algorithm) !== stored) {
       throw new DigestMismatchError(
@@ -213,13 +215,9 @@ class RegistryApiRepository implements RegistryRepository {
       );
     }
     const descriptor = { mediaType, digest, size: bytes.length };
-    const target = (parsed.kind === 'image' ? parsed.manifest : parsed.index).subject;
-    if (target !== undefined && answer.headers.get('oci-subject') === null) {
-      await this.#updateReferrersTag(at, target.digest, options, (entries) => {
-        const others = entries.filter((entry) => entry.digest !== digest);
-        return [...others, referrerOf(descriptor, parsed)];
-      });
-    }
+    const target = subjectDigest(parsed);
+    if (target !== undefined && answer.headers.get('oci-subject') === null)
+      await this.#referrersTags.add(at, target, referrerOf(descriptor, parsed), options);
     return descriptor;
   }
 
@@ -232,16 +230,7 @@ class RegistryApiRepository implements RegistryRepository {
     if (![200, 202, 204].includes(answer.status)) throw await at.failure(answer, subject, 'delete');
     discard(answer);
     if (target === undefined || (await readReferrers(at, target, options)) !== undefined) return;
-    await this.#updateReferrersTag(at, target, options, (entries) =>
-      entries.filter((entry) => entry.digest !== reference),
-    );
-  }
-
-  /** One at a time, since each reads the list, changes it, and writes it back. */
-  #updateReferrersTag(...change: Parameters<typeof updateReferrersTag>): Promise<void> {
-    const update = this.#tagUpdates.then(() => updateReferrersTag(...change));
-    this.#tagUpdates = update.catch(() => undefined);
-    return update;
+    await this.#referrersTags.remove(at, target, reference, options);
   }
 
   async #target(options: CancelOptions): Promise<RegistryRequester> {
@@ -377,8 +366,7 @@ async function subjectAt(
 ): Promise<string | undefined> {
   try {
     const { bytes } = await readManifest(at, digest, options);
-    const parsed = parseManifest(bytes, { subject: subjectOf(at.name, digest) });
-    return (parsed.kind === 'image' ? parsed.manifest : parsed.index).subject?.digest;
+    return subjectDigest(parseManifest(bytes, { subject: subjectOf(at.name, digest) }));
   } catch (error) {
     // What cannot be read can be deleted all the same.
     if (error instanceof OpmateError && error.code !== 'CANCELLED') return undefined;
@@ -409,57 +397,6 @@ async function readReferrers(
     if (parsed.kind === 'index') found.push(...parsed.index.manifests);
   }
   return found;
-}
-
-/** The tag under which registries without referrers API keep them. Distribution specification, "Referrers Tag Schema". */
-function referrersTag(digest: string): string {
-  const [algorithm = '', hex = ''] = digest.split(':');
-  return `${algorithm.slice(0, 32)}-${hex.slice(0, 64)}`;
-}
-
-async function readReferrersTag(
-  at: RegistryRequester,
-  digest: string,
-  options: CancelOptions,
-): Promise<ImageIndex | undefined> {
-  const tag = referrersTag(digest);
-  const subject = subjectOf(at.name, tag);
-  const content = await unlessNotFound(readManifest(at, tag, options));
-  if (content === undefined) return undefined;
-  const parsed = parseManifest(content.bytes, { subject, mediaType: content.descriptor.mediaType });
-  if (parsed.kind === 'index') return parsed.index;
-  throw new OpmateError('INVALID', `${subject}: not a list of referrers, though its name is one's`);
-}
-
-async function updateReferrersTag(
-  at: RegistryRequester,
-  digest: string,
-  options: CancelOptions,
-  change: (entries: Descriptor[]) => Descriptor[],
-): Promise<void> {
-  const tag = referrersTag(digest);
-  const index = await readReferrersTag(at, digest, options);
-  const manifests = change(index?.manifests ?? []);
-  const document = { ...index, schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests };
-  const answer = await at.send('PUT', `manifests/${tag}`, 'push', {
-    headers: { 'content-type': mediaTypes.ociIndex },
-    body: Buffer.from(JSON.stringify(document)),
-    signal: options.signal,
-  });
-  if (answer.status !== 201) throw await at.failure(answer, subjectOf(at.name, tag), 'push');
-  discard(answer);
-}
-
-/** How a list of referrers describes a manifest. */
-function referrerOf(descriptor: Descriptor, parsed: ParsedManifest): Descriptor {
-  const document = parsed.kind === 'image' ? parsed.manifest : parsed.index;
-  const artifactType =
-    document.artifactType ?? (parsed.kind === 'image' ? parsed.manifest.config.mediaType : undefined);
-  return {
-    ...descriptor,
-    ...(artifactType !== undefined && { artifactType }),
-    ...(document.annotations && { annotations: document.annotations }),
-  };
 }
 
 interface Page {

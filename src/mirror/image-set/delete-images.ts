@@ -151,7 +151,7 @@ async function openRepository(
   return repository;
 }
 
-/** What is attached to an image and to the manifests that it lists. */
+/** What is attached to an image, to the manifests that it lists, and to what refers to those. */
 async function findAttached(
   repository: WritableRepository,
   reference: RegistryReference,
@@ -160,13 +160,17 @@ async function findAttached(
 ): Promise<{ digest: string; name: string }[]> {
   const base = `${reference.registry}/${reference.repository}`;
   const attached: { digest: string; name: string }[] = [];
-  for (const one of await manifestsOf(repository, digest, options)) {
+  const manifests = new Set(await manifestsOf(repository, digest, options));
+  // A set hands out what is added while it is gone through.
+  for (const one of manifests) {
     for (const suffix of suffixes) {
       const tag = `${tagOfDigest(one)}.${suffix}`;
       const found = await repository.headManifest(tag, options);
       if (found !== undefined) attached.push({ digest: found.digest, name: `${base}:${tag}` });
     }
     for (const referrer of await repository.listReferrers(one, options)) {
+      if (manifests.has(referrer.digest)) continue;
+      manifests.add(referrer.digest);
       attached.push({ digest: referrer.digest, name: `${base}@${referrer.digest}` });
     }
   }

@@ -150,31 +150,4 @@ export function fileError(what: string, error: unknown, details: ErrorDetails = 
   });
 }
 
-/** Whether this is English, as in `basic template`: credentials of that scheme are base64 of text with a colon. */
-function isWordAfterBasic(scheme: string, value: string): boolean {
-  if (scheme.toLowerCase() !== 'basic' || !/^[a-z]+$/.test(value)) return false;
-  return !Buffer.from(value, 'base64').includes(':');
-}
-
-/**
- * Removes credentials from text that may be shown: user information in URLs, `Authorization` values,
- * bearer and identity tokens, passwords, and signed-URL parameters.
- */
-export function redact(text: string): string {
-  return (
-    text
-      // Schemes are short; without a limit the time would grow with the square of a long name.
-      .replace(/([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@?#]+@/gi, '$1***@')
-      .replace(/\b(bearer|basic)\s+([A-Za-z0-9._~+/=-]{6,})/gi, (text, scheme: string, value: string) =>
-        isWordAfterBasic(scheme, value) ? text : `${scheme} ***`,
-      )
-      .replace(
-        /("?\b(?:access_token|refresh_token|identitytoken|id_token|token|password|secret|auth)"?\s*[:=]\s*"?)[^\s"&,}]+/gi,
-        '$1***',
-      )
-      .replace(
-        /([?&](?:X-Amz-[A-Za-z-]*|sig|signature|se|sp|Expires|Key-Pair-Id|Policy)=)[^&\s"]+/gi,
-        '$1***',
-      )
-  );
-}
+export { redact } from './redact.js';

@@ -1,0 +1,104 @@
+/**
+ * Removing secrets from text that is shown. Messages quote registries, git, credential helpers and catalogs, so this
+ * is the last line before a terminal or a log. Every pattern takes time in proportion to the text: what repeats is
+ * bounded or cannot start within its own match.
+ */
+
+const mask = '***';
+
+/** Names whose value is a secret in whatever way it is written: `db_password`, `dbPassword`, `PASSWD`. */
+const passwordNames = 'pass(?:word|wd|phrase|code)s?';
+/** Names of secrets that are also names of fields and files, so that `pullSecret: not found` is a message. */
+const secretNames =
+  '(?:secret|token|credentials?|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|encryption[_-]?key|pwd)' +
+  '(?:[_-]?(?:access[_-]?)?(?:key|id|value|string))?';
+const authNames = '(?<![a-z])(?:identity)?auth(?![a-z])';
+const secretName = `(?:${passwordNames}|${secretNames}|${authNames})`;
+
+/** A quoted value with its escapes, or what reaches to the next blank or delimiter. */
+const value = String.raw`(?:\\"[^"\\]*(?:\\[^"][^"\\]*)*(?:\\")?|"[^"\\]*(?:\\.[^"\\]*)*"?|'[^'\r\n]*'?|[^\s"'&,;}\])]+)`;
+/** How a message goes on after `subject:`, which is no value. */
+const problem =
+  '(?!(?:no such|not |expected |unknown |missing |must |is |are |has |have |holds |lacks |there |needs |cannot |' +
+  'could |does |was |were |invalid |duplicate |unsupported |unavailable|permission |already |neither |wrong ))';
+
+const assigned = new RegExp(`(${secretName}["']?[ \\t]*(?:=>?|:=)[ \\t]*)(?!\\s)${value}`, 'gi');
+const quotedKey = new RegExp(`(${secretName}\\\\?["'][ \\t]*:\\s*)${problem}(?!\\s)${value}`, 'gi');
+const labeled = new RegExp(
+  `((?:${passwordNames}|(?<![a-z0-9])${secretNames}|${authNames}):[ \\t]*)${problem}(?!\\s)${value}`,
+  'gi',
+);
+/** Flags with their value; upper case is the placeholder of a hint. */
+const flag = new RegExp(
+  `(--[a-z-]{0,30}(?:${passwordNames}|token|api-key)[ \\t]+)(?!-|[A-Z_]+\\b|<)${value}`,
+  'g',
+);
+
+/** `Authorization` and cookies, whose value has blanks in it and ends with the line or the quotes around it. */
+const header =
+  /(\b(?:proxy-)?authorization["']?[ \t]*[:=][ \t]*["']?|\b(?:set-)?cookie:[ \t]*)(?:(basic|bearer|digest|negotiate|token|aws4-hmac-sha256)[ \t]+)?[^\s"'][^\r\n"']*/gi;
+
+const schemeValue = /\b(bearer|basic)\s+([A-Za-z0-9._~+/=-]{6,})/gi;
+
+const signedParameter =
+  /([?&](?:X-(?:Amz|Goog)-[A-Za-z-]{1,40}|sig|signature|se|sp|code|state|Expires|Key-Pair-Id|Policy)=)[^&\s"']+/gi;
+
+/** Tokens that are known by their form: JSON web tokens, those of GitHub, GitLab, npm, Slack, AWS. */
+const knownToken =
+  /(?<![\w-])(?:eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|npm_[A-Za-z0-9]{30,}|xox[abprs]-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}(?!\w))/g;
+
+const privateKey = /(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]*/g;
+
+/**
+ * Removes credentials from text that may be shown: user information in URLs, `Authorization` values, bearer and
+ * identity tokens, passwords and other named secrets, private keys, and signed-URL parameters.
+ */
+export function redact(text: string): string {
+  return withoutUserInformation(text)
+    .replace(privateKey, `$1${mask}`)
+    .replace(schemeValue, (match, scheme: string, credentials: string) =>
+      isWordAfterBasic(scheme, credentials) ? match : `${scheme} ${mask}`,
+    )
+    .replace(header, (_match, name: string, scheme: string | undefined) =>
+      scheme === undefined ? `${name}${mask}` : `${name}${scheme} ${mask}`,
+    )
+    .replace(flag, `$1${mask}`)
+    .replace(quotedKey, (_match, name: string) => `${name}"${mask}"`)
+    .replace(assigned, `$1${mask}`)
+    .replace(labeled, `$1${mask}`)
+    .replace(signedParameter, `$1${mask}`)
+    .replace(knownToken, mask);
+}
+
+/** Whether this is English, as in `basic template`: credentials of that scheme are base64 of text with a colon. */
+function isWordAfterBasic(scheme: string, credentials: string): boolean {
+  if (scheme.toLowerCase() !== 'basic' || !/^[a-z]+$/.test(credentials)) return false;
+  return !Buffer.from(credentials, 'base64').includes(':');
+}
+
+/**
+ * Masks `user:password@` of every URL. A password that was not encoded may hold `@`, `/`, `?` and `#`, so the last
+ * `@` counts: before the path, or where the text before it is no `host:port`, in the whole word.
+ */
+function withoutUserInformation(text: string): string {
+  if (!text.includes('://')) return text;
+  const parts = text.split('://');
+  for (let i = 1; i < parts.length; i++) {
+    if (/[a-z][a-z0-9+.-]*$/i.test((parts[i - 1] as string).slice(-31))) {
+      parts[i] = withoutUser(parts[i] as string);
+    }
+  }
+  return parts.join('://');
+}
+
+/** What follows `scheme://`, up to the next URL of the text. */
+function withoutUser(rest: string): string {
+  const end = rest.search(/\s/);
+  const word = end < 0 ? rest : rest.slice(0, end);
+  const path = word.search(/[/?#]/);
+  const authority = path < 0 ? word : word.slice(0, path);
+  const inAuthority = authority.lastIndexOf('@');
+  const hasPort = /^(?:\[[^\]]*\]|[^:]*):\d*$/.test(authority) || !authority.includes(':');
+  const at = inAuthority >= 0 || hasPort ? inAuthority : word.lastIndexOf('@');
+  return at < 0 ? rest : `${mask}@${rest.slice(at + 1)}`;
+}

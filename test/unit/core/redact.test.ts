@@ -1,0 +1,99 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { redact } from '../../../src/core/redact.js';
+
+describe('core/redact', () => {
+  it.each([
+    ['https://user:p@ss@host/x', 'https://***@host/x'],
+    [
+      'git clone https://user:p/a?s#s@host.example/repo failed',
+      'git clone https://***@host.example/repo failed',
+    ],
+    ['https://token@host/x', 'https://***@host/x'],
+    ['ftp://a:b@c,https://d:e@f', 'ftp://***@c,https://***@f'],
+    ['proxy http://jo:p:w@proxy:3128 failed', 'proxy http://***@proxy:3128 failed'],
+    ['client_secret=abc def', 'client_secret=*** def'],
+    ['?client_secret=abc&grant=x', '?client_secret=***&grant=x'],
+    ['db_password=x', 'db_password=***'],
+    ['DB_PASSWORD="my secret pass" next', 'DB_PASSWORD=*** next'],
+    ["PGPASSWORD='a b c' next", 'PGPASSWORD=*** next'],
+    [String.raw`password: "a \"b\" c" rest`, 'password: *** rest'],
+    ['password="never closed and more', 'password=***'],
+    ['{"client_secret":"abc def","x":1}', '{"client_secret":"***","x":1}'],
+    ['{"clientSecret" : "abc def"}', '{"clientSecret" : "***"}'],
+    [String.raw`{\"password\":\"a b\",\"x\":1}`, String.raw`{\"password\":"***",\"x\":1}`],
+    ['"identitytoken":"abc def"', '"identitytoken":"***"'],
+    ['"auth": "aGVsbG86d29ybGQ="', '"auth": "***"'],
+    ['aws_secret_access_key = abc/def', 'aws_secret_access_key = ***'],
+    ['api_key=abc apiKey=abc', 'api_key=*** apiKey=***'],
+    ['secret: hunter2', 'secret: ***'],
+    ['Authorization: Bearer abc', 'Authorization: Bearer ***'],
+    ['authorization: token abcdef ghi', 'authorization: token ***'],
+    ['Basic am86aHVudGVyMg==', 'Basic ***'],
+    ['X-Auth-Token: abcdef', 'X-Auth-Token: ***'],
+    ['Set-Cookie: sid=abc; Path=/', 'Set-Cookie: ***'],
+    ['helper --password hunter2 --user jo', 'helper --password *** --user jo'],
+    ['https://x/?a=1&X-Amz-Signature=abc%3D&b=2', 'https://x/?a=1&X-Amz-Signature=***&b=2'],
+    ['got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc', 'got ***'],
+    ['got ghp_0123456789abcdefghijABCDEFGHIJ', 'got ***'],
+    [
+      '-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----',
+      '-----BEGIN RSA PRIVATE KEY-----***-----END RSA PRIVATE KEY-----',
+    ],
+  ])('removes what is secret of %s', (text, redacted) => {
+    expect(redact(text)).toBe(redacted);
+  });
+
+  it.each([
+    'https://host:5000/ns/name@sha256:abc',
+    'https://[::1]:5000/ns/name@sha256:abc',
+    'docker://quay.io/ns/name:v1@sha256:abc',
+    'spec.source.image.pullSecret: unknown field "x"',
+    'token: not found',
+    'key "token": expected a string',
+    '/tmp/db-secret: no such file or directory',
+    'author: Jane',
+    'render basic template',
+    'quay.io/ns/name: token server auth.quay.io: registry answered 401 Unauthorized',
+    'put them into a Secret in a file: --secrets DIRECTORY --secret NAME',
+    'passwordFile=/run/secrets/x',
+    'secrets: a, b',
+  ])('leaves a message as it is: %s', (text) => {
+    expect(redact(text)).toBe(text);
+  });
+
+  it('lets no value of a named secret through, however it is quoted', () => {
+    const names = fc.constantFrom('password', 'db_password', 'client_secret', 'access_token', 'DB_PASSWD');
+    const word = fc.stringMatching(/^zq[A-Za-z0-9@/.+-]{0,20}$/);
+    const forms = fc.constantFrom(
+      (name: string, text: string) => `${name}=${text}`,
+      (name: string, text: string) => `${name}: ${text}`,
+      (name: string, text: string) => `"${name}": "a ${text} b"`,
+      (name: string, text: string) => `${name}='a ${text} b'`,
+      (name: string, text: string) => `https://jo:${text}@host/?${name}=${text}&x=1`,
+    );
+    fc.assert(
+      fc.property(names, word, forms, (name, text, form) => {
+        expect(redact(`before ${form(name, text)} after`)).not.toContain('zq');
+      }),
+    );
+  });
+
+  it.each([
+    'a://b:c',
+    'password',
+    'password="',
+    'password="\\',
+    'token_',
+    '--a-',
+    'eyJaaaaaaaaa-',
+    '-----BEGIN RSA PRIVATE KEY-----',
+    'authorization: basic ',
+    '?X-Amz-',
+    'token: ',
+  ])('gets to the end of a megabyte of %s', (piece) => {
+    const text = piece.repeat(Math.ceil(1_048_576 / piece.length));
+    expect(redact(text)).toBeTypeOf('string');
+    expect(redact(`${text} db_password=hunter2`)).not.toContain('hunter2');
+  });
+});

@@ -1,6 +1,8 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
 import { normalizeEntryPath, showName } from './entry-path.js';
+import { type TarHeader, TarProblem, type TarSource, readTarHeader } from './tar-entries.js';
+import { paddedSize } from './tar-header.js';
 
 /** Where the content of a file lies in an uncompressed tar archive. */
 export interface TarSlice {
@@ -14,10 +16,6 @@ export interface TarIndexOptions {
   /** The open file to read, which stays open; the path then only names it in messages. */
   handle?: FileHandle;
 }
-
-const blockSize = 512;
-/** Long names and PAX records are read into memory; real ones have a few hundred bytes. */
-const maxExtensionSize = 1024 * 1024;
 
 /**
  * Finds every regular file of an uncompressed tar archive without reading content. Names are as
@@ -54,57 +52,80 @@ class Indexer {
 
   async run(): Promise<Map<string, TarSlice>> {
     const { size: total } = await this.#handle.stat();
-    let records: Records = {};
     let position = 0;
+    let start = 0;
+    const source: TarSource = {
+      read: async (length) => {
+        start = position;
+        const bytes = Buffer.alloc(Math.min(length, Math.max(total - position, 0)));
+        const { bytesRead } = await this.#handle.read(bytes, 0, bytes.length, position);
+        position += bytesRead;
+        return bytes.subarray(0, bytesRead);
+      },
+    };
     let entries = 0;
-    while (position + blockSize <= total) {
-      const header = await this.#read(position, blockSize);
-      if (header.every((byte) => byte === 0)) break;
-      if (!hasValidChecksum(header)) throw this.#damaged(position);
-      if (++entries > this.#maxEntries) {
-        throw new LimitError(`${this.#path}: more than ${this.#maxEntries} entries`, {
-          hint: 'raise the limit with --max-entries if you trust where this comes from',
-        });
+    try {
+      for (;;) {
+        const header = await readTarHeader(source);
+        if (header === undefined) break;
+        if (++entries > this.#maxEntries) {
+          throw new LimitError(`${this.#path}: more than ${this.#maxEntries} entries`, {
+            hint: 'raise the limit with --max-entries if you trust where this comes from',
+          });
+        }
+        const end = position + paddedSize(header.size);
+        if (end > total) throw new TarProblem('truncated', 'it ends early');
+        this.#add(header, { offset: position, size: header.size });
+        position = end;
       }
-      const type = String.fromCharCode(header[156] as number);
-      const size = records.size ?? readNumber(header.subarray(124, 136));
-      const content = position + blockSize;
-      if (!Number.isSafeInteger(size) || size < 0 || content + size > total) throw this.#damaged(position);
-      if (type === 'x' || type === 'L' || type === 'K') {
-        if (size > maxExtensionSize) throw new LimitError(`${this.#path}: header of ${size} bytes`);
-        const bytes = await this.#read(content, size);
-        if (type === 'x') records = { ...records, ...this.#readRecords(bytes, position) };
-        else if (type === 'L') records.path ??= readText(bytes);
-        else records.linkpath ??= readText(bytes);
-      } else if (type !== 'g') {
-        this.#add(type, header, { offset: content, size }, records);
-        records = {};
-      }
-      position = content + Math.ceil(size / blockSize) * blockSize;
+    } catch (error) {
+      if (!(error instanceof TarProblem)) throw error;
+      const problem =
+        entries === 0 && error.kind !== 'ambiguous'
+          ? 'not a tar archive'
+          : `damaged tar archive at byte ${start}${error.message === 'bad header' ? '' : `: ${error.message}`}`;
+      throw new OpmateError('SYNTAX', `${this.#path}: ${problem}`, { cause: error });
     }
-    if (entries === 0 && total > 0) throw this.#damaged(0);
+    if (entries === 0 && total > 0) throw new OpmateError('SYNTAX', `${this.#path}: not a tar archive`);
+    this.#checkParents();
     this.#resolveLinks();
     return this.#files;
   }
 
-  #add(type: string, header: Buffer, slice: TarSlice, records: Records): void {
-    const prefix =
-      header.toString('latin1', 257, 262) === 'ustar' && header[263] !== 0x20
-        ? readText(header.subarray(345, 500))
-        : '';
-    const short = readText(header.subarray(0, 100));
-    const name = normalizeEntryPath(records.path ?? (prefix ? `${prefix}/${short}` : short), this.#path);
-    if (type === 'S' || records.sparse) {
-      throw new OpmateError('UNSUPPORTED', `${this.#path}: entry ${showName(name)}: sparse file`);
+  #add(header: TarHeader, slice: TarSlice): void {
+    const { type, linkName } = header;
+    const name = normalizeEntryPath(header.name, this.#path);
+    if (type === 'unsupported') {
+      throw new OpmateError(
+        'UNSUPPORTED',
+        `${this.#path}: entry ${showName(name)}: sparse file or unknown type of entry`,
+      );
     }
-    if (type === '0' || type === '\0' || type === '7') {
-      this.#links.delete(name);
+    if (name === '') return;
+    this.#files.delete(name);
+    this.#links.delete(name);
+    if (type === 'file') {
       this.#files.set(name, slice);
-    } else if (type === '1' || type === '2') {
-      const target = records.linkpath ?? readText(header.subarray(157, 257));
-      const directory = type === '2' && !target.startsWith('/') ? `${name}/../` : '';
-      this.#files.delete(name);
-      this.#links.set(name, normalizeEntryPath(`${directory}${target}`, this.#path));
+    } else if (type === 'symlink') {
+      const directory = linkName.startsWith('/') ? '' : `${name}/../`;
+      this.#links.set(name, normalizeEntryPath(`${directory}${linkName}`, this.#path));
+    } else if (type === 'link') {
+      // A hard link stays with the content that the name had then.
+      const target = normalizeEntryPath(linkName, this.#path);
+      const [file, link] = [this.#files.get(target), this.#links.get(target)];
+      if (file !== undefined) this.#files.set(name, file);
+      else if (link !== undefined) this.#links.set(name, link);
+    }
+  }
+
+  /** What is below a file or link is unpacked elsewhere, or not at all. */
+  #checkParents(): void {
+    for (const name of [...this.#files.keys(), ...this.#links.keys()]) {
+      for (let slash = name.indexOf('/'); slash >= 0; slash = name.indexOf('/', slash + 1)) {
+        const parent = name.slice(0, slash);
+        if (!this.#files.has(parent) && !this.#links.has(parent)) continue;
+        throw new OpmateError('INVALID', `${this.#path}: entry ${showName(name)}: its directory is a file`);
+      }
     }
   }
 
@@ -118,77 +139,4 @@ class Indexer {
       if (slice !== undefined) this.#files.set(name, slice);
     }
   }
-
-  /** PAX extended header records: `LENGTH KEY=VALUE\n`, the length being that of the whole record. */
-  #readRecords(bytes: Buffer, position: number): Records {
-    const records: Records = {};
-    let at = 0;
-    while (at < bytes.length && bytes[at] !== 0) {
-      const space = bytes.indexOf(0x20, at);
-      const length = space < 0 ? Number.NaN : Number(bytes.toString('latin1', at, space));
-      const equals = bytes.indexOf(0x3d, space);
-      if (
-        !Number.isSafeInteger(length) ||
-        length < 5 ||
-        at + length > bytes.length ||
-        equals < 0 ||
-        equals >= at + length
-      ) {
-        throw this.#damaged(position);
-      }
-      const key = bytes.toString('utf8', space + 1, equals);
-      const value = bytes.toString('utf8', equals + 1, at + length - 1);
-      if (key === 'path') records.path = value;
-      else if (key === 'linkpath') records.linkpath = value;
-      else if (key === 'size') records.size = Number(value);
-      else if (key.startsWith('GNU.sparse.')) records.sparse = true;
-      at += length;
-    }
-    return records;
-  }
-
-  async #read(position: number, length: number): Promise<Buffer> {
-    const bytes = Buffer.alloc(length);
-    const { bytesRead } = await this.#handle.read(bytes, 0, length, position);
-    if (bytesRead !== length) throw this.#damaged(position);
-    return bytes;
-  }
-
-  #damaged(position: number): OpmateError {
-    const problem = position === 0 ? 'not a tar archive' : `damaged tar archive at byte ${position}`;
-    return new OpmateError('SYNTAX', `${this.#path}: ${problem}`);
-  }
-}
-
-interface Records {
-  path?: string;
-  linkpath?: string;
-  size?: number;
-  sparse?: boolean;
-}
-
-function readText(bytes: Buffer): string {
-  const end = bytes.indexOf(0);
-  return bytes.toString('utf8', 0, end < 0 ? bytes.length : end);
-}
-
-/** Octal digits, or with the first bit set a big-endian number (GNU, for sizes from 8 GiB). */
-function readNumber(bytes: Buffer): number {
-  if (((bytes[0] as number) & 0x80) !== 0) {
-    return bytes.subarray(1).reduce((value, byte) => value * 256 + byte, (bytes[0] as number) & 0x7f);
-  }
-  const text = readText(bytes).trim();
-  return text === '' ? 0 : /^[0-7]+$/.test(text) ? Number.parseInt(text, 8) : Number.NaN;
-}
-
-function hasValidChecksum(header: Buffer): boolean {
-  const expected = readNumber(header.subarray(148, 156));
-  let unsigned = 0;
-  let signed = 0;
-  for (let i = 0; i < blockSize; i++) {
-    const byte = i >= 148 && i < 156 ? 0x20 : (header[i] as number);
-    unsigned += byte;
-    signed += byte > 127 ? byte - 256 : byte;
-  }
-  return expected === unsigned || expected === signed;
 }

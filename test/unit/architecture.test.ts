@@ -31,7 +31,7 @@ const libraries: Record<string, { folder: string; modules: number; also?: string
   'http-proxy-agent': { folder: 'oci', modules: 1 },
   'https-proxy-agent': { folder: 'oci', modules: 1 },
   'smol-toml': { folder: 'oci', modules: 1 },
-  'tar-stream': { folder: 'archive', modules: 2 },
+  'tar-stream': { folder: 'archive', modules: 1 },
   fzstd: { folder: 'archive', modules: 1 },
   preact: { folder: 'view/page', modules: 14 },
   '@grpc/grpc-js': { folder: 'serve', modules: 2, also: 'src/client/grpc-connection.ts' },

@@ -1,0 +1,315 @@
+import { maxPathLength } from './entry-path.js';
+import { tarBlockSize } from './tar-header.js';
+
+/** Kind of an entry. `other` has no content to read: devices, pipes, sockets. */
+export type TarEntryType = 'file' | 'directory' | 'symlink' | 'link' | 'other' | 'unsupported';
+
+/** Header of an entry with everything that extension headers say of it. */
+export interface TarHeader {
+  /** As it stands in the archive: not checked at all. */
+  name: string;
+  /** Target of a `symlink` or `link`, not checked either; `''` for others. */
+  linkName: string;
+  /** `unsupported`: a sparse file, or of an unknown type. */
+  type: TarEntryType;
+  /** Bytes of content that follow, without padding; 0 for entries that have none. */
+  size: number;
+  mode: number;
+}
+
+/** Bytes of an archive, one after the other. */
+export interface TarSource {
+  /** Returns the next `length` bytes, or fewer at the end of the archive. */
+  read(length: number): Promise<Buffer>;
+}
+
+/** An archive that cannot be read; the message is a phrase that goes behind the archive's name. */
+export class TarProblem extends Error {
+  readonly kind: 'truncated' | 'bad header' | 'ambiguous';
+  constructor(kind: TarProblem['kind'], message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+/** Long names and PAX records are read into memory; real ones have a few hundred bytes. */
+const maxExtensionSize = 1024 * 1024;
+
+/**
+ * Reads the next header of a tar archive: v7, ustar, GNU and PAX. `source` stands at a header, which is where the
+ * caller brings it by reading the content of an entry and its padding. Returns undefined at the end of the archive;
+ * what follows that is not part of it.
+ *
+ * An archive is read as GNU tar and Go's `archive/tar`, which every image tool stands on, both read it. Where they
+ * disagree on a name, a size or a boundary the archive is refused, so that nobody can show two readers two archives.
+ * Throws TarProblem.
+ */
+export async function readTarHeader(source: TarSource): Promise<TarHeader | undefined> {
+  let records: ReadonlyMap<string, string> | undefined;
+  let longName: string | undefined;
+  let longLink: string | undefined;
+  for (;;) {
+    const block = await readBlock(source);
+    if (block === undefined || isZero(block)) {
+      // One block of zeros is enough at the very end; before anything else readers disagree.
+      const second = block && (await readBlock(source));
+      if (second !== undefined && !isZero(second)) throw ambiguous('single block of zeros before an entry');
+      return undefined;
+    }
+    if (!hasValidChecksum(block)) throw new TarProblem('bad header', 'bad header');
+    const flag = String.fromCharCode(block[156] as number);
+    switch (flag) {
+      case 'x':
+        records = readRecords(await readExtension(source, block));
+        break;
+      case 'g':
+        if (records ?? longName ?? longLink) throw ambiguous('global PAX header behind an extension header');
+        for (const key of readRecords(await readExtension(source, block)).keys()) {
+          if (isSignificant(key)) throw ambiguous(`global PAX header sets ${JSON.stringify(key)}`);
+        }
+        break;
+      case 'L':
+        longName = readLongName(await readExtension(source, block));
+        break;
+      case 'K':
+        longLink = readLongName(await readExtension(source, block));
+        break;
+      case 'X':
+        throw ambiguous('Solaris extension header');
+      default:
+        if (flag === 'S') await skipSparseMaps(source, block);
+        return toHeader(block, flag, records ?? new Map(), longName, longLink);
+    }
+  }
+}
+
+function toHeader(
+  block: Buffer,
+  flag: string,
+  records: ReadonlyMap<string, string>,
+  longName: string | undefined,
+  longLink: string | undefined,
+): TarHeader {
+  const sparse = isSparse(records);
+  const name = agreed('path', records.get('path'), longName) ?? plainName(block);
+  const linkName = agreed('linkpath', records.get('linkpath'), longLink) ?? readText(block, 157, 257);
+  for (const [from, to] of [
+    [108, 116],
+    [116, 124],
+    [136, 148],
+  ] as const) {
+    if (!isNumber(block.subarray(from, to))) throw new TarProblem('bad header', 'bad header');
+  }
+  const mode = readNumber(block.subarray(100, 108));
+  const recorded = records.get('size');
+  const declared = recorded === undefined ? readNumber(block.subarray(124, 136)) : Number(recorded);
+  const kind = typeOf(flag, name);
+  const hasContent = kind === 'file' || kind === 'unsupported';
+  // Go gives such an entry content, GNU tar makes a directory and takes what follows for the next header.
+  const slashed = name.endsWith('/') && name.length <= maxPathLength;
+  if (slashed && declared > 0 && !'\x00123456D'.includes(flag)) throw ambiguous('directory with content');
+  return {
+    name: records.get('GNU.sparse.name') ?? name,
+    linkName: kind === 'symlink' || kind === 'link' ? linkName : '',
+    type: sparse ? 'unsupported' : kind,
+    size: hasContent ? declared : 0,
+    mode,
+  };
+}
+
+function typeOf(flag: string, name: string): TarEntryType {
+  switch (flag) {
+    case '0':
+    case '\0':
+    case '7':
+      // Archives from before POSIX mark a directory like this.
+      return name.endsWith('/') ? 'directory' : 'file';
+    case '1':
+      return 'link';
+    case '2':
+      return 'symlink';
+    case '3':
+    case '4':
+    case '6':
+      return 'other';
+    case '5':
+      return 'directory';
+    default:
+      return 'unsupported';
+  }
+}
+
+/** GNU tar lets the PAX record take precedence, Go the GNU header. */
+function agreed(key: string, record: string | undefined, long: string | undefined): string | undefined {
+  if (record !== undefined && long !== undefined && record !== long) {
+    throw ambiguous(`PAX ${JSON.stringify(key)} and GNU long name differ`);
+  }
+  return record ?? long;
+}
+
+/** The name in the header itself, with the prefix that ustar has for long ones. */
+function plainName(block: Buffer): string {
+  const name = readText(block, 0, 100);
+  const magic = block.toString('latin1', 257, 265);
+  if (magic.startsWith('ustar\0')) {
+    const prefix = readText(block, 345, 500);
+    // Archives of star have times behind the first 131 bytes.
+    if (block.toString('latin1', 508, 512) === 'tar\0' && prefix.length > 131) {
+      throw ambiguous('name prefix that runs into the times of star');
+    }
+    return prefix === '' ? name : `${prefix}/${name}`;
+  }
+  if (magic === 'ustar  \0' && block[345] !== 0) {
+    // GNU tar has times here; old archives of Go programs have a prefix, which Go still reads as one.
+    if (!isNumber(block.subarray(345, 357)) || !isNumber(block.subarray(357, 369))) {
+      throw ambiguous('name prefix in a GNU header');
+    }
+  }
+  return name;
+}
+
+/** Reads PAX records: `LENGTH KEY=VALUE\n`, the length being that of the whole record. */
+function readRecords(bytes: Buffer): Map<string, string> {
+  const records = new Map<string, string>();
+  for (let at = 0; at < bytes.length;) {
+    const space = bytes.indexOf(0x20, at);
+    const digits = space < 0 ? '' : bytes.toString('latin1', at, space);
+    const end = at + Number(digits);
+    const equals = bytes.indexOf(0x3d, space);
+    if (
+      !/^[0-9]+$/.test(digits) ||
+      !(end <= bytes.length) ||
+      equals <= space + 1 ||
+      equals >= end ||
+      bytes[end - 1] !== 0x0a
+    ) {
+      throw new TarProblem('bad header', 'bad header: malformed PAX record');
+    }
+    const key = bytes.toString('utf8', space + 1, equals);
+    const value = bytes.toString('utf8', equals + 1, end - 1);
+    if (/^\s|\0/.test(key)) throw ambiguous(`PAX key ${JSON.stringify(key)}`);
+    if (value === '' && (key === 'path' || key === 'linkpath')) {
+      throw ambiguous(`empty PAX ${JSON.stringify(key)}`);
+    }
+    // NUL in a path is refused with every other unsafe name.
+    if (key === 'linkpath' && value.includes('\0')) throw ambiguous('NUL in PAX "linkpath"');
+    if (key === 'size') checkRecordedSize(value);
+    records.set(key, value);
+    at = end;
+  }
+  return records;
+}
+
+function checkRecordedSize(value: string): void {
+  if (!/^[0-9]+$/.test(value)) {
+    throw new TarProblem('bad header', `bad header: PAX size ${JSON.stringify(value.slice(0, 40))}`);
+  }
+  checkSize(Number(value));
+}
+
+function checkSize(size: number): void {
+  // No archive is as long.
+  if (!Number.isSafeInteger(size)) throw truncated();
+}
+
+/** Whether a record decides on a name, a size or a boundary. */
+function isSignificant(key: string): boolean {
+  return key === 'path' || key === 'linkpath' || key === 'size' || key.startsWith('GNU.sparse.');
+}
+
+/** Whether PAX records make a sparse file. Throws where only GNU tar thinks so. */
+function isSparse(records: ReadonlyMap<string, string>): boolean {
+  if (![...records.keys()].some((key) => key.startsWith('GNU.sparse.'))) return false;
+  const [major, minor] = [records.get('GNU.sparse.major'), records.get('GNU.sparse.minor')];
+  const version = `${major ?? ''}.${minor ?? ''}`;
+  const known = version === '.' ? !!records.get('GNU.sparse.map') : /^(?:0\.[01]|1\.0)$/.test(version);
+  if (!known) throw ambiguous('sparse file without a map');
+  return true;
+}
+
+async function readExtension(source: TarSource, block: Buffer): Promise<Buffer> {
+  const size = readNumber(block.subarray(124, 136));
+  if (size > maxExtensionSize) throw new TarProblem('truncated', 'oversized header');
+  const bytes = await source.read(Math.ceil(size / tarBlockSize) * tarBlockSize);
+  if (bytes.length < size) throw truncated();
+  return bytes.subarray(0, size);
+}
+
+function readLongName(bytes: Buffer): string {
+  const name = readText(bytes, 0, bytes.length);
+  if (name === '') throw ambiguous('empty GNU long name');
+  return name;
+}
+
+/** Old GNU sparse files have more blocks of their map behind the header. */
+async function skipSparseMaps(source: TarSource, block: Buffer): Promise<void> {
+  for (let more = block[482] !== 0; more;) {
+    const map = await readBlock(source);
+    if (map === undefined) throw truncated();
+    more = map[504] !== 0;
+  }
+}
+
+async function readBlock(source: TarSource): Promise<Buffer | undefined> {
+  const block = await source.read(tarBlockSize);
+  if (block.length === tarBlockSize) return block;
+  if (block.length > 0) throw truncated();
+  return undefined;
+}
+
+const zeros = Buffer.alloc(tarBlockSize);
+function isZero(block: Buffer): boolean {
+  return block[0] === 0 && block.equals(zeros);
+}
+
+function readText(bytes: Buffer, from: number, to: number): string {
+  const end = bytes.subarray(from, to).indexOf(0);
+  return bytes.toString('utf8', from, end < 0 ? to : from + end);
+}
+
+// Octal digits with blanks before, blanks or NUL behind; what follows a NUL is of no meaning.
+const octal = /^\0? *([0-7]+)(?:\0.*|[ \0]*)$/s;
+
+/** Whether a field has a number, or nothing. */
+function isNumber(field: Buffer): boolean {
+  const first = field[0] as number;
+  const text = field.toString('latin1');
+  return first === 0x80 || first === 0xff || octal.test(text) || /^[ \0]*$/.test(text);
+}
+
+/** Reads octal digits, or behind the byte 0x80 a big-endian number (GNU, for sizes from 8 GiB). */
+function readNumber(field: Buffer): number {
+  if (field[0] === 0x80) {
+    const size = field.subarray(1).reduce((value, byte) => value * 256 + byte, 0);
+    checkSize(size);
+    return size;
+  }
+  const text = field.toString('latin1');
+  const digits = octal.exec(text)?.[1] ?? (/^\0+$/.test(text) ? '0' : undefined);
+  if (digits === undefined) throw new TarProblem('bad header', 'bad header');
+  return Number.parseInt(digits, 8);
+}
+
+function hasValidChecksum(block: Buffer): boolean {
+  const expected = octal.exec(block.toString('latin1', 148, 156))?.[1];
+  if (expected === undefined) return false;
+  // The sum counts its own field as spaces; some old writers summed signed bytes.
+  let unsigned = 8 * 0x20;
+  let negative = 0;
+  for (let i = 0; i < tarBlockSize; i++) {
+    if (i >= 148 && i < 156) continue;
+    const byte = block[i] as number;
+    unsigned += byte;
+    if (byte > 127) negative += 256;
+  }
+  const sum = Number.parseInt(expected, 8);
+  return sum === unsigned || sum === unsigned - negative;
+}
+
+function ambiguous(problem: string): TarProblem {
+  return new TarProblem('ambiguous', `ambiguous header: ${problem}`);
+}
+
+function truncated(): TarProblem {
+  return new TarProblem('truncated', 'it ends early');
+}

@@ -2,6 +2,8 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { LimitError, fileError } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
+import { unfinishedError } from '../files/journal.js';
+import { journalName } from '../files/staging.js';
 import { IgnoreRules, ignoreFileName } from './ignore.js';
 
 /** A file of a catalog: where it is, and how messages name it. */
@@ -17,7 +19,8 @@ const maxCatalogFiles = 1_000_000;
  * The files of a catalog directory in walk order: entries of a directory in byte order, directories
  * visited in place, whatever the file's extension; `.indexignore` files and what they name are left out.
  * A link to a file counts as a file, a link to a directory is an error when it is read. (Source: `opm`'s
- * declcfg.WalkFS.) `label` is how messages name `root`.
+ * declcfg.WalkFS.) `label` is how messages name `root`. Throws OpmateError INVALID for a directory whose change was
+ * interrupted: what is there may be a part, or a mixture.
  */
 export async function listCatalogFiles(root: string, label: string = root): Promise<CatalogFile[]> {
   const found: { components: string[]; isRules: boolean }[] = [];
@@ -34,6 +37,9 @@ export async function listCatalogFiles(root: string, label: string = root): Prom
       path.join(root, ...components),
       path.posix.join(label, ...components),
     );
+    if (entries.some(({ name }) => name === journalName)) {
+      throw await unfinishedError(path.join(root, ...components), path.posix.join(label, ...components));
+    }
     for (const entry of entries.sort((a, b) => compareBytes(b.name, a.name))) {
       pending.push({ components: [...components, entry.name], isDirectory: entry.isDirectory() });
     }

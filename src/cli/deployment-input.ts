@@ -1,6 +1,6 @@
 import { readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { withTemporaryDirectory } from '../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../files/temporary-directory.js';
 import type { CertificateProvider } from '../bundle/plain/certificates.js';
 import { type Manifest, readManifests } from '../bundle/plain/manifests.js';
 import { labelFault } from '../bundle/plain/names.js';

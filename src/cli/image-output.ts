@@ -8,7 +8,7 @@ import type { Image } from '../oci/image.js';
 import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../oci/image-builder.js';
 import { type OpenedReference, openReference, openTarget } from '../oci/open.js';
 import { subjectOf } from '../oci/platform.js';
-import { replacedFile } from '../oci/replaced-file.js';
+import { replacedFile } from '../files/replace-file.js';
 import type { WritableRepository } from '../oci/repository.js';
 import type { Descriptor } from '../oci/types.js';
 import { defaultBinaryImage } from '../sqlite/index-image.js';

@@ -2,7 +2,7 @@ import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createWriteStream } from 'node:fs';
-import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
+import { makeTemporaryDirectory } from '../files/temporary-directory.js';
 import { type OpenFile, countLines } from '../catalog/documents.js';
 import { openFile } from '../catalog/file-access.js';
 import { OpmateError, systemReason, throwIfCancelled } from '../core/errors.js';

@@ -5,7 +5,7 @@ import { isDigest } from '../core/digest.js';
 import { LimitError, fileError, throwIfCancelled } from '../core/errors.js';
 import { parseGoJson } from '../core/go-json.js';
 import { isJsonObject } from '../core/json.js';
-import { makeDirectory } from '../oci/make-directory.js';
+import { makeDirectory } from '../files/make-directory.js';
 import type { TransportResponse } from '../oci/transport.js';
 import { type Validators, labelOf, readBody, usableValidators, validatorsOf } from './http-requests.js';
 

@@ -3,8 +3,8 @@ import { access, constants, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { fileError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
-import { makeDirectory } from '../oci/make-directory.js';
-import { writeNewFile } from '../oci/write-new-file.js';
+import { makeDirectory } from '../files/make-directory.js';
+import { writeNewFile } from '../files/write-new-file.js';
 
 /**
  * Writes files into a directory, which is made where there is none, so that all of them are there or none: they

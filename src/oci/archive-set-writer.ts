@@ -40,7 +40,7 @@ import {
   partName,
 } from './archive-layout.js';
 import { readRegion, writeRegion } from './file-region.js';
-import { makeDirectory } from './make-directory.js';
+import { makeDirectory } from '../files/make-directory.js';
 import type { Descriptor } from './types.js';
 
 /** An image to be written into an archive set. */

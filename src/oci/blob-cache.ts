@@ -6,7 +6,7 @@ import { type CancelOptions, mapConcurrent, onAbort } from '../core/concurrency.
 import { digestOf, isDigest, parseDigest } from '../core/digest.js';
 import { CancelledError, messageOf, systemCode } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
-import { makeDirectory } from './make-directory.js';
+import { makeDirectory } from '../files/make-directory.js';
 import { parseManifest } from './manifest.js';
 import { subjectOf } from './platform.js';
 import { readLimited } from './read-limited.js';

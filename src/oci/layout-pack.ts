@@ -4,7 +4,7 @@ import path from 'node:path';
 import { type TarInput, writeTar } from '../archive/tar-writer.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { throwIfCancelled } from '../core/errors.js';
-import { replaceFile } from './replaced-file.js';
+import { replaceFile } from '../files/replace-file.js';
 
 export interface PackOptions extends CancelOptions {
   /** Further files of the archive. */

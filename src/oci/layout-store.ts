@@ -6,7 +6,7 @@ import { parseDigest } from '../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../core/errors.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
 import { findDescriptorProblem } from './layout-manifest.js';
-import { makeDirectory } from './make-directory.js';
+import { makeDirectory } from '../files/make-directory.js';
 import { type Descriptor, mediaTypes } from './types.js';
 
 /** The annotation of an index entry that holds its tag (image specification, `annotations.md`). */

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { withTemporaryDirectory } from '../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../files/temporary-directory.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { OpmateError, UsageError } from '../core/errors.js';
 import {

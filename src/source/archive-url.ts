@@ -4,7 +4,7 @@ import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { defaultArchiveLimits, showSize } from '../archive/limits.js';
-import { makeTemporaryDirectory, openInTemporaryDirectory } from '../archive/temporary-directory.js';
+import { makeTemporaryDirectory, openInTemporaryDirectory } from '../files/temporary-directory.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import type { TransportResponse } from '../oci/transport.js';
 import { unpackArchive } from './content-archive.js';

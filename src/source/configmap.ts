@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { openInTemporaryDirectory } from '../archive/temporary-directory.js';
+import { openInTemporaryDirectory } from '../files/temporary-directory.js';
 import { DirectoryCatalog } from '../catalog/catalog.js';
 import { digestOf } from '../core/digest.js';
 import { encodeGoJson, sortKeysDeep } from '../core/go-json.js';

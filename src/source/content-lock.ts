@@ -4,7 +4,7 @@ import { LimitError, OpmateError } from '../core/errors.js';
 import { encodeGoJson, parseGoJson, quoteGo } from '../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { sortedByBytes } from '../core/order.js';
-import { replaceFile } from '../oci/replaced-file.js';
+import { replaceFile } from '../files/replace-file.js';
 import type { Pin } from './content-types.js';
 
 const maxSize = 4 * 1024 * 1024;

@@ -6,7 +6,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { isDigest, parseDigest } from '../core/digest.js';
 import { OpmateError, fileError, messageOf, systemCode } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
-import { makeDirectory } from '../oci/make-directory.js';
+import { makeDirectory } from '../files/make-directory.js';
 import { type ContentTree, hashOfTree, readTree } from './content-files.js';
 
 /** How long unpacked content is kept that nobody asks for. */

@@ -2,13 +2,13 @@ import { copyFile, constants, open, rename, rm, writeFile } from 'node:fs/promis
 import path from 'node:path';
 import { normalizeEntryPath } from '../archive/entry-path.js';
 import type { ExtractedLayers } from '../archive/layers.js';
-import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
+import { makeTemporaryDirectory } from '../files/temporary-directory.js';
 import type { Finding } from '../bundle/plain/finding.js';
 import { describeFinding } from '../bundle/plain/finding.js';
 import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
 import { sortedByBytes } from '../core/order.js';
 import { joinErrors } from '../core/problems.js';
-import { makeDirectory } from '../oci/make-directory.js';
+import { makeDirectory } from '../files/make-directory.js';
 import { downloadArchive, shownUrl } from './archive-url.js';
 import { unpackArchive } from './content-archive.js';
 import { fetchConfigMaps } from './content-config-maps.js';

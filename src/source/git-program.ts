@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { PassThrough, type Readable } from 'node:stream';
-import { makeTemporaryDirectory } from '../archive/temporary-directory.js';
+import { makeTemporaryDirectory } from '../files/temporary-directory.js';
 import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { CancelledError, OpmateError, redact, systemCode, systemReason } from '../core/errors.js';
 import { isLoopback } from './content-network.js';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { normalizeEntryPath } from '../archive/entry-path.js';
 import { type ExtractedLayers, extractLayers } from '../archive/layers.js';
 import type { ArchiveLimits } from '../archive/limits.js';
-import { openInTemporaryDirectory, withTemporaryDirectory } from '../archive/temporary-directory.js';
+import { openInTemporaryDirectory, withTemporaryDirectory } from '../files/temporary-directory.js';
 import { CancelledError, OpmateError, redact } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import type { Logger } from '../core/log.js';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { type FileTree, readLayers } from '../archive/layers.js';
-import { openInTemporaryDirectory } from '../archive/temporary-directory.js';
+import { openInTemporaryDirectory } from '../files/temporary-directory.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { collectFacts } from '../catalog/facts.js';
 import type { CatalogFormat } from '../model/encode.js';

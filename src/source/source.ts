@@ -16,7 +16,7 @@ import { type Image, layersOf, openImage } from '../oci/image.js';
 import { openReference } from '../oci/open.js';
 import type { Platform } from '../oci/types.js';
 import { imageLabels, pathOfLabel } from '../model/image-labels.js';
-import { openInTemporaryDirectory } from '../archive/temporary-directory.js';
+import { openInTemporaryDirectory } from '../files/temporary-directory.js';
 import { isDatabaseFile } from '../sqlite/database.js';
 
 /** What opening a source needs from the outside. */

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { extractLayers } from '../archive/layers.js';
 import type { ArchiveLimits } from '../archive/limits.js';
-import { withTemporaryDirectory } from '../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../files/temporary-directory.js';
 import { parseFirstDocument } from '../bundle/manifest.js';
 import { readFileWithin } from '../bundle/read.js';
 import { OpmateError, fileError, throwIfCancelled } from '../core/errors.js';

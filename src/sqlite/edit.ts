@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { chmod, copyFile, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { openInTemporaryDirectory } from '../archive/temporary-directory.js';
+import { openInTemporaryDirectory } from '../files/temporary-directory.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { OpmateError, UsageError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';

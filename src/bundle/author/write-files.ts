@@ -3,9 +3,9 @@ import { chmod, copyFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { fileError, throwIfCancelled } from '../../core/errors.js';
-import { makeDirectory } from '../../oci/make-directory.js';
-import { replacedFile } from '../../oci/replaced-file.js';
-import { writeNewFile } from '../../oci/write-new-file.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { replacedFile } from '../../files/replace-file.js';
+import { writeNewFile } from '../../files/write-new-file.js';
 
 /** A file to write, with its text or what it is a copy of. */
 export type OutputFile = { target: string } & ({ text: string } | { copyOf: string; mode: number });

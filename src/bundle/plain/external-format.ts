@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { type TemporaryPlace, withTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { type TemporaryPlace, withTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';

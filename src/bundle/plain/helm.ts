@@ -1,6 +1,6 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { decodeUtf8, quoteGo } from '../../core/go-json.js';
 import { type JsonObject, isJsonObject } from '../../core/json.js';

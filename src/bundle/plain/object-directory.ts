@@ -2,8 +2,8 @@ import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import { encodeYaml } from '../../core/yaml.js';
-import { fillDirectory } from '../../oci/filled-directory.js';
-import { writeNewFile } from '../../oci/write-new-file.js';
+import { fillDirectory } from '../../files/fill-directory.js';
+import { writeNewFile } from '../../files/write-new-file.js';
 import type { PlainObject } from './object.js';
 
 /** Characters of an object's name that its file keeps. */

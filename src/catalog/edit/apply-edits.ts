@@ -17,7 +17,7 @@ import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import type { CatalogFacts } from '../../model/facts.js';
-import { writeNewFile } from '../../oci/write-new-file.js';
+import { writeNewFile } from '../../files/write-new-file.js';
 import { DirectoryCatalog } from '../catalog.js';
 import { addFacts } from '../facts.js';
 import { openFile, readFully } from '../file-access.js';

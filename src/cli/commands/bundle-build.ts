@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type PrepareOptions, buildBundleImages, prepareBundle } from '../../bundle/author/build.js';
 import { type BundleRequest, shownPath } from '../../bundle/author/generate.js';
 import { writeFiles } from '../../bundle/author/write-files.js';

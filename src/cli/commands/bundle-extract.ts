@@ -3,7 +3,7 @@ import { UsageError, redact } from '../../core/errors.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../core/go-json.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { encodeYaml } from '../../core/yaml.js';
-import { replaceFile } from '../../oci/replaced-file.js';
+import { replaceFile } from '../../files/replace-file.js';
 import type { Pin } from '../../source/content-types.js';
 import { useSources } from '../bundle-content.js';
 import type { ContentFlags } from '../content-options.js';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { realpath } from 'node:fs/promises';
-import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { buildCatalogImages, catalogPlatforms } from '../../catalog/image/build.js';
 import { type ImageFile, isWithin, listFiles } from '../../bundle/image-files.js';
 import { OpmateError, UsageError } from '../../core/errors.js';

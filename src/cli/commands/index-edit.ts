@@ -2,13 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, copyFile, mkdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { OpmateError, UsageError, fileError, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { type Reference, parseReference } from '../../core/reference.js';
 import { openImage } from '../../oci/image.js';
 import { openReference } from '../../oci/open.js';
-import { replacedFile } from '../../oci/replaced-file.js';
+import { replacedFile } from '../../files/replace-file.js';
 import { type Database, openDatabase } from '../../sqlite/database.js';
 import { editDatabase } from '../../sqlite/edit.js';
 import {

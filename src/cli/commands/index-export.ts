@@ -1,4 +1,4 @@
-import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';

@@ -1,5 +1,5 @@
 import { writeCatalogDirectory } from '../../catalog/directory-writer.js';
-import { requireEmptyDirectory } from '../../oci/filled-directory.js';
+import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { withoutCredentials } from '../../core/reference.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderReferences, wrapped } from '../../source/render.js';

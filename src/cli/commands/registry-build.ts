@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { copyFile, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { type Reference, parseReference } from '../../core/reference.js';
 import type { BuiltImage } from '../../oci/image-builder.js';
 import { targetReferenceOf } from '../../mirror/mapping/image-location.js';
 import { parsePlace } from '../../mirror/mapping/image-names.js';
-import { makeDirectory } from '../../oci/make-directory.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import { formatPlatform, subjectOf } from '../../oci/platform.js';
-import { replacedFile } from '../../oci/replaced-file.js';
+import { replacedFile } from '../../files/replace-file.js';
 import {
   type AppRegistryNamespace,
   loadAppRegistryNamespace,

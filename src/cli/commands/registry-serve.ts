@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { withTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { openSqliteAnswers } from '../../serve/grpc/sqlite-answers.js';

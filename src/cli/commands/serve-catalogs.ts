@@ -6,7 +6,7 @@ import { onAbort } from '../../core/concurrency.js';
 import { digestOf, parseDigest } from '../../core/digest.js';
 import { OpmateError, UsageError, messageOf, systemCode, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import { makeDirectory } from '../../oci/make-directory.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import { CatalogKeeper, type KeeperClock } from '../../serve/catalogs/catalog-keeper.js';
 import { writeServerUrl } from '../../serve/catalogs/catalog-records.js';
 import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';

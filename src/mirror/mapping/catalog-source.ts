@@ -1,9 +1,9 @@
 import { mkdir, readdir, rename, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { extractLayers } from '../../archive/layers.js';
-import { openInTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type Catalog, DirectoryCatalog } from '../../catalog/catalog.js';
-import { requireEmptyDirectory } from '../../oci/filled-directory.js';
+import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { OpmateError, fileError } from '../../core/errors.js';
 import type { Reference } from '../../core/reference.js';
 import { layersOf } from '../../oci/image.js';

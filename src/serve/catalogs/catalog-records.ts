@@ -6,7 +6,7 @@ import { fileError, systemCode } from '../../core/errors.js';
 import { parseGoJson } from '../../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import type { OriginState } from '../../source/origin.js';
-import { makeDirectory } from '../../oci/make-directory.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import { catalogNameFault } from '../http/catalog-names.js';
 import type { CatalogCondition, CatalogRecord } from './catalog-status.js';
 

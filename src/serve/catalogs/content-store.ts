@@ -2,13 +2,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { type FileHandle, lstat, open, readFile, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { makeTemporaryDirectory } from '../../archive/temporary-directory.js';
+import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson, sortKeysDeep } from '../../core/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
-import { makeDirectory } from '../../oci/make-directory.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import { type ContentFile, DiskFile, MemoryFile } from './content-file.js';
 import {
   type ContentIndex,

@@ -1,7 +1,7 @@
 import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { makeTemporaryDirectory } from '../../../src/archive/temporary-directory.js';
+import { makeTemporaryDirectory } from '../../../src/files/temporary-directory.js';
 import { failureOf } from '../../support/connect.js';
 import { directoryWith } from '../../support/temporary.js';
 

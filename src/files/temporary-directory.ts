@@ -1,11 +1,7 @@
-import { randomBytes } from 'node:crypto';
-import { lstat, mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, systemReason } from '../core/errors.js';
-
-const prefix = 'opmate-tmp-';
-/** Longer than any run takes. */
-const orphanAge = 7 * 24 * 60 * 60 * 1000;
+import { stagingName, sweepLeftovers, temporaryPrefix } from './staging.js';
 
 /** A private directory; whoever made it calls `remove` when it is done. */
 export interface TemporaryDirectory {
@@ -14,11 +10,11 @@ export interface TemporaryDirectory {
 }
 
 /**
- * Makes a private directory below `parent`. On the way, this user's directories of runs that were killed
- * are removed, once they are a week old. Throws OpmateError IO.
+ * Makes a private directory below `parent`, and sweeps those of this user's runs that were killed. Throws OpmateError
+ * IO.
  */
 export async function makeTemporaryDirectory(parent: string, now: Date): Promise<TemporaryDirectory> {
-  const directory = path.join(parent, `${prefix}${randomBytes(8).toString('hex')}`);
+  const directory = path.join(parent, stagingName(temporaryPrefix));
   try {
     await mkdir(directory, { mode: 0o700 });
   } catch (error) {
@@ -27,7 +23,7 @@ export async function makeTemporaryDirectory(parent: string, now: Date): Promise
       hint: 'set TMPDIR to a directory that can be written to',
     });
   }
-  await sweepOrphans(parent, directory, now);
+  await sweepLeftovers(parent, now);
   return { path: directory, remove: () => rm(directory, { recursive: true, force: true }) };
 }
 
@@ -66,17 +62,5 @@ export async function openInTemporaryDirectory<T extends { close(): Promise<void
   } catch (error) {
     await temporary.remove();
     throw error;
-  }
-}
-
-async function sweepOrphans(parent: string, own: string, now: Date): Promise<void> {
-  const mine = await lstat(own);
-  for (const name of await readdir(parent).catch(() => [])) {
-    if (!name.startsWith(prefix)) continue;
-    const directory = path.join(parent, name);
-    const found = await lstat(directory).catch(() => undefined);
-    if (!found?.isDirectory() || found.uid !== mine.uid || now.getTime() - found.mtimeMs < orphanAge)
-      continue;
-    await rm(directory, { recursive: true, force: true }).catch(() => undefined);
   }
 }

@@ -1,0 +1,221 @@
+import { mkdir, link, lstat, realpath, rename, rm, utimes } from 'node:fs/promises';
+import path from 'node:path';
+import { OpmateError, fileError } from '../core/errors.js';
+import { lstatIfPresent } from './file-status.js';
+import {
+  makeDirectory,
+  missingDirectories,
+  removeEmptyDirectories,
+  syncDirectory,
+} from './make-directory.js';
+import {
+  type Journal,
+  type JournalEntry,
+  identityOf,
+  recoverDirectory,
+  rewriteJournal,
+  stagingOf,
+  undo,
+  writeJournal,
+} from './journal.js';
+import { isWithoutLinks } from './replace-file.js';
+import { changedName, journalName, stagingName, sweepLeftovers } from './staging.js';
+import { writeNewFile } from './write-new-file.js';
+
+/** Changes of a directory that are made together. */
+export interface DirectoryChange {
+  /** An empty directory on the same file system, for what is being written. */
+  readonly staging: string;
+  /** Puts a file or directory from below `staging` at a path relative to the directory; replaces what is there. */
+  put(staged: string, place: string): void;
+  /** Puts it there unless something has that name: then the whole change fails. */
+  add(staged: string, place: string): void;
+  /** Removes a file or directory, if there is one. */
+  remove(place: string): void;
+}
+
+export interface ChangeOptions {
+  /** Work beside the directory where that is on the same file system, so that nothing shows before the end. */
+  beside?: boolean | undefined;
+  /** Nobody may read the directory from now on: it is being filled. */
+  filling?: boolean | undefined;
+  /** A file that hides the staging directory from readers, where it stands in the directory that is changed. */
+  hiddenBy?: { name: string; text: string } | undefined;
+  /** How messages name the directory; its path where it is left out. */
+  subject?: string | undefined;
+}
+
+interface Plan {
+  staged: string | undefined;
+  place: string;
+  isNew: boolean;
+}
+
+/** How often the journal of a running change is touched, for processes on other machines. */
+const beatMs = 20_000;
+
+/**
+ * Changes files and directories below `root`, which is made where there is none, as one step: `work` writes below
+ * `staging` and says what goes where, then all is moved. A failure takes everything back, and after a kill the next
+ * change of the same directory does so first. While entries are moved, the directory has a journal, and readers of
+ * catalogs refuse it. Throws OpmateError, and what `work` throws.
+ */
+export async function changeDirectory<T>(
+  root: string,
+  options: ChangeOptions,
+  work: (change: DirectoryChange) => Promise<T>,
+): Promise<T> {
+  const { subject = root } = options;
+  const made = await missingDirectories(root).catch((error: unknown) => {
+    throw fileError(subject, error);
+  });
+  let isDone = false;
+  try {
+    await makeDirectory(root);
+    const result = await change(await realpath(root), options, work);
+    isDone = true;
+    return result;
+  } catch (error) {
+    throw fileError(subject, error);
+  } finally {
+    if (!isDone) await removeEmptyDirectories(made);
+  }
+}
+
+async function change<T>(
+  root: string,
+  { beside = false, filling = false, hiddenBy, subject = root }: ChangeOptions,
+  work: (change: DirectoryChange) => Promise<T>,
+): Promise<T> {
+  await recoverDirectory(root);
+  await sweepLeftovers(root);
+  const isBeside = beside && (await canStageBeside(root));
+  if (isBeside) await sweepLeftovers(path.dirname(root));
+  const start: Journal = { staging: stagingName(), isBeside, entries: [], directories: [] };
+  const staging = stagingOf(root, start);
+  let hasJournal = false;
+  let isLost = false;
+  const beat = setInterval(() => {
+    if (hasJournal) void utimes(path.join(root, journalName), new Date(), new Date()).catch(() => undefined);
+  }, beatMs).unref();
+  let journal = start;
+  try {
+    if (filling) {
+      await writeJournal(root, start);
+      hasJournal = true;
+    }
+    await mkdir(staging, { mode: 0o700 });
+    if (isBeside) await writeNewFile(path.join(staging, changedName), path.basename(root));
+    else if (hiddenBy !== undefined) await writeNewFile(path.join(staging, hiddenBy.name), hiddenBy.text);
+    const room = path.join(staging, 'new');
+    await mkdir(room);
+    const plans: Plan[] = [];
+    const result = await work({
+      staging: room,
+      put: (staged, place) => void plans.push({ staged, place, isNew: false }),
+      add: (staged, place) => void plans.push({ staged, place, isNew: true }),
+      remove: (place) => void plans.push({ staged: undefined, place, isNew: false }),
+    });
+    if (plans.length > 0) {
+      journal = { ...start, ...(await prepare(root, plans)) };
+      await (hasJournal ? rewriteJournal(root, journal) : writeJournal(root, journal));
+      hasJournal = true;
+      await move(root, staging, plans, journal.entries);
+    }
+    if (hasJournal) {
+      // What was done stands from here on.
+      await rm(path.join(root, journalName));
+      hasJournal = false;
+      await syncDirectory(root);
+    }
+    return result;
+  } catch (error) {
+    if (hasJournal) {
+      await undo(root, journal).catch((cause: unknown) => {
+        isLost = true;
+        throw new OpmateError('IO', `${subject}: could be neither written nor restored`, {
+          hint: `run the command again to restore it; the files as they were are in ${path.join(staging, 'old')}`,
+          cause,
+        });
+      });
+    }
+    throw error;
+  } finally {
+    clearInterval(beat);
+    if (!isLost) await rm(staging, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+/** Whether the directory above can hold what is moved into `root`: writable, and no mount between. */
+async function canStageBeside(root: string): Promise<boolean> {
+  const parent = path.dirname(root);
+  if (parent === root) return false;
+  const probe = path.join(parent, stagingName());
+  const moved = path.join(root, stagingName());
+  try {
+    if ((await lstat(parent)).dev !== (await lstat(root)).dev) return false;
+    await mkdir(probe, { mode: 0o700 });
+    // Two mounts of one file system have the same number.
+    await rename(probe, moved);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await rm(probe, { recursive: true, force: true }).catch(() => undefined);
+    await rm(moved, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+async function prepare(
+  root: string,
+  plans: readonly Plan[],
+): Promise<Pick<Journal, 'entries' | 'directories'>> {
+  const directories = new Set<string>();
+  const entries: JournalEntry[] = [];
+  for (const { staged, place, isNew } of plans) {
+    const target = path.join(root, place);
+    const before = await identityOf(target);
+    if (isNew && before !== undefined) throw taken(target);
+    const after = staged === undefined ? undefined : await identityOf(staged);
+    entries.push({ place: place.split(path.sep).join('/'), before, after });
+    if (staged === undefined) continue;
+    for (const directory of await missingDirectories(path.dirname(target))) {
+      directories.add(path.relative(root, directory).split(path.sep).join('/'));
+    }
+  }
+  return { entries, directories: [...directories].sort() };
+}
+
+function taken(target: string): OpmateError {
+  return new OpmateError('IO', `${target}: already exists`, { file: target });
+}
+
+async function move(
+  root: string,
+  staging: string,
+  plans: readonly Plan[],
+  entries: readonly JournalEntry[],
+): Promise<void> {
+  await mkdir(path.join(staging, 'old'));
+  for (const [i, { staged, place, isNew }] of plans.entries()) {
+    const target = path.join(root, place);
+    const old = path.join(staging, 'old', String(i));
+    if (staged !== undefined) await makeDirectory(path.dirname(target));
+    if (entries[i]?.before !== undefined) await setAside(target, old, staged !== undefined);
+    // Nothing can take the name between; renaming would replace what does.
+    else if (isNew && (await lstatIfPresent(target)) !== undefined) throw taken(target);
+    if (staged !== undefined) await rename(staged, target);
+  }
+}
+
+/** Keeps what is replaced. A file keeps its name until the new one takes it, where the file system has links. */
+async function setAside(target: string, old: string, isReplaced: boolean): Promise<void> {
+  if (isReplaced && (await lstat(target)).isFile()) {
+    try {
+      return await link(target, old);
+    } catch (error) {
+      if (!isWithoutLinks(error)) throw error;
+    }
+  }
+  await rename(target, old);
+}

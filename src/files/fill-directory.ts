@@ -1,0 +1,103 @@
+import { readdir, realpath, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { OpmateError, fileError, systemCode } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { changeDirectory } from './change-directory.js';
+import { statIfPresent } from './file-status.js';
+import { recoverDirectory } from './journal.js';
+import { makeDirectory, missingDirectories, removeEmptyDirectories } from './make-directory.js';
+import { stagingBeside, sweepLeftovers } from './staging.js';
+
+/** Throws OpmateError unless a directory is absent or empty, or holds only what a killed run has left: that is removed. */
+export async function requireEmptyDirectory(directory: string): Promise<void> {
+  requireName(directory);
+  try {
+    if ((await readNames(directory)).length === 0) return;
+    await recoverDirectory(await realpath(directory));
+    await sweepLeftovers(directory);
+    if ((await readNames(directory)).length > 0) throw notEmpty(directory);
+  } catch (error) {
+    throw fileError(`output dir ${quoteGo(directory)}`, error);
+  }
+}
+
+async function readNames(directory: string): Promise<string[]> {
+  return readdir(directory).catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return [];
+    throw error;
+  });
+}
+
+/** To the file system an empty name is a file that does not exist, to path.resolve the working directory. */
+function requireName(directory: string): void {
+  if (directory === '') throw new OpmateError('NOT_FOUND', 'output dir "": no such file or directory');
+}
+
+function notEmpty(directory: string): OpmateError {
+  return new OpmateError('INVALID', `output dir ${quoteGo(directory)} must be empty`, {
+    hint: 'give a directory that does not exist yet',
+  });
+}
+
+/**
+ * Fills a directory that is absent or empty with what `write` puts into the one that it is given: all of it appears
+ * when the last is complete; a failure leaves nothing. One that exists may be a mount point or somebody's working
+ * directory: it is filled, not replaced, and has a journal from the first byte to the last, so that nobody takes it for
+ * a catalog before. With `isShared` it may hold other things, as long as no name at its top is taken. Throws
+ * OpmateError, and what `write` throws.
+ */
+export async function fillDirectory(
+  directory: string,
+  write: (staging: string) => Promise<void>,
+  { isShared = false } = {},
+): Promise<void> {
+  if (isShared) requireName(directory);
+  else await requireEmptyDirectory(directory);
+  const target = path.resolve(directory);
+  const subject = `output dir ${quoteGo(directory)}`;
+  try {
+    if ((await statIfPresent(target)) === undefined) await makeFilled(target, write);
+    else await fillExisting(target, directory, write, isShared);
+  } catch (error) {
+    // Somebody else was faster.
+    if (systemCode(error) === 'ENOTEMPTY' || systemCode(error) === 'EEXIST') throw notEmpty(directory);
+    throw fileError(subject, error);
+  }
+}
+
+async function makeFilled(target: string, write: (staging: string) => Promise<void>): Promise<void> {
+  const staging = stagingBeside(target);
+  const made = await missingDirectories(path.dirname(target));
+  try {
+    await makeDirectory(staging);
+    await sweepLeftovers(path.dirname(target));
+    await write(staging);
+    await rename(staging, target);
+  } catch (error) {
+    await rm(staging, { recursive: true, force: true }).catch(() => undefined);
+    await removeEmptyDirectories(made);
+    throw error;
+  }
+}
+
+async function fillExisting(
+  target: string,
+  directory: string,
+  write: (staging: string) => Promise<void>,
+  isShared: boolean,
+): Promise<void> {
+  await changeDirectory(target, { filling: !isShared, subject: directory }, async ({ staging, add }) => {
+    await write(staging);
+    const there = new Set(await readdir(target));
+    const names = await readdir(staging);
+    // The journal and the staging directory.
+    if (!isShared && there.size > 2) throw notEmpty(directory);
+    const taken = names.find((name) => there.has(name));
+    if (taken !== undefined) {
+      throw new OpmateError('INVALID', `output dir ${quoteGo(target)}: ${quoteGo(taken)} is there already`, {
+        hint: 'give a directory that does not exist yet',
+      });
+    }
+    for (const name of names) add(path.join(staging, name), name);
+  });
+}

@@ -1,0 +1,211 @@
+import { lstat, readFile, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { OpmateError, systemCode } from '../core/errors.js';
+import { type JsonObject, isJsonObject } from '../core/json.js';
+import { lstatIfPresent } from './file-status.js';
+import { removeEmptyDirectories, syncDirectory } from './make-directory.js';
+import { formatProcess, isRunning, ownProcess, parseProcess } from './process-identity.js';
+import { publishNewFile } from './replace-file.js';
+import { isStagingName, journalName, stagingBeside, stagingName } from './staging.js';
+import { writeNewFile } from './write-new-file.js';
+
+/** No journal is larger; what is was not written here. */
+const maxJournalBytes = 64 * 1024 * 1024;
+/** A process of another machine touches its journal more often than this while it runs. */
+const staleMs = 2 * 60 * 1000;
+
+/** What tells a file from one that took its place: renaming keeps it. */
+export type FileIdentity = string;
+
+/** One entry that is put, replaced or removed. */
+export interface JournalEntry {
+  /** Slash path relative to the directory. */
+  place: string;
+  /** Identity of what was there before, which waits as `old/N` in the staging directory. */
+  before: FileIdentity | undefined;
+  /** Identity of what takes the place; undefined where the entry is removed. */
+  after: FileIdentity | undefined;
+}
+
+/** What is needed to take a change back. */
+export interface Journal {
+  /** Name of the staging directory. */
+  staging: string;
+  /** Whether it stands beside the directory instead of in it. */
+  isBeside: boolean;
+  entries: readonly JournalEntry[];
+  /** Directories that the change makes, relative, the topmost first. */
+  directories: readonly string[];
+}
+
+/** Returns the identity of a file, link or directory; undefined where there is none. Throws the error of the system. */
+export async function identityOf(file: string): Promise<FileIdentity | undefined> {
+  const found = await lstatIfPresent(file);
+  if (found === undefined) return undefined;
+  // The date of a directory changes with what is in it.
+  return found.isDirectory() ? `d${found.ino}` : `f${found.ino}-${found.size}-${found.mtimeMs}`;
+}
+
+/** Writes the journal of a directory that has none. Throws OpmateError IO where another process was faster. */
+export async function writeJournal(root: string, journal: Journal): Promise<void> {
+  const file = path.join(root, journalName);
+  const staging = stagingBeside(file);
+  try {
+    await writeNewFile(staging, encodeJournal(journal));
+    await publishNewFile(staging, file).catch((error: unknown) => {
+      throw systemCode(error) === 'EEXIST' ? busy(root, '') : error;
+    });
+    await syncDirectory(root);
+  } finally {
+    await rm(staging, { force: true }).catch(() => undefined);
+  }
+}
+
+/** Replaces the journal that this process has written. Throws the error of the system. */
+export async function rewriteJournal(root: string, journal: Journal): Promise<void> {
+  const file = path.join(root, journalName);
+  const staging = stagingBeside(file);
+  try {
+    await writeNewFile(staging, encodeJournal(journal));
+    await rename(staging, file);
+    await syncDirectory(root);
+  } finally {
+    await rm(staging, { force: true }).catch(() => undefined);
+  }
+}
+
+function encodeJournal(journal: Journal): string {
+  const about =
+    'an unfinished change of this directory; the next opmate command that writes here takes it back';
+  return `${JSON.stringify({ about, process: formatProcess(ownProcess()), ...journal }, null, 2)}\n`;
+}
+
+/**
+ * Takes back what a killed process has begun to change in a directory, and sweeps what it left. Throws OpmateError: IO
+ * where another process changes it now, UNSAFE for a journal that names other places, and where it cannot be restored.
+ */
+export async function recoverDirectory(root: string): Promise<void> {
+  const file = path.join(root, journalName);
+  const found = await lstatIfPresent(file);
+  if (found === undefined) return;
+  const { journal, writer } = await readJournal(root);
+  const isAlive = writer === undefined ? undefined : isRunning(writer);
+  if (isAlive ?? (await readClock(root)) - found.mtimeMs < staleMs) {
+    throw busy(root, writer === undefined ? '' : ` (process ${writer.pid})`);
+  }
+  await undo(root, journal);
+}
+
+/** The time by the clock of the file system, which dates the journal too: another machine may have written it. */
+async function readClock(root: string): Promise<number> {
+  const probe = path.join(root, stagingName());
+  await writeNewFile(probe, '');
+  try {
+    return (await lstat(probe)).mtimeMs;
+  } finally {
+    await rm(probe, { force: true });
+  }
+}
+
+function busy(root: string, holder: string): OpmateError {
+  return new OpmateError('IO', `${root}: is being changed by another process${holder}`, {
+    hint: 'run the command again when it is done',
+  });
+}
+
+/** The error of reading a directory while its journal is there. */
+export async function unfinishedError(root: string, label: string): Promise<OpmateError> {
+  const { writer } = await readJournal(root).catch(() => ({ writer: undefined }));
+  if (writer !== undefined && isRunning(writer) === true) {
+    return new OpmateError('IO', `${label}: is being changed by process ${writer.pid}`, {
+      file: label,
+      hint: 'run the command again when it is done',
+    });
+  }
+  return new OpmateError('INVALID', `${label}: unfinished, the command that wrote it was interrupted`, {
+    file: label,
+    hint: 'run that command again: it takes back what was begun',
+  });
+}
+
+/** Takes a change back: whatever was done of it, and as often as it takes. Throws the error of the system, OpmateError. */
+export async function undo(root: string, journal: Journal): Promise<void> {
+  const staging = stagingOf(root, journal);
+  for (const [i, { place, before, after }] of [...journal.entries.entries()].reverse()) {
+    const target = path.join(root, place);
+    await requireNoLinks(root, place);
+    const now = await identityOf(target);
+    const old = path.join(staging, 'old', String(i));
+    // What somebody else has put there meanwhile stays.
+    const isOurs = now !== undefined && now === after;
+    if (before !== undefined && (await lstatIfPresent(old)) !== undefined) {
+      if (isOurs) await rename(target, path.join(staging, `undone-${i}`));
+      if (isOurs || now === undefined) await rename(old, target);
+    } else if (before === undefined && isOurs) {
+      await rename(target, path.join(staging, `undone-${i}`));
+    }
+  }
+  await removeEmptyDirectories(journal.directories.map((directory) => path.join(root, directory)));
+  await syncDirectory(root);
+  await rm(staging, { recursive: true, force: true });
+  await rm(path.join(root, journalName), { force: true });
+}
+
+/** The staging directory that a journal names. */
+export function stagingOf(
+  root: string,
+  { staging, isBeside }: Pick<Journal, 'staging' | 'isBeside'>,
+): string {
+  return path.join(isBeside ? path.dirname(root) : root, staging);
+}
+
+/** A journal may come from elsewhere, with a repository: no path of it may lead out of its directory. */
+async function readJournal(
+  root: string,
+): Promise<{ journal: Journal; writer: ReturnType<typeof parseProcess> }> {
+  const file = path.join(root, journalName);
+  const found = await lstat(file);
+  const problem = (text: string): OpmateError =>
+    new OpmateError('UNSAFE', `${file}: ${text}`, {
+      file,
+      hint: 'if no opmate command was interrupted here, remove the file',
+    });
+  if (!found.isFile() || found.size > maxJournalBytes) throw problem('not a journal');
+  let value: unknown;
+  try {
+    value = JSON.parse(await readFile(file, 'utf8'));
+  } catch {
+    throw problem('not a journal');
+  }
+  if (!isJsonObject(value)) throw problem('not a journal');
+  const { staging, isBeside, process: writer, entries, directories } = value;
+  if (typeof staging !== 'string' || !isStagingName(staging)) throw problem('not a journal');
+  if (!Array.isArray(entries) || !Array.isArray(directories)) throw problem('not a journal');
+  const text = (one: unknown): string | undefined => (typeof one === 'string' ? one : undefined);
+  const journal = {
+    staging,
+    isBeside: isBeside === true,
+    entries: (entries as unknown as JsonObject[]).map(({ place, before, after }) => ({
+      place: String(place),
+      before: text(before),
+      after: text(after),
+    })),
+    directories: directories.map(String),
+  };
+  for (const place of [...journal.entries.map((entry) => entry.place), ...journal.directories]) {
+    const parts = place.split('/');
+    if (parts.some((part) => part === '' || part === '.' || part === '..') || place.includes('\0'))
+      throw problem('names a path outside of its directory');
+  }
+  return { journal, writer: parseProcess(text(writer) ?? '') };
+}
+
+async function requireNoLinks(root: string, place: string): Promise<void> {
+  const parts = place.split('/').slice(0, -1);
+  for (let depth = 1; depth <= parts.length; depth++) {
+    const directory = path.join(root, ...parts.slice(0, depth));
+    const found = await lstatIfPresent(directory);
+    if (found?.isSymbolicLink() !== true) continue;
+    throw new OpmateError('UNSAFE', `${directory}: is a link, and a journal leads through it`);
+  }
+}

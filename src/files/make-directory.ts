@@ -1,0 +1,53 @@
+import { mkdir, open, rmdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { systemCode } from '../core/errors.js';
+import { statIfPresent } from './file-status.js';
+
+/**
+ * Makes a directory and those above it, unless they are there. Node's own `recursive` never ends where the
+ * parent exists and ENOENT comes back all the same, as it does in /proc.
+ * Throws the error of the system, ENOTDIR or EEXIST where a file is in the way.
+ */
+export async function makeDirectory(directory: string, mode?: number): Promise<void> {
+  try {
+    await makeOne(directory, mode);
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT' || path.dirname(directory) === directory) throw error;
+    await makeDirectory(path.dirname(directory), mode);
+    await makeOne(directory, mode);
+  }
+}
+
+async function makeOne(directory: string, mode: number | undefined): Promise<void> {
+  try {
+    await mkdir(directory, mode === undefined ? {} : { mode });
+  } catch (error) {
+    const found = await stat(directory).catch(() => undefined);
+    if (!found?.isDirectory()) throw error;
+  }
+}
+
+/** Returns the directories that making `directory` would make, the topmost first. Throws the error of the system. */
+export async function missingDirectories(directory: string): Promise<string[]> {
+  const missing: string[] = [];
+  for (let at = path.resolve(directory); (await statIfPresent(at)) === undefined; at = path.dirname(at)) {
+    missing.unshift(at);
+    if (path.dirname(at) === at) break;
+  }
+  return missing;
+}
+
+/** Removes directories that are empty, the last first. Never throws: what holds something stays. */
+export async function removeEmptyDirectories(directories: readonly string[]): Promise<void> {
+  for (const directory of [...directories].reverse()) await rmdir(directory).catch(() => undefined);
+}
+
+/** Brings the names in a directory to the disk, where the file system can. Never throws. */
+export async function syncDirectory(directory: string): Promise<void> {
+  try {
+    const handle = await open(directory, 'r');
+    await handle.sync().finally(() => handle.close());
+  } catch {
+    // Not every file system can do this for directories; the files themselves are on disk.
+  }
+}

@@ -1,0 +1,144 @@
+import { chmod, copyFile, link, lstat, open, realpath, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { lstatIfPresent, statIfPresent } from './file-status.js';
+import { makeDirectory, missingDirectories, removeEmptyDirectories } from './make-directory.js';
+import { stagingBeside, sweepLeftovers } from './staging.js';
+import { type FileContent, writeNewFile } from './write-new-file.js';
+
+/** A file to write, with its content or what it is a copy of. */
+export type OutputFile = { target: string } & ({ text: string } | { copyOf: string; mode: number });
+
+/**
+ * The name under which a finished file has to be moved to take the place of `file`: where a link of that name
+ * leads to, else `file` itself. A device, pipe or socket is never replaced: `/dev/null` would be gone for
+ * everybody. Throws OpmateError INVALID for these, NOT_FOUND for a link to nothing, IO for a directory.
+ */
+export async function replacedFile(file: string): Promise<string> {
+  try {
+    const found = await statIfPresent(file);
+    if (found === undefined) {
+      if ((await lstatIfPresent(file)) === undefined) return file;
+      throw new OpmateError('NOT_FOUND', `${file}: a link to a file that does not exist`, { file });
+    }
+    if (found.isDirectory()) throw new OpmateError('IO', `${file}: is a directory`, { file });
+    if (!found.isFile()) {
+      throw new OpmateError('INVALID', `${file}: is not a file`, { file, hint: 'name a file to be written' });
+    }
+    return await realpath(file);
+  } catch (error) {
+    throw fileError(file, error, { file });
+  }
+}
+
+/**
+ * Writes a file whole, in the place of what has that name. Throws what `replacedFile` throws, what `content` throws, and
+ * OpmateError IO.
+ */
+export async function replaceFile(
+  file: string,
+  content: FileContent,
+  options: { mode?: number | undefined } = {},
+): Promise<void> {
+  await replaceFileBy(file, (staging) => writeNewFile(staging, content, options));
+}
+
+/**
+ * Replaces a file by what `write` writes, to the disk, under the name that it is given. Throws what `replacedFile` and
+ * `write` throw, errors of the system as OpmateError.
+ */
+export async function replaceFileBy(file: string, write: (staging: string) => Promise<void>): Promise<void> {
+  const target = await replacedFile(file);
+  const staging = stagingBeside(target);
+  await sweepLeftovers(path.dirname(target));
+  try {
+    await write(staging);
+    await rename(staging, target);
+  } catch (error) {
+    await rm(staging, { force: true }).catch(() => undefined);
+    throw fileError(file, error, { file });
+  }
+}
+
+/**
+ * Writes files, and the directories that they need: all of them are complete before the first appears, and a failure
+ * takes back those that appeared. What has their names is replaced. Throws OpmateError IO, CANCELLED, and what
+ * `replacedFile` throws.
+ */
+export async function replaceFiles(
+  files: readonly OutputFile[],
+  { signal }: CancelOptions = {},
+): Promise<void> {
+  const staged: { staging: string; before: string; target: string; had: boolean; isMoved: boolean }[] = [];
+  const made: string[] = [];
+  let subject = '';
+  try {
+    for (const file of files) {
+      throwIfCancelled(signal);
+      subject = file.target;
+      made.push(...(await missingDirectories(path.dirname(file.target))));
+      await makeDirectory(path.dirname(file.target));
+      const target = await replacedFile(file.target);
+      await sweepLeftovers(path.dirname(target));
+      const [staging, before] = [stagingBeside(target), stagingBeside(target)];
+      const had = (await lstatIfPresent(target)) !== undefined;
+      staged.push({ staging, before, target, had, isMoved: false });
+      if ('text' in file) await writeNewFile(staging, file.text);
+      else await copyNewFile(file.copyOf, staging, file.mode);
+    }
+    throwIfCancelled(signal);
+    for (const one of staged) {
+      subject = one.target;
+      if (one.had) await link(one.target, one.before).catch(() => undefined);
+      await rename(one.staging, one.target);
+      one.isMoved = true;
+    }
+  } catch (error) {
+    for (const { before, target, had, isMoved } of staged.reverse()) {
+      if (!isMoved) continue;
+      await (had ? rename(before, target) : rm(target, { force: true })).catch(() => undefined);
+    }
+    throw fileError(subject, error, { file: subject });
+  } finally {
+    for (const { staging, before } of staged) {
+      await rm(staging, { force: true }).catch(() => undefined);
+      await rm(before, { force: true }).catch(() => undefined);
+    }
+    await removeEmptyDirectories(made);
+  }
+}
+
+/** Copies a file to a name that is not taken, with a mode, down to the disk. Throws the error of the system. */
+export async function copyNewFile(from: string, to: string, mode: number): Promise<void> {
+  await copyFile(from, to);
+  await chmod(to, mode & 0o777);
+  const handle = await open(to, 'r');
+  await handle.sync().finally(() => handle.close());
+}
+
+/** Codes of file systems without hard links, and of files that may have no further ones. */
+const noLinks = new Set(['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK']);
+
+/** Whether an error says that the file system cannot link a file, while it might be copied or moved. */
+export function isWithoutLinks(error: unknown): boolean {
+  return noLinks.has(systemCode(error) ?? '');
+}
+
+/**
+ * Gives a finished file its name, unless something else has it: then throws the system's EEXIST. The staging name is
+ * gone afterwards, or left for the caller to remove.
+ */
+export async function publishNewFile(staging: string, file: string): Promise<void> {
+  try {
+    await link(staging, file);
+  } catch (error) {
+    if (!isWithoutLinks(error)) throw error;
+    await (await open(file, 'wx')).close();
+    const claimed = await lstat(file);
+    await rename(staging, file).catch(async (failure: unknown) => {
+      if ((await lstat(file).catch(() => undefined))?.ino === claimed.ino) await rm(file, { force: true });
+      throw failure;
+    });
+  }
+}

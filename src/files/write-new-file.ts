@@ -1,0 +1,20 @@
+import { open } from 'node:fs/promises';
+
+/** Text, or pieces of a file as they are made. */
+export type FileContent = string | Uint8Array | AsyncIterable<string | Uint8Array>;
+
+/** Writes a file that is not there yet, down to the disk. Throws the error of the system, and what `content` throws. */
+export async function writeNewFile(
+  file: string,
+  content: FileContent,
+  { mode = 0o666 }: { mode?: number | undefined } = {},
+): Promise<void> {
+  const handle = await open(file, 'wx', mode);
+  try {
+    if (typeof content === 'string' || content instanceof Uint8Array) await handle.writeFile(content);
+    else for await (const piece of content) await handle.writeFile(piece);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

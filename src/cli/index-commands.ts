@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
-import { separated, withChoices } from './options.js';
+import { eachChannelOption, separated, withChoices } from './options.js';
 import type { Runner } from './runner.js';
 
 /** Adds `opmate index …`: the commands on index images. */
@@ -68,10 +68,19 @@ A base for several platforms makes an image for each of them; --platform takes o
   for (const name of ['rm', 'delete']) {
     const remove = index
       .command(name)
-      .description(name === 'rm' ? 'remove packages from an index image' : 'the same as rm')
+      .description(
+        name === 'rm'
+          ? 'remove packages from an index image'
+          : 'remove packages, or one bundle, from an index image',
+      )
       .addOption(list('-o, --operators <package,…>', 'packages to remove'))
       .addOption(fromIndex('index image to remove them from'))
       .addOption(permissive());
+    if (name === 'delete') {
+      remove
+        .option('--bundle <name>', 'remove one bundle, and repair the edges around it')
+        .addOption(list('--pull-from <prefix=other>', 'pull bundles from another place'));
+    }
     tools(outputs(remove)).action((_options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./commands/index-rm.js')).indexRemove(context, options),
@@ -81,9 +90,10 @@ A base for several platforms makes an image for each of them; --platform takes o
 
   const deleteLatest = index
     .command('delete-latest')
-    .description('remove the newest bundle of each channel of a package from an index image')
+    .description('remove the newest version of a package from an index image')
     .argument('<package>')
-    .addOption(fromIndex('index image to remove them from'))
+    .addOption(fromIndex('index image to remove it from'))
+    .addOption(eachChannelOption())
     .addOption(list('--pull-from <prefix=other>', 'pull bundles from another place'));
   tools(outputs(deleteLatest)).action((packageName: string, _options, command: Command) =>
     runner.run(command, async (options) =>

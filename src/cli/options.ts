@@ -114,10 +114,31 @@ export function databaseOf(
   return argument ?? option ?? defaultName;
 }
 
+/**
+ * The list and the database of a command that takes both as arguments. Where an option has the list, the one argument
+ * is the database.
+ */
+export function listAndDatabase(
+  [first, second]: readonly (string | undefined)[],
+  what: string,
+  option: string | undefined,
+): { list: string | undefined; file: string | undefined } {
+  if (option === undefined) return { list: first, file: second };
+  if (second === undefined) return { list: undefined, file: first };
+  throw new UsageError(`${first}: ${what} are named by ${option} already`, {
+    hint: `leave out ${first}, or write --database ${first} for that database`,
+  });
+}
+
 /** The value of an option that a command needs. Throws UsageError, in the words of `opm`, where it was not given. */
 export function requireFlag<T>(value: T | undefined, name: string): T {
   if (value !== undefined) return value;
   throw new UsageError(`required flag(s) "${name}" not set`);
+}
+
+/** What the commands that remove the newest version share. */
+export function eachChannelOption(): Option {
+  return new Option('--each-channel', 'remove the head of every channel instead of the newest version only');
 }
 
 /** An option that help and completion do not show. */

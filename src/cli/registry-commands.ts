@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
-import { booleanFlag, separated, withChoices } from './options.js';
+import { booleanFlag, eachChannelOption, separated, withChoices } from './options.js';
 import type { Runner } from './runner.js';
 import { addServerOptions } from './serve-commands.js';
 
@@ -86,10 +86,11 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
 
   registry
     .command('delete-latest')
-    .description('remove the newest bundle of each channel of a package')
+    .description('remove the newest version of a package')
     .argument('<package>')
     .argument('[database]', databaseDescription)
     .addOption(database())
+    .addOption(eachChannelOption())
     .addOption(new Option('--pull-from <prefix=other>', 'pull from another place').argParser(separated))
     .addOption(outputDatabase())
     .action((packageName: string, file: string | undefined, _options, command: Command) =>
@@ -106,30 +107,33 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
   registry
     .command('prune')
     .description('remove all packages but these')
+    .argument('[database]', databaseDescription)
     .addOption(database())
     .addOption(new Option('-p, --packages <package,…>', 'packages to keep').argParser(separated))
     .addOption(permissive())
     .addOption(outputDatabase())
-    .action((_options, command: Command) =>
+    .action((file: string | undefined, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/registry-prune.js')).registryPrune(context, options),
+        (await import('./commands/registry-prune.js')).registryPrune(context, file, options),
       ),
     );
 
   registry
     .command('prune-stranded')
     .description('remove bundles that are in no channel')
+    .argument('[database]', databaseDescription)
     .addOption(database())
     .addOption(outputDatabase())
-    .action((_options, command: Command) =>
+    .action((file: string | undefined, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/registry-prune-stranded.js')).registryPruneStranded(context, options),
+        (await import('./commands/registry-prune-stranded.js')).registryPruneStranded(context, file, options),
       ),
     );
 
   registry
     .command('deprecatetruncate')
     .description('deprecate bundles, and remove what is older')
+    .argument('[database]', databaseDescription)
     .addOption(database('index.db'))
     .addOption(
       new Option('-b, --bundle-images <image,…>', 'images of the bundles to deprecate').argParser(separated),
@@ -137,10 +141,11 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
     .option('--allow-package-removal', 'remove a package whose channel heads are all deprecated')
     .addOption(permissive())
     .addOption(outputDatabase())
-    .action((_options, command: Command) =>
+    .action((file: string | undefined, _options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./commands/registry-deprecate-truncate.js')).registryDeprecateTruncate(
           context,
+          file,
           options,
         ),
       ),
@@ -211,6 +216,7 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
   const serve = registry
     .command('serve')
     .description('serve an index to clusters: the gRPC registry API')
+    .argument('[database]', databaseDescription)
     .option('-d, --database <file>', `${databaseDescription} (default: bundles.db)`)
     .option('--configmap <file>', 'serve the manifests in a ConfigMap, as configmap-server did')
     .option(
@@ -223,9 +229,9 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
     .option('--timeout-seconds <seconds>', 'end after this long', 'infinite')
     .addOption(new Option('--skip-migrate', 'accepted: the file is never changed').hideHelp())
     .addOption(containerTool().hideHelp())
-    .action((_options, command: Command) =>
+    .action((file: string | undefined, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/registry-serve.js')).registryServe(context, options),
+        (await import('./commands/registry-serve.js')).registryServe(context, file, options),
       ),
     );
 

@@ -252,7 +252,7 @@ function newestFirst(bundles: readonly BundleRow[]): BundleRow[] | undefined {
 }
 
 /** As `registry add` orders bundles: build metadata counts among equals, and no version is the least. */
-function compareByVersion(a: Pick<BundleRow, 'version'>, b: Pick<BundleRow, 'version'>): number {
+export function compareByVersion(a: Pick<BundleRow, 'version'>, b: Pick<BundleRow, 'version'>): number {
   if (a.version === undefined || b.version === undefined) {
     return Number(a.version !== undefined) - Number(b.version !== undefined);
   }
@@ -401,8 +401,11 @@ export async function restoreHeads(
   }
 }
 
-/** Names of the bundles that head the channels of a package, newest first. */
-export function headsOf(database: Database, packageName: string): string[] {
+/** The bundles that head the channels of a package, newest first. */
+export function headsOf(
+  database: Database,
+  packageName: string,
+): { name: string; version: Version | undefined }[] {
   const rows = database.all<{ name: ColumnValue }>(
     'SELECT DISTINCT head_operatorbundle_name AS name FROM channel WHERE package_name = ? AND head_operatorbundle_name IS NOT NULL',
     packageName,
@@ -410,6 +413,5 @@ export function headsOf(database: Database, packageName: string): string[] {
   return rows
     .map(({ name }) => readBundle(database, textOf(name) ?? ''))
     .filter((one) => one !== undefined)
-    .sort((a, b) => compareByVersion(b, a) || compareBytes(a.name, b.name))
-    .map(({ name }) => name);
+    .sort((a, b) => compareByVersion(b, a) || compareBytes(a.name, b.name));
 }

@@ -1,7 +1,9 @@
+import { OpmateError } from '../core/errors.js';
 import type { Database } from './database.js';
 import {
   type DeleteReport,
   type FetchManifests,
+  compareByVersion,
   emptyReport,
   headsOf,
   restoreHeads,
@@ -10,23 +12,38 @@ import {
 import { withEditIndexes } from './helper-indexes.js';
 import { noSuchPackage } from './remove.js';
 
+export interface DeleteLatestOptions {
+  /** Removes the head of every channel, not only the newest of them. */
+  eachChannel?: boolean | undefined;
+}
+
 /**
- * Removes the newest bundle of each channel of a package from the index: what heads a channel goes from all
- * of them, and each is headed by what comes next in it, with all of its manifests again. What becomes of
- * channels, and which is the default one then, is as `deleteBundle` says. Throws what that throws, and
- * OpmateError NOT_FOUND for a package that is not in the index. A package of which no channel would be left is
- * refused: to remove all of a package, one has to say so.
+ * Removes the newest version of a package from the index: of the bundles that head its channels, the one with the
+ * highest version, from all channels. Each of them is headed by what comes next in it, with all of its manifests
+ * again. What becomes of channels, and which is the default one then, is as `deleteBundle` says.
+ *
+ * Throws what that throws, and OpmateError NOT_FOUND for a package that is not in the index, INVALID where versions
+ * do not tell which bundle is the newest or no channel would be left.
  */
 export async function deleteLatest(
   database: Database,
   packageName: string,
   fetchManifests: FetchManifests,
+  { eachChannel = false }: DeleteLatestOptions = {},
 ): Promise<DeleteReport> {
   return withEditIndexes(database, async () => {
     const heads = headsOf(database, packageName);
-    if (heads.length === 0) throw noSuchPackage(database, [packageName]);
+    const [newest, next] = heads;
+    if (newest === undefined) throw noSuchPackage(database, [packageName]);
+    if (!eachChannel && next !== undefined && compareByVersion(newest, next) === 0) {
+      throw new OpmateError(
+        'INVALID',
+        `${database.name}: package ${packageName}: ${newest.name} and ${next.name} have the same version, or none`,
+        { hint: 'name the one to remove with delete --bundle NAME, or remove both with --each-channel' },
+      );
+    }
     const report = emptyReport();
-    for (const head of heads) takeOut(database, head, report);
+    for (const { name } of eachChannel ? heads : [newest]) takeOut(database, name, report);
     await restoreHeads(database, report, fetchManifests);
     return report;
   });

@@ -110,12 +110,23 @@ describe('opmate index', () => {
     expect(bundlesOf(await databaseIn('out', 'pruned'))).toEqual(['gadget.v0.1.0']);
   });
 
-  it('deletes the newest bundle of each channel', async () => {
+  it('deletes the newest version', async () => {
     const result = await index(
       ...['delete-latest', 'widget', '-f', 'oci:out:both', '-t', 'oci:out:older', '-i', 'oci:base:v1'],
     );
     expect(result).toMatchObject({ code: 0 });
     expect(bundlesOf(await databaseIn('out', 'older'))).toEqual(['gadget.v0.1.0', 'widget.v1.0.0']);
+  });
+
+  it('deletes one bundle', async () => {
+    const target = ['-f', 'oci:out:both', '-t', 'oci:out:one', '-i', 'oci:base:v1'];
+    const result = await index('delete', '--bundle', 'widget.v1.0.0', ...target);
+    expect(result).toMatchObject({ code: 0 });
+    expect(bundlesOf(await databaseIn('out', 'one'))).toEqual(['gadget.v0.1.0', 'widget.v2.0.0']);
+    expect(await index('delete', '--bundle', 'x', '-o', 'gadget', ...target)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--bundle removes one bundle, and no package'),
+    });
   });
 
   it('builds for every platform of the base, or for one', async () => {

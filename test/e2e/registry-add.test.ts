@@ -90,9 +90,12 @@ describe('opmate registry add', () => {
       add('--batch', both, '-d', 'b2.db'),
       add('--from-file', 'list.txt', '--database', 'b3.db'),
       add('--from-file', 'list.txt', '-b', tagged('widget1'), '--batch', tagged('widget2'), '-d', 'b4.db'),
+      add('--batch', both, 'b5.db'),
+      add('--bundle-images', both, 'b6.db'),
+      add('b7.db', '--from-file', 'list.txt'),
     ]);
-    expect(runs.map(({ code, stderr }) => (code === 0 ? '' : stderr))).toEqual(['', '', '', '']);
-    for (const file of ['b2.db', 'b3.db', 'b4.db']) expect(bundlesOf(file)).toEqual(bundlesOf('b1.db'));
+    expect(runs.map(({ code, stderr }) => (code === 0 ? '' : stderr))).toEqual(runs.map(() => ''));
+    for (const i of [2, 3, 4, 5, 6, 7]) expect(bundlesOf(`b${i}.db`)).toEqual(bundlesOf('b1.db'));
     expect(runs[3]?.stderr).toContain(`${tagged('widget1')}: named more than once, added once`);
   });
 

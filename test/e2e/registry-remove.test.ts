@@ -45,6 +45,7 @@ describe('opmate registry rm', () => {
   it.each([
     ['-o', ['rm', '-d', 'a.db', '-o', 'widget']],
     ['arguments', ['delete', 'widget', 'a.db']],
+    ['an option and the database', ['rm', '--packages', 'widget', 'a.db']],
   ])('removes packages: %s', async (_, args) => {
     const result = await onCopy('a.db', args);
     expect(result).toEqual({
@@ -129,7 +130,7 @@ describe('opmate registry rm', () => {
 });
 
 describe('opmate registry delete-latest', () => {
-  it('removes the newest bundle of each channel, and refuses to empty a package', async () => {
+  it('removes the newest version, and refuses to empty a package', async () => {
     const result = await onCopy('a.db', ['delete-latest', 'widget', 'a.db']);
     expect(result.code).toBe(0);
     expect(bundlesOf('a.db')).toEqual(['gadget.v1.0.0', 'widget.v1.0.0', 'widget.v1.1.0']);
@@ -149,6 +150,15 @@ describe('opmate registry prune', () => {
     expect(result).toMatchObject({ code: 0, stdout: '' });
     expect(result.stderr).toContain('a.db: no package found for packagename nope, which was to be kept');
     expect(bundlesOf('a.db')).toEqual(['gadget.v1.0.0']);
+  });
+
+  it('takes the database as an argument', async () => {
+    expect(await onCopy('a.db', ['prune', '--packages', 'gadget', 'a.db'])).toMatchObject({ code: 0 });
+    expect(bundlesOf('a.db')).toEqual(['gadget.v1.0.0']);
+    expect(await onCopy('a.db', ['prune-stranded', 'a.db'])).toMatchObject({ code: 0 });
+    const deprecate = ['deprecatetruncate', '--bundle-images', image('1.1.0'), 'a.db'];
+    expect(await onCopy('a.db', deprecate)).toMatchObject({ code: 0 });
+    expect(rows('a.db', 'SELECT * FROM deprecated')).toEqual(['widget.v1.1.0']);
   });
 
   it('does not empty an index for a slip', async () => {

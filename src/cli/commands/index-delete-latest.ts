@@ -7,20 +7,23 @@ import { type IndexImageFlags, changeIndex } from './index-edit.js';
 
 interface IndexDeleteLatestOptions extends IndexImageFlags {
   pullFrom?: string[];
+  eachChannel?: boolean;
 }
 
-/** `opmate index delete-latest`: removes the newest bundle of each channel of a package from an index image. */
+/** `opmate index delete-latest`: removes the newest version of a package from an index image. */
 export async function indexDeleteLatest(
   context: CommandContext,
   packageName: string,
   options: IndexDeleteLatestOptions,
 ): Promise<void> {
   requireFlag(options.fromIndex, 'from-index');
+  const { eachChannel } = options;
   const pullFrom = parsePullFrom(options.pullFrom ?? []);
   await changeIndex(
     context,
     options,
-    (database, session) => deleteLatest(database, packageName, manifestFetcher(session, pullFrom)),
+    (database, session) =>
+      deleteLatest(database, packageName, manifestFetcher(session, pullFrom), { eachChannel }),
     reportDeleted,
   );
 }

@@ -1,19 +1,42 @@
+import { UsageError } from '../../core/errors.js';
+import { parsePullFrom } from '../../source/bundles.js';
+import { deleteBundle } from '../../sqlite/delete-bundle.js';
 import { removePackages } from '../../sqlite/remove.js';
 import type { CommandContext } from '../context.js';
 import { requireFlag } from '../options.js';
-import { reportRemoved } from '../removals.js';
+import { manifestFetcher, reportDeleted, reportRemoved } from '../removals.js';
 import { type IndexImageFlags, changeIndex } from './index-edit.js';
 
 interface IndexRemoveOptions extends IndexImageFlags {
   operators?: string[];
+  bundle?: string;
+  pullFrom?: string[];
   permissive?: boolean;
 }
 
-/** `opmate index rm` and `opmate index delete`: removes packages from an index image. */
+/**
+ * `opmate index rm` and `opmate index delete`: removes packages from an index image, or with `--bundle` one
+ * bundle.
+ */
 export async function indexRemove(context: CommandContext, options: IndexRemoveOptions): Promise<void> {
   requireFlag(options.fromIndex, 'from-index');
+  const { bundle, permissive } = options;
+  if (bundle !== undefined) {
+    if (options.operators !== undefined) {
+      throw new UsageError('--bundle removes one bundle, and no package', {
+        hint: 'write index delete --bundle NAME --from-index IMAGE',
+      });
+    }
+    const pullFrom = parsePullFrom(options.pullFrom ?? []);
+    return changeIndex(
+      context,
+      options,
+      (database, session) =>
+        deleteBundle(database, bundle, { fetchManifests: manifestFetcher(session, pullFrom) }),
+      reportDeleted,
+    );
+  }
   const names = requireFlag(options.operators, 'operators');
-  const { permissive } = options;
   await changeIndex(
     context,
     options,

@@ -1,7 +1,6 @@
-import { UsageError } from '../../core/errors.js';
 import { type AddFlags, addToDatabase, planAdd, reportAdded } from '../add-bundles.js';
 import type { CommandContext } from '../context.js';
-import { databaseOf, separated } from '../options.js';
+import { databaseOf, listAndDatabase, separated } from '../options.js';
 import { useSession } from '../session.js';
 
 interface RegistryAddOptions extends AddFlags {
@@ -18,23 +17,20 @@ interface RegistryAddOptions extends AddFlags {
 export async function registryAdd(
   context: CommandContext,
   images: string | undefined,
-  file: string | undefined,
+  second: string | undefined,
   options: RegistryAddOptions,
 ): Promise<number> {
   const { bundleImages, batch, outputDb } = options;
-  if (images !== undefined && (bundleImages ?? batch ?? options.fromFile) !== undefined) {
-    const flag =
-      bundleImages !== undefined ? '--bundle-images' : batch !== undefined ? '--batch' : '--from-file';
-    throw new UsageError(`${images}: bundles are named by ${flag} already`, {
-      hint: `for the database, write --database ${images}`,
-    });
-  }
+  const flag = bundleImages
+    ? '--bundle-images'
+    : batch
+      ? '--batch'
+      : options.fromFile === undefined
+        ? undefined
+        : '--from-file';
+  const { list, file } = listAndDatabase([images, second], 'bundles', flag);
   const database = databaseOf(file, options.database);
-  const references = [
-    ...(images === undefined ? [] : separated(images, [])),
-    ...(bundleImages ?? []),
-    ...(batch ?? []),
-  ];
+  const references = [...separated(list ?? '', []), ...(bundleImages ?? []), ...(batch ?? [])];
   const plan = await planAdd(context, options, references);
   return useSession(context, options, async (session) => {
     const outcome = await addToDatabase(session, plan, database, { create: true, outputFile: outputDb });

@@ -9,16 +9,17 @@ import { useSession } from '../session.js';
 
 interface RegistryDeleteLatestOptions extends RegistryCommandOptions {
   pullFrom?: string[];
+  eachChannel?: boolean;
 }
 
-/** `opmate registry delete-latest`: removes the newest bundle of each channel of a package. */
+/** `opmate registry delete-latest`: removes the newest version of a package. */
 export async function registryDeleteLatest(
   context: CommandContext,
   packageName: string,
   file: string | undefined,
   options: RegistryDeleteLatestOptions,
 ): Promise<void> {
-  const { outputDb } = options;
+  const { outputDb, eachChannel } = options;
   const database = databaseOf(file, options.database);
   const pullFrom = parsePullFrom(options.pullFrom ?? []);
   await useSession(context, options, async (session) => {
@@ -26,7 +27,7 @@ export async function registryDeleteLatest(
     const report = await editDatabase(
       database,
       { outputFile: outputDb, vacuum: true, signal, logger },
-      (opened) => deleteLatest(opened, packageName, manifestFetcher(session, pullFrom)),
+      (opened) => deleteLatest(opened, packageName, manifestFetcher(session, pullFrom), { eachChannel }),
     );
     reportDeleted(logger, outputDb ?? database, report);
   });

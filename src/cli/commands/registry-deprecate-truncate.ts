@@ -14,12 +14,13 @@ interface RegistryDeprecateOptions extends RegistryCommandOptions {
 /** `opmate registry deprecatetruncate`: deprecates bundles of a database file, and removes what is older. */
 export async function registryDeprecateTruncate(
   context: CommandContext,
+  file: string | undefined,
   options: RegistryDeprecateOptions,
 ): Promise<void> {
   const { bundleImages = [], permissive, allowPackageRemoval, outputDb } = options;
   const { signal } = context;
   const logger = createLogger(context, options);
-  const database = databaseOf(undefined, options.database, 'index.db');
+  const database = databaseOf(file, options.database, 'index.db');
   const report = await editDatabase(
     database,
     { outputFile: outputDb, vacuum: true, signal, logger },

@@ -9,12 +9,13 @@ import { reportStranded } from '../removals.js';
 /** `opmate registry prune-stranded`: removes the bundles of a database file that are in no channel. */
 export async function registryPruneStranded(
   context: CommandContext,
+  file: string | undefined,
   options: RegistryCommandOptions,
 ): Promise<void> {
   const { outputDb } = options;
   const { signal } = context;
   const logger = createLogger(context, options);
-  const database = databaseOf(undefined, options.database);
+  const database = databaseOf(file, options.database);
   const report = await editDatabase(
     database,
     { outputFile: outputDb, vacuum: true, signal, logger },

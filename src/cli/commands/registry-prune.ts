@@ -11,12 +11,16 @@ interface RegistryPruneOptions extends RegistryCommandOptions {
 }
 
 /** `opmate registry prune`: removes all packages but those that are named from a database file. */
-export async function registryPrune(context: CommandContext, options: RegistryPruneOptions): Promise<void> {
+export async function registryPrune(
+  context: CommandContext,
+  file: string | undefined,
+  options: RegistryPruneOptions,
+): Promise<void> {
   const names = requireFlag(options.packages, 'packages');
   const { outputDb } = options;
   const { signal } = context;
   const logger = createLogger(context, options);
-  const database = databaseOf(undefined, options.database);
+  const database = databaseOf(file, options.database);
   const report = await editDatabase(
     database,
     { outputFile: outputDb, vacuum: true, signal, logger },

@@ -5,7 +5,7 @@ import { editDatabase } from '../../sqlite/edit.js';
 import { removePackages } from '../../sqlite/remove.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
-import { databaseOf, requireFlag, separated } from '../options.js';
+import { databaseOf, listAndDatabase, requireFlag, separated } from '../options.js';
 import type { RegistryCommandOptions } from '../removals.js';
 import { manifestFetcher, reportDeleted, reportRemoved } from '../removals.js';
 import { useSession } from '../session.js';
@@ -23,17 +23,14 @@ interface RegistryRemoveOptions extends RegistryCommandOptions {
 export async function registryRemove(
   context: CommandContext,
   packageName: string | undefined,
-  file: string | undefined,
+  second: string | undefined,
   options: RegistryRemoveOptions,
 ): Promise<void> {
-  if (options.bundle !== undefined) return removeBundle(context, options.bundle, packageName, file, options);
-  if (packageName !== undefined && options.packages !== undefined) {
-    throw new UsageError(`${packageName}: packages are named by --packages already`, {
-      hint: `for the database, write --database ${packageName}`,
-    });
-  }
-  const named = packageName === undefined ? options.packages : separated(packageName, []);
-  const names = requireFlag(named, 'packages');
+  if (options.bundle !== undefined)
+    return removeBundle(context, options.bundle, packageName, second, options);
+  const flag = options.packages && '--packages';
+  const { list, file } = listAndDatabase([packageName, second], 'packages', flag);
+  const names = requireFlag(list === undefined ? options.packages : separated(list, []), 'packages');
   const { permissive, outputDb } = options;
   const { signal } = context;
   const logger = createLogger(context, options);

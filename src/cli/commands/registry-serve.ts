@@ -4,6 +4,7 @@ import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { openSqliteAnswers } from '../../serve/grpc/sqlite-answers.js';
 import type { CommandContext } from '../context.js';
+import { databaseOf } from '../options.js';
 import { type CommandSession, useSession } from '../session.js';
 import { type ManifestOptions, makeIndex, tell } from './registry-init.js';
 import { type ServerOptions, portOf, reportingFailure, serveAnswers } from './serve.js';
@@ -17,8 +18,13 @@ interface RegistryServeOptions extends ServerOptions, Omit<ManifestOptions, 'man
  * `opmate registry serve`: an index as gRPC registry API, until it is told to stop or its time is over. What is in a
  * ConfigMap or in app-registry archives is served as the index that `registry init` makes of it.
  */
-export async function registryServe(context: CommandContext, options: RegistryServeOptions): Promise<void> {
-  const { database, configmap, appregistryNamespace } = options;
+export async function registryServe(
+  context: CommandContext,
+  argument: string | undefined,
+  options: RegistryServeOptions,
+): Promise<void> {
+  const { configmap, appregistryNamespace } = options;
+  const database = argument === undefined ? options.database : databaseOf(argument, options.database);
   const given = [database, configmap, appregistryNamespace].filter((value) => value !== undefined);
   if (given.length > 1) {
     throw new UsageError('give one of --database, --configmap and --appregistry-namespace');

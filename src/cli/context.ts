@@ -34,6 +34,8 @@ export interface GlobalOptions {
   insecureAt?: (registry: string) => boolean;
   caFile?: string;
   certDir?: string;
+  /** Repeatable. */
+  allowPrivateHost?: string[];
   retryTimeout?: number;
   maxEntries?: number;
   maxUnpackedSize?: number;

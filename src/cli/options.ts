@@ -63,6 +63,12 @@ export function addGlobalOptions(program: Command): void {
   add(new Option('--cert-dir <directory>', 'look for <host:port>/*.crt, *.cert and *.key here as well'));
   add(
     new Option(
+      '--allow-private-host <host>',
+      'follow redirects and token servers to this host at a private address; repeatable',
+    ).argParser(collect),
+  );
+  add(
+    new Option(
       '--retry-timeout <duration>',
       'how long a request may be retried in all (default: 60s)',
     ).argParser(milliseconds),

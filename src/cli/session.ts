@@ -34,6 +34,7 @@ export async function useSession<T>(
         insecure: options.insecure === true || options.insecureAt,
         caFile: options.caFile,
         certDir: options.certDir,
+        allowedPrivateHosts: options.allowPrivateHost,
         retryTimeoutMs: options.retryTimeout,
         random: Math.random,
       },

@@ -1,6 +1,8 @@
 import { Agent as HttpAgent, STATUS_CODES } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { OpmateError, RegistryError } from '../core/errors.js';
+import { guardLookup } from '../oci/guarded-lookup.js';
+import { checkLiteralAddress, type Lead } from '../oci/network-policy.js';
 import { NetworkError } from '../oci/transport-faults.js';
 import { withRetry } from '../oci/transport-retry.js';
 import {
@@ -40,7 +42,8 @@ export interface Validators {
 /** Requests of the HTTP catalog API. */
 export class HttpRequests {
   readonly #transport: Transport;
-  readonly #agents: { 'http:': HttpAgent; 'https:': HttpsAgent };
+  /** By protocol, and by the kind of address that led to the server where it was not named. */
+  readonly #agents = new Map<string, HttpAgent>();
 
   /** Throws OpmateError INVALID for certificate authorities that are none. */
   constructor({
@@ -52,14 +55,22 @@ export class HttpRequests {
   }: ClientOptions) {
     checkAuthorities(ca);
     const tls = { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) };
-    this.#agents = {
-      'http:': new HttpAgent({ keepAlive: true }),
-      'https:': new HttpsAgent({ keepAlive: true, ...tls }),
+    const agentFor = (protocol: string, lead: Lead | undefined): HttpAgent => {
+      const key = `${protocol} ${lead?.kind}`;
+      const lookup = lead && guardLookup(lead.kind);
+      const common = { keepAlive: true, ...(lookup && { lookup }) };
+      const agent =
+        this.#agents.get(key) ??
+        (protocol === 'http:' ? new HttpAgent(common) : new HttpsAgent({ ...common, ...tls }));
+      this.#agents.set(key, agent);
+      return agent;
     };
     const trustPaths = [ca === undefined ? 'Node.js' : 'the option ca'];
     const http = createHttpTransport({
-      routeTo: ({ protocol }) =>
-        Promise.resolve({ agent: this.#agents[protocol as 'http:' | 'https:'], trustPaths }),
+      async routeTo(url, lead) {
+        if (lead) checkLiteralAddress(url, lead);
+        return { agent: agentFor(url.protocol, lead), trustPaths };
+      },
       idleTimeoutMs,
     });
     this.#transport = withRetry(withRedirects(http), {
@@ -96,7 +107,7 @@ export class HttpRequests {
   }
 
   close(): void {
-    for (const agent of Object.values(this.#agents)) agent.destroy();
+    for (const agent of this.#agents.values()) agent.destroy();
   }
 }
 

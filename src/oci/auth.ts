@@ -1,7 +1,14 @@
-import { isIP } from 'node:net';
 import { CancelledError, OpmateError, RegistryError } from '../core/errors.js';
 import { isJsonObject, type JsonValue } from '../core/json.js';
 import type { Credentials, CredentialStore } from './credentials.js';
+import {
+  type AddressKind,
+  isAllowedHost,
+  type Lead,
+  leadFrom,
+  literalKind,
+  mayLeadTo,
+} from './network-policy.js';
 import { readLimited } from './read-limited.js';
 import { oneLine, readRegistryErrors, subjectOf } from './transport-answers.js';
 import { retryAfterMs, retryStatuses, TemporaryAnswerError } from './transport-retry.js';
@@ -21,8 +28,8 @@ export interface AuthOptions {
   tokens: Transport;
   /** Shared by all transports of a connection. */
   cache: TokenCache;
-  /** Hosts (`host` or `host:port`) that may be a realm though the rules speak against it. */
-  trustedRealmHosts?: readonly string[];
+  /** Hosts (`host` or `host:port`) that may be a realm at any address. */
+  allowedPrivateHosts?: readonly string[];
   /** Milliseconds of a clock that never goes back. */
   now: () => number;
 }
@@ -35,7 +42,13 @@ interface Token {
 /** Tokens by all that decides who may see them, and the challenge that each kind of request met last. */
 export interface TokenCache {
   tokens: Map<string, Promise<Token>>;
-  challenges: Map<string, Challenge[]>;
+  challenges: Map<string, MetChallenges>;
+}
+
+/** Challenges, and where the answer that held them leads. */
+interface MetChallenges {
+  challenges: Challenge[];
+  lead: Lead;
 }
 
 export function createTokenCache(): TokenCache {
@@ -69,13 +82,16 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
           },
         );
       }
-      const challenges = parseChallenges(response.headers.get('www-authenticate') ?? '');
-      const second = await authorize(challenges, request, options, first);
+      const met = {
+        challenges: parseChallenges(response.headers.get('www-authenticate') ?? ''),
+        lead: leadFrom(request, response, 'token server'),
+      };
+      const second = await authorize(met, request, options, first);
       if (second === undefined || (second === first && second.startsWith('Basic '))) {
         throw await refusal(response, request, options);
       }
       discard(response);
-      cache.challenges.set(key, challenges);
+      cache.challenges.set(key, met);
       const answer = await next.send(withAuthorization(request, second));
       if (answer.status === 401) throw await refusal(answer, request, options);
       return answer;
@@ -116,7 +132,7 @@ function withAuthorization(request: TransportRequest, authorization: string | un
  * registry has just turned down, which is not taken from the cache again.
  */
 async function authorize(
-  challenges: readonly Challenge[],
+  { challenges, lead }: MetChallenges,
   request: TransportRequest,
   options: AuthOptions,
   refused: string | undefined,
@@ -126,7 +142,7 @@ async function authorize(
   const basic = challenges.some(({ scheme }) => scheme === 'basic') && credentials && basicValue(credentials);
   if (bearer) {
     try {
-      return `Bearer ${await fetchToken(bearer, credentials, request, options, refused)}`;
+      return `Bearer ${await fetchToken(bearer, lead, credentials, request, options, refused)}`;
     } catch (error) {
       // A realm that is refused does not matter where the registry takes the credentials itself.
       if (!basic || !(error instanceof OpmateError) || error.code !== 'UNSAFE') throw error;
@@ -142,13 +158,14 @@ function basicValue({ username, password, identityToken }: Credentials): string 
 
 async function fetchToken(
   { parameters }: Challenge,
+  lead: Lead,
   credentials: Credentials | undefined,
   request: TransportRequest,
   options: AuthOptions,
   refused: string | undefined,
 ): Promise<string> {
   const url = new URL(request.url);
-  const realm = checkRealm(parameters.realm ?? '', url, options.trustedRealmHosts ?? []);
+  const realm = checkRealm(parameters.realm ?? '', url, options.allowedPrivateHosts ?? [], lead.kind);
   const scopes = (parameters.scope ?? defaultScope(request)).split(' ').filter(Boolean);
   const { registry } = options;
   const { tokens } = options.cache;
@@ -161,7 +178,7 @@ async function fetchToken(
     if (token && token.validUntil > options.now() && `Bearer ${token.value}` !== refused) return token.value;
     break;
   }
-  const fetched = requestToken(realm, service, scopes, credentials, request, options);
+  const fetched = requestToken(realm, service, scopes, credentials, { ...request, lead }, options);
   tokens.set(key, fetched);
   try {
     return (await fetched).value;
@@ -191,9 +208,14 @@ function defaultScope(request: TransportRequest): string {
  * Whether a token server may be asked on behalf of a registry. Refused (OpmateError UNSAFE): other schemes
  * than HTTP, plain HTTP for an HTTPS registry, user information, and an address of this machine, a private
  * network or the link unless the registry is on the same kind of address, so that a hostile registry can
- * neither collect credentials nor reach services inside.
+ * neither collect credentials nor reach services inside. What a host name means is checked on connecting.
  */
-export function checkRealm(text: string, registry: URL, trusted: readonly string[]): URL {
+export function checkRealm(
+  text: string,
+  registry: URL,
+  allowed: readonly string[],
+  registryKind: AddressKind = literalKind(registry) ?? 'public',
+): URL {
   const subject = registry.host;
   const refuse = (why: string, hint?: string): OpmateError =>
     new OpmateError('UNSAFE', `${subject}: token server refused: ${why}`, { hint });
@@ -201,45 +223,17 @@ export function checkRealm(text: string, registry: URL, trusted: readonly string
   const realm = new URL(text);
   if (realm.protocol !== 'https:' && realm.protocol !== 'http:') throw refuse(`scheme ${realm.protocol}`);
   if (realm.username || realm.password) throw refuse('user information in its URL');
-  if (trusted.includes(realm.host) || trusted.includes(realm.hostname)) return realm;
   if (realm.protocol === 'http:' && registry.protocol === 'https:') {
     throw refuse(`plain HTTP at ${realm.host}, though the registry speaks HTTPS`);
   }
-  const kind = hostKind(realm);
-  if (kind !== 'public' && realm.hostname !== registry.hostname && kind !== hostKind(registry)) {
-    throw refuse(`${realm.host} is a ${kind} address and the registry is not`);
+  const kind = literalKind(realm) ?? 'public';
+  if (realm.origin === registry.origin || mayLeadTo(kind, registryKind) || isAllowedHost(realm, allowed)) {
+    return realm;
   }
-  return realm;
-}
-
-type HostKind = 'public' | 'loopback' | 'link-local' | 'private';
-
-/** What kind of address a URL names literally; a host name other than localhost counts as public. */
-function hostKind(url: URL): HostKind {
-  const host = url.hostname
-    .replace(/^\[|\]$/g, '')
-    .replace(/\.$/, '')
-    .toLowerCase();
-  if (host === 'localhost' || host.endsWith('.localhost')) return 'loopback';
-  if (isIP(host) === 4) return ipv4Kind(host.split('.').map(Number));
-  if (isIP(host) !== 6) return 'public';
-  const mapped = /^::(?:ffff:)?([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(host);
-  if (mapped) {
-    const [high, low] = [Number.parseInt(mapped[1] ?? '', 16), Number.parseInt(mapped[2] ?? '', 16)];
-    return ipv4Kind([high >> 8, high & 255, low >> 8, low & 255]);
-  }
-  if (host === '::1' || host === '::') return 'loopback';
-  if (/^fe[89ab]/.test(host)) return 'link-local';
-  return /^f[cd]/.test(host) ? 'private' : 'public';
-}
-
-function ipv4Kind([a = 0, b = 0]: number[]): HostKind {
-  if (a === 127 || a === 0) return 'loopback';
-  if (a === 169 && b === 254) return 'link-local';
-  const shared = a === 100 && b >= 64 && b < 128;
-  return a === 10 || shared || (a === 172 && b >= 16 && b < 32) || (a === 192 && b === 168)
-    ? 'private'
-    : 'public';
+  throw refuse(
+    `${realm.host} is a ${kind} address and the registry's is not`,
+    `allow the host with --allow-private-host ${realm.hostname}`,
+  );
 }
 
 const maxTokenBody = 1_048_576;
@@ -258,6 +252,7 @@ async function requestToken(
   const asked = options.now();
   const response = await options.tokens.send({
     ...tokenRequest(realm, service, scopes, credentials),
+    ...(realm.origin !== new URL(request.url).origin && { lead: request.lead }),
     ...(request.signal && { signal: request.signal }),
   });
   const subject = `${subjectOf(request)}: token server ${realm.host}`;

@@ -27,6 +27,12 @@ export interface TlsFiles {
   trustPaths: string[];
 }
 
+/**
+ * Finds the certificates for a host. Client certificates that lie in `--cert-dir` itself, for whatever host, are
+ * only for one that the user named.
+ */
+export type CertificateStore = (host: string, isNamed: boolean) => Promise<TlsFiles>;
+
 /** Where distributions keep the bundle of all authorities. (Source: Go's crypto/x509, root_linux.go.) */
 const systemBundles = [
   'ssl/certs/ca-certificates.crt',
@@ -43,7 +49,7 @@ const systemBundles = [
  * the host's directory in certs.d. Client certificates: `*.cert` with `*.key` there. (Source: containers-
  * certs.d(5).) Throws OpmateError naming the file that cannot be read or holds no certificate.
  */
-export function createCertificateStore(options: CertificateOptions): (host: string) => Promise<TlsFiles> {
+export function createCertificateStore(options: CertificateOptions): CertificateStore {
   const logger = options.logger ?? silentLogger;
   let common: Promise<{ ca: string[]; trustPaths: string[] }> | undefined;
   const hosts = new Map<string, Promise<TlsFiles>>();
@@ -66,12 +72,14 @@ export function createCertificateStore(options: CertificateOptions): (host: stri
     return { ca, trustPaths };
   }
 
-  async function readHost(host: string): Promise<TlsFiles> {
+  async function readHost(host: string, isNamed: boolean): Promise<TlsFiles> {
     common ??= readCommon();
     const { ca, trustPaths } = await common;
     const found = await hostDirectory(options, host);
     if (!found) return { ca, trustPaths: [...trustPaths, ...certificateDirectories(options, host)] };
-    const { directory, names } = found;
+    const { directory } = found;
+    const isForAll = directory === options.certDir;
+    const names = isForAll && !isNamed ? found.names.filter((name) => name.endsWith('.crt')) : found.names;
     const files: TlsFiles = { ca: [...ca], trustPaths: [...trustPaths, directory] };
     for (const name of names.filter((name) => name.endsWith('.crt'))) {
       files.ca.push(await readAuthorities(join(directory, name)));
@@ -99,9 +107,10 @@ export function createCertificateStore(options: CertificateOptions): (host: stri
     return files;
   }
 
-  return (host) => {
-    const known = hosts.get(host) ?? readHost(host);
-    hosts.set(host, known);
+  return (host, isNamed) => {
+    const key = `${host} ${isNamed}`;
+    const known = hosts.get(key) ?? readHost(host, isNamed);
+    hosts.set(key, known);
     return known;
   };
 }

@@ -2,13 +2,23 @@
 import { setMaxListeners } from 'node:events';
 import { Agent as HttpAgent, type ClientRequest } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
+import type { LookupFunction } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { type Logger, silentLogger } from '../core/log.js';
 import { createTokenCache, withAuth } from './auth.js';
-import { createCertificateStore, type TlsFiles } from './certificates.js';
+import { type CertificateStore, createCertificateStore, type TlsFiles } from './certificates.js';
 import { createCredentialStore } from './credentials.js';
+import { defaultLookup, guardLookup } from './guarded-lookup.js';
+import {
+  type AddressKind,
+  checkLiteralAddress,
+  isAllowedHost,
+  type ServerTrust,
+  trustServer,
+} from './network-policy.js';
 import { type Environment, readProxies } from './proxy.js';
 import {
+  isInsecureHost,
   readRegistriesConf,
   type RegistryRule,
   type ResolvedLocation,
@@ -62,8 +72,10 @@ export interface ConnectionOptions {
   idleTimeoutMs?: number | undefined;
   /** How long a credential helper may take; 30 s. */
   helperTimeoutMs?: number | undefined;
-  /** Token servers that are trusted against the rules of `checkRealm`. */
-  trustedRealmHosts?: readonly string[] | undefined;
+  /** Hosts (`host` or `host:port`) that redirects and token realms may lead to at any address. */
+  allowedPrivateHosts?: readonly string[] | undefined;
+  /** How host names are looked up; by the system when left out. */
+  lookup?: LookupFunction | undefined;
   logger?: Logger | undefined;
   /** From 0 to 1, for the jitter of retries; always 0.5 when left out. */
   random?: (() => number) | undefined;
@@ -123,26 +135,50 @@ export function createConnection(options: ConnectionOptions): Connection {
   const transports = new Map<string, Transport>();
   let rules: Promise<RegistryRule[]> | undefined;
 
-  function wire(insecure: boolean): Transport {
+  const { allowedPrivateHosts = [], insecure } = options;
+  const everywhere = options.skipTlsVerify === true || insecure === true;
+
+  function readRules(): Promise<RegistryRule[]> {
+    return (rules ??= readRegistriesConf(files));
+  }
+
+  /** Sends what is for one registry: to itself, and to where its answers lead. */
+  function wire(registry: Security): Transport {
+    const isFlagged = (host: string): boolean =>
+      registry === 'insecure-by-flag' && typeof insecure === 'function' && insecure(host);
     const http = createHttpTransport({
-      routeTo: (url) => agents.routeTo(url, insecure),
+      async routeTo(url, lead) {
+        const conf = lead === undefined || everywhere ? [] : await readRules();
+        const trust = trustServer(url, lead, {
+          everywhere,
+          registry: registry !== 'verified',
+          isHost: (host) => isFlagged(host) || isInsecureHost(conf, host),
+        });
+        if (lead === undefined || isAllowedHost(url, allowedPrivateHosts)) return agents.routeTo(url, trust);
+        checkLiteralAddress(url, lead);
+        return agents.routeTo(url, trust, lead.kind);
+      },
       idleTimeoutMs: options.idleTimeoutMs ?? 30_000,
     });
     return withLog(http, logger);
   }
-  const wires = { verified: wire(options.skipTlsVerify === true), insecure: wire(true) };
+  const wires = {
+    verified: wire('verified'),
+    insecure: wire('insecure'),
+    'insecure-by-flag': wire('insecure-by-flag'),
+  };
 
-  function transportTo(place: ResolvedLocation): Transport {
-    const key = [place.registry, place.insecure, place.isMirror].join(' ');
+  function transportTo(place: ResolvedLocation, security: Security): Transport {
+    const key = [place.registry, security, place.isMirror].join(' ');
     const known = transports.get(key);
     if (known) return known;
-    const base = place.insecure ? wires.insecure : wires.verified;
+    const base = wires[security];
     const authorized = withAuth(withRedirects(base), {
       registry: place.registry,
       credentials,
       tokens: withRedirects(base, { sameOrigin: true }),
       cache,
-      trustedRealmHosts: options.trustedRealmHosts ?? [],
+      allowedPrivateHosts,
       now,
     });
     const transport = retrying(authorized, place.isMirror ? 2 : 5);
@@ -193,13 +229,12 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   return {
     async endpoints(registry, repository, { signal, ...choice } = {}) {
-      rules ??= readRegistriesConf(files);
-      const places = resolveLocations(await rules, registry, repository, choice);
+      const places = resolveLocations(await readRules(), registry, repository, choice);
+      const isFlagged = typeof insecure === 'function' ? insecure(registry) : insecure === true;
       return Promise.all(
         places.map(async (found) => {
-          const isInsecure =
-            typeof options.insecure === 'function' ? options.insecure(registry) : options.insecure;
-          const place = isInsecure ? { ...found, insecure: true } : found;
+          const place = isFlagged ? { ...found, insecure: true } : found;
+          const security = isFlagged ? 'insecure-by-flag' : found.insecure ? 'insecure' : 'verified';
           const host = place.registry === dockerHub.registry ? dockerHub.host : place.registry;
           const scheme = await schemeOf(place, host, signal);
           return {
@@ -209,29 +244,29 @@ export function createConnection(options: ConnectionOptions): Connection {
             allowHttp: options.useHttp === true || place.insecure,
             insecure: options.skipTlsVerify === true || place.insecure,
             isMirror: place.isMirror,
-            transport: transportTo(place),
+            transport: transportTo(place, security),
           };
         }),
       );
     },
-    plainTransport: () =>
-      retrying(withRedirects(options.insecure === true ? wires.insecure : wires.verified), 5),
+    plainTransport: () => retrying(withRedirects(wires.verified), 5),
     close: agents.close,
   };
 }
 
+/** Why certificates of a registry are left unverified, if they are. */
+type Security = 'verified' | 'insecure' | 'insecure-by-flag';
+
 interface Agents {
-  routeTo(url: URL, insecure: boolean): Promise<AgentRoute>;
+  /** `ledFrom` is the kind of address that led there, where the user did not name the server. */
+  routeTo(url: URL, trust: ServerTrust, ledFrom?: AddressKind): Promise<AgentRoute>;
   close(): void;
 }
 
 /**
  * Agents that keep connections alive, one for each origin, with the certificates and the proxy of that host.
  */
-function createAgents(
-  options: ConnectionOptions,
-  certificatesOf: (host: string) => Promise<TlsFiles>,
-): Agents {
+function createAgents(options: ConnectionOptions, certificatesOf: CertificateStore): Agents {
   const proxyOf = readProxies(options.environment);
   const routes = new Map<string, Promise<AgentRoute>>();
   const contexts = new WeakMap<string[], SecureContext>();
@@ -249,19 +284,28 @@ function createAgents(
     return context;
   }
 
-  async function open(url: URL, insecure: boolean): Promise<AgentRoute> {
+  async function open(
+    url: URL,
+    { verify, isNamed }: ServerTrust,
+    ledFrom: AddressKind | undefined,
+  ): Promise<AgentRoute> {
     const proxy = proxyOf(url);
     const common = { keepAlive: true, maxSockets: 64, scheduling: 'lifo' as const };
+    const { lookup: given = defaultLookup } = options;
+    // A proxy looks names up itself, and is itself named by the user.
+    const lookup = ledFrom === undefined || proxy ? given : guardLookup(ledFrom, given);
+    const direct = { ...common, lookup };
     if (url.protocol === 'http:') {
-      const agent = proxy ? await openHttpProxy(proxy, common) : new HttpAgent(common);
+      const agent = proxy ? await openHttpProxy(proxy, common) : new HttpAgent(direct);
       opened.push(agent);
-      return { agent, trustPaths: [], proxy: proxy?.host };
+      return { agent, trustPaths: [], proxy: proxy?.host, lookup };
     }
-    const certificates = await certificatesOf(url.host === dockerHub.host ? dockerHub.registry : url.host);
-    const tls = { secureContext: contextOf(certificates), rejectUnauthorized: !insecure };
-    const agent = proxy ? await openTunnel(proxy, common, tls) : new HttpsAgent({ ...common, ...tls });
+    const host = url.host === dockerHub.host ? dockerHub.registry : url.host;
+    const certificates = await certificatesOf(host, isNamed);
+    const tls = { secureContext: contextOf(certificates), rejectUnauthorized: verify };
+    const agent = proxy ? await openTunnel(proxy, common, tls) : new HttpsAgent({ ...direct, ...tls });
     opened.push(agent);
-    return { agent, trustPaths: certificates.trustPaths, proxy: proxy?.host };
+    return { agent, trustPaths: certificates.trustPaths, proxy: proxy?.host, lookup };
   }
 
   async function openHttpProxy(proxy: URL, common: object): Promise<HttpAgent> {
@@ -287,13 +331,17 @@ function createAgents(
   async function proxyTls(proxy: URL): Promise<object> {
     const signal = closing.signal;
     if (proxy.protocol !== 'https:') return { signal };
-    return { signal, secureContext: contextOf(await certificatesOf(proxy.host)), rejectUnauthorized: true };
+    return {
+      signal,
+      secureContext: contextOf(await certificatesOf(proxy.host, false)),
+      rejectUnauthorized: true,
+    };
   }
 
   return {
-    routeTo(url, insecure) {
-      const key = `${url.origin} ${insecure}`;
-      const known = routes.get(key) ?? open(url, insecure);
+    routeTo(url, trust, ledFrom) {
+      const key = [url.origin, trust.verify, trust.isNamed, ledFrom].join(' ');
+      const known = routes.get(key) ?? open(url, trust, ledFrom);
       routes.set(key, known);
       return known;
     },

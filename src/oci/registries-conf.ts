@@ -237,6 +237,14 @@ export function resolveLocations(
   ];
 }
 
+/** Whether the rules call a whole host (`host[:port]`) insecure, whatever repository. */
+export function isInsecureHost(rules: readonly RegistryRule[], host: string): boolean {
+  const matching = rules.filter(
+    ({ prefix }) => !prefix.includes('/') && matchedLength(prefix, host, host) > 0,
+  );
+  return matching.sort((a, b) => b.prefix.length - a.prefix.length)[0]?.insecure === true;
+}
+
 /**
  * How much of `name` a prefix covers; 0 when it does not match. A wildcard covers the host without its port.
  */

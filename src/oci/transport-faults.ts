@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
 import { connect } from 'node:tls';
 import { messageOf, OpmateError, redact, systemCode } from '../core/errors.js';
 
@@ -19,6 +19,8 @@ export interface Route {
   trustPaths: readonly string[];
   /** `host:port` of the proxy in between. */
   proxy?: string | undefined;
+  /** How names are looked up for it. */
+  lookup?: LookupFunction | undefined;
 }
 
 const certificateFaults: Readonly<Record<string, string>> = {
@@ -65,8 +67,7 @@ const connectionFaults: Readonly<Record<string, { text: string; temporary: boole
  */
 export async function describeFault(error: unknown, url: URL, route: Route): Promise<NetworkError> {
   const code = systemCode(error) ?? '';
-  // node-fetch puts the whole URL before the reason; the URL may be signed.
-  const reason = redact(messageOf(error).replace(/^request to .* failed, reason:\s*/s, ''));
+  const reason = reasonOf(error);
   // What was thrown is not kept: its message and the stack with it hold the URL.
   const cause = Object.assign(new Error(reason), { code });
   const host = url.host;
@@ -74,7 +75,7 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
   if (proxyStatus !== undefined) return proxyFault(host, route.proxy ?? 'proxy', Number(proxyStatus));
   const certificate = certificateFaults[code];
   if (certificate !== undefined) {
-    const peer = route.proxy === undefined ? await greet(url) : undefined;
+    const peer = route.proxy === undefined ? await greet(url, route) : undefined;
     const issuer = peer ? ` (issued by ${peer.issuer} for ${peer.names})` : '';
     const hint = otherCertificateHints[code];
     // Where authorities were looked for says nothing about a certificate that is wrong in itself.
@@ -86,7 +87,12 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
     });
   }
   if (url.protocol === 'https:' && isTlsCode(code)) return tlsFault(host, code, reason, cause);
-  if (url.protocol === 'http:' && code === 'ECONNRESET' && route.proxy === undefined && (await greet(url))) {
+  if (
+    url.protocol === 'http:' &&
+    code === 'ECONNRESET' &&
+    route.proxy === undefined &&
+    (await greet(url, route))
+  ) {
     return speaksTls(host, cause);
   }
   const known = connectionFaults[code];
@@ -95,6 +101,11 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
     return new NetworkError(`${host}: ${known.text}${via}`, { temporary: known.temporary, cause });
   }
   return new NetworkError(`${host}: request failed${via}: ${reason}`, { temporary: true, cause });
+}
+
+/** Why a request failed: node-fetch puts the whole URL before it, which may be signed. */
+export function reasonOf(error: unknown): string {
+  return redact(messageOf(error).replace(/^request to .* failed, reason:\s*/s, ''));
 }
 
 /** The error for a port that was asked in plain HTTP and speaks TLS. */
@@ -155,7 +166,7 @@ function tlsFault(host: string, code: string, reason: string, cause: unknown): N
 }
 
 /** Issuer and names of the certificate at a host, or undefined when it does not speak TLS. */
-function greet(url: URL): Promise<{ issuer: string; names: string } | undefined> {
+function greet(url: URL, { lookup }: Route): Promise<{ issuer: string; names: string } | undefined> {
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
   return new Promise((resolve) => {
@@ -164,6 +175,7 @@ function greet(url: URL): Promise<{ issuer: string; names: string } | undefined>
       port,
       rejectUnauthorized: false,
       timeout: 3_000,
+      ...(lookup && { lookup }),
       ...(isIP(host) ? {} : { servername: host }),
     });
     function finish(answer: { issuer: string; names: string } | undefined): void {

@@ -2,12 +2,22 @@
  * HTTP as the OCI client sees it: one interface, and layers that each add one duty. The connection puts
  * them together: retry(auth(redirects(log(http)))).
  */
-import type { Agent } from 'node:http';
+import type { Agent, ClientRequest } from 'node:http';
+import type { Socket } from 'node:net';
 import { pipeline, Readable, Transform } from 'node:stream';
 import { onAbort } from '../core/concurrency.js';
-import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js';
+import { CancelledError, OpmateError, systemCode, throwIfCancelled } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
-import { describeFault, NetworkError, proxyFault, type Route, speaksTls } from './transport-faults.js';
+import { refusedAddressCode } from './guarded-lookup.js';
+import { type Lead, leadFrom, refusedAddress } from './network-policy.js';
+import {
+  describeFault,
+  NetworkError,
+  proxyFault,
+  reasonOf,
+  type Route,
+  speaksTls,
+} from './transport-faults.js';
 
 export interface TransportRequest {
   method: string;
@@ -18,6 +28,8 @@ export interface TransportRequest {
   /** Bytes of a streamed body; sent as Content-Length and enforced. Chunked when left out. */
   bodySize?: number;
   signal?: AbortSignal | undefined;
+  /** Who led to this URL, where the user did not name its origin. */
+  lead?: Lead | undefined;
   /** What the request is for: names it in messages and is asked for where a challenge names no scope. */
   scope?: { repository: string; actions: ('pull' | 'push' | 'delete')[] };
 }
@@ -29,6 +41,8 @@ export interface TransportResponse {
   body: Readable;
   /** Where the answer came from, after redirects. */
   url: string;
+  /** The IP address that it came from; undefined where a proxy is in between. */
+  address?: string | undefined;
 }
 
 /**
@@ -45,8 +59,8 @@ export interface AgentRoute extends Route {
 }
 
 export interface HttpTransportOptions {
-  /** The agent for a URL: its certificates, its proxy. */
-  routeTo(url: URL): Promise<AgentRoute>;
+  /** The agent for a URL: its certificates, its proxy, its addresses. May refuse where `lead` does not lead to. */
+  routeTo(url: URL, lead: Lead | undefined): Promise<AgentRoute>;
   /** How long nothing may move: while connecting, waiting for the answer, or in a body. */
   idleTimeoutMs: number;
 }
@@ -62,7 +76,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
     async send(request) {
       throwIfCancelled(request.signal);
       const url = new URL(request.url);
-      const route = await options.routeTo(url);
+      const route = await options.routeTo(url, request.lead);
       const { default: fetch } = await import('node-fetch');
       const controller = new AbortController();
       let stopped: OpmateError | undefined;
@@ -81,6 +95,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         // An answer that came before the whole body was sent leaves a rest that nobody wants.
         if (upload && !Buffer.isBuffer(upload)) upload.destroy();
       }
+      let socket: Socket | undefined;
       const patience = request.method === 'GET' || request.method === 'HEAD' ? 1 : 4;
       try {
         throwIfCancelled(request.signal);
@@ -97,7 +112,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
           body: upload ?? null,
           redirect: 'manual',
           compress: false,
-          agent: route.agent,
+          agent: watchSocket(route.agent, (used) => (socket = used)),
           signal: controller.signal,
         });
         if (answer.status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
@@ -113,16 +128,33 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         if (url.protocol === 'http:' && answer.status === 400) {
           await refuseTlsComplaint(url, answer.headers.get('content-type'), body);
         }
-        return { status: answer.status, headers: answer.headers, body, url: url.href };
+        const address = route.proxy === undefined ? socket?.remoteAddress : undefined;
+        return { status: answer.status, headers: answer.headers, body, url: url.href, address };
       } catch (error) {
         release();
         controller.abort();
         if (stopped) throw stopped;
         if (error instanceof OpmateError) throw error;
+        if (request.lead && systemCode(error) === refusedAddressCode) {
+          throw refusedAddress(url, reasonOf(error), request.lead);
+        }
         throw await describeFault(error, url, route);
       }
     },
   };
+}
+
+/** The same agent, telling which socket a request is given. */
+function watchSocket(agent: Agent, onSocket: (socket: Socket) => void): Agent {
+  type Adding = Agent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
+  return Object.create(agent, {
+    addRequest: {
+      value(request: ClientRequest, ...rest: unknown[]) {
+        request.once('socket', onSocket);
+        (agent as Adding).addRequest(request, ...rest);
+      },
+    },
+  }) as Agent;
 }
 
 function requestHeaders(request: TransportRequest, size: number | undefined): Record<string, string> {
@@ -352,7 +384,7 @@ export interface RedirectOptions {
 /**
  * Follows redirects, at most 10. A redirect to another origin (scheme, host, port) loses `Authorization` and
  * cookies for good; one from HTTPS to HTTP, to another scheme, or with user information in it is refused
- * with OpmateError UNSAFE.
+ * with OpmateError UNSAFE. What it leads to is connected to by the rules for a `lead`.
  */
 export function withRedirects(next: Transport, options: RedirectOptions = {}): Transport {
   return {
@@ -370,7 +402,10 @@ export function withRedirects(next: Transport, options: RedirectOptions = {}): T
         if (options.sameOrigin && to.origin !== from.origin) {
           throw new OpmateError('UNSAFE', `${from.host}: redirect to another host (${to.host}) refused`);
         }
+        const named = current.lead?.origin ?? new URL(request.url).origin;
+        const lead = to.origin === from.origin ? current.lead : leadFrom(current, response, 'redirect');
         current = redirected(current, response.status, from, to);
+        current.lead = to.origin === named ? undefined : lead;
       }
     },
   };

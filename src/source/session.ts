@@ -30,6 +30,7 @@ export interface SessionOptions extends CancelOptions {
       | 'insecure'
       | 'caFile'
       | 'certDir'
+      | 'allowedPrivateHosts'
       | 'retryTimeoutMs'
       | 'registriesConfFile'
       | 'random'

@@ -182,7 +182,7 @@ describe('mirror/transfer, faults of the source', () => {
           },
     );
     try {
-      const connection = bench.connect({ useHttp: true, trustedRealmHosts: [auth.host] });
+      const connection = bench.connect({ useHttp: true, allowedPrivateHosts: [auth.host] });
       expect(await run({ open: { connection }, maxPerRegistry: 1 })).toMatchObject({ failed: [] });
       expect(tokens).toBeGreaterThan(2);
       await expectWhole();

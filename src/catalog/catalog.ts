@@ -4,9 +4,9 @@ import { OpmateError, fileError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
 import type { BlobOrigin } from '../model/facts.js';
-import { type OpenFile, countLines, readDocumentAt, readDocuments } from './documents.js';
+import { LineCounter, type OpenFile, readDocumentAt, readDocuments } from './documents.js';
 import { changed, openFile, readAgain } from './file-access.js';
-import { linesDownTo } from './locate.js';
+import { BlobPlaces } from './blob-places.js';
 import { type Meta, MissingSchemaError, toMeta } from './meta.js';
 import { type CatalogFile, listCatalogFiles } from './walk.js';
 
@@ -67,8 +67,9 @@ export class DirectoryCatalog implements Catalog {
   readonly #root: string;
   readonly #files = new Map<string, { path: string; version: string }>();
   #open: { file: string; handle: FileHandle } | undefined;
-  /** The place of the open file whose line was counted last. */
-  #counted: { offset: number; line: number } | undefined;
+  readonly #counters = new Map<string, LineCounter>();
+  /** The places in the blob that a line was last asked for in. */
+  #places: { file: string; offset: number; places: BlobPlaces } | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
   /** `label` is how messages name the directory; the path itself where it is left out. */
@@ -128,15 +129,17 @@ export class DirectoryCatalog implements Catalog {
   }
 
   async #lineOf(origin: BlobOrigin, at: readonly (string | number)[]): Promise<number> {
-    const handle = await this.#handleOf(origin.file);
-    // Places are mostly asked for in order, and a file may hold a whole catalog.
-    const from =
-      this.#counted !== undefined && this.#counted.offset <= origin.offset ? this.#counted : undefined;
-    const line = await countLines(handle, origin.offset, origin.file, from);
-    this.#counted = { offset: origin.offset, line };
+    const { file, offset, syntax } = origin;
+    const handle = await this.#handleOf(file);
+    let counter = this.#counters.get(file);
+    if (counter === undefined) this.#counters.set(file, (counter = new LineCounter(file)));
+    const line = await counter.lineOf(handle, offset);
     if (at.length === 0) return line;
-    const bytes = await readAgain(handle, origin);
-    return line + linesDownTo(bytes.toString('utf8'), origin.syntax, at);
+    if (this.#places?.file !== file || this.#places.offset !== offset) {
+      const bytes = await readAgain(handle, origin);
+      this.#places = { file, offset, places: new BlobPlaces(bytes.toString('utf8'), syntax) };
+    }
+    return line + this.#places.places.linesDownTo(at);
   }
 
   async close(): Promise<void> {
@@ -146,7 +149,7 @@ export class DirectoryCatalog implements Catalog {
   async #closeFile(): Promise<void> {
     const current = this.#open;
     this.#open = undefined;
-    this.#counted = undefined;
+    this.#places = undefined;
     await current?.handle.close();
   }
 
@@ -185,6 +188,7 @@ export async function* readMetas(
   file: OpenFile,
   options: MetasOptions,
 ): AsyncGenerator<Meta, void, undefined> {
+  const counter = new LineCounter(file.label);
   for await (const document of readDocuments(file, options)) {
     const { offset, length, syntax, text } = document;
     const origin = { file: file.label, offset, length, syntax };
@@ -194,7 +198,7 @@ export async function* readMetas(
     } catch (error) {
       const { jsonError } = document;
       const isOther = jsonError !== undefined && !(error instanceof MissingSchemaError);
-      const located = isOther ? jsonError : await withLine(error, file, offset);
+      const located = isOther ? jsonError : await withLine(error, () => counter.lineOf(file.handle, offset));
       if (options.onFault === undefined || !isFault(located)) throw located;
       options.onFault(located);
       continue;
@@ -209,8 +213,8 @@ export function isFault(error: unknown): error is OpmateError {
 }
 
 /** The same error, with the line on which the blob begins. */
-async function withLine(error: unknown, { handle, label }: OpenFile, offset: number): Promise<unknown> {
+async function withLine(error: unknown, lineOf: () => Promise<number>): Promise<unknown> {
   if (!(error instanceof OpmateError)) return error;
-  const line = await countLines(handle, offset, label);
+  const line = await lineOf();
   return new OpmateError(error.code, error.message, { file: error.file, line, hint: error.hint });
 }

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { isAscii, isUtf8 } from 'node:buffer';
-import type { CancelOptions } from '../core/concurrency.js';
+import { type CancelOptions, takeTurn } from '../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import { GoJsonError, decodeUtf8, parseGoJson } from '../core/go-json.js';
 import type { JsonValue } from '../core/json.js';
@@ -114,6 +114,8 @@ class FileWindow {
   #atEnd = false;
   /** File offset up to which everything has been handed out; bytes before it may be dropped. */
   position = 0;
+  /** File offset from which on it is worth guessing where a JSON document ends. */
+  guessFrom = 0;
 
   constructor({ handle, label, size }: OpenFile) {
     this.#handle = handle;
@@ -192,30 +194,57 @@ class FileWindow {
 
   /** Line of a file offset, from 1. Reads the file again from its start, so only for messages. */
   lineOf(offset: number): Promise<number> {
-    return countLines(this.#handle, offset, this.label);
+    return new LineCounter(this.label).lineOf(this.#handle, offset);
   }
 }
 
-/**
- * The line, from 1, on which the byte at `offset` stands, counted from a place before it whose line is known.
- * Throws OpmateError IO.
- */
-export async function countLines(
-  handle: FileHandle,
-  offset: number,
-  label: string,
-  from: { offset: number; line: number } = { offset: 0, line: 1 },
-): Promise<number> {
-  const chunk = Buffer.allocUnsafe(Math.min(offset - from.offset, 1024 * 1024));
-  let { line } = from;
-  for (let at = from.offset; at < offset;) {
-    const part = chunk.subarray(0, Math.min(chunk.length, offset - at));
-    const length = await readFully(handle, part, at, label);
-    for (let i = part.indexOf(newline); i >= 0 && i < length; i = part.indexOf(newline, i + 1)) line++;
-    if (length < part.length) break;
-    at += length;
+/** Bytes of a file between two places whose lines are remembered. */
+const lineBlock = 16 * 1024;
+
+/** Finds the lines of places in one file, in any order: reads the file once, and for each place one block of it. */
+export class LineCounter {
+  readonly #label: string;
+  /** Line breaks before each block. */
+  readonly #before: number[] = [0];
+  #last = { offset: 0, line: 1 };
+
+  /** `label` is how messages name the file. */
+  constructor(label: string) {
+    this.#label = label;
   }
-  return line;
+
+  /** Returns the line, from 1, on which the byte at `offset` stands. Throws OpmateError IO. */
+  async lineOf(handle: FileHandle, offset: number): Promise<number> {
+    if (this.#last.offset === offset) return this.#last.line;
+    const block = Math.floor(offset / lineBlock);
+    while (this.#before.length <= block) if (!(await this.#readBlocks(handle, block))) break;
+    const known = Math.min(block, this.#before.length - 1);
+    const rest = Buffer.allocUnsafe(Math.min(offset - known * lineBlock, lineBlock));
+    const length = await readFully(handle, rest, known * lineBlock, this.#label);
+    const line = 1 + (this.#before[known] as number) + countNewlines(rest.subarray(0, length));
+    this.#last = { offset, line };
+    return line;
+  }
+
+  /** Counts some of the blocks before `last`; false where the file ends among them. */
+  async #readBlocks(handle: FileHandle, last: number): Promise<boolean> {
+    const first = this.#before.length - 1;
+    const bytes = Buffer.allocUnsafe(Math.min(last - first, 64) * lineBlock);
+    const length = await readFully(handle, bytes, first * lineBlock, this.#label);
+    // Somebody else may have counted them meanwhile.
+    if (this.#before.length - 1 !== first) return true;
+    for (let at = 0; at + lineBlock <= length; at += lineBlock) {
+      const before = this.#before.at(-1) as number;
+      this.#before.push(before + countNewlines(bytes.subarray(at, at + lineBlock)));
+    }
+    return length === bytes.length;
+  }
+}
+
+function countNewlines(bytes: Buffer): number {
+  let count = 0;
+  for (let i = bytes.indexOf(newline); i >= 0; i = bytes.indexOf(newline, i + 1)) count++;
+  return count;
 }
 
 function beginsWithBrace(bytes: Buffer): boolean {
@@ -247,6 +276,7 @@ async function* readJsonDocuments(
   let count = 0;
   for (;;) {
     throwIfCancelled(options.signal);
+    await takeTurn();
     const start = await skipSpace(window, window.position);
     if (start === undefined) return;
     window.position = start;
@@ -305,10 +335,14 @@ interface JsonFault {
  */
 async function nextJsonDocument(window: FileWindow): Promise<CatalogDocument | JsonFault> {
   const offset = window.position;
-  const likelyEnd = await findLikelyEnd(window);
-  if (likelyEnd !== undefined) {
-    const document = parseSlice(window, offset, likelyEnd);
-    if ('value' in document) return document;
+  if (offset >= window.guessFrom) {
+    const { end, searched } = await findLikelyEnd(window);
+    if (end !== undefined) {
+      const document = parseSlice(window, offset, end);
+      if ('value' in document) return document;
+    }
+    // What was searched in vain is not searched again, however many documents stand in it.
+    window.guessFrom = searched;
   }
   const end = await findExactEnd(window);
   return parseSlice(window, offset, end);
@@ -324,56 +358,71 @@ function parseSlice(window: FileWindow, offset: number, end: number): CatalogDoc
   }
 }
 
-async function findLikelyEnd(window: FileWindow): Promise<number | undefined> {
+/** How far the likely end of a document is searched. A longer one is found by its brackets. */
+const maxSearch = 16 * 1024 * 1024;
+
+/** Where the document at the window's position may end, if anywhere, and how far that was searched. */
+async function findLikelyEnd(window: FileWindow): Promise<{ end?: number; searched: number }> {
   const start = window.position;
-  if (window.byteAt(start) !== openBrace) return undefined;
+  if (window.byteAt(start) !== openBrace) return { searched: start };
   let lineEnd = window.indexOf(newline, start);
-  while (lineEnd < 0) {
-    if (!(await window.grow())) return window.end;
-    lineEnd = window.indexOf(newline, start);
+  for (let searched = window.end; lineEnd < 0; searched = window.end) {
+    if (searched - start > maxSearch) return { searched };
+    if (!(await window.grow())) return { end: window.end, searched };
+    lineEnd = window.indexOf(newline, searched);
   }
   const windowsLines = window.byteAt(lineEnd - 1) === 0x0d;
   const lastOfLine = lineEnd - (windowsLines ? 2 : 1);
-  if (lastOfLine > start) return window.byteAt(lastOfLine) === closeBrace ? lastOfLine + 1 : undefined;
+  if (lastOfLine > start) {
+    const isEnd = window.byteAt(lastOfLine) === closeBrace;
+    return { ...(isEnd && { end: lastOfLine + 1 }), searched: lineEnd };
+  }
   const needle = windowsLines ? endOfPrettyObjectCrlf : endOfPrettyObject;
   let searched = start;
   for (;;) {
     const found = window.indexOf(needle, searched);
-    if (found >= 0) return found + needle.length;
+    if (found >= 0) return { end: found + needle.length, searched: found + needle.length };
     searched = Math.max(start, window.end - needle.length);
-    if (!(await window.grow())) return undefined;
+    if (searched - start > maxSearch || !(await window.grow())) return { searched };
   }
 }
 
 /** End of the value at the window's position, by brackets and strings; the file's end if it has none. */
 async function findExactEnd(window: FileWindow): Promise<number> {
+  const start = window.position;
   let depth = 0;
   let inString = false;
-  let at = window.position;
-  for (;;) {
-    const bytes = window.bytes(at, window.end);
-    for (let i = 0; i < bytes.length; i++) {
-      const byte = bytes[i];
+  let i = 0;
+  do {
+    const bytes = window.bytes(start, window.end);
+    while (i < bytes.length) {
       if (inString) {
-        if (byte === backslash) i++;
-        else if (byte === quote) {
-          inString = false;
-          if (depth === 0) return at + i + 1;
+        const end = bytes.indexOf(quote, i);
+        if (end < 0) {
+          i = bytes.length;
+          break;
         }
-      } else if (byte === quote) inString = true;
+        i = end + 1;
+        inString = countBackslashes(bytes, end) % 2 === 1;
+        if (!inString && depth === 0) return start + i;
+        continue;
+      }
+      const byte = bytes[i++] as number;
+      if (byte === quote) inString = true;
       else if (byte === openBrace || byte === openBracket) depth++;
       else if (byte === closeBrace || byte === closeBracket) {
         depth--;
-        if (depth <= 0) return at + i + 1;
-      } else if (depth === 0 && at + i > window.position && isSpace(byte as number)) return at + i;
-      if (i >= bytes.length) {
-        // A backslash was the last byte in memory; the one after it belongs to it.
-        at = window.end + 1;
-      }
+        if (depth <= 0) return start + i;
+      } else if (depth === 0 && i > 1 && isSpace(byte)) return start + i - 1;
     }
-    at = Math.max(at, window.end);
-    if (!(await window.grow())) return window.end;
-  }
+  } while (await window.grow());
+  return window.end;
+}
+
+function countBackslashes(bytes: Buffer, before: number): number {
+  let count = 0;
+  while (bytes[before - 1 - count] === backslash) count++;
+  return count;
 }
 
 /** The error for bytes that are not JSON, with file and line; the words of `opm` depend on what follows. */
@@ -403,6 +452,7 @@ async function* readYamlDocuments(
   let preferJsonError = jsonError;
   for (;;) {
     throwIfCancelled(options.signal);
+    await takeTurn();
     const chunk = await nextYamlChunk(window);
     if (chunk === undefined) return;
     if ('badSeparator' in chunk) {

@@ -2,8 +2,8 @@ import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createWriteStream } from 'node:fs';
+import { LineCounter, type OpenFile } from '../catalog/documents.js';
 import { makeTemporaryDirectory } from '../files/temporary-directory.js';
-import { type OpenFile, countLines } from '../catalog/documents.js';
 import { openFile } from '../catalog/file-access.js';
 import { OpmateError, systemReason, throwIfCancelled } from '../core/errors.js';
 import type { CommandContext } from './context.js';
@@ -36,9 +36,10 @@ export async function openInput(name: string, context: CommandContext): Promise<
 
 function inputOf(file: OpenFile): OpenedInput {
   const { handle, label } = file;
+  const counter = new LineCounter(label);
   return {
     ...file,
-    lineOf: (offset) => countLines(handle, offset, label),
+    lineOf: (offset) => counter.lineOf(handle, offset),
     close: () => handle.close(),
   };
 }

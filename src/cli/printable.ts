@@ -13,6 +13,11 @@ export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
+/** How many things are left out: `1 more finding`, `4,980 more findings`. */
+export function countMore(number: number, noun: string): string {
+  return `${number.toLocaleString('en-US')} more ${noun}${number === 1 ? '' : 's'}`;
+}
+
 const byteUnits = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
 
 /** Bytes in words, in powers of 1024: `700 bytes`, `1.5 KiB`, `12 GiB`. */

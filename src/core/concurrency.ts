@@ -53,3 +53,26 @@ export async function mapConcurrent<T, R>(
   if (failed) throw failure;
   return results;
 }
+
+/** Milliseconds that long work keeps the event loop before others have their turn. */
+const maxTurn = 20;
+let turnStart = 0;
+const waitingForTurn: (() => void)[] = [];
+
+/**
+ * Lets timers, sockets and other work go on where long work has kept the event loop for 20 ms; to be awaited
+ * between the steps of whatever may take long. Of several long works, one goes on per turn of the loop.
+ */
+export function takeTurn(): Promise<void> | undefined {
+  if (performance.now() - turnStart < maxTurn) return undefined;
+  return new Promise((resolve) => {
+    if (waitingForTurn.push(resolve) === 1) setImmediate(startTurn);
+  });
+}
+
+function startTurn(): void {
+  const next = waitingForTurn.shift();
+  if (waitingForTurn.length > 0) setImmediate(startTurn);
+  turnStart = performance.now();
+  next?.();
+}

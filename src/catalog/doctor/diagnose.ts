@@ -7,11 +7,11 @@ import {
   describeDeprecations,
   describePackage,
 } from '../../model/describe.js';
-import type { BlobOrigin, BundleFacts, CatalogFacts, Problem } from '../../model/facts.js';
+import type { BundleFacts, CatalogFacts, Problem } from '../../model/facts.js';
 import { validateCatalog } from '../../model/validate.js';
 import { decodeMeta } from '../blob.js';
 import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
-import { locate } from '../locate.js';
+import { findLines, locate } from '../locate.js';
 import type { Meta } from '../meta.js';
 import { modelsOf } from '../selection/package-model.js';
 import { type CheckName, type Severity, checkNames, severities } from './checks.js';
@@ -19,7 +19,7 @@ import { type BundleRecord, examineBundle } from './examine-bundle.js';
 import { examineDependencies } from './examine-dependencies.js';
 import { ImageExamination } from './examine-images.js';
 import { examinePackage } from './examine-package.js';
-import { type Finding, FindingList, type PlacedFinding, maxScanned } from './finding.js';
+import { type Finding, FindingList, type PlacedFinding } from './finding.js';
 import { examineIcon } from './icon.js';
 import type { OpenShiftVersion } from './openshift.js';
 
@@ -135,7 +135,9 @@ class Diagnosis {
   #tellFaults(faults: readonly OpmateError[]): void {
     if (!this.#list.wants('invalid')) return;
     for (const { message, file, line, hint } of faults) {
-      this.#list.found.push({ check: 'invalid', severity: 'error', message, file, line, hint });
+      this.#list.found.push({
+        finding: { check: 'invalid', severity: 'error', message, file, line, hint },
+      });
     }
   }
 
@@ -153,38 +155,20 @@ class Diagnosis {
   }
 }
 
-/** Finds the lines, from each file's beginning to its end, and sorts. */
+/** Finds the lines, and sorts. */
 async function placeFindings(
   catalog: Catalog,
   found: readonly PlacedFinding[],
-  { signal }: DiagnoseOptions,
+  options: DiagnoseOptions,
 ): Promise<Finding[]> {
-  const byPlace = [...found].sort(
-    (a, b) =>
-      compareBytes(a.origin?.file ?? '', b.origin?.file ?? '') ||
-      (a.origin?.offset ?? 0) - (b.origin?.offset ?? 0),
-  );
-  const placed: Finding[] = byPlace;
-  let first: { origin: BlobOrigin; line: number | undefined } | undefined;
-  let scanned = { origin: byPlace[0]?.origin, bytes: 0 };
-  for (const [index, { origin, path, down, ...finding }] of byPlace.entries()) {
-    throwIfCancelled(signal);
-    let { line, file } = finding;
-    if (origin !== undefined) {
-      file = origin.file;
-      if (scanned.origin !== origin) scanned = { origin, bytes: 0 };
-      if (down === undefined && scanned.bytes < maxScanned) {
-        scanned.bytes += origin.length;
-        line = await catalog.lineOf(origin, path);
-      } else {
-        if (first?.origin !== origin) first = { origin, line: await catalog.lineOf(origin) };
-        line = first.line === undefined ? undefined : first.line + (down ?? 0);
-      }
-    }
-    // In place of what was there: there may be very many.
-    placed[index] = { ...finding, file, line };
-  }
-  return placed.sort(compareFindings);
+  const lines = await findLines(catalog, found, options);
+  return found
+    .map(({ finding, origin, down = 0 }, index): Finding => {
+      if (origin === undefined) return finding;
+      const line = lines[index];
+      return { ...finding, file: origin.file, line: line === undefined ? undefined : line + down };
+    })
+    .sort(compareFindings);
 }
 
 const rankOf = (severity: Severity): number => severities.indexOf(severity);

@@ -1,5 +1,5 @@
 import type { BlobOrigin } from '../../model/facts.js';
-import { linesDownTo } from '../locate.js';
+import { BlobPlaces } from '../blob-places.js';
 import { type CheckName, type Severity, checks } from './checks.js';
 
 /** Something in a catalog that is wrong, or valid and hardly meant. */
@@ -20,29 +20,24 @@ export interface Finding {
 }
 
 /** A finding whose line is not counted yet. */
-export interface PlacedFinding extends Finding {
+export interface PlacedFinding {
+  finding: Finding;
   origin?: BlobOrigin | undefined;
   path?: readonly (string | number)[] | undefined;
   /** Lines from the first one of the blob to the one that is meant, where they are counted already. */
   down?: number | undefined;
 }
 
-/**
- * Bytes of a blob that are looked through to find the lines of findings in it; later ones have the line on which it begins.
- * Real channels need a hundredth of it.
- */
-export const maxScanned = 64 * 1024 * 1024;
-
 /** What a finding is about. */
-export type Subject = Pick<PlacedFinding, 'package' | 'channel' | 'bundle' | 'origin' | 'path'>;
+export type Subject = Pick<Finding, 'package' | 'channel' | 'bundle'> &
+  Pick<PlacedFinding, 'origin' | 'path'>;
 
 /** Takes findings of the checks that were chosen, in the packages that were. */
 export class FindingList {
   readonly found: PlacedFinding[] = [];
   readonly #chosen: ReadonlySet<CheckName>;
   readonly #packages: ReadonlySet<string> | undefined;
-  #scanned = 0;
-  #blob: { origin: BlobOrigin; text: string | undefined } | undefined;
+  #blob: { origin: BlobOrigin; places: BlobPlaces } | undefined;
 
   constructor(chosen: ReadonlySet<CheckName>, packages: ReadonlySet<string> | undefined) {
     this.#chosen = chosen;
@@ -51,8 +46,10 @@ export class FindingList {
 
   /** Tells which blob is being looked at: places in it are found in its text, and it need not be read again. */
   lookAt(blob: { origin: BlobOrigin; text?: string | undefined } | undefined): void {
-    this.#scanned = 0;
-    this.#blob = blob && { origin: blob.origin, text: blob.text };
+    this.#blob =
+      blob?.text === undefined
+        ? undefined
+        : { origin: blob.origin, places: new BlobPlaces(blob.text, blob.origin.syntax) };
   }
 
   /** Whether findings of any of these checks are wanted. */
@@ -68,20 +65,10 @@ export class FindingList {
   /** Adds a finding with the severity of its check, or with another one. */
   add(check: CheckName, subject: Subject, message: string, hint: string, severity?: Severity): void {
     if (!this.#chosen.has(check) || !this.wantsPackage(subject.package ?? '')) return;
-    const finding: PlacedFinding = {
-      check,
-      severity: severity ?? checks[check].severity,
-      message,
-      hint,
-      ...subject,
-    };
-    const { origin, path = [] } = subject;
-    const text = this.#blob?.origin === origin ? this.#blob?.text : undefined;
-    if (origin !== undefined && text !== undefined) {
-      this.#scanned += text.length;
-      finding.down = this.#scanned > maxScanned ? 0 : linesDownTo(text, origin.syntax, path);
-      delete finding.path;
-    }
-    this.found.push(finding);
+    const { origin, path = [], ...names } = subject;
+    const finding = { check, severity: severity ?? checks[check].severity, message, hint, ...names };
+    if (origin !== undefined && this.#blob?.origin === origin) {
+      this.found.push({ finding, origin, down: this.#blob.places.linesDownTo(path) });
+    } else this.found.push({ finding, origin, path });
   }
 }

@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import { countLines } from '../documents.js';
+import { LineCounter } from '../documents.js';
 import { openFile, readAgain } from '../file-access.js';
 import type { FileEdit, Splice } from './blob-edits.js';
 import { type DiffLine, diffLines, hunksOf } from './line-diff.js';
@@ -34,7 +34,7 @@ async function diffFile(edit: FileEdit): Promise<string> {
     let hunks = '';
     let delta = 0;
     let floor = 0;
-    let counted = { offset: 0, line: 1 };
+    const counter = new LineCounter(file.name);
     const left = [...edit.splices];
     while (left.length > 0) {
       const splices = left.splice(0, countNear(left));
@@ -44,8 +44,7 @@ async function diffFile(edit: FileEdit): Promise<string> {
         splices.push(...left.splice(0, 1));
         region = await readRegion(handle, file.name, splices, size, floor);
       }
-      const line = await countLines(handle, region.offset, file.name, counted);
-      counted = { offset: region.offset, line };
+      const line = await counter.lineOf(handle, region.offset);
       const lines = diffLines(region.old, region.now);
       hunks += hunksOf(lines, line, line + delta, context);
       delta += countOf(lines, '+') - countOf(lines, '-');

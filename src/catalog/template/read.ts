@@ -5,10 +5,10 @@ import { foldFieldName } from '../../core/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type YamlPath, parseYamlWithPlaces } from '../../core/yaml.js';
+import { BlobPlaces } from '../blob-places.js';
 import { decodeMeta } from '../blob.js';
-import { type CatalogDocument, type OpenFile, countLines, readDocuments } from '../documents.js';
+import { type CatalogDocument, LineCounter, type OpenFile, readDocuments } from '../documents.js';
 import { readAgain } from '../file-access.js';
-import { linesDownTo } from '../locate.js';
 import { MissingSchemaError, toMeta } from '../meta.js';
 import { FaultList, kindFault, nearestLine, rendering } from './faults.js';
 import { readSemverTemplate } from './read-semver.js';
@@ -71,7 +71,7 @@ const schemaList = Object.values(templateSchemas).join(', ');
 async function detectType(file: OpenFile, document: CatalogDocument): Promise<TemplateType> {
   const { value } = document;
   const fail = async (problem: string, hint: string): Promise<OpmateError> => {
-    const line = await lineIn(file, document, ['schema']);
+    const line = await lineFinder(file, document)(['schema']);
     const message = `auto-detecting template type: ${problem}`;
     return new OpmateError('INVALID', message, { file: file.label, line, hint });
   };
@@ -111,17 +111,23 @@ function fieldOf(object: JsonObject, field: string): { key: string; value: JsonV
   return key === undefined ? undefined : { key, value: object[key] as JsonValue };
 }
 
-/** The line of a part of a document. */
-async function lineIn(
+/** Returns what finds the line of a part of a document; the document is read again when the first one is wanted. */
+function lineFinder(
   file: OpenFile,
   { offset, length, syntax }: Pick<CatalogDocument, 'offset' | 'length' | 'syntax'>,
-  path: YamlPath,
-): Promise<number> {
-  const first = await countLines(file.handle, offset, file.label);
-  const text = decodeUtf8(await readAgain(file.handle, { file: file.label, offset, length }));
-  if (syntax === 'json') return first + linesDownTo(text, syntax, path);
-  const placed = parseYamlWithPlaces(text.endsWith('\n') ? text : `${text}\n`);
-  return first + nearestLine(placed, path) - 1;
+): (path: YamlPath) => Promise<number> {
+  const read = async (): Promise<(path: YamlPath) => number> => {
+    const first = await new LineCounter(file.label).lineOf(file.handle, offset);
+    const text = decodeUtf8(await readAgain(file.handle, { file: file.label, offset, length }));
+    if (syntax === 'json') {
+      const places = new BlobPlaces(text, syntax);
+      return (path) => first + places.linesDownTo(path);
+    }
+    const placed = parseYamlWithPlaces(text.endsWith('\n') ? text : `${text}\n`);
+    return (path) => first + nearestLine(placed, path) - 1;
+  };
+  let found: Promise<(path: YamlPath) => number> | undefined;
+  return async (path) => (await (found ??= read()))(path);
 }
 
 /** Reads a basic or a substitutes template. */
@@ -132,7 +138,7 @@ async function readEntriesTemplate(
 ): Promise<BasicTemplate | SubstitutesTemplate> {
   // What was read is let go; lines are looked up in the file.
   const place = { offset: document.offset, length: document.length, syntax: document.syntax };
-  const lineOf = (path: YamlPath): Promise<number> => lineIn(file, place, path);
+  const lineOf = lineFinder(file, place);
   const faults = new FaultList(file.label, lineOf);
   const parsing = type === 'basic' ? rendering : `${rendering}render: unable to parse template: `;
   const unmarshalling = `${parsing}unmarshalling template: `;

@@ -1,5 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
+import { findLines } from '../../catalog/locate.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../core/go-json.js';
 import type { JsonObject } from '../../core/json.js';
@@ -11,7 +12,7 @@ import { openSource, statIfThere } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { printable } from '../printable.js';
+import { countMore, printable } from '../printable.js';
 import { useSession } from '../session.js';
 
 interface ValidateCommandOptions extends GlobalOptions {
@@ -116,21 +117,27 @@ export async function judge(
 }
 
 async function place(catalog: Catalog, problems: readonly Problem[]): Promise<Finding[]> {
-  const findings: Finding[] = [];
-  for (const problem of problems) {
-    const { message, package: packageName, channel, bundle, hint, origin, path } = problem;
-    const line = origin === undefined ? undefined : await catalog.lineOf(origin, path);
-    findings.push({ message, package: packageName, channel, bundle, file: origin?.file, line, hint });
-  }
-  return findings;
+  const lines = await findLines(catalog, problems);
+  return problems.map(({ message, package: packageName, channel, bundle, hint, origin }, index) => {
+    return { message, package: packageName, channel, bundle, file: origin?.file, line: lines[index], hint };
+  });
 }
+
+/** How many findings are printed as text. */
+const maxShown = 20;
 
 /** A verdict as text for people; empty where there is nothing to tell. */
 export function describeVerdict(verdict: Verdict): string {
   const lines: string[] = [];
   if (verdict.message !== undefined) lines.push(verdict.message, '');
-  for (const finding of verdict.problems) lines.push(...describeFinding(finding, ''));
-  for (const finding of verdict.warnings) lines.push(...describeFinding(finding, 'warning: '));
+  const findings = [
+    ...verdict.problems.map((finding) => ({ finding, prefix: '' })),
+    ...verdict.warnings.map((finding) => ({ finding, prefix: 'warning: ' })),
+  ];
+  for (const { finding, prefix } of findings.slice(0, maxShown))
+    lines.push(...describeFinding(finding, prefix));
+  const more = findings.length - maxShown;
+  if (more > 0) lines.push(`… and ${countMore(more, 'finding')}; opmate validate -o json shows all`);
   return lines.map((line) => `${printable(line)}\n`).join('');
 }
 

@@ -1,8 +1,8 @@
 import { open, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { maxDocumentSize, readDocuments } from '../../../src/catalog/documents.js';
+import { describe, expect, it, vi } from 'vitest';
+import { LineCounter, maxDocumentSize, readDocuments } from '../../../src/catalog/documents.js';
 import { parseGoJson } from '../../../src/core/go-json.js';
 import { directoryWith } from '../../support/temporary.js';
 
@@ -117,5 +117,65 @@ describe('catalog/documents', () => {
     const [first, second] = await values(content);
     expect((first as typeof large).text).toHaveLength(large.text.length);
     expect(second).toEqual(blob('b'));
+  });
+});
+
+describe('catalog/documents: work grows with the file, not with its square', () => {
+  it.each([
+    ['objects with nothing between them', '{"schema":"a"}'],
+    ['objects with a space between them', '{"schema":"a"} '],
+    ['objects that open as pretty ones and do not end as such', '{\n"schema":"a"}'],
+    ['objects that end a line with one that began before', '{"schema":"a",\n"x":1}'],
+  ])('parses %s about once', async (_what, one) => {
+    const content = one.repeat(3000);
+    const parse = vi.spyOn(JSON, 'parse');
+    try {
+      expect(await read(content)).toHaveLength(3000);
+      const parsed = parse.mock.calls.reduce((sum, [text]) => sum + text.length, 0);
+      expect(parsed).toBeLessThan(3 * content.length);
+    } finally {
+      parse.mockRestore();
+    }
+  });
+
+  it('finds lines in any order by reading a file once, and then a block per place', async () => {
+    const lines = 40_000;
+    const directory = await directoryWith({ file: 'schema: a\n'.repeat(lines) });
+    const handle = await open(path.join(directory, 'file'));
+    let bytes = 0;
+    const counted = {
+      read: async (...[target, offset, length, position]: [Buffer, number, number, number]) => {
+        const result = await handle.read(target, offset, length, position);
+        bytes += result.bytesRead;
+        return result;
+      },
+    } as unknown as typeof handle;
+    try {
+      const counter = new LineCounter('file');
+      const wanted = [39_999, 0, 20_000, 39_998, 1, 12_345];
+      for (const line of wanted) expect(await counter.lineOf(counted, line * 10)).toBe(line + 1);
+      expect(await counter.lineOf(counted, lines * 10 + 5)).toBe(lines + 1);
+      expect(bytes).toBeLessThan(lines * 10 + (wanted.length + 1) * 16 * 1024);
+    } finally {
+      await handle.close();
+    }
+  });
+
+  it('lets others have their turn while a file is read', async () => {
+    const directory = await directoryWith({ file: '{"schema":"a"}'.repeat(100_000) });
+    const handle = await open(path.join(directory, 'file'));
+    let turns = 0;
+    const timer = setInterval(() => turns++, 1);
+    try {
+      let documents = 0;
+      for await (const { syntax } of readDocuments({ handle, label: 'file' })) {
+        if (syntax === 'json') documents++;
+      }
+      expect(documents).toBe(100_000);
+      expect(turns).toBeGreaterThan(1);
+    } finally {
+      clearInterval(timer);
+      await handle.close();
+    }
   });
 });

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { onAbort } from '../../../src/core/concurrency.js';
+import { onAbort, takeTurn } from '../../../src/core/concurrency.js';
 
 describe('core/concurrency: onAbort', () => {
   it('calls once, at once when it is too late to wait, and never without a signal', () => {
@@ -26,5 +26,41 @@ describe('core/concurrency: onAbort', () => {
     expect(warnings).toEqual([]);
     for (const each of off) each();
     expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+});
+
+describe('core/concurrency: takeTurn', () => {
+  const keepLoop = (): void => {
+    for (const start = performance.now(); performance.now() - start < 25;);
+  };
+
+  it('goes on at once after short work, and lets others go first after long work', async () => {
+    await takeTurn();
+    keepLoop();
+    await takeTurn();
+    expect(takeTurn()).toBeUndefined();
+    const order: string[] = [];
+    keepLoop();
+    setImmediate(() => order.push('other'));
+    await takeTurn();
+    order.push('work');
+    expect(order).toEqual(['other', 'work']);
+  });
+
+  it('lets one of several long works go on per turn of the event loop', async () => {
+    keepLoop();
+    let turn = 0;
+    const turns: number[] = [];
+    const works = [1, 2, 3].map(async () => {
+      await takeTurn();
+      turns.push(turn);
+    });
+    const count = (): void => {
+      turn++;
+      if (turn < 10) setImmediate(count);
+    };
+    setImmediate(count);
+    await Promise.all(works);
+    expect(new Set(turns).size).toBe(3);
   });
 });

@@ -1,0 +1,239 @@
+import { foldFieldName } from '../core/go-json-fold.js';
+
+/** The steps from a blob to a part of it: keys and indexes. */
+type BlobPath = readonly (string | number)[];
+
+/**
+ * Finds the lines of parts of one blob. What was read of an object, array or block is remembered, so that any number of
+ * paths takes little more time than reading the text once.
+ */
+export class BlobPlaces {
+  readonly #text: string;
+  readonly #offsetOf: (path: BlobPath) => number;
+  #lineBreaks: number[] | undefined;
+
+  constructor(text: string, syntax: 'json' | 'yaml') {
+    this.#text = text;
+    const places = syntax === 'json' ? new JsonPlaces(text) : new YamlPlaces(text);
+    this.#offsetOf = (path) => places.offsetOf(path);
+  }
+
+  /**
+   * Returns how many lines below the start of the text the value at `path` begins; for a path that does not exist, its
+   * deepest part that does.
+   */
+  linesDownTo(path: BlobPath): number {
+    if (path.length === 0 && this.#lineBreaks === undefined) return 0;
+    this.#lineBreaks ??= findLineBreaks(this.#text);
+    return countBelow(this.#lineBreaks, this.#offsetOf(path));
+  }
+}
+
+function findLineBreaks(text: string): number[] {
+  const found: number[] = [];
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) found.push(at);
+  return found;
+}
+
+/** How many of the ascending numbers are below `limit`. */
+function countBelow(numbers: readonly number[], limit: number): number {
+  let low = 0;
+  let high = numbers.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((numbers[middle] as number) < limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** What has been read of an object or array. */
+interface JsonPart {
+  /** Offsets of values, by folded key or by index. */
+  values: Map<string | number, number>;
+  /** Where reading goes on; undefined at its end. */
+  next: number | undefined;
+}
+
+/** Offsets in valid JSON. */
+class JsonPlaces {
+  readonly #text: string;
+  readonly #parts = new Map<number, JsonPart>();
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** Character offset of the value at `path`. */
+  offsetOf(path: BlobPath): number {
+    let at = this.#skipSpace(0);
+    for (const step of path) {
+      const next = this.#stepInto(at, step);
+      if (next === undefined) break;
+      at = next;
+    }
+    return at;
+  }
+
+  #stepInto(container: number, step: string | number): number | undefined {
+    const isArray = typeof step === 'number';
+    if (this.#text[container] !== (isArray ? '[' : '{')) return undefined;
+    let part = this.#parts.get(container);
+    if (part === undefined) {
+      part = { values: new Map(), next: this.#skipSpace(container + 1) };
+      this.#parts.set(container, part);
+    }
+    const wanted = isArray ? step : foldFieldName(step);
+    for (;;) {
+      const known = part.values.get(wanted);
+      if (known !== undefined || part.next === undefined) return known;
+      this.#readOne(part, isArray);
+    }
+  }
+
+  /** Reads the next value of an object or array. The value of a key begins on the line of the key. */
+  #readOne(part: JsonPart, isArray: boolean): void {
+    const text = this.#text;
+    let at = part.next as number;
+    part.next = undefined;
+    if (at >= text.length || text[at] === ']' || (!isArray && text[at] !== '"')) return;
+    let key: string | number = part.values.size;
+    if (!isArray) {
+      const keyEnd = this.#skipValue(at);
+      key = foldFieldName(JSON.parse(text.slice(at, keyEnd)) as string);
+      at = this.#skipSpace(this.#skipSpace(keyEnd) + 1);
+    }
+    if (!part.values.has(key)) part.values.set(key, at);
+    at = this.#skipSpace(this.#skipValue(at));
+    if (text[at] === ',') part.next = this.#skipSpace(at + 1);
+  }
+
+  #skipSpace(from: number): number {
+    let at = from;
+    while (at < this.#text.length && ' \t\r\n'.includes(this.#text[at] as string)) at++;
+    return at;
+  }
+
+  /** Offset just after the value at `from`. */
+  #skipValue(from: number): number {
+    const text = this.#text;
+    let depth = 0;
+    for (let at = from; at < text.length; at++) {
+      const character = text[at] as string;
+      if (character === '"') {
+        at = stringEnd(text, at);
+        if (depth === 0) return at + 1;
+      } else if (character === '{' || character === '[') depth++;
+      else if (character === '}' || character === ']') {
+        if (depth === 0) return at;
+        if (--depth === 0) return at + 1;
+      } else if (depth === 0 && (character === ',' || ' \t\r\n'.includes(character))) return at;
+    }
+    return text.length;
+  }
+}
+
+function stringEnd(text: string, from: number): number {
+  for (let at = text.indexOf('"', from + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+    let backslashes = 0;
+    while (text[at - 1 - backslashes] === '\\') backslashes++;
+    if (backslashes % 2 === 0) return at;
+  }
+  return text.length;
+}
+
+interface YamlHit {
+  /** Offset of the line, and of what is searched next. */
+  line: number;
+  content: number;
+  indent: number;
+}
+
+/** What has been read of a block; a mapping and a sequence that begin at one place end at different ones. */
+interface YamlBlock {
+  from: number;
+  outer: number;
+  /** Column of its keys or dashes, once a line was read. */
+  inner: number | undefined;
+  keys: Map<string, YamlHit>;
+  items: YamlHit[];
+  /** Where reading goes on; undefined at its end. */
+  next: number | undefined;
+}
+
+/** Offsets in block-style YAML, found by indentation. */
+class YamlPlaces {
+  readonly #text: string;
+  readonly #blocks = new Map<string, YamlBlock>();
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** Character offset of the line of `path`. */
+  offsetOf(path: BlobPath): number {
+    let place: YamlHit = { line: 0, content: 0, indent: -1 };
+    for (const step of path) {
+      const hit = this.#stepInto(place, step);
+      if (hit === undefined) break;
+      place = hit;
+    }
+    return place.line;
+  }
+
+  #stepInto({ content, indent }: YamlHit, step: string | number): YamlHit | undefined {
+    const id = `${typeof step} ${content} ${indent}`;
+    let block = this.#blocks.get(id);
+    if (block === undefined) {
+      block = { from: content, outer: indent, inner: undefined, keys: new Map(), items: [], next: content };
+      this.#blocks.set(id, block);
+    }
+    for (;;) {
+      const known = typeof step === 'number' ? block.items[step] : block.keys.get(step.toLowerCase());
+      if (known !== undefined || block.next === undefined) return known;
+      this.#readLine(block, typeof step === 'number');
+    }
+  }
+
+  #readLine(block: YamlBlock, isSequence: boolean): void {
+    const text = this.#text;
+    const at = block.next as number;
+    block.next = undefined;
+    if (at >= text.length) return;
+    const lineBreak = text.indexOf('\n', at);
+    const end = lineBreak < 0 ? text.length : lineBreak;
+    const line = text.slice(at, end);
+    const body = line.trim();
+    const indent = line.length - line.trimStart().length;
+    if (body !== '' && !body.startsWith('#') && !body.startsWith('---')) {
+      // The first line of a sequence item has its dash before the content.
+      const start = at === block.from ? at - (text.lastIndexOf('\n', at - 1) + 1) + indent : indent;
+      const isItem = body === '-' || body.startsWith('- ');
+      // A sequence may stand at the same indentation as the key that it belongs to.
+      if (start < block.outer || (start === block.outer && !(isItem && isSequence))) return;
+      block.inner ??= start;
+      if (start === block.inner) {
+        if (isSequence) {
+          const content = Math.min(at + indent + 2, end);
+          if (isItem) block.items.push({ line: at, content, indent: start });
+        } else {
+          const key = keyOf(body);
+          const hit = { line: at, content: Math.min(end + 1, text.length), indent: start };
+          if (key !== undefined && !block.keys.has(key)) block.keys.set(key, hit);
+        }
+      }
+    }
+    block.next = end + 1;
+  }
+}
+
+function keyOf(body: string): string | undefined {
+  const colon = body.indexOf(':');
+  return colon < 0
+    ? undefined
+    : body
+        .slice(0, colon)
+        .trim()
+        .replace(/^["']|["']$/g, '')
+        .toLowerCase();
+}

@@ -6,6 +6,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, fileError, systemReason, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { compareBytes } from '../core/order.js';
+import { type LinkOptions, isWithin } from '../files/directory-root.js';
 import type { Finding } from './plain/finding.js';
 
 /** A file that goes into an image. */
@@ -29,7 +30,7 @@ export interface ListedFiles {
   findings: Finding[];
 }
 
-export interface ListOptions extends CancelOptions {
+export interface ListOptions extends CancelOptions, LinkOptions {
   /** How messages name the directory. */
   label: string;
   /** A directory below that is passed over. */
@@ -49,7 +50,7 @@ const maxDepth = 100;
  * and 100 levels.
  */
 export async function listFiles(directory: string, options: ListOptions): Promise<ListedFiles> {
-  const { label, signal, except, limits } = options;
+  const { label, signal, except, limits, followLinks } = options;
   const meter = limits && new ArchiveMeter(limits);
   const listed: ListedFiles = { files: [], findings: [] };
   const root = await realpath(directory).catch((error: unknown) => {
@@ -74,7 +75,7 @@ export async function listFiles(directory: string, options: ListOptions): Promis
       const name = path.posix.join(below, entry.name);
       if (path.join(directory, name) === except) continue;
       const finding =
-        nameFault(entry.name) ?? (await addEntry(listed, pending, entry, { name, root, depth }));
+        nameFault(entry.name) ?? (await addEntry(listed, pending, entry, { name, root, depth, followLinks }));
       if (finding !== undefined) listed.findings.push({ file: path.join(label, name), ...finding });
     }
   }
@@ -94,7 +95,7 @@ async function addEntry(
   { files }: ListedFiles,
   pending: { name: string; depth: number }[],
   entry: Dirent,
-  { name, root, depth }: { name: string; root: string; depth: number },
+  { name, root, depth, followLinks }: { name: string; root: string; depth: number } & LinkOptions,
 ): Promise<Finding | undefined> {
   if (entry.isDirectory()) {
     if (depth >= maxDepth) throw new LimitError(`${name}: more than ${maxDepth} levels of directories`);
@@ -110,10 +111,10 @@ async function addEntry(
     const what = entry.isSymbolicLink() ? 'a link: ' : '';
     return { message: `${what}${systemReason(error)}`, hint: 'remove or correct it' };
   }
-  if (entry.isSymbolicLink() && !isWithin(root, file)) {
+  if (entry.isSymbolicLink() && followLinks !== true && !isWithin(root, file)) {
     return {
       message: `a link to ${quoteGo(file)}, outside of the directory`,
-      hint: 'put a copy of the file there, if it is meant to be in the image',
+      hint: 'copy the file there, or allow such links with --follow-links',
     };
   }
   if (found.isDirectory())
@@ -121,10 +122,4 @@ async function addEntry(
   if (!found.isFile()) return { message: 'is not a regular file', hint: 'remove it' };
   files.push({ path: name, file, size: found.size, mode: found.mode });
   return undefined;
-}
-
-/** Whether a path is a directory or lies below it. Both are absolute. */
-export function isWithin(directory: string, file: string): boolean {
-  const relative = path.relative(directory, file);
-  return relative !== '..' && !relative.startsWith(`..${path.sep}`);
 }

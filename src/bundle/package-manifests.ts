@@ -5,6 +5,7 @@ import { CancelledError, LimitError, OpmateError, fileError, systemReason } from
 import { parseGoJson } from '../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
+import { type LinkOptions, outsideError } from '../files/directory-root.js';
 import {
   type ApiKey,
   csvApiServices,
@@ -54,7 +55,7 @@ export type TreeItem =
   /** A file that is no manifest. */
   | { kind: 'skipped'; file: string; reason: string };
 
-export interface ReadTreeOptions extends CancelOptions {
+export interface ReadTreeOptions extends CancelOptions, LinkOptions {
   /** How messages name the directory. */
   label?: string | undefined;
 }
@@ -70,8 +71,9 @@ const filesAtOnce = 8;
  * Reads a tree of package manifests, one directory in memory at a time: the files of a directory in byte
  * order of their names, then its directories. Of each file the first document counts. Files and directories
  * whose names begin with a dot are passed over, and so is what is plainly no manifest: text in no format, or
- * with no object in it, in a file that is not called `.yaml`, `.yml` or `.json`. Symbolic links to files are
- * followed, those to directories are a problem. (Source: `opm`'s loader of directories.)
+ * with no object in it, in a file that is not called `.yaml`, `.yml` or `.json`. Links to files are followed;
+ * those to directories, and unless `followLinks` those that lead out of the tree, are problems. (Source: `opm`'s
+ * loader of directories.)
  *
  * Throws OpmateError NOT_FOUND or IO when the directory itself cannot be listed, LIMIT beyond 1,000,000
  * entries, 10,000 files in a directory, 64 MiB in a file or 256 MiB in the manifests of a directory.
@@ -80,7 +82,7 @@ export async function* readPackageManifests(
   directory: string,
   options: ReadTreeOptions = {},
 ): AsyncGenerator<TreeItem> {
-  const { label = directory, signal } = options;
+  const { label = directory, signal, followLinks } = options;
   const pending: Place[] = [{ path: directory, label }];
   let entryCount = 0;
   for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
@@ -109,7 +111,15 @@ export async function* readPackageManifests(
         .map(placeOf)
         .reverse(),
     );
-    const files = visible.filter((entry) => !entry.isDirectory()).map(placeOf);
+    const files: Place[] = [];
+    for (const entry of visible) {
+      if (entry.isDirectory()) continue;
+      const file = placeOf(entry);
+      const isChecked = entry.isSymbolicLink() && followLinks !== true;
+      const outside = isChecked ? await outsideError(directory, file.path, file.label) : undefined;
+      if (outside === undefined) files.push(file);
+      else yield { kind: 'problem', error: outside };
+    }
     if (files.length > maxDirectoryFiles) {
       throw new LimitError(
         `${place.label}: ${files.length} files in one directory, more than ${maxDirectoryFiles}`,

@@ -5,6 +5,8 @@ import type { FileTree } from '../archive/file-tree.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
+import { joinErrors } from '../core/problems.js';
+import { type LinkOptions, outsideError, requireWithin } from '../files/directory-root.js';
 
 /** A file of a bundle; `name` is its name within `manifests/` or `metadata/`. */
 export interface BundleFile {
@@ -47,13 +49,13 @@ export async function isBundleDirectory(directory: string): Promise<boolean> {
 
 /**
  * Reads the files of a bundle directory. In `manifests/`, names that begin with a dot are passed over.
- * Sub-directories are not entered; symbolic links to files are followed wherever they lead, for the
- * directory is the user's own, and links that lead to no file are passed over. Throws OpmateError
- * NOT_FOUND or IO when something cannot be read, LIMIT beyond the caps.
+ * Sub-directories are not entered; links to files within the directory are followed, and links that lead
+ * to no file are passed over. Throws OpmateError NOT_FOUND or IO when something cannot be read, UNSAFE for
+ * a link that leads out of the directory unless `followLinks`, LIMIT beyond the caps.
  */
 export async function readBundleDirectory(
   directory: string,
-  options: { limits?: BundleLimits | undefined } & CancelOptions = {},
+  options: ReadDirectoryOptions = {},
 ): Promise<BundleFiles> {
   const checkSize = sizeCheck(options.limits);
   const read = await Promise.allSettled(parts.map((part) => readPart(directory, part, checkSize, options)));
@@ -69,6 +71,11 @@ export async function readBundleDirectory(
   };
 }
 
+/** How a bundle directory is read. */
+export interface ReadDirectoryOptions extends CancelOptions, LinkOptions {
+  limits?: BundleLimits | undefined;
+}
+
 interface Part {
   files: BundleFile[];
   folders: string[];
@@ -78,11 +85,20 @@ async function readPart(
   directory: string,
   part: (typeof parts)[number],
   checkSize: SizeCheck,
-  options: { limits?: BundleLimits | undefined } & CancelOptions,
+  options: ReadDirectoryOptions,
 ): Promise<Part> {
+  await requireWithin(directory, join(directory, part), options);
   const entries = await list(directory, part);
   const names = entries.filter((entry) => !entry.isDirectory()).map((entry) => entry.name);
   const wanted = selectNames(names, part, directory, options.limits);
+  const links = new Set(entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => name));
+  const faults = await mapConcurrent(
+    wanted.filter((name) => links.has(name)),
+    filesAtOnce,
+    (name) => outsideError(directory, join(directory, part, name)),
+  );
+  const refused = options.followLinks === true ? [] : faults.filter((fault) => fault !== undefined);
+  if (refused.length > 0) throw joinErrors(refused);
   const read = async (name: string): Promise<BundleFile | undefined> => {
     const content = await readFileWithin(join(directory, part, name), checkSize);
     return content && { name, content };

@@ -14,6 +14,7 @@ export interface RenderDirectoriesOptions {
   imageTemplate?: string | undefined;
   migrateLevel?: string | undefined;
   limits?: BundleLimits | undefined;
+  followLinks?: boolean | undefined;
 }
 
 /** A rendered bundle: what it is sorted by, and its blob as it is written to a catalog. */
@@ -28,10 +29,10 @@ export async function renderDirectory(
   directory: string,
   options: RenderDirectoriesOptions & CancelOptions,
 ): Promise<RenderedBundle> {
-  const { format, limits, migrateLevel, signal } = options;
+  const { format, limits, followLinks, migrateLevel, signal } = options;
   const imageTemplate =
     options.imageTemplate === undefined ? undefined : parseImageTemplate(options.imageTemplate);
-  const files = await readBundleDirectory(directory, { limits, signal });
+  const files = await readBundleDirectory(directory, { limits, followLinks, signal });
   const blob = renderBundleFiles(files, { subject: directory, imageTemplate, migrateLevel });
   return { package: blob.package, name: blob.name, text: encodeBlob({ kind: 'bundle', blob }, format) };
 }

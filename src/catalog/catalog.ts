@@ -3,6 +3,8 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
+import { joinErrors } from '../core/problems.js';
+import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobOrigin } from '../model/facts.js';
 import { LineCounter, type OpenFile, readDocumentAt, readDocuments } from './documents.js';
 import { changed, openFile, readAgain } from './file-access.js';
@@ -65,6 +67,7 @@ export interface MetasOptions extends CancelOptions {
 export class DirectoryCatalog implements Catalog {
   readonly name: string;
   readonly #root: string;
+  readonly #followLinks: boolean;
   readonly #files = new Map<string, { path: string; version: string }>();
   #open: { file: string; handle: FileHandle } | undefined;
   readonly #counters = new Map<string, LineCounter>();
@@ -72,40 +75,57 @@ export class DirectoryCatalog implements Catalog {
   #places: { file: string; offset: number; places: BlobPlaces } | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
-  /** `label` is how messages name the directory; the path itself where it is left out. */
-  constructor(root: string, label: string = root) {
+  /**
+   * `label` is how messages name the directory; the path itself where it is left out. Links that lead out of it are
+   * errors when they are read, unless `followLinks`: then what is wrong behind them is told without their text.
+   */
+  constructor(root: string, label: string = root, { followLinks }: LinkOptions = {}) {
     this.#root = root;
     this.name = label;
+    this.#followLinks = followLinks === true;
   }
 
   async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
     const task = `read ${this.name}`;
-    const files = await listCatalogFiles(this.#root, this.name);
+    const files = await this.#list(this.name);
     for (const [current, file] of files.entries()) {
       options.logger?.progress({ task, state: 'update', current, total: files.length, unit: 'items' });
       try {
         yield* this.#metasOf(file, options);
       } catch (error) {
-        if (options.onFault === undefined || !isFault(error)) throw error;
-        options.onFault(error);
+        const shown = file.outside === undefined || !this.#followLinks ? error : withoutText(error, file);
+        if (options.onFault === undefined || !isFault(shown)) throw shown;
+        options.onFault(shown);
       }
     }
     options.logger?.progress({ task, state: 'done' });
   }
 
+  #list(label: string): Promise<CatalogFile[]> {
+    return listCatalogFiles(this.#root, label, { followLinks: this.#followLinks });
+  }
+
   async *#metasOf(file: CatalogFile, options: MetasOptions): AsyncGenerator<Meta, void, undefined> {
+    const { outside } = file;
+    if (outside !== undefined && !this.#followLinks) throw outside;
     const handle = await openFile(file.path, file.label);
     try {
       const { version, size } = await stateOf(handle, file.label);
       this.#files.set(file.label, { path: file.path, version });
-      yield* readMetas({ handle, label: file.label, size }, options);
+      const how = outside === undefined ? options : hidingText(options, file);
+      yield* readMetas({ handle, label: file.label, size }, how);
     } finally {
       await handle.close();
     }
   }
 
   async listFiles(): Promise<{ path: string; name: string }[]> {
-    const files = await listCatalogFiles(this.#root, '');
+    const files = await this.#list('');
+    if (!this.#followLinks && files.some(({ outside }) => outside !== undefined)) {
+      const named = await this.#list(this.name);
+      const refused = named.map(({ outside }) => outside).filter((error) => error !== undefined);
+      if (refused.length > 0) throw joinErrors(refused);
+    }
     return files.map(({ path, label }) => ({ path, name: label }));
   }
 
@@ -171,6 +191,19 @@ export class DirectoryCatalog implements Catalog {
     await this.#closeFile();
     throw changed(file);
   }
+}
+
+/** The same error of a file outside of the catalog, without the text that a parser quotes. */
+function withoutText(error: unknown, { label }: CatalogFile): unknown {
+  if (!isFault(error) || (error.code !== 'SYNTAX' && error.code !== 'INVALID')) return error;
+  const { code, line } = error;
+  return new OpmateError(code, `${label}: not a file of a catalog`, { file: label, line });
+}
+
+function hidingText(options: MetasOptions, file: CatalogFile): MetasOptions {
+  const { onFault } = options;
+  if (onFault === undefined) return options;
+  return { ...options, onFault: (fault) => onFault(withoutText(fault, file) as OpmateError) };
 }
 
 /** Tells two states of a file apart, so that what was checked is what is written. */

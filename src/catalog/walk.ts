@@ -1,7 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { LimitError, fileError } from '../core/errors.js';
+import { LimitError, type OpmateError, fileError } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
+import { type LinkOptions, outsideError, requireWithin } from '../files/directory-root.js';
 import { unfinishedError } from '../files/journal.js';
 import { journalName } from '../files/staging.js';
 import { IgnoreRules, ignoreFileName } from './ignore.js';
@@ -10,6 +11,8 @@ import { IgnoreRules, ignoreFileName } from './ignore.js';
 export interface CatalogFile {
   path: string;
   label: string;
+  /** Of a link that leads out of the catalog: the error that reading it is, unless links are followed. */
+  outside?: OpmateError | undefined;
 }
 
 /** Most files that a catalog directory may have. */
@@ -19,16 +22,23 @@ const maxCatalogFiles = 1_000_000;
  * The files of a catalog directory in walk order: entries of a directory in byte order, directories
  * visited in place, whatever the file's extension; `.indexignore` files and what they name are left out.
  * A link to a file counts as a file, a link to a directory is an error when it is read. (Source: `opm`'s
- * declcfg.WalkFS.) `label` is how messages name `root`. Throws OpmateError INVALID for a directory whose change was
+ * declcfg.WalkFS.) Links that lead out of the catalog are marked, those to ignore rules refused unless they are
+ * followed. `label` is how messages name `root`. Throws OpmateError INVALID for a directory whose change was
  * interrupted: what is there may be a part, or a mixture.
  */
-export async function listCatalogFiles(root: string, label: string = root): Promise<CatalogFile[]> {
-  const found: { components: string[]; isRules: boolean }[] = [];
-  const pending: { components: string[]; isDirectory: boolean }[] = [{ components: [], isDirectory: true }];
+export async function listCatalogFiles(
+  root: string,
+  label: string = root,
+  { followLinks }: LinkOptions = {},
+): Promise<CatalogFile[]> {
+  const found: FoundFile[] = [];
+  const pending: (Omit<FoundFile, 'isRules'> & { isDirectory: boolean })[] = [
+    { components: [], isDirectory: true, isLink: false },
+  ];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const { components } = next;
+    const { components, isLink } = next;
     if (!next.isDirectory) {
-      found.push({ components, isRules: components.at(-1) === ignoreFileName });
+      found.push({ components, isLink, isRules: components.at(-1) === ignoreFileName });
       if (found.length > maxCatalogFiles)
         throw new LimitError(`${label}: more than ${maxCatalogFiles} files`);
       continue;
@@ -41,23 +51,37 @@ export async function listCatalogFiles(root: string, label: string = root): Prom
       throw await unfinishedError(path.join(root, ...components), path.posix.join(label, ...components));
     }
     for (const entry of entries.sort((a, b) => compareBytes(b.name, a.name))) {
-      pending.push({ components: [...components, entry.name], isDirectory: entry.isDirectory() });
+      pending.push({
+        components: [...components, entry.name],
+        isDirectory: entry.isDirectory(),
+        isLink: entry.isSymbolicLink(),
+      });
     }
   }
   const rules = new IgnoreRules();
-  for (const { components } of found.filter((file) => file.isRules)) {
-    await rules.addFile(
-      path.join(root, ...components),
-      path.posix.join(label, ...components),
-      components.slice(0, -1),
-    );
+  const placeOf = ({ components }: FoundFile): CatalogFile => ({
+    path: path.join(root, ...components),
+    label: path.posix.join(label, ...components),
+  });
+  for (const file of found.filter(({ isRules }) => isRules)) {
+    const place = placeOf(file);
+    if (file.isLink) await requireWithin(root, place.path, { label: place.label, followLinks });
+    await rules.addFile(place.path, place.label, file.components.slice(0, -1));
   }
-  return found
-    .filter((file) => !file.isRules && !rules.ignores(file.components))
-    .map(({ components }) => ({
-      path: path.join(root, ...components),
-      label: path.posix.join(label, ...components),
-    }));
+  const files: CatalogFile[] = [];
+  for (const file of found) {
+    if (file.isRules || rules.ignores(file.components)) continue;
+    const place = placeOf(file);
+    if (file.isLink) place.outside = await outsideError(root, place.path, place.label);
+    files.push(place);
+  }
+  return files;
+}
+
+interface FoundFile {
+  components: string[];
+  isRules: boolean;
+  isLink: boolean;
 }
 
 async function readDirectory(directory: string, label: string) {

@@ -120,7 +120,7 @@ async function placedSources(
   if (secret !== undefined && secrets !== undefined && isRemote) {
     const at = secret.indexOf('/');
     const name = { namespace: at < 0 ? '' : secret.slice(0, at), name: secret.slice(at + 1) };
-    source.credentials = credentialsOf(await readSecrets(secrets), name, source.type);
+    source.credentials = credentialsOf(await readSecrets(secrets, session), name, source.type);
   }
   const placed: PlacedSource[] = [{ name: redact(reference), source, destination: '' }];
   for (const text of add) placed.push(await parsePlacedSource(text, session));
@@ -132,11 +132,11 @@ async function readBundleOf(
   open: SourceOpener['open'],
   session: CommandSession,
 ): Promise<ReadBundle> {
-  const { signal } = session;
+  const { signal, followLinks } = session;
   const content = await open(reference, bundleRoots);
   const { isInPlace, pins } = content;
   const files = isInPlace
-    ? await readBundleDirectory(reference, { signal })
+    ? await readBundleDirectory(reference, { signal, followLinks })
     : await bundleFilesOf(await treeOf(content.directory, session), { subject: redact(reference), signal });
   await content.confirm();
   return { files, isInPlace, pins };

@@ -40,4 +40,5 @@ export interface GlobalOptions {
   maxEntries?: number;
   maxUnpackedSize?: number;
   maxRatio?: number;
+  followLinks?: boolean;
 }

@@ -8,6 +8,7 @@ import type { BundleFile } from '../bundle/read.js';
 import { LimitError, UsageError, fileError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { compareBytes } from '../core/order.js';
+import { requireWithin } from '../files/directory-root.js';
 import { type Documents, readDocuments } from '../deployment/documents.js';
 import { renderDeployments } from '../deployment/render-deployments.js';
 import type { RenderedDeployment } from '../deployment/rendered-deployment.js';
@@ -79,7 +80,7 @@ async function render(
 ): Promise<RenderedDeployment[]> {
   const { secrets, lock, installNamespace } = options;
   const locked = lock === undefined || options.updateLock === true ? undefined : await readContentLock(lock);
-  const maps = await readConfigMaps(options.configMaps);
+  const maps = await readConfigMaps(options.configMaps, session);
   const files = new Map(paths);
   for (const { file } of [...documents.configMaps, ...maps]) {
     if (!files.has(file)) files.set(file, path.resolve(file));
@@ -90,7 +91,7 @@ async function render(
       requireDigest: options.requireDigest,
       pins: locked,
     },
-    secrets: secrets === undefined ? undefined : await readSecrets(secrets),
+    secrets: secrets === undefined ? undefined : await readSecrets(secrets, session),
     configMaps: maps,
     paths: files,
     installNamespace,
@@ -136,7 +137,10 @@ async function readInputs(context: CommandContext, options: DeploymentOptions): 
   return inputs;
 }
 
-async function readConfigMaps(directory: string | undefined): Promise<Manifest[]> {
+async function readConfigMaps(
+  directory: string | undefined,
+  { followLinks }: CommandSession,
+): Promise<Manifest[]> {
   if (directory === undefined) return [];
   const files: BundleFile[] = [];
   const names = await readdir(directory).catch((error: unknown) => {
@@ -146,6 +150,7 @@ async function readConfigMaps(directory: string | undefined): Promise<Manifest[]
   for (const name of names.sort(compareBytes)) {
     const file = path.join(directory, name);
     if (!/\.(?:ya?ml|json)$/i.test(name) || !(await stat(file)).isFile()) continue;
+    await requireWithin(directory, file, { followLinks });
     files.push({ name: file, content: await readInputFile(file) });
   }
   const { manifests, findings } = readManifests(files, { prefix: '' });

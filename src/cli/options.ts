@@ -73,6 +73,7 @@ export function addGlobalOptions(program: Command): void {
       'how long a request may be retried in all (default: 60s)',
     ).argParser(milliseconds),
   );
+  add(new Option('--follow-links', 'follow links that lead out of a bundle or catalog directory'));
   add(
     new Option('--max-entries <count>', 'most entries that an image may hold (default: 200000)').argParser(
       positiveInteger,

@@ -39,6 +39,7 @@ export async function useSession<T>(
         random: Math.random,
       },
       limits: limitsOf(options),
+      followLinks: options.followLinks,
       logger,
       now: context.now,
       signal: context.signal,

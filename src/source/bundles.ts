@@ -250,7 +250,10 @@ async function readBundle(
   options: StageOptions,
 ): Promise<{ files: BundleFiles; digest?: string }> {
   const { signal, platform, hostPlatform, limits = defaultArchiveLimits, logger = silentLogger } = options;
-  if (source === undefined) return { files: await readBundleDirectory(reference, { signal }) };
+  if (source === undefined) {
+    const { followLinks } = options;
+    return { files: await readBundleDirectory(reference, { signal, followLinks }) };
+  }
   const task = `pull ${reference}`;
   logger.progress({ task, state: 'start' });
   try {

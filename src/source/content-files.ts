@@ -6,6 +6,8 @@ import { type ArchiveLimits, defaultArchiveLimits, showSize } from '../archive/l
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
+import { joinErrors } from '../core/problems.js';
+import { type LinkOptions, outsideError } from '../files/directory-root.js';
 
 /** A file that content consists of. */
 export interface ContentFile {
@@ -26,7 +28,7 @@ export interface ContentTree {
   directories: string[];
 }
 
-export interface ReadTreeOptions extends CancelOptions {
+export interface ReadTreeOptions extends CancelOptions, LinkOptions {
   /** Paths that are looked at; `['']` for all. One that is not there is passed over. */
   roots?: readonly string[] | undefined;
   limits?: ArchiveLimits | undefined;
@@ -40,9 +42,9 @@ const filesAtOnce = 8;
 const chunkSize = 256 * 1024;
 
 /**
- * Reads all files below a directory once, for their hashes. Links are followed wherever they lead, for the directory
- * is the user's own; what is neither file nor directory, and links to nothing, are passed over. A file that changes
- * while it is read is an error. Throws OpmateError, LimitError beyond `limits`.
+ * Reads all files below a directory once, for their hashes. Links within the directory are followed; what is neither
+ * file nor directory, and links to nothing, are passed over. A file that changes while it is read is an error. Throws
+ * OpmateError, UNSAFE for links that lead out of the directory unless `followLinks`, LimitError beyond `limits`.
  */
 export async function readTree(directory: string, options: ReadTreeOptions = {}): Promise<ContentTree> {
   const { limits = defaultArchiveLimits, signal, copyTo } = options;
@@ -125,10 +127,17 @@ export function changed(file: string): OpmateError {
 
 async function listTree(
   directory: string,
-  { roots = [''], limits = defaultArchiveLimits, signal }: ReadTreeOptions,
+  { roots = [''], limits = defaultArchiveLimits, signal, followLinks }: ReadTreeOptions,
 ): Promise<{ files: string[]; directories: string[] }> {
   const files: string[] = [];
   const directories: string[] = [];
+  const refused: OpmateError[] = [];
+  const leadsOut = async (name: string): Promise<boolean> => {
+    const error =
+      followLinks === true ? undefined : await outsideError(directory, path.join(directory, name));
+    if (error !== undefined) refused.push(error);
+    return error !== undefined;
+  };
   const walk = async (name: string, above: readonly string[]): Promise<void> => {
     throwIfCancelled(signal);
     const place = path.join(directory, name);
@@ -141,6 +150,7 @@ async function listTree(
     if (name !== '') directories.push(name);
     for (const entry of await readdir(place, { withFileTypes: true })) {
       const path_ = name === '' ? entry.name : `${name}/${entry.name}`;
+      if (entry.isSymbolicLink() && (await leadsOut(path_))) continue;
       const isDirectory = entry.isSymbolicLink()
         ? (await stat(path.join(directory, path_)).catch(() => undefined))?.isDirectory() === true
         : entry.isDirectory();
@@ -155,6 +165,7 @@ async function listTree(
   };
   try {
     for (const root of roots) {
+      if (root !== '' && (await leadsOut(root))) continue;
       const found = await stat(path.join(directory, root)).catch((error: unknown) => {
         if (root !== '' && ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return undefined;
         throw error;
@@ -165,6 +176,7 @@ async function listTree(
   } catch (error) {
     throw fileError(directory, error);
   }
+  if (refused.length > 0) throw joinErrors(refused);
   return { files: files.sort(compareBytes), directories: directories.sort(compareBytes) };
 }
 

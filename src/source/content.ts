@@ -106,8 +106,8 @@ async function openInPlace(
   directory: string,
   options: ContentOptions,
 ): Promise<OpenedContent> {
-  const { limits, signal, roots = [''] } = options;
-  const how = { limits, signal, roots };
+  const { limits, signal, followLinks, roots = [''] } = options;
+  const how = { limits, signal, followLinks, roots };
   const tree = await readTree(directory, how);
   const pin = pinOf(placed, `directory@${hashOfTree(tree)}`, tree, roots);
   checkContent(pin, placed, options);
@@ -219,7 +219,7 @@ async function fetchSource(
 ): Promise<{ ref?: string; directory: string }> {
   const { name, source } = placed;
   const { staging, tree, roots } = place;
-  const { limits, signal, logger } = options;
+  const { limits, signal, followLinks, logger } = options;
   switch (source.type) {
     case 'directory': {
       await makeDirectory(tree, 0o700);
@@ -228,13 +228,14 @@ async function fetchSource(
         await makeDirectory(path.dirname(target), 0o700);
         return open(target, 'wx', 0o600);
       };
-      const { directories } = await readTree(source.path, { limits, signal, copyTo });
+      const { directories } = await readTree(source.path, { limits, signal, followLinks, copyTo });
       for (const one of directories) await makeDirectory(path.join(tree, one), 0o700);
       return { directory: tree };
     }
     case 'archive': {
       const label = name;
-      const how = { roots: [path.basename(source.path)], limits, signal };
+      // The user has named this file himself, wherever it leads.
+      const how = { roots: [path.basename(source.path)], limits, signal, followLinks: true };
       const before = await readTree(path.dirname(source.path), how);
       checkProblems(name, await unpackArchive(source.path, tree, { label, roots, limits, signal, logger }));
       await confirmTree(path.dirname(source.path), before, how).catch((error: unknown) => {

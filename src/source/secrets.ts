@@ -7,6 +7,7 @@ import { LimitError, OpmateError, fileError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
+import { type LinkOptions, requireWithin } from '../files/directory-root.js';
 import type { SourceCredentials } from './content-types.js';
 
 const maxFileSize = 4 * 1024 * 1024;
@@ -45,10 +46,11 @@ const typesFor: Readonly<Record<CredentialsKind, readonly string[]>> = {
  * Reads the manifests of Secrets in the `.yaml`, `.yml` and `.json` files of a directory; other objects are passed
  * over. Throws OpmateError with file and line, never with values.
  */
-export async function readSecrets(directory: string): Promise<Secrets> {
+export async function readSecrets(directory: string, options: LinkOptions = {}): Promise<Secrets> {
   const manifests: Manifest[] = [];
   for (const name of await manifestFiles(directory)) {
     const file = path.join(directory, name);
+    await requireWithin(directory, file, { followLinks: options.followLinks });
     const content = await readFileWithin(file, (size) => {
       if (size > maxFileSize) throw new LimitError(`${file}: more than ${maxFileSize} bytes`, { file });
     });

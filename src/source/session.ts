@@ -38,6 +38,8 @@ export interface SessionOptions extends CancelOptions {
   >;
   /** Caps on what images may hold, where they differ from `defaultArchiveLimits`. */
   limits?: Partial<ArchiveLimits> | undefined;
+  /** Follow links that lead out of bundle and catalog directories; refused where left out. */
+  followLinks?: boolean | undefined;
   logger?: Logger | undefined;
   now?: (() => Date) | undefined;
 }
@@ -97,6 +99,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     cacheDirectory: directory,
     cache,
     limits: { ...defaultArchiveLimits, ...options.limits },
+    followLinks: options.followLinks,
     logger,
     temporaryDirectory: options.temporaryDirectory,
     now,

@@ -10,6 +10,7 @@ import { OpmateError, fileError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { type Reference, parseReference } from '../core/reference.js';
+import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobCache } from '../oci/blob-cache.js';
 import type { Connection } from '../oci/connection.js';
 import { type Image, layersOf, openImage } from '../oci/image.js';
@@ -20,7 +21,7 @@ import { openInTemporaryDirectory } from '../files/temporary-directory.js';
 import { isDatabaseFile } from '../sqlite/database.js';
 
 /** What opening a source needs from the outside. */
-export interface SourceOptions extends CancelOptions {
+export interface SourceOptions extends CancelOptions, LinkOptions {
   /** How registries are reached; called when the first image is pulled from one. */
   connect: () => Connection | Promise<Connection>;
   /** Where catalog images are unpacked while they are read. */
@@ -105,13 +106,14 @@ async function openDirectory(
         `cannot render bundle directory ${quoteGo(directory)}: not allowed`,
       );
     }
-    const files = await readBundleDirectory(directory, { signal: options.signal });
+    const { signal, followLinks } = options;
+    const files = await readBundleDirectory(directory, { signal, followLinks });
     return { kind: 'bundle', image: '', files, close: nothingToClose };
   }
   if (!allowed.catalogs) {
     throw new OpmateError('UNSUPPORTED', 'cannot render declarative config directory: not allowed');
   }
-  return sourceOf(new DirectoryCatalog(directory));
+  return sourceOf(new DirectoryCatalog(directory, directory, options));
 }
 
 /** `label` is how messages name the index. */

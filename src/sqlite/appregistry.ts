@@ -10,6 +10,7 @@ import { readFileWithin } from '../bundle/read.js';
 import { OpmateError, fileError, throwIfCancelled } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { compareBytes } from '../core/order.js';
+import { requireWithin } from '../files/directory-root.js';
 import { holdsManifestData, loadManifestData } from './configmap.js';
 import type { Database } from './database.js';
 import { type LoadOptions, type LoadReport, ManifestLoader } from './manifest-loader.js';
@@ -40,7 +41,7 @@ export async function loadAppRegistry(
   directory: string,
   options: LoadAppRegistryOptions,
 ): Promise<LoadReport> {
-  const { label = directory, signal } = options;
+  const { label = directory, signal, followLinks } = options;
   const loader = new ManifestLoader(database, label, options);
   let entries;
   try {
@@ -53,6 +54,8 @@ export async function loadAppRegistry(
     throwIfCancelled(signal);
     if (entry.name.startsWith('.')) continue;
     const place = { path: path.join(directory, entry.name), label: path.posix.join(label, entry.name) };
+    if (entry.isSymbolicLink())
+      await requireWithin(directory, place.path, { label: place.label, followLinks });
     if (entry.isDirectory()) await loadPackage(loader, place, options);
     else if (archiveName.test(entry.name)) await loadArchive(loader, place, options);
     else if (!(await loadFlattened(loader, place, options))) {
@@ -129,9 +132,11 @@ async function loadPackage(
   const [name] = names;
   if (names.length === 1 && name !== undefined) {
     const file = { path: path.join(place.path, name), label: path.posix.join(place.label, name) };
+    const { followLinks } = options;
+    await requireWithin(place.path, file.path, { label: file.label, followLinks });
     if (await loadFlattened(loader, file, options)) return;
   }
-  await loadTree(loader, place.path, { label: place.label, signal: options.signal });
+  await loadTree(loader, place.path, { ...options, label: place.label });
 }
 
 /** Loads a file that holds a flattened package; false where it is none. */

@@ -4,6 +4,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
+import type { LinkOptions } from '../files/directory-root.js';
 import { recordOf } from './bundle-record.js';
 import type { Database } from './database.js';
 import { withEntryIndexes } from './helper-indexes.js';
@@ -11,7 +12,7 @@ import { insertBundle } from './insert-bundle.js';
 import { writePackageChannels } from './package-channels.js';
 
 /** How manifests that belong to no bundle image are loaded. */
-export interface LoadOptions extends CancelOptions {
+export interface LoadOptions extends CancelOptions, LinkOptions {
   /** How messages name where the manifests are. */
   label?: string | undefined;
   /** Keep what is right, and report the rest. */

@@ -12,9 +12,9 @@ export async function loadPackageManifests(
   directory: string,
   options: LoadOptions = {},
 ): Promise<LoadReport> {
-  const { label = directory, signal } = options;
+  const { label = directory, signal, followLinks } = options;
   const loader = new ManifestLoader(database, label, options);
-  await loadTree(loader, directory, { label, signal });
+  await loadTree(loader, directory, { label, signal, followLinks });
   return loader.finish();
 }
 

@@ -372,7 +372,18 @@ schema: olm.channel
     await symlink('../../outside.yaml', at(file));
     const out = await sandbox.run(['catalog', 'add', 'catalog', reference, ...template]);
     expect(out.code).toBe(1);
-    expect(out.stderr).toContain(`${file}: is a link that leads out of the catalog`);
+    expect(out.stderr).toContain(
+      `${file}: links to ${JSON.stringify(at('outside.yaml'))}, outside of the directory`,
+    );
+    const followed = await sandbox.run([
+      'catalog',
+      'add',
+      'catalog',
+      reference,
+      ...template,
+      '--follow-links',
+    ]);
+    expect(followed.stderr).toContain(`${file}: is a link that leads out of the catalog`);
     expect(await read('outside.yaml')).toBe(catalog);
     await rm(at(file));
     await symlink('../real/widget.yaml', at(file));

@@ -31,7 +31,8 @@ import {
   requireDirectory,
   shownPath,
 } from './generate.js';
-import { type ListedFile, isWithin, listFiles } from '../image-files.js';
+import { type ListedFile, listFiles } from '../image-files.js';
+import { type LinkOptions, isWithin, requireWithin } from '../../files/directory-root.js';
 import { detectMediaType } from './media-type.js';
 import type { OutputFile } from './write-files.js';
 
@@ -55,7 +56,7 @@ export interface PreparedBundle {
   layers: BundleLayer[];
 }
 
-export interface PrepareOptions extends CancelOptions {
+export interface PrepareOptions extends CancelOptions, LinkOptions {
   /** Whether annotations, Dockerfile and copies that are there are written anew. */
   overwrite?: boolean | undefined;
   /**
@@ -78,12 +79,17 @@ export async function prepareBundle(
   options: PrepareOptions = {},
 ): Promise<PreparedBundle> {
   const { directory, workingDirectory } = request;
-  const { overwrite = false, readsOnly = false, signal } = options;
+  const { overwrite = false, readsOnly = false, signal, followLinks } = options;
   const shown = (file: string): string => shownPath(workingDirectory, file);
   await requireDirectory(directory);
   const places = placesOf(request);
   const label = shown(directory);
-  const listed = await listFiles(directory, { label, signal, except: outputWithin(request) });
+  const listed = await listFiles(directory, {
+    label,
+    signal,
+    followLinks,
+    except: outputWithin(request),
+  });
   const prepared: PreparedBundle = {
     findings: [...listed.findings],
     warnings: [],
@@ -96,6 +102,10 @@ export async function prepareBundle(
   // What they are a bundle of cannot be told.
   if (prepared.findings.length > 0) return prepared;
   const mediaType = await detectMediaType(directory, options);
+
+  const metadata = await listMetadata(places, shown(places.metadata), options);
+  prepared.findings.push(...metadata.findings);
+  if (metadata.findings.length > 0) return prepared;
 
   const existing = overwrite ? undefined : await readText(places.annotations);
   if (existing === undefined && readsOnly) {
@@ -133,8 +143,6 @@ export async function prepareBundle(
   }
   for (const [key, { value }] of annotations.values) prepared.labels[key] = value;
 
-  const metadata = await listMetadata(places, shown(places.metadata), options);
-  prepared.findings.push(...metadata.findings);
   const others = metadata.files.filter((file) => file.path !== annotationsName);
   prepared.findings.push(...(await checkMetadata(others, { label: shown(places.metadata), signal })));
   prepared.layers.push(
@@ -144,14 +152,14 @@ export async function prepareBundle(
       inputs: [...inputsOf('metadata', others), { path: `metadata/${annotationsName}`, content }],
     },
   );
-  const copies = await copiesOf(request, { replaces: overwrite, signal });
+  const copies = await copiesOf(request, { replaces: overwrite, signal, followLinks });
   prepared.files.unshift(...copies.files);
   prepared.findings.push(
     ...copies.findings.filter((one) => !prepared.findings.some((two) => two.file === one.file)),
   );
   prepared.warnings.push(...copies.warnings);
-  await applyDockerfile(prepared, request, annotations, { overwrite, readsOnly, signal });
-  await addTests(prepared, request, signal);
+  await applyDockerfile(prepared, request, annotations, { overwrite, readsOnly, signal, followLinks });
+  await addTests(prepared, request, { signal, followLinks });
   for (const name of ['.dockerignore', '.containerignore']) {
     if ((await stat(path.join(workingDirectory, name)).catch(() => undefined)) === undefined) continue;
     const message = 'is not read: all files of the directories go into the image';
@@ -160,9 +168,13 @@ export async function prepareBundle(
   return prepared;
 }
 
-async function listMetadata(places: BundlePlaces, label: string, { signal }: CancelOptions) {
+async function listMetadata(
+  places: BundlePlaces,
+  label: string,
+  { signal, followLinks }: CancelOptions & LinkOptions,
+) {
   if ((await stat(places.metadata).catch(() => undefined)) === undefined) return { files: [], findings: [] };
-  return listFiles(places.metadata, { label, signal });
+  return listFiles(places.metadata, { label, signal, followLinks });
 }
 
 /** The content of a file of at most 1 MiB; undefined where there is none. */
@@ -189,9 +201,13 @@ async function applyDockerfile(
   prepared: PreparedBundle,
   request: BundleRequest,
   annotations: ReadAnnotations,
-  { overwrite, readsOnly, signal }: PrepareOptions,
+  { overwrite, readsOnly, signal, followLinks }: PrepareOptions,
 ): Promise<void> {
   const places = placesOf(request);
+  await requireWithin(request.workingDirectory, places.dockerfile, {
+    label: shownPath(request.workingDirectory, places.dockerfile),
+    followLinks,
+  });
   const existing = overwrite === true ? undefined : await readText(places.dockerfile);
   if (existing === undefined) {
     if (readsOnly === true || prepared.findings.length > 0) return;
@@ -241,7 +257,7 @@ async function applyDockerfile(
   }
   for (const copy of dockerfile.copies) {
     if (copy.target !== '/manifests' && copy.target !== '/metadata')
-      await addCopy(prepared, request, copy, file, signal);
+      await addCopy(prepared, request, copy, file, { signal, followLinks });
   }
 }
 
@@ -277,7 +293,7 @@ async function addCopy(
   request: BundleRequest,
   copy: Copy,
   file: string,
-  signal: AbortSignal | undefined,
+  { signal, followLinks }: CancelOptions & LinkOptions,
 ): Promise<void> {
   const { line, source, target, isDirectory } = copy;
   const refuse = (message: string, hint?: string): void =>
@@ -300,7 +316,7 @@ async function addCopy(
     const name = target.slice(1);
     if (name === '') return refuse('copies to the root of the image', 'give it a directory of its own');
     const label = shownPath(request.workingDirectory, from);
-    const { files, findings } = await listFiles(from, { label, signal });
+    const { files, findings } = await listFiles(from, { label, signal, followLinks });
     prepared.findings.push(...findings);
     prepared.layers.push({ target: name, inputs: inputsOf(name, files) });
     return;
@@ -318,7 +334,7 @@ async function addCopy(
 async function addTests(
   prepared: PreparedBundle,
   request: BundleRequest,
-  signal: AbortSignal | undefined,
+  { signal, followLinks }: CancelOptions & LinkOptions,
 ): Promise<void> {
   const value = prepared.labels[testConfigKey];
   if (value === undefined) return;
@@ -336,7 +352,7 @@ async function addTests(
     return;
   }
   const label = shownPath(request.workingDirectory, directory);
-  const { files, findings } = await listFiles(directory, { label, signal });
+  const { files, findings } = await listFiles(directory, { label, signal, followLinks });
   prepared.findings.push(...findings);
   prepared.layers.push({ target: name, inputs: inputsOf(name, files) });
 }

@@ -15,7 +15,8 @@ import {
   isPlainLabel,
 } from './annotations.js';
 import { inferFacts } from './infer.js';
-import { type ListedFiles, isWithin, listFiles } from '../image-files.js';
+import { type ListedFiles, listFiles } from '../image-files.js';
+import { type LinkOptions, isWithin } from '../../files/directory-root.js';
 import { detectMediaType } from './media-type.js';
 import type { OutputFile } from './write-files.js';
 
@@ -80,7 +81,7 @@ export async function requireDirectory(directory: string): Promise<void> {
 export async function completeFacts(
   request: BundleRequest,
   mediaType: BundleFacts['mediaType'],
-  options: CancelOptions = {},
+  options: CancelOptions & LinkOptions = {},
 ): Promise<{ facts: BundleFacts; inferred: string[] }> {
   const { directory } = request;
   let { packageName, channels, defaultChannel } = request;
@@ -139,7 +140,7 @@ export interface GeneratedBundle {
  */
 export async function generateBundle(
   request: BundleRequest,
-  options: CancelOptions = {},
+  options: CancelOptions & LinkOptions = {},
 ): Promise<GeneratedBundle> {
   const { directory, baseImage = 'scratch' } = request;
   await requireDirectory(directory);
@@ -185,7 +186,7 @@ function labelWarnings(facts: BundleFacts): Finding[] {
  */
 export async function copiesOf(
   request: BundleRequest,
-  options: CancelOptions & { replaces: boolean },
+  options: CancelOptions & LinkOptions & { replaces: boolean },
 ): Promise<{ files: OutputFile[]; findings: Finding[]; warnings: Finding[] }> {
   const { directory, outputDirectory, workingDirectory } = request;
   const { manifests } = placesOf(request);

@@ -4,6 +4,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
 import { isCsv, readCsvMetadata } from '../../model/csv.js';
 import { type PackageManifest, readPackageManifest } from '../package-manifests.js';
 import { isKubernetesObject } from '../parse.js';
@@ -24,7 +25,10 @@ export interface InferredFacts {
  * skips, and so on. Throws OpmateError INVALID where a directory has no ClusterServiceVersion, or two, and where no file
  * names a package. (Source: `opm alpha bundle generate`.)
  */
-export async function inferFacts(directory: string, options: CancelOptions = {}): Promise<InferredFacts> {
+export async function inferFacts(
+  directory: string,
+  options: CancelOptions & LinkOptions = {},
+): Promise<InferredFacts> {
   const own = await readOnlyCsv(directory, options);
   const parent = path.dirname(directory);
   const entries = await list(parent);
@@ -56,12 +60,17 @@ interface KnownCsv {
 }
 
 /** The only ClusterServiceVersion among the files of a directory; what does not parse is passed over. */
-async function readOnlyCsv(directory: string, { signal }: CancelOptions): Promise<KnownCsv> {
+async function readOnlyCsv(
+  directory: string,
+  { signal, followLinks }: CancelOptions & LinkOptions,
+): Promise<KnownCsv> {
   let found: JsonObject | undefined;
   for (const entry of await list(directory)) {
     throwIfCancelled(signal);
     if (entry.isDirectory()) continue;
-    const value = await readDocument(path.join(directory, entry.name));
+    const file = path.join(directory, entry.name);
+    await requireWithin(directory, file, { followLinks });
+    const value = await readDocument(file);
     if (value === undefined || !isKubernetesObject(value) || !isCsv(value)) continue;
     if (found !== undefined) {
       throw new OpmateError(
@@ -101,10 +110,11 @@ function reaches(head: string, wanted: string, before: ReadonlyMap<string, reado
 
 async function readFirstPackage(
   files: readonly string[],
-  { signal }: CancelOptions,
+  { signal, followLinks }: CancelOptions & LinkOptions,
 ): Promise<PackageManifest | undefined> {
   for (const file of files) {
     throwIfCancelled(signal);
+    await requireWithin(path.dirname(file), file, { followLinks });
     const value = await readDocument(file);
     if (!isJsonObject(value)) continue;
     try {

@@ -4,6 +4,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { compareBytes } from '../../core/order.js';
+import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
 import { parseYamlWithPlaces } from '../../core/yaml.js';
 import { isCsv } from '../../model/csv.js';
 import { parseFirstDocument } from '../manifest.js';
@@ -19,7 +20,10 @@ export const maxManifestSize = 64 * 1024 * 1024;
  * one of them is a ClusterServiceVersion, `plain` for all else. Files are read one by one. Throws OpmateError INVALID
  * where there is no file, IO for a file that cannot be read. (Source: `opm alpha bundle generate`.)
  */
-export async function detectMediaType(directory: string, options: CancelOptions = {}): Promise<MediaType> {
+export async function detectMediaType(
+  directory: string,
+  options: CancelOptions & LinkOptions = {},
+): Promise<MediaType> {
   // What cannot be listed has no files, as in opm.
   const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
   const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
@@ -31,7 +35,9 @@ export async function detectMediaType(directory: string, options: CancelOptions 
   let mediaType: MediaType = 'plain';
   for (const name of names.sort(compareBytes)) {
     throwIfCancelled(options.signal);
-    const content = await readManifestFile(path.join(directory, name));
+    const file = path.join(directory, name);
+    await requireWithin(directory, file, { followLinks: options.followLinks });
+    const content = await readManifestFile(file);
     if (content === undefined) continue;
     if (name === 'Chart.yaml' && isChart(content)) mediaType = 'helm';
     if (mediaType === 'plain' && holdsCsv(content)) mediaType = 'registry+v1';

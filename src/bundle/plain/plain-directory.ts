@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
+import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { type BundleFile, readFileWithin } from '../read.js';
 import { findDuplicates } from './duplicates.js';
 import type { Finding } from './finding.js';
@@ -25,12 +26,12 @@ const maxSize = 256 * 1024 * 1024;
 /**
  * Reads a bundle of the format plain: objects as they are applied, in the files of `manifests/`, or of the
  * directory itself where it has no such part. Files that are neither YAML nor JSON are passed over with a
- * warning; there must be an object at least, and no directory among the files. Throws OpmateError where the
- * directory cannot be read, or is beyond the caps. (Source: rukpak, plain+v0.)
+ * warning; there must be an object at least, no directory among the files, and unless `followLinks` no link that
+ * leads out. Throws OpmateError where the directory cannot be read, or is beyond the caps. (Source: rukpak, plain+v0.)
  */
 export async function readPlainDirectory(
   directory: string,
-  options: CancelOptions & { keepBelow?: number | undefined } = {},
+  options: CancelOptions & LinkOptions & { keepBelow?: number | undefined } = {},
 ): Promise<PlainManifests> {
   const top = await list(directory);
   const hasPart = top.some((entry) => entry.name === 'manifests' && entry.isDirectory());
@@ -68,7 +69,14 @@ export async function readPlainDirectory(
     } else if (!/\.(?:ya?ml|json)$/i.test(entry.name)) {
       warnings.push({ message: 'passed over: neither .yaml, .yml nor .json', file });
     } else {
-      const content = await readFileWithin(path.join(directory, file), checkSize);
+      const place = path.join(directory, file);
+      const isChecked = entry.isSymbolicLink() && options.followLinks !== true;
+      const outside = isChecked ? await outsideError(directory, place, 'it') : undefined;
+      if (outside !== undefined) {
+        findings.push({ message: outside.message.replace(/^it: /, ''), file, hint: outside.hint });
+        continue;
+      }
+      const content = await readFileWithin(place, checkSize);
       if (content !== undefined) files.push({ name: entry.name, content });
     }
   }

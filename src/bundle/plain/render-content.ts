@@ -1,4 +1,5 @@
 import { isJsonObject } from '../../core/json.js';
+import type { LinkOptions } from '../../files/directory-root.js';
 import { readBundleDirectory } from '../read.js';
 import { cloudsOf } from './cloud-permissions.js';
 import { placeInNamespace } from './cluster-scope.js';
@@ -13,7 +14,7 @@ import { type PlainManifests, readPlainDirectory } from './plain-directory.js';
 import { type RegistryV1, readRegistryV1 } from './registry-v1.js';
 
 /** How content is to be rendered. */
-export interface RenderOptions extends Omit<ProgramOptions, 'config'> {
+export interface RenderOptions extends Omit<ProgramOptions, 'config'>, LinkOptions {
   /** Where it is installed; empty for what the content itself suggests. */
   installNamespace: string;
   /** For registry-v1 as in a ClusterExtension, for helm the values, for other formats whatever they take. */
@@ -84,7 +85,8 @@ function placed(
 }
 
 async function renderRegistryV1(directory: string, options: RenderOptions): Promise<RenderedContent> {
-  const files = await readBundleDirectory(directory, { signal: options.signal });
+  const { signal, followLinks } = options;
+  const files = await readBundleDirectory(directory, { signal, followLinks });
   let { installNamespace } = options;
   if (installNamespace === '') {
     const { bundle, findings, warnings } = readRegistryV1(files, options);

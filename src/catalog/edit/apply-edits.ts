@@ -16,6 +16,7 @@ import {
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
+import { isWithin } from '../../files/directory-root.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { DirectoryCatalog } from '../catalog.js';
@@ -129,7 +130,7 @@ async function placeOf(catalog: EditableCatalog, plan: FileEdit): Promise<string
   const target = await realpath(plan.file.path).catch((error: unknown) => {
     throw fileError(label, error, { file: label });
   });
-  if (target.startsWith(root.endsWith('/') ? root : `${root}/`)) return target;
+  if (isWithin(root, target)) return target;
   throw new OpmateError('UNSAFE', `${label}: is a link that leads out of the catalog`, {
     file: label,
     hint: `edit the catalog that holds ${target}, or put a copy of the file in place of the link`,

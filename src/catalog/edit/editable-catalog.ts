@@ -4,6 +4,7 @@ import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { schemas } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
+import type { LinkOptions } from '../../files/directory-root.js';
 import { DirectoryCatalog, type MetasOptions } from '../catalog.js';
 import { addFacts } from '../facts.js';
 import { locate } from '../locate.js';
@@ -49,10 +50,10 @@ export interface EditableCatalog {
  */
 export async function readEditableCatalog(
   directory: string,
-  options: MetasOptions = {},
+  options: MetasOptions & LinkOptions = {},
 ): Promise<EditableCatalog> {
   const root = await rootOf(directory);
-  const catalog = new DirectoryCatalog(root, directory);
+  const catalog = new DirectoryCatalog(root, directory, options);
   try {
     const files = await readFiles(catalog, directory, options);
     return { name: directory, root, files, facts: joinedFacts(files), catalog };

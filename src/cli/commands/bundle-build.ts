@@ -63,8 +63,8 @@ export async function makeBundle(
   refused: number,
   options: PrepareOptions,
 ): Promise<number> {
-  const { logger, signal } = session;
-  const prepared = await prepareBundle(request, { ...options, signal });
+  const { logger, signal, followLinks } = session;
+  const prepared = await prepareBundle(request, { ...options, signal, followLinks });
   for (const sentence of prepared.inferred) logger.log('info', sentence);
   tellWarnings(session, prepared.warnings);
   if (prepared.findings.length > 0) {

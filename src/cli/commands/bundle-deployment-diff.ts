@@ -12,7 +12,7 @@ import { readInputFile } from '../input.js';
 import { requireFlag } from '../options.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
-import { useSession } from '../session.js';
+import { type CommandSession, useSession } from '../session.js';
 import { objectsOfDeployments } from './bundle-deployment-render.js';
 import { inSource, tellFindings } from './bundle-findings.js';
 
@@ -36,7 +36,7 @@ export async function bundleDeploymentDiff(context: CommandContext, given: Globa
   const against = requireFlag(options.against, 'against');
   return useSession(context, options, async (session) => {
     const { signal } = session;
-    const older = await readRender(against, signal);
+    const older = await readRender(against, session);
     const newer = await objectsOfDeployments(context, session, options);
     if (older.findings.length > 0) await tellFindings(context, older.findings);
     if (older.findings.length > 0 || newer === undefined) return exitCodes.findings;
@@ -53,13 +53,13 @@ export async function bundleDeploymentDiff(context: CommandContext, given: Globa
 /** What was rendered before: a file, or a directory as `--output-dir` writes it. */
 async function readRender(
   place: string,
-  signal: AbortSignal | undefined,
+  { signal, followLinks }: CommandSession,
 ): Promise<{ objects: PlainObject[]; findings: Parameters<typeof tellFindings>[1] }> {
   const found = await stat(place).catch((error: unknown) => {
     throw fileError(`open ${place}`, error);
   });
   if (found.isDirectory()) {
-    const { objects, findings } = await readPlainDirectory(place, { signal });
+    const { objects, findings } = await readPlainDirectory(place, { signal, followLinks });
     return { objects, findings: findings.map(inSource(place, true)) };
   }
   return readPlainFiles([{ name: place, content: await readInputFile(place) }], { prefix: '' });

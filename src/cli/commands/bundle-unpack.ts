@@ -47,7 +47,7 @@ export async function bundleUnpack(
         await tellFindings(context, findings.map(inSource(redact(reference), content.isInPlace)));
         return isAlpha ? exitCodes.failed : exitCodes.findings;
       }
-      const { limits, signal } = session;
+      const { limits, signal, followLinks } = session;
       const roots = content.isInPlace ? ownParts : [''];
       await fillDirectory(
         options.out,
@@ -57,7 +57,13 @@ export async function bundleUnpack(
             await makeDirectory(path.dirname(file));
             return open(file, 'wx', 0o666);
           };
-          const tree = await readTree(content.directory, { roots, limits, signal, copyTo });
+          const tree = await readTree(content.directory, {
+            roots,
+            limits,
+            signal,
+            followLinks,
+            copyTo,
+          });
           for (const name of tree.directories) await makeDirectory(path.join(staging, name));
           await content.confirm();
         },
@@ -70,7 +76,10 @@ export async function bundleUnpack(
 }
 
 /** What `opm` refuses to unpack a bundle for. */
-async function check({ directory }: OpenedContent, { signal }: CommandSession): Promise<Finding[]> {
+async function check(
+  { directory }: OpenedContent,
+  { signal, followLinks }: CommandSession,
+): Promise<Finding[]> {
   const missing: Finding[] = [];
   for (const part of ['manifests', 'metadata']) {
     const found = await stat(path.join(directory, part)).catch(() => undefined);
@@ -82,8 +91,11 @@ async function check({ directory }: OpenedContent, { signal }: CommandSession): 
     }
   }
   if (missing.length > 0) return missing;
-  const findings = validateBundle(withoutBodies(await readBundleDirectory(directory, { signal })), {
-    signal,
-  });
+  const findings = validateBundle(
+    withoutBodies(await readBundleDirectory(directory, { signal, followLinks })),
+    {
+      signal,
+    },
+  );
   return findings.filter(({ level, isUntold }) => level === 'error' && isUntold !== true);
 }

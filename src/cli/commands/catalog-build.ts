@@ -2,7 +2,8 @@ import path from 'node:path';
 import { realpath } from 'node:fs/promises';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { buildCatalogImages, catalogPlatforms } from '../../catalog/image/build.js';
-import { type ImageFile, isWithin, listFiles } from '../../bundle/image-files.js';
+import { type ImageFile, listFiles } from '../../bundle/image-files.js';
+import { isWithin } from '../../files/directory-root.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { chooseBases } from '../../oci/image-builder.js';
 import { formatPlatform, parsePlatform } from '../../oci/platform.js';
@@ -51,8 +52,8 @@ export async function catalogBuild(
   const created = options.created === undefined ? undefined : timeOf(options.created);
   return useSession(context, options, async (session) => {
     await checkPlaces(directory, outputs);
-    const { logger, signal, limits } = session;
-    const { files, findings } = await listFiles(directory, { label: directory, limits, signal });
+    const { logger, signal, limits, followLinks } = session;
+    const { files, findings } = await listFiles(directory, { label: directory, limits, signal, followLinks });
     if (findings.length > 0) {
       logger.close();
       await tellFindings(context, findings);

@@ -46,9 +46,9 @@ export async function makeIndex(
   session: CommandSession,
   { manifests, configmap, appregistryNamespace, permissive }: ManifestOptions,
 ): Promise<LoadReport> {
-  const { signal, logger, temporaryDirectory, limits } = session;
+  const { signal, logger, temporaryDirectory, limits, followLinks } = session;
   const load = (database: Database): Promise<LoadReport> => {
-    const common = { permissive, signal, logger };
+    const common = { permissive, signal, logger, followLinks };
     if (configmap !== undefined) return loadConfigMap(database, configmap, common);
     if (appregistryNamespace === undefined)
       return loadPackageManifests(database, manifests ?? 'manifests', common);

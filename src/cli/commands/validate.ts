@@ -1,7 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { findLines } from '../../catalog/locate.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
+import { OpmateError, UsageError, redact } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../core/go-json.js';
 import type { JsonObject } from '../../core/json.js';
 import { encodeYaml } from '../../core/yaml.js';
@@ -138,7 +138,7 @@ export function describeVerdict(verdict: Verdict): string {
     lines.push(...describeFinding(finding, prefix));
   const more = findings.length - maxShown;
   if (more > 0) lines.push(`… and ${countMore(more, 'finding')}; opmate validate -o json shows all`);
-  return lines.map((line) => `${printable(line)}\n`).join('');
+  return lines.map((line) => `${printable(redact(line))}\n`).join('');
 }
 
 function describeFinding(finding: Finding, prefix: string): string[] {
@@ -165,7 +165,7 @@ function subjectOf(finding: Finding): string {
 function encodeVerdict(verdict: Verdict, format: 'json' | 'yaml'): string {
   const value: JsonObject = { passed: verdict.message === undefined };
   if (verdict.message !== undefined) {
-    value['error'] = { message: verdict.message };
+    value['error'] = { message: redact(verdict.message) };
     value['problems'] = verdict.problems.map(findingValue);
   }
   if (verdict.warnings.length > 0) value['warnings'] = verdict.warnings.map(findingValue);
@@ -177,7 +177,8 @@ function encodeVerdict(verdict: Verdict, format: 'json' | 'yaml'): string {
 function findingValue(finding: Finding): JsonObject {
   const value: JsonObject = {};
   for (const key of ['message', 'package', 'channel', 'bundle', 'file', 'line', 'hint'] as const) {
-    if (finding[key] !== undefined) value[key] = finding[key];
+    const field = finding[key];
+    if (field !== undefined) value[key] = typeof field === 'string' ? redact(field) : field;
   }
   return value;
 }

@@ -3,7 +3,8 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { defaultArchiveLimits } from '../../../src/archive/limits.js';
-import { isWithin, listFiles } from '../../../src/bundle/image-files.js';
+import { listFiles } from '../../../src/bundle/image-files.js';
+import { isWithin } from '../../../src/files/directory-root.js';
 import { LimitError } from '../../../src/core/errors.js';
 import { directoryWith } from '../../support/temporary.js';
 

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Assembly } from '../../../src/catalog/assemble.js';
 import { DirectoryCatalog } from '../../../src/catalog/catalog.js';
+import type { LinkOptions } from '../../../src/files/directory-root.js';
 
 // What `opm` (v1.73.0) says of the same files was recorded once by running it.
 
@@ -18,10 +19,14 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-async function render(content: string | Buffer, format: 'json' | 'yaml' = 'json'): Promise<string> {
+async function render(
+  content: string | Buffer,
+  format: 'json' | 'yaml' = 'json',
+  links: LinkOptions = {},
+): Promise<string> {
   await writeFile(path.join(directory, 'catalog'), content);
   const assembly = new Assembly({ format, migrationLevel: 'none', temporaryDirectory: directory });
-  const catalog = new DirectoryCatalog(directory, 'c');
+  const catalog = new DirectoryCatalog(directory, 'c', links);
   try {
     for await (const meta of catalog.metas()) await assembly.add(catalog, meta);
     let text = '';
@@ -135,7 +140,8 @@ describe('catalog/metas', () => {
     ['nothing', '/proc/missing', 'NOT_FOUND', 'open c/link: no such file or directory'],
   ])('names the file and the reason when a link leads to %s', async (_what, target, code, message) => {
     await symlink(target, path.join(directory, 'link'));
-    await expect(render('{"schema":"olm.package","name":"p"}')).rejects.toMatchObject({
+    const followed = render('{"schema":"olm.package","name":"p"}', 'json', { followLinks: true });
+    await expect(followed).rejects.toMatchObject({
       code,
       message,
       file: 'c/link',

@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { defaultArchiveLimits } from '../../../src/archive/limits.js';
 import { layerOf } from '../../../src/archive/tar-writer.js';
+import type { OpmateError } from '../../../src/core/errors.js';
 import { buildImage, pushImage } from '../../../src/oci/image-builder.js';
 import { openLayout } from '../../../src/oci/layout.js';
 import {
@@ -263,7 +264,7 @@ describe('source/content', () => {
     }
   });
 
-  it('follows the links in a directory of the user, and waits for no pipe', async () => {
+  it('follows the links in a directory, those that lead out of it where told, and waits for no pipe', async () => {
     const elsewhere = await directoryWith({ 'x.yaml': 'x' });
     const directory = await directoryWith({ 'manifests/a.yaml': 'a' });
     await symlink(path.join(elsewhere, 'x.yaml'), path.join(directory, 'manifests/x.yaml'));
@@ -277,7 +278,12 @@ describe('source/content', () => {
       'metadata/x.yaml': 'x',
     });
     const { content } = await read({ type: 'directory', path: flat });
-    expect((await read({ type: 'directory', path: directory })).content).toBe(content);
+    const linked = { type: 'directory', path: directory } as const;
+    expect((await read(linked, { followLinks: true })).content).toBe(content);
+    const { message, code } = (await failureOf(read(linked))) as OpmateError;
+    expect(code).toBe('UNSAFE');
+    expect(message).toContain('manifests/x.yaml: links to ');
+    expect(message).toContain('metadata: links to ');
   });
 
   it('knows directories by what is in them, wherever they stand and whatever their modes', async () => {

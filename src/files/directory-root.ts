@@ -1,0 +1,53 @@
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+
+/** Which links of a directory a reader follows. */
+export interface LinkOptions {
+  /** Follow links that lead out of the directory; they are refused where left out. */
+  followLinks?: boolean | undefined;
+}
+
+/** Whether a path is a directory or lies below it. Both are absolute. */
+export function isWithin(directory: string, file: string): boolean {
+  const relative = path.relative(directory, file);
+  return relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
+}
+
+/**
+ * Returns where a path below a directory leads to, if links lead it out of that directory; undefined where it stays
+ * inside, and where it leads nowhere. Whoever reads a directory that others may have written asks this of each link:
+ * a pull request must not choose which files of this machine are read.
+ */
+export async function targetOutside(root: string, file: string): Promise<string | undefined> {
+  const [directory, target] = await Promise.all(
+    [root, file].map((place) => realpath(place).catch(() => undefined)),
+  );
+  if (directory === undefined || target === undefined || isWithin(directory, target)) return undefined;
+  return target;
+}
+
+/** Returns the error for a path that leads out of its directory; undefined for any other. `label` is its name. */
+export async function outsideError(
+  root: string,
+  file: string,
+  label: string = file,
+): Promise<OpmateError | undefined> {
+  const target = await targetOutside(root, file);
+  if (target === undefined) return undefined;
+  return new OpmateError('UNSAFE', `${label}: links to ${quoteGo(target)}, outside of the directory`, {
+    file: label,
+    hint: 'copy the file there, or allow such links with --follow-links',
+  });
+}
+
+/** Throws OpmateError UNSAFE for a path that leads out of its directory, unless links are followed. */
+export async function requireWithin(
+  root: string,
+  file: string,
+  { label, followLinks }: LinkOptions & { label?: string | undefined } = {},
+): Promise<void> {
+  const error = followLinks === true ? undefined : await outsideError(root, file, label);
+  if (error !== undefined) throw error;
+}

@@ -5,14 +5,14 @@ import { addCatalogCommands } from './catalog-commands.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { addIndexCommands } from './index-commands.js';
-import { addGlobalOptions, collect, outputFormatOf, withChoices } from './options.js';
+import { addGlobalOptions, byteSize, collect, milliseconds, outputFormatOf, withChoices } from './options.js';
 import { writeAll } from './output.js';
 import { addArchiveCommands, addMirrorCommands } from './mirror-commands.js';
 import { addCatalogsCommands } from './catalogs-commands.js';
 import { addProbeCommand } from './probe-command.js';
 import { addRegistryCommands } from './registry-commands.js';
 import type { Runner } from './runner.js';
-import { addServeCommands } from './serve-commands.js';
+import { addConnectionOptions, addServeCommands } from './serve-commands.js';
 import { addTemplateCommands } from './template-commands.js';
 import { addViewCommand } from './view-command.js';
 
@@ -333,18 +333,40 @@ function addGraphCommand(parent: Command, name: string, context: CommandContext,
 
 function addOciCommands(program: Command, context: CommandContext, runner: Runner): void {
   const oci = program.command('oci').description('work with images, layouts and registries');
-  oci
+  const serve = oci
     .command('serve')
     .description('serve a layout directory, or an archive of mirror for reading, as a registry')
     .argument('<directory>', 'created as a layout when it does not exist')
     .option('-p, --port <port>', 'port to listen on; 0 takes a free one', '5000')
     .option('--host <address>', 'address to listen on', '127.0.0.1')
-    .option('--tls-cert <file>', 'serve HTTPS with this certificate')
+    .option('--htpasswd <file>', 'require a user of this htpasswd file (bcrypt) for every request')
+    .option('--insecure-listen', 'allow addresses other than loopback without --htpasswd')
+    .option('--read-only', 'refuse pushes and deletions')
+    .addOption(
+      new Option('--max-size <size>', 'maximum size of all blobs and uploads, e.g. 50G').argParser(byteSize),
+    )
+    .option('--tls-cert <file>', 'serve HTTPS with this certificate; read again when it changes')
     .option('--tls-key <file>', 'key of the certificate')
-    .option('--archive-base <directory>', 'archive that the archive needs blobs of, repeatable', collect)
+    .option('--archive-base <directory>', 'archive that the archive needs blobs of, repeatable', collect);
+  addConnectionOptions(serve).action((directory: string, _options, command: Command) =>
+    runner.run(command, async (options) =>
+      (await import('./commands/oci-serve.js')).ociServe(context, directory, options),
+    ),
+  );
+  oci
+    .command('gc')
+    .description('remove unreferenced blobs of a layout directory; safe while oci serve serves it')
+    .argument('<directory>', 'layout directory')
+    .option('--dry-run', 'print what would be removed, and remove nothing')
+    .addOption(
+      new Option(
+        '--older-than <duration>',
+        'keep blobs written more recently, which may belong to a running push (default: 1h)',
+      ).argParser(milliseconds),
+    )
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/oci-serve.js')).ociServe(context, directory, options),
+        (await import('./commands/oci-gc.js')).ociGc(context, directory, options),
       ),
     );
   oci

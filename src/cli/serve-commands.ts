@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { UsageError } from '../core/errors.js';
 import type { CommandContext } from './context.js';
-import { booleanFlag } from './options.js';
+import { booleanFlag, collect, positiveInteger } from './options.js';
 import type { Runner } from './runner.js';
 
 /** Adds `opmate serve`. */
@@ -17,12 +17,14 @@ export function addServeCommands(program: Command, context: CommandContext, runn
     .option('--cache-dir <directory>', 'keep encoded bundles there from one start to the next')
     .option('--catalogs <directory>', 'serve the catalogs that the manifests there describe, over HTTP')
     .option('--http [address]', 'serve the HTTP catalog API too, on HOST:PORT (default: 127.0.0.1:8080)')
+    .option('--metrics-listen <address>', 'serve /metrics of the HTTP API on HOST:PORT, and only there')
     .option('--name <name>', 'with --http: what URLs call the catalog (default: as its directory or image)')
     .option('--ui [address]', 'show the catalog as a page too, on HOST:PORT (default: 127.0.0.1:8081)')
     .option('--storage <directory>', 'keep contents of the HTTP API, and with --catalogs states, there')
     .option('--external-url <url>', 'what URLs of the HTTP API begin with')
     .option('--tls-self-signed', 'serve HTTPS with a certificate made for this run')
     .addOption(new Option('--pprof-addr <address>', 'accepted; nothing listens there').hideHelp());
+  addConnectionOptions(serve);
   booleanFlag(serve, 'cache-only', 'make the cache and end');
   booleanFlag(serve, 'cache-enforce-integrity', 'fail where the cache is not of this catalog');
   booleanFlag(serve, 'pprof-capture-profiles', 'accepted; nothing is captured', { isHidden: true });
@@ -39,6 +41,21 @@ export function addServeCommands(program: Command, context: CommandContext, runn
       return (await import('./commands/serve.js')).serve(context, reference, options);
     }),
   );
+}
+
+/** Options of servers over HTTP that limit who connects. */
+export function addConnectionOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--max-connections <count>', 'maximum number of open connections (default: 1000)').argParser(
+        positiveInteger,
+      ),
+    )
+    .option(
+      '--allow-host <name>',
+      'name that HTTP requests may use for the server, repeatable; others are then refused',
+      collect,
+    );
 }
 
 /** The options of every server of the registry API. */

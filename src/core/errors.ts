@@ -132,6 +132,9 @@ const systemReasons: Readonly<Record<string, string>> = {
   EMFILE: 'too many open files',
   ELOOP: 'too many levels of symbolic links',
   EIO: 'input/output error',
+  EADDRINUSE: 'address already in use',
+  EADDRNOTAVAIL: 'address not available on this machine',
+  ENOTFOUND: 'no such host',
 };
 
 /** Why a file operation failed, in a few words without the path. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
+import { lstat, open, readFile, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseDigest } from '../core/digest.js';
+import { isDigest, parseDigest } from '../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../core/errors.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
 import { findDescriptorProblem } from './layout-manifest.js';
@@ -18,6 +18,8 @@ const maxIndexBytes = 64 * 1024 * 1024;
 const staleLockMs = 10_000;
 /** Temporary files that nobody has written to for this long belong to no running process. */
 const staleTempMs = 60 * 60 * 1000;
+/** A blob whose date is older than this is given a new one when it is claimed. */
+const claimMs = 60 * 1000;
 const temporaryPrefix = '.upload-';
 
 /** Changes the entries of an index: returns the new list, or the given one when nothing is to change. */
@@ -43,6 +45,7 @@ export class LayoutStore {
   #entries: readonly Descriptor[] = [];
   #signature = '';
   #writes = 0;
+  #clockOffset: number | undefined;
   #queue: PendingChange[] = [];
   #flushing: Promise<void> | undefined;
 
@@ -145,14 +148,70 @@ export class LayoutStore {
     await rm(this.blobPath(digest), { force: true });
   }
 
+  /** Every file below `blobs` whose name is a digest. */
+  async *blobs(): AsyncGenerator<{ digest: string; size: number; mtimeMs: number }> {
+    const root = join(this.directory, 'blobs');
+    for (const algorithm of await readdir(root).catch(() => [])) {
+      for (const hex of await readdir(join(root, algorithm)).catch(() => [])) {
+        const digest = `${algorithm}:${hex}`;
+        if (!isDigest(digest)) continue;
+        const found = await lstat(this.blobPath(digest)).catch(() => undefined);
+        if (found?.isFile()) yield { digest, size: found.size, mtimeMs: found.mtimeMs };
+      }
+    }
+  }
+
+  /** Bytes of all blobs, and of content that is still being written. */
+  async usedBytes(): Promise<number> {
+    let bytes = 0;
+    for await (const { size } of this.blobs()) bytes += size;
+    for (const name of await readdir(this.directory)) {
+      if (!name.startsWith(temporaryPrefix)) continue;
+      bytes += (await lstat(join(this.directory, name)).catch(() => undefined))?.size ?? 0;
+    }
+    return bytes;
+  }
+
+  /**
+   * Bytes of a blob that something is about to refer to, or undefined when there is none. Its date is renewed, so that
+   * `collectGarbage` takes it for one of a running upload.
+   */
+  async claimBlob(digest: string): Promise<number | undefined> {
+    const path = this.blobPath(digest);
+    try {
+      const found = await stat(path);
+      if (!found.isFile()) return undefined;
+      // The clock of the file system, asked once: it may be another machine's.
+      this.#clockOffset ??= (await this.now()) - performance.now();
+      const now = performance.now() + this.#clockOffset;
+      if (now - found.mtimeMs > claimMs) {
+        await utimes(path, now / 1000, now / 1000).catch((error: unknown) => {
+          if (systemCode(error) === 'ENOENT') throw error;
+        });
+      }
+      return found.size;
+    } catch (error) {
+      if (systemCode(error) === 'ENOENT') return undefined;
+      throw ioError(path, 'cannot be read', error);
+    }
+  }
+
+  /** The time by the clock of the file system, in milliseconds as `stat` has it. */
+  async now(): Promise<number> {
+    const probe = this.temporaryPath();
+    await (await open(probe, 'wx')).close();
+    try {
+      return (await stat(probe)).mtimeMs;
+    } finally {
+      await rm(probe, { force: true });
+    }
+  }
+
   /** Removes what interrupted writers left more than an hour ago, by the clock of the file system. */
   async #sweep(): Promise<void> {
     const names = (await readdir(this.directory)).filter((name) => name.startsWith(temporaryPrefix));
     if (names.length === 0) return;
-    const probe = this.temporaryPath();
-    await (await open(probe, 'wx')).close();
-    const now = (await stat(probe)).mtimeMs;
-    await rm(probe, { force: true });
+    const now = await this.now();
     for (const name of names) {
       const path = join(this.directory, name);
       const found = await stat(path).catch(() => undefined);

@@ -151,6 +151,12 @@ export class RegistryContents {
     return contents?.blobs.has(digest) ? await this.store.blobSize(digest) : undefined;
   }
 
+  /** The same for a client that will not upload what is there; see `RegistryStore.claimBlob`. */
+  async claimBlob(repository: string, digest: string): Promise<number | undefined> {
+    const contents = await this.find(repository);
+    return contents?.blobs.has(digest) ? await this.store.claimBlob(digest) : undefined;
+  }
+
   /** Puts an uploaded file, already checked and synced, in its place. */
   async adoptBlob(repository: string, digest: string, temporaryPath: string): Promise<void> {
     await this.#locks.run(digest, async () => {
@@ -162,7 +168,8 @@ export class RegistryContents {
   /** Makes a blob of another repository, or of any when none is named, one of this repository too. */
   async mountBlob(repository: string, digest: string, from: string | undefined): Promise<boolean> {
     return await this.#locks.run(digest, async () => {
-      const size = from === undefined ? await this.store.blobSize(digest) : await this.blobSize(from, digest);
+      const size =
+        from === undefined ? await this.store.claimBlob(digest) : await this.claimBlob(from, digest);
       if (size === undefined) return false;
       await this.#addBlob(repository, digest);
       return true;

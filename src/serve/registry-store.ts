@@ -18,6 +18,8 @@ export interface RegistryStore {
   readonly knownEntries: readonly Descriptor[];
   /** Bytes of a blob, or undefined when there is none. */
   blobSize(digest: string): Promise<number | undefined>;
+  /** The same, and keeps the blob from being collected for a while: something is about to refer to it. */
+  claimBlob(digest: string): Promise<number | undefined>;
   /** Where the content of a blob that is there lies. */
   locate(digest: string): { file: string; offset: number };
   /** What can be written to; undefined where the content is for reading only. */
@@ -54,6 +56,7 @@ function serveLayout(layout: LayoutStore): RegistryStore {
       return layout.knownEntries;
     },
     blobSize: (digest) => layout.blobSize(digest),
+    claimBlob: (digest) => layout.claimBlob(digest),
     locate: (digest) => ({ file: layout.blobPath(digest), offset: 0 }),
   };
 }
@@ -77,6 +80,7 @@ async function openArchive(
     entries: async () => entries,
     knownEntries: entries,
     blobSize: async (digest) => archive.locate(digest)?.size,
+    claimBlob: async (digest) => archive.locate(digest)?.size,
     locate: (digest) => archive.locate(digest) as { file: string; offset: number },
   };
 }

@@ -4,6 +4,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import type { DigestAlgorithm } from '../core/digest.js';
 import type { LayoutStore } from '../oci/layout-store.js';
 import { KeyedLock } from '../core/keyed-lock.js';
+import type { StorageLimit } from './registry-limit.js';
 
 /** Uploads that nobody continues for this long are dropped. */
 const idleMs = 60 * 60 * 1000;
@@ -17,13 +18,20 @@ export class Upload {
   /** Bytes received. */
   offset = 0;
   readonly #store: LayoutStore;
+  readonly #limit: StorageLimit | undefined;
   readonly #algorithm: DigestAlgorithm;
   readonly #hash: Hash;
   #path: string | undefined;
   #handle: FileHandle | undefined;
 
-  constructor(store: LayoutStore, repository: string, algorithm: DigestAlgorithm) {
+  constructor(
+    store: LayoutStore,
+    limit: StorageLimit | undefined,
+    repository: string,
+    algorithm: DigestAlgorithm,
+  ) {
     this.#store = store;
+    this.#limit = limit;
     this.repository = repository;
     this.#algorithm = algorithm;
     this.#hash = createHash(algorithm);
@@ -32,6 +40,7 @@ export class Upload {
   /** Takes over what arrives; when it breaks off, what has arrived stays, so that a client can go on. */
   async append(content: AsyncIterable<Buffer>): Promise<void> {
     for await (const chunk of content) {
+      await this.#limit?.take(chunk.length);
       const handle = await this.#open();
       // Writing goes on in the background while the bytes are hashed.
       const writing = handle.writeFile(chunk);
@@ -85,11 +94,13 @@ interface RunningUpload {
 /** The uploads that are under way. Requests for the same one wait for each other. */
 export class Uploads {
   readonly #store: LayoutStore;
+  readonly #limit: StorageLimit | undefined;
   readonly #running = new Map<string, RunningUpload>();
   readonly #locks = new KeyedLock();
 
-  constructor(store: LayoutStore) {
+  constructor(store: LayoutStore, limit?: StorageLimit) {
     this.#store = store;
+    this.#limit = limit;
   }
 
   /** An upload of one request only; it is discarded when `work` is done. */
@@ -98,7 +109,7 @@ export class Uploads {
     algorithm: DigestAlgorithm,
     work: (upload: Upload) => Promise<T>,
   ): Promise<T> {
-    const upload = new Upload(this.#store, repository, algorithm);
+    const upload = new Upload(this.#store, this.#limit, repository, algorithm);
     this.#running.set(upload.id, { upload });
     try {
       return await work(upload);
@@ -110,7 +121,7 @@ export class Uploads {
   /** Starts an upload of several requests; undefined when too many are under way. */
   start(repository: string, algorithm: DigestAlgorithm): Upload | undefined {
     if (this.#running.size >= maxUploads) return undefined;
-    const upload = new Upload(this.#store, repository, algorithm);
+    const upload = new Upload(this.#store, this.#limit, repository, algorithm);
     const running: RunningUpload = { upload };
     this.#running.set(upload.id, running);
     this.#arm(running);

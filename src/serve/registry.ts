@@ -1,33 +1,40 @@
 import { createReadStream } from 'node:fs';
 import { realpath } from 'node:fs/promises';
-import {
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-  createServer,
-} from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { basename } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { type DigestAlgorithm, digestOf, isDigest, parseDigest } from '../core/digest.js';
-import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { LimitError, UsageError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { referrerOf } from '../oci/layout-content.js';
-import { type ManifestFacts, isNonDistributable, readManifestFacts } from '../oci/layout-manifest.js';
+import {
+  type ManifestFacts,
+  isManifestType,
+  isNonDistributable,
+  readManifestFacts,
+} from '../oci/layout-manifest.js';
 import { readLimited } from '../oci/read-limited.js';
-import { type Descriptor, mediaTypes, maxManifestBytes } from '../oci/types.js';
+import { type Descriptor, manifestMediaTypes, mediaTypes, maxManifestBytes } from '../oci/types.js';
 import { RegistryContents } from './registry-contents.js';
 import { isRepositoryName, isTag, toRepositoryName } from '../oci/registry-names.js';
 import { openRegistryStore, readPiece } from './registry-store.js';
+import { StorageFullError, StorageLimit } from './registry-limit.js';
 import { type Upload, Uploads } from './registry-uploads.js';
+import { HostRule, isCrossSite, isLoopbackHost } from './server/host-rule.js';
+import { PasswordFile } from './server/htpasswd.js';
+import {
+  type RequestRefusal,
+  type ServerCertificate,
+  closeHttpServer,
+  createHttpServer,
+  replaceCertificate,
+} from './server/http-server.js';
+import { listenOn, shownAddress, urlOf } from './server/listening.js';
 
 /** Blobs up to this size are read whole instead of streamed. */
 const smallBlobBytes = 64 * 1024;
-/** A connection on which nothing moves for this long is closed. */
-const idleConnectionMs = 5 * 60 * 1000;
 /** How long `close` waits for requests that are under way. */
 const closeGraceMs = 5_000;
 /** Names of repositories may have slashes, so the shortest that leaves a whole endpoint is taken. */
@@ -43,12 +50,23 @@ export interface RegistryOptions extends CancelOptions {
   directory: string;
   /** Directories of the archive sets that this one is based on. */
   archiveBases?: readonly string[];
-  /** Address to listen on; loopback when left out, since there is no access control. */
+  /** Address to listen on; loopback when left out. Others need `htpasswd` or `insecureListen`. */
   host?: string;
   /** Port to listen on; any free one when left out or 0. */
   port?: number;
   /** Certificate chain and key, PEM; plain HTTP without. */
-  tls?: { cert: string | Buffer; key: string | Buffer };
+  tls?: ServerCertificate;
+  /** Users with bcrypt hashes of their passwords; everybody may read and write without. */
+  htpasswd?: string | undefined;
+  /** Allows listening beyond loopback without `htpasswd`. */
+  insecureListen?: boolean | undefined;
+  /** Takes no changes. */
+  readOnly?: boolean | undefined;
+  /** Bytes that blobs and uploads may take together; no limit of its own when left out. */
+  maxSize?: number | undefined;
+  /** Names that requests may call the registry by, then checked on every address; see HostRule. */
+  allowedHosts?: readonly string[] | undefined;
+  maxConnections?: number | undefined;
   logger?: Logger;
 }
 
@@ -56,6 +74,8 @@ export interface Registry {
   /** `http://127.0.0.1:40001`, without a final slash. */
   readonly url: string;
   readonly port: number;
+  /** Shows new connections another certificate. Throws OpmateError INVALID. */
+  replaceCertificate(certificate: ServerCertificate): void;
   /** Stops listening, finishes what is under way, and removes unfinished uploads. */
   close(): Promise<void>;
 }
@@ -70,82 +90,53 @@ export interface Registry {
 export async function startRegistry(options: RegistryOptions): Promise<Registry> {
   const { directory, host = '127.0.0.1', port = 0, tls, logger = silentLogger, signal } = options;
   throwIfCancelled(signal);
+  if (options.htpasswd === undefined && options.insecureListen !== true && !isLoopbackHost(host)) {
+    throw new UsageError(
+      `listen ${shownAddress({ host, port })}: not a loopback address, and there is no authentication`,
+      { hint: 'add --htpasswd FILE, or allow everybody with --insecure-listen' },
+    );
+  }
+  const passwords = options.htpasswd === undefined ? undefined : await PasswordFile.open(options.htpasswd);
   const store = await openRegistryStore(directory, options.archiveBases ?? [], logger);
   const contents = new RegistryContents(store, toRepositoryName(basename(await realpath(directory))), logger);
-  const uploads = store.layout && new Uploads(store.layout);
-  const handler = new RequestHandler(contents, uploads, logger);
-  const running = new Set<Promise<void>>();
-  const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    const done = handler
-      .handle(request, response)
-      .catch((error: unknown) => {
-        logger.log('error', `${request.method} ${request.url}: ${messageOf(error)}`);
-        response.destroy();
-      })
-      .finally(() => running.delete(done));
-    running.add(done);
-  };
-  const server = tls ? createSecureServer(tls, listener) : createServer(listener);
-  // A large upload may take longer than any fixed time; a connection that stands still may not.
-  server.requestTimeout = 0;
-  server.setTimeout(idleConnectionMs);
-  await listen(server, host, port);
+  const layout = options.readOnly === true ? undefined : store.layout;
+  const limit =
+    layout === undefined || options.maxSize === undefined
+      ? undefined
+      : await StorageLimit.open(layout, options.maxSize);
+  const uploads = layout && new Uploads(layout, limit);
+  const handler = new RequestHandler({ contents, uploads, limit, passwords, logger });
+  const { allowedHosts = [], maxConnections } = options;
+  const server = createHttpServer({
+    handle: (request, response) => handler.handle(request, response),
+    refuse: sendRefusal,
+    hosts: new HostRule({ names: [host, ...allowedHosts], everywhere: allowedHosts.length > 0 }),
+    certificate: tls,
+    // A large upload may take longer than any fixed time; a connection that stands still may not.
+    requestMs: 0,
+    maxConnections,
+    logger,
+  });
+  const actualPort = await listenOn(server, { host, port });
   server.on('error', (error) => logger.log('error', `${host}:${port}: ${messageOf(error)}`));
-  const address = server.address();
-  const actualPort = typeof address === 'object' && address !== null ? address.port : port;
 
   let closing: Promise<void> | undefined;
   let unwatch = (): void => undefined;
-  const close = (): Promise<void> => (closing ??= shutDown());
   const shutDown = async (): Promise<void> => {
     unwatch();
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    server.closeIdleConnections();
-    const timer = setTimeout(() => server.closeAllConnections(), closeGraceMs);
-    await Promise.all(running);
-    server.closeIdleConnections();
-    await closed;
-    clearTimeout(timer);
+    await closeHttpServer(server, closeGraceMs);
     await uploads?.dropAll();
   };
+  const close = (): Promise<void> => (closing ??= shutDown());
   unwatch = onAbort(signal, () => {
     void close().catch((error: unknown) => logger.log('error', messageOf(error)));
   });
-  const shownHost = host.includes(':') ? `[${host}]` : host;
-  return { url: `${tls ? 'https' : 'http'}://${shownHost}:${actualPort}`, port: actualPort, close };
-}
-
-function createSecureServer(
-  tls: { cert: string | Buffer; key: string | Buffer },
-  listener: RequestListener,
-): Server {
-  try {
-    return createTlsServer(tls, listener);
-  } catch (cause) {
-    const problem =
-      systemCode(cause) === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH' ? 'do not belong together' : 'cannot be read';
-    throw new OpmateError('INVALID', `TLS certificate and key: ${problem}`, {
-      hint: 'both are PEM files, and the key is the one that the certificate was made with',
-      cause,
-    });
-  }
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onError = (cause: Error): void => {
-      const code = systemCode(cause);
-      const hint = code === 'EADDRINUSE' ? 'choose another port; 0 takes a free one' : undefined;
-      reject(
-        new OpmateError('IO', `${host}:${port}: cannot listen: ${code ?? messageOf(cause)}`, { cause, hint }),
-      );
-    };
-    server.once('error', onError);
-    server.listen(port, host, () => {
-      server.off('error', onError);
-      resolve();
-    });
-  });
+  return {
+    url: urlOf(server, host, tls !== undefined),
+    port: actualPort,
+    replaceCertificate: (certificate) => replaceCertificate(server, certificate),
+    close,
+  };
 }
 
 /** An answer other than success: an error code of the distribution specification with its status. */
@@ -168,28 +159,60 @@ interface Call {
   query: URLSearchParams;
 }
 
+interface RequestHandlerOptions {
+  contents: RegistryContents;
+  /** None where the content is for reading only. */
+  uploads: Uploads | undefined;
+  limit: StorageLimit | undefined;
+  passwords: PasswordFile | undefined;
+  logger: Logger;
+}
+
 class RequestHandler {
   readonly #contents: RegistryContents;
-  /** None where the content is for reading only. */
   readonly #uploads: Uploads | undefined;
+  readonly #limit: StorageLimit | undefined;
+  readonly #passwords: PasswordFile | undefined;
   readonly #logger: Logger;
 
-  constructor(contents: RegistryContents, uploads: Uploads | undefined, logger: Logger) {
+  constructor({ contents, uploads, limit, passwords, logger }: RequestHandlerOptions) {
     this.#contents = contents;
     this.#uploads = uploads;
+    this.#limit = limit;
+    this.#passwords = passwords;
     this.#logger = logger;
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/' } = request;
     response.setHeader('Docker-Distribution-API-Version', 'registry/2.0');
+    response.setHeader('X-Content-Type-Options', 'nosniff');
     try {
+      await this.#admit(request, method);
       const { path, query } = splitUrl(url);
       await this.#route(path, { request, response, method, query });
     } catch (error) {
       this.#refuse(error, request, response);
     }
     this.#logger.log('debug', `${method} ${url}`, { status: response.statusCode });
+  }
+
+  /** Throws a Refusal for a request of nobody who is known, and for a change that another site asks for. */
+  async #admit(request: IncomingMessage, method: string): Promise<void> {
+    if (this.#passwords !== undefined) {
+      const verdict = await this.#passwords.check(request.headers.authorization);
+      if (verdict === 'busy') {
+        throw new Refusal(429, 'TOOMANYREQUESTS', 'too many passwords are being checked');
+      }
+      if (verdict === 'wrong') {
+        throw new Refusal(401, 'UNAUTHORIZED', 'authentication required', {
+          'WWW-Authenticate': 'Basic realm="opmate", charset="UTF-8"',
+        });
+      }
+    }
+    if (method !== 'GET' && method !== 'HEAD' && isCrossSite(request)) {
+      throw new Refusal(403, 'DENIED', 'changes that another site asks for are refused');
+    }
   }
 
   async #route(path: string, call: Call): Promise<void> {
@@ -211,7 +234,8 @@ class RequestHandler {
     const target = this.#uploads;
     const isReading = uploads === undefined && (call.method === 'GET' || call.method === 'HEAD');
     if (target === undefined && !isReading) {
-      throw new Refusal(405, 'UNSUPPORTED', `${name}: an archive is served for reading only`, {
+      const what = this.#contents.store.layout === undefined ? 'an archive is' : 'is';
+      throw new Refusal(405, 'UNSUPPORTED', `${name}: ${what} served for reading only`, {
         Allow: 'GET, HEAD',
       });
     }
@@ -243,8 +267,10 @@ class RequestHandler {
     const stored = digest === undefined ? undefined : contents?.manifests.get(digest);
     const bytes = stored && (await this.#contents.readManifest(stored.descriptor.digest));
     if (stored === undefined || bytes === undefined) throw await this.#unknownManifest(name, reference);
-    const { mediaType } = stored.descriptor;
-    send(call, 200, { 'Content-Type': mediaType, 'Docker-Content-Digest': stored.descriptor.digest }, bytes);
+    // An index may say anything; what browsers take for a page is not sent as one.
+    const { mediaType } = isManifestType(stored.descriptor) ? stored.descriptor : stored.facts;
+    const type = manifestMediaTypes.includes(mediaType) ? mediaType : 'application/octet-stream';
+    send(call, 200, { 'Content-Type': type, 'Docker-Content-Digest': stored.descriptor.digest }, bytes);
   }
 
   async #unknownManifest(name: string, reference: string): Promise<Refusal> {
@@ -285,9 +311,19 @@ class RequestHandler {
         `${name}: ${reference}: its mediaType is ${facts.declaredMediaType}, its Content-Type ${mediaType}`,
       );
     }
+    if (!manifestMediaTypes.includes(mediaType)) {
+      const shown = JSON.stringify(mediaType.slice(0, 200));
+      const expected = manifestMediaTypes.join(', ');
+      throw new Refusal(
+        400,
+        'MANIFEST_INVALID',
+        `${name}: ${reference}: unsupported media type ${shown}, expected ${expected}`,
+      );
+    }
     await this.#requireReferences(name, reference, facts);
+    await this.#limit?.take(bytes.length);
     const tags = byDigest ? [...new Set(extraTags)] : [...new Set([reference, ...extraTags])];
-    const descriptor = { mediaType: facts.declaredMediaType ?? mediaType, digest, size: bytes.length };
+    const descriptor = { mediaType, digest, size: bytes.length };
     await this.#contents.putManifest(name, tags, descriptor, bytes, facts);
     send(call, 201, {
       Location: `/v2/${name}/manifests/${digest}`,
@@ -304,7 +340,7 @@ class RequestHandler {
    */
   async #requireReferences(name: string, reference: string, facts: ManifestFacts): Promise<void> {
     for (const { digest } of facts.blobs.filter((blob) => !isNonDistributable(blob))) {
-      if ((await this.#contents.store.blobSize(digest)) === undefined) {
+      if ((await this.#contents.store.claimBlob(digest)) === undefined) {
         throw new Refusal(
           400,
           'MANIFEST_BLOB_UNKNOWN',
@@ -321,7 +357,11 @@ class RequestHandler {
       if (!(await this.#contents.deleteBlob(name, digest))) throw unknown();
       return send(call, 202);
     }
-    const size = await this.#contents.blobSize(name, digest);
+    // Who asks without wanting the content is about to push what refers to it.
+    const size =
+      call.method === 'HEAD'
+        ? await this.#contents.claimBlob(name, digest)
+        : await this.#contents.blobSize(name, digest);
     if (size === undefined) throw unknown();
     const headers: Record<string, string> = {
       'Content-Type': 'application/octet-stream',
@@ -447,7 +487,12 @@ class RequestHandler {
 
   #refuse(error: unknown, request: IncomingMessage, response: ServerResponse): void {
     const gone = request.destroyed && !request.complete;
-    const refusal = error instanceof Refusal ? error : undefined;
+    const refusal =
+      error instanceof Refusal
+        ? error
+        : error instanceof StorageFullError
+          ? new Refusal(403, 'DENIED', error.message)
+          : undefined;
     if (refusal === undefined && !gone) {
       this.#logger.log('error', `${request.method} ${request.url}: ${messageOf(error)}`);
     }
@@ -462,15 +507,30 @@ class RequestHandler {
       message: problem,
       headers: {},
     };
-    const body = Buffer.from(JSON.stringify({ errors: [{ code, message }] }));
-    response.writeHead(status, {
-      ...headers,
-      'Content-Type': 'application/json',
-      'Content-Length': body.length,
-    });
-    response.end(request.method === 'HEAD' ? undefined : body);
+    sendError(request, response, { status, code, message, headers });
     if (!request.complete) drain(request);
   }
+}
+
+/** Answers a request that is refused before it is looked at. */
+function sendRefusal(refusal: RequestRefusal, request: IncomingMessage, response: ServerResponse): void {
+  const { status, message, hint } = refusal;
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  sendError(request, response, { status, code: 'DENIED', message: `${message}; ${hint}`, headers: {} });
+}
+
+function sendError(
+  { method }: IncomingMessage,
+  response: ServerResponse,
+  { status, code, message, headers }: Pick<Refusal, 'status' | 'code' | 'message' | 'headers'>,
+): void {
+  const body = Buffer.from(JSON.stringify({ errors: [{ code, message }] }));
+  response.writeHead(status, {
+    ...headers,
+    'Content-Type': 'application/json',
+    'Content-Length': body.length,
+  });
+  response.end(method === 'HEAD' ? undefined : body);
 }
 
 function splitUrl(url: string): { path: string; query: URLSearchParams } {

@@ -1,17 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
-import { isIP } from 'node:net';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { OpmateError, fileError, messageOf, redact } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
+import { HostRule } from '../serve/server/host-rule.js';
+import { createHttpServer } from '../serve/server/http-server.js';
 import type { ErrorAnswer } from './answers.js';
 import type { CatalogView } from './catalog-view.js';
 
-/** A client has this long to send its request, and a connection on which nothing moves is closed. */
-const requestMs = 5_000;
+/** A connection on which nothing moves for this long is closed. */
 const idleMs = 60_000;
-const maxHeaderBytes = 16 * 1024;
 /** Characters of a name or search in a request. */
 const maxParameter = 1_000;
 
@@ -53,19 +52,16 @@ export interface ViewServerOptions {
  */
 export async function createViewServer(options: ViewServerOptions): Promise<Server> {
   const { view, host, logger = silentLogger, pageDirectory } = options;
-  const requests = new ViewRequests(await readPage(pageDirectory), view, host, logger);
-  const server = createServer(
-    {
-      headersTimeout: requestMs,
-      requestTimeout: requestMs,
-      keepAliveTimeout: idleMs,
-      maxHeaderSize: maxHeaderBytes,
-      noDelay: true,
-    },
-    (request, response) => void requests.handle(request, response),
-  );
-  server.setTimeout(idleMs);
-  return server;
+  const requests = new ViewRequests(await readPage(pageDirectory), view, logger);
+  return createHttpServer({
+    handle: (request, response) => requests.handle(request, response),
+    hosts: new HostRule({ names: [host], everywhere: true }),
+    refuse: ({ status, message, hint }, { method }, response) =>
+      send(response, json({ error: message, hint }, status), method),
+    idleMs,
+    keepAliveMs: idleMs,
+    logger,
+  });
 }
 
 interface PageFile {
@@ -97,28 +93,16 @@ interface Answer {
   headers?: Record<string, string>;
 }
 
-const unknownHost: ErrorAnswer = {
-  error: 'this server does not go by this name',
-  hint: 'use its address or localhost, or let it listen to the name',
-};
-
 class ViewRequests {
   readonly #page: ReadonlyMap<string, PageFile>;
   readonly #view: CatalogView | Promise<CatalogView>;
-  readonly #host: string;
   readonly #logger: Logger;
   /** Another one for every start, since the catalog may be another: what is kept by browsers is of this one. */
   readonly #run = randomBytes(6).toString('hex');
 
-  constructor(
-    page: ReadonlyMap<string, PageFile>,
-    view: CatalogView | Promise<CatalogView>,
-    host: string,
-    logger: Logger,
-  ) {
+  constructor(page: ReadonlyMap<string, PageFile>, view: CatalogView | Promise<CatalogView>, logger: Logger) {
     this.#page = page;
     this.#view = view;
-    this.#host = host.toLowerCase();
     this.#logger = logger;
   }
 
@@ -130,20 +114,7 @@ class ViewRequests {
     } catch (error) {
       answer = this.#refuse(error, method, url);
     }
-    const { status, type, content, headers = {} } = answer;
-    if (response.destroyed) return;
-    response.writeHead(status, {
-      'Content-Type': type,
-      'Content-Length': content.length,
-      'Cache-Control': 'no-cache',
-      'Content-Security-Policy': pagePolicy,
-      'X-Content-Type-Options': 'nosniff',
-      'Referrer-Policy': 'no-referrer',
-      'Cross-Origin-Resource-Policy': 'same-origin',
-      'Cross-Origin-Opener-Policy': 'same-origin',
-      ...headers,
-    });
-    response.end(method === 'HEAD' || status === 304 ? undefined : content);
+    send(response, answer, method);
   }
 
   #refuse(error: unknown, method: string, url: string): Answer {
@@ -156,7 +127,6 @@ class ViewRequests {
   }
 
   async #answer(request: IncomingMessage, method: string, url: string): Promise<Answer> {
-    if (!this.#isOurs(request.headers.host)) return json(unknownHost, 421);
     if (method !== 'GET' && method !== 'HEAD') {
       return { ...json({ error: 'only GET and HEAD' }, 405), headers: { Allow: 'GET, HEAD' } };
     }
@@ -202,14 +172,26 @@ class ViewRequests {
     }
     return json({ error: 'nothing is served under this path' }, 404);
   }
+}
 
-  /** Whether a `Host` header names this server: an address, which no name on the web can stand for, or its own name. */
-  #isOurs(header: string | undefined): boolean {
-    const [, bracketed, plain = ''] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::\d+)?$/.exec(header ?? '') ?? [];
-    if (bracketed !== undefined) return isIP(bracketed) === 6;
-    const name = plain.toLowerCase();
-    return isIP(name) === 4 || name === 'localhost' || (name !== '' && name === this.#host);
-  }
+function send(
+  response: ServerResponse,
+  { status, type, content, headers = {} }: Answer,
+  method: string | undefined,
+): void {
+  if (response.destroyed) return;
+  response.writeHead(status, {
+    'Content-Type': type,
+    'Content-Length': content.length,
+    'Cache-Control': 'no-cache',
+    'Content-Security-Policy': pagePolicy,
+    'X-Content-Type-Options': 'nosniff',
+    'Referrer-Policy': 'no-referrer',
+    'Cross-Origin-Resource-Policy': 'same-origin',
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    ...headers,
+  });
+  response.end(method === 'HEAD' || status === 304 ? undefined : content);
 }
 
 function json(value: object, status = 200): Answer {

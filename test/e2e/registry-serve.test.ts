@@ -133,7 +133,7 @@ describe('opmate registry serve', () => {
     const result = await sandbox.run(['registry', 'serve', '-d', 'taken.db', '-p', String(port)]);
     expect(result).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('the port is in use') as string,
+      stderr: expect.stringContaining('address already in use') as string,
     });
   });
 

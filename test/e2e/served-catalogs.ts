@@ -12,11 +12,8 @@ import {
   type StoredContent,
   storeContent,
 } from '../../src/serve/catalogs/stored-content.js';
-import {
-  type CatalogServerOptions,
-  closeCatalogServer,
-  createCatalogServer,
-} from '../../src/serve/http/catalog-server.js';
+import { type CatalogServerOptions, createCatalogServer } from '../../src/serve/http/catalog-server.js';
+import { closeHttpServer } from '../../src/serve/server/http-server.js';
 import { directoryWith } from '../support/temporary.js';
 
 /** When everything is stored, unless a test says otherwise. */
@@ -66,7 +63,7 @@ export async function serve(
   const server = createCatalogServer({ catalogs: set, logger, ...options });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(async () => {
-    if (server.listening) await closeCatalogServer(server, 0);
+    if (server.listening) await closeHttpServer(server, 0);
     await set.close();
   });
   const { port } = server.address() as AddressInfo;

@@ -33,6 +33,7 @@ const libraries: Record<string, { folder: string; modules: number; also?: string
   'smol-toml': { folder: 'oci', modules: 1 },
   'tar-stream': { folder: 'archive', modules: 1 },
   fzstd: { folder: 'archive', modules: 1 },
+  bcryptjs: { folder: 'serve', modules: 1 },
   preact: { folder: 'view/page', modules: 14 },
   '@grpc/grpc-js': { folder: 'serve', modules: 2, also: 'src/client/grpc-connection.ts' },
 };

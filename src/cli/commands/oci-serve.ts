@@ -1,9 +1,10 @@
 import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { startRegistry } from '../../serve/registry.js';
+import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { portOf, tlsFilesOf } from '../listen-options.js';
 import { createLogger } from '../logger.js';
-import { readInputFile } from '../input.js';
 import { writeAll } from '../output.js';
 
 interface OciServeOptions extends GlobalOptions {
@@ -12,46 +13,58 @@ interface OciServeOptions extends GlobalOptions {
   tlsCert?: string;
   tlsKey?: string;
   archiveBase?: string[];
+  htpasswd?: string;
+  insecureListen?: boolean;
+  readOnly?: boolean;
+  /** Bytes. */
+  maxSize?: number;
+  allowHost?: string[];
+  maxConnections?: number;
 }
 
-/** `opmate oci serve`: a layout directory or an archive of `opmate mirror` as a registry, until it is interrupted. Prints its address. */
+/**
+ * `opmate oci serve`: a layout directory or an archive of `opmate mirror` as a registry, until it is interrupted.
+ * Prints its address.
+ */
 export async function ociServe(
   context: CommandContext,
   directory: string,
   options: OciServeOptions,
 ): Promise<number> {
+  const { host = '127.0.0.1', htpasswd, insecureListen, readOnly, maxSize } = options;
   const logger = createLogger(context, options);
-  const port = options.port === '' ? Number.NaN : Number(options.port ?? '5000');
-  if (!Number.isInteger(port) || port < 0 || port > 65535) {
-    throw new UsageError(`--port ${options.port}: not a port`, { hint: 'give a number from 0 to 65535' });
+  const port = portOf(options, '5000');
+  const files = tlsFilesOf(options);
+  if (readOnly === true && maxSize !== undefined) {
+    throw new UsageError('--read-only and --max-size exclude each other');
   }
-  const { tlsCert, tlsKey } = options;
-  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
-    throw new UsageError('--tls-cert and --tls-key belong together', { hint: 'give both or neither' });
-  }
-  const tls =
-    tlsCert === undefined || tlsKey === undefined
-      ? undefined
-      : { cert: await readInputFile(tlsCert), key: await readInputFile(tlsKey) };
+  const tls = files === undefined ? undefined : await readCertificateFiles(files);
   const registry = await startRegistry({
     directory,
     archiveBases: options.archiveBase ?? [],
-    host: options.host ?? '127.0.0.1',
+    host,
     port,
+    htpasswd,
+    insecureListen,
+    readOnly,
+    maxSize,
+    allowedHosts: options.allowHost,
+    maxConnections: options.maxConnections,
     logger,
     ...(tls !== undefined && { tls }),
   });
+  const watcher =
+    files === undefined || tls === undefined
+      ? undefined
+      : watchCertificateFiles(files, tls, (next) => registry.replaceCertificate(next), logger);
   try {
     await writeAll(context.stdout, `${registry.url}\n`);
-    await stopped(context.signal);
+    await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
   } finally {
+    watcher?.stop();
     await registry.close();
     logger.close();
   }
   // Being told to stop is how a server ends.
   return 0;
-}
-
-function stopped(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => void onAbort(signal, resolve));
 }

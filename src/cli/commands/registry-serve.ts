@@ -4,10 +4,11 @@ import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { openSqliteAnswers } from '../../serve/grpc/sqlite-answers.js';
 import type { CommandContext } from '../context.js';
+import { portOf } from '../listen-options.js';
 import { databaseOf } from '../options.js';
 import { type CommandSession, useSession } from '../session.js';
 import { type ManifestOptions, makeIndex, tell } from './registry-init.js';
-import { type ServerOptions, portOf, reportingFailure, serveAnswers } from './serve.js';
+import { type ServerOptions, reportingFailure, serveAnswers } from './serve.js';
 
 interface RegistryServeOptions extends ServerOptions, Omit<ManifestOptions, 'manifests'> {
   database?: string;

@@ -3,21 +3,17 @@ import type { Catalog } from '../../catalog/catalog.js';
 import { UsageError } from '../../core/errors.js';
 import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
 import { storeContent } from '../../serve/catalogs/stored-content.js';
-import { watchCertificateFiles } from '../../serve/grpc/certificate-files.js';
 import { catalogNameFault } from '../../serve/http/catalog-names.js';
-import {
-  closeCatalogServer,
-  createCatalogServer,
-  replaceCertificate,
-} from '../../serve/http/catalog-server.js';
-import type { CommandContext } from '../context.js';
+import { type CatalogServerFlags, prepareCatalogServer } from '../catalog-server.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
 import type { CommandSession } from '../session.js';
-import { type ServeCatalogsOptions, addressOf, certificateOf, listen, urlOf } from './serve-catalogs.js';
 
-export interface ServeHttpOptions extends ServeCatalogsOptions {
+export interface ServeHttpOptions extends GlobalOptions, CatalogServerFlags {
   /** What the catalog is called in URLs. */
   name?: string;
+  /** Where contents are kept. */
+  storage?: string;
 }
 
 /**
@@ -31,19 +27,11 @@ export async function startHttp(
   options: ServeHttpOptions,
   session: CommandSession,
 ): Promise<{ close(): Promise<void> }> {
-  const { tlsCert, tlsKey, storage } = options;
+  const { storage } = options;
   const { logger } = session;
   const name = nameOf(options.name, reference);
-  const address = addressOf(options.http);
-  const files = tlsCert === undefined || tlsKey === undefined ? undefined : { cert: tlsCert, key: tlsKey };
-  const certificate = await certificateOf(context, files, options.tlsSelfSigned === true, address.host);
   const held = new HeldCatalogs();
-  const server = createCatalogServer({
-    catalogs: held,
-    externalUrl: options.externalUrl,
-    certificate,
-    logger,
-  });
+  const server = await prepareCatalogServer(context, options, held, logger);
   const content = await storeContent(catalog, {
     directory: storage === undefined ? undefined : path.resolve(context.workingDirectory, storage),
     temporaryDirectory: session.temporaryDirectory,
@@ -53,25 +41,12 @@ export async function startHttp(
   });
   await held.put({ name, content, labels: {}, priority: 0 });
   held.markReady();
-  let watcher: { stop(): void } | undefined;
   const close = async (): Promise<void> => {
-    watcher?.stop();
-    if (server.listening) await closeCatalogServer(server);
+    await server.close();
     await held.close();
   };
   try {
-    await listen(server, address);
-    if (files !== undefined && certificate !== undefined) {
-      const pair = { cert: Buffer.from(certificate.cert), key: Buffer.from(certificate.key) };
-      watcher = watchCertificateFiles(
-        files,
-        pair,
-        ({ cert, key }) => replaceCertificate(server, { cert: cert.toString(), key: key.toString() }),
-        logger,
-      );
-    }
-    const url =
-      options.externalUrl?.replace(/\/+$/, '') ?? urlOf(server, address.host, certificate !== undefined);
+    const url = await server.listen();
     await writeAll(context.stdout, `${url}/catalogs/${name}\n`);
     return { close };
   } catch (error) {

@@ -17,12 +17,13 @@ import {
   type CatalogAnswersOptions,
   openCatalogAnswers,
 } from '../../serve/grpc/catalog-answers.js';
-import { readCertificateFiles, watchCertificateFiles } from '../../serve/grpc/certificate-files.js';
 import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
 import { startRegistryServer } from '../../serve/grpc/server.js';
+import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
 import { inReference } from '../../source/render.js';
 import { type Source, openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { portOf, tlsFilesOf } from '../listen-options.js';
 import { booleanOf } from '../options.js';
 import { type CommandSession, useSession } from '../session.js';
 import type { ServeHttpOptions } from './serve-http.js';
@@ -138,7 +139,7 @@ export async function serveAnswers(
   options: ServerOptions,
   logger: Logger,
 ): Promise<void> {
-  const files = certificateFilesOf(options);
+  const files = tlsFilesOf(options);
   const certificate = files === undefined ? undefined : await readCertificateFiles(files);
   const server = await startRegistryServer({ answers, host: options.host, port, certificate, logger });
   const watcher =
@@ -153,19 +154,6 @@ export async function serveAnswers(
     watcher?.stop();
     await server.close();
   }
-}
-
-/** The port of the options. Throws UsageError. */
-export function portOf({ port = '50051' }: ServerOptions): number {
-  if (/^\d{1,5}$/.test(port) && Number(port) <= 65535) return Number(port);
-  throw new UsageError(`--port ${port}: not a port`, { hint: 'give a number from 0 to 65535' });
-}
-
-function certificateFilesOf({ tlsCert, tlsKey }: ServerOptions): { cert: string; key: string } | undefined {
-  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
-    throw new UsageError('--tls-cert and --tls-key belong together', { hint: 'give both or neither' });
-  }
-  return tlsCert === undefined || tlsKey === undefined ? undefined : { cert: tlsCert, key: tlsKey };
 }
 
 function catalogIn(source: Source, reference: string): Catalog {

@@ -1,15 +1,15 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { onAbort } from '../../core/concurrency.js';
-import { closeCatalogServer } from '../../serve/http/catalog-server.js';
+import { closeHttpServer } from '../../serve/server/http-server.js';
+import { type ListenAddress, listenOn, urlOf } from '../../serve/server/listening.js';
 import { inReference } from '../../source/render.js';
 import { type CatalogView, type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { createViewServer } from '../../view/view-server.js';
 import { withCatalog } from '../catalog-input.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { addressOf, portOf } from '../listen-options.js';
 import { writeAll } from '../output.js';
 import { type CommandSession, useSession } from '../session.js';
-import { portOf } from './serve.js';
-import { type Address, addressOf, listen, urlOf } from './serve-catalogs.js';
 
 /** Nobody waits for what a page asked when its server ends. */
 const graceMs = 1_000;
@@ -43,7 +43,7 @@ async function showUntilStopped(
   context: CommandContext,
   shown: NamedCatalog,
   compareWith: NamedCatalog | undefined,
-  address: Address,
+  address: ListenAddress & { host: string },
   session: CommandSession,
 ): Promise<void> {
   const { logger, signal } = session;
@@ -77,13 +77,13 @@ export async function startUi(
 async function startPage(
   context: CommandContext,
   opened: CatalogView | Promise<CatalogView>,
-  address: Address,
+  address: ListenAddress & { host: string },
   flag: string,
   { logger, signal }: CommandSession,
 ): Promise<{ close(): Promise<void> }> {
   const readable = Promise.resolve(opened).catch(() => undefined);
   const server = await createViewServer({ view: opened, host: address.host, logger });
-  await listen(server, address, flag);
+  await listenOn(server, address, flag);
   const checked = readable.then((one) => {
     one?.startChecks({ signal, logger });
     return one;
@@ -91,7 +91,7 @@ async function startPage(
   await writeAll(context.stdout, `${urlOf(server, address.host, false)}/\n`);
   return {
     async close() {
-      await closeCatalogServer(server, graceMs);
+      await closeHttpServer(server, graceMs);
       // The catalog is closed next: nothing may still read it. The signal has ended what did.
       await (await checked)?.endChecks();
     },

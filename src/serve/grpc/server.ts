@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type AddressInfo, type Server as SocketServer, type Socket, createServer } from 'node:net';
+import { type Socket, createServer } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import {
   type Metadata,
@@ -15,9 +15,11 @@ import {
   setLogVerbosity,
   status,
 } from '@grpc/grpc-js';
-import { OpmateError, messageOf, redact, systemCode, systemReason } from '../../core/errors.js';
+import { OpmateError, messageOf, redact } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
+import type { ServerKeyPair } from '../server/certificate-files.js';
+import { listenOn } from '../server/listening.js';
 import {
   encodeChannelEntry,
   encodePackage,
@@ -47,12 +49,6 @@ const maxErrorLength = 2048;
 const closeGraceMs = 10_000;
 const flushGraceMs = 5_000;
 const pollMs = 10;
-
-/** Certificate chain and key, PEM. */
-export interface ServerKeyPair {
-  cert: Buffer;
-  key: Buffer;
-}
 
 export interface RegistryServerOptions {
   answers: RegistryAnswers;
@@ -112,7 +108,7 @@ export async function startRegistryServer(options: RegistryServerOptions): Promi
     socket.on('error', () => undefined);
     connections.injectConnection(socket);
   });
-  const port = await listen(listener, options);
+  const port = await listenOn(listener, options);
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     listener.close();
@@ -134,32 +130,6 @@ export async function startRegistryServer(options: RegistryServerOptions): Promi
 async function within(limitMs: number, holds: () => boolean): Promise<void> {
   const end = performance.now() + limitMs;
   while (!holds() && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, pollMs));
-}
-
-async function listen(listener: SocketServer, { host, port }: RegistryServerOptions): Promise<number> {
-  const bind = (address: string | undefined): Promise<number> =>
-    new Promise((resolve, reject) => {
-      listener.once('error', reject);
-      // Without an address: all, of both kinds where the machine has both.
-      listener.listen({ port, host: address }, () => {
-        listener.off('error', reject);
-        resolve((listener.address() as AddressInfo).port);
-      });
-    });
-  try {
-    return await bind(host);
-  } catch (error) {
-    const isUsed = systemCode(error) === 'EADDRINUSE';
-    throw new OpmateError(
-      'IO',
-      `listen on ${host === undefined ? 'port ' : `${host}:`}${port}: ` +
-        (isUsed ? 'the port is in use' : systemReason(error)),
-      {
-        cause: error,
-        hint: isUsed ? 'give another --port, or end what listens there' : 'give another address or --port',
-      },
-    );
-  }
 }
 
 type IdentityListener = (update: { certificate: Buffer; privateKey: Buffer } | null) => void;

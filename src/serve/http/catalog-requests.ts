@@ -23,7 +23,8 @@ import {
   minCompressedBytes,
   negotiateCoding,
 } from './encoding.js';
-import { RequestMetrics } from './metrics.js';
+import type { RequestRefusal } from '../server/http-server.js';
+import { RequestMetrics, metricsType } from './metrics.js';
 
 /** Bodies up to this size are read in one piece and sent in one. */
 const smallBytes = 64 * 1024;
@@ -39,6 +40,8 @@ export interface CatalogRequestsOptions {
   /** Without a final slash. */
   externalUrl: string | undefined;
   secure: boolean;
+  /** `/metrics` is answered elsewhere. */
+  hasOwnMetrics: boolean;
 }
 
 interface Exchange {
@@ -71,20 +74,27 @@ export class CatalogRequests {
   readonly #logger: Logger;
   readonly #externalUrl: string | undefined;
   readonly #secure: boolean;
+  readonly #hasOwnMetrics: boolean;
   readonly #metrics = new RequestMetrics();
   readonly #pool = new BufferPool();
   /** What this process puts before the numbers of its requests. */
   readonly #idPrefix = randomBytes(4).toString('hex');
   #requests = 0;
 
-  constructor({ catalogs, logger, externalUrl, secure }: CatalogRequestsOptions) {
+  constructor({ catalogs, logger, externalUrl, secure, hasOwnMetrics }: CatalogRequestsOptions) {
     this.#catalogs = catalogs;
     this.#logger = logger;
     this.#externalUrl = externalUrl;
     this.#secure = secure;
+    this.#hasOwnMetrics = hasOwnMetrics;
   }
 
-  handle(request: IncomingMessage, response: ServerResponse): void {
+  /** What has been counted, as Prometheus text. */
+  metricsText(): string {
+    return this.#metrics.format(this.#catalogs);
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const started = performance.now();
     this.#metrics.begin();
     const { method = 'GET' } = request;
@@ -108,7 +118,7 @@ export class CatalogRequests {
       const isFault = response.statusCode >= 500 && response.statusCode !== 503;
       this.#log(exchange, isFault ? 'error' : 'debug', seconds);
     });
-    this.#answer(exchange).catch((error: unknown) => {
+    await this.#answer(exchange).catch((error: unknown) => {
       if (!response.destroyed) {
         this.#logger.log('error', `${method} ${shownPath(exchange)}: ${redact(messageOf(error))}`, {
           request: exchange.id,
@@ -178,9 +188,9 @@ export class CatalogRequests {
         return sendText(exchange, ready ? 200 : 503, ready ? 'ok' : 'not ready: catalogs are being read');
       }
       case 'metrics': {
+        if (this.#hasOwnMetrics) break;
         allowReading(exchange);
-        const body = Buffer.from(this.#metrics.format(this.#catalogs));
-        return sendBuffer(exchange, 200, 'text/plain; version=0.0.4; charset=utf-8', body);
+        return sendBuffer(exchange, 200, metricsType, Buffer.from(this.metricsText()));
       }
     }
     throw routeNotFound();
@@ -363,6 +373,21 @@ export class CatalogRequests {
   }
 }
 
+/** Answers a request that is refused before it is looked at. */
+export function refuseCatalogRequest(
+  { status, message, hint }: RequestRefusal,
+  { method }: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const body = Buffer.from(`${message}; ${hint}\n`);
+  response.writeHead(status, {
+    'Content-Type': 'text/plain; charset=utf-8',
+    'Content-Length': body.length,
+    'X-Content-Type-Options': 'nosniff',
+  });
+  response.end(method === 'HEAD' ? undefined : body);
+}
+
 /** Writes pieces; tells that one has been taken, or that nobody takes any more. */
 function sender(stream: Writable): (piece: Buffer) => Promise<boolean> {
   let settle: ((taken: boolean) => void) | undefined;
@@ -421,7 +446,7 @@ function parseSelector(text: string): [string, string][] {
   if (text === '') return [];
   return text.split(',').map((part) => {
     const equals = part.indexOf('=');
-    if (equals <= 0) throw badRequest();
+    if (equals <= 0) throw new Refusal(400, '400 Bad Request: selector: expected KEY=VALUE,KEY=VALUE');
     return [part.slice(0, equals).trim(), part.slice(equals + 1).trim()];
   });
 }
@@ -469,8 +494,11 @@ function isSettled({ request, response }: Exchange, representation: Representati
 
 /** What `metas` is asked for: the first of each key. Throws a 400 for keys that it does not have. */
 function metasQuery(parameters: URLSearchParams, others: readonly string[]): MetasQuery {
+  const known = ['schema', 'package', 'name', ...others];
   for (const key of parameters.keys()) {
-    if (!['schema', 'package', 'name', ...others].includes(key)) throw badRequest();
+    if (known.includes(key)) continue;
+    const shown = JSON.stringify(key.length > 80 ? `${key.slice(0, 80)}…` : key);
+    throw new Refusal(400, `400 Bad Request: unknown query parameter ${shown}, expected ${known.join(', ')}`);
   }
   return {
     schema: parameters.get('schema') ?? '',

@@ -1,4 +1,7 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CatalogSet } from '../catalogs/stored-content.js';
+
+export const metricsType = 'text/plain; version=0.0.4; charset=utf-8';
 
 /** Upper ends in seconds. (Source: catalogd, which chose them for Apdex scores.) */
 const buckets = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.6, 2, 2.4, 2.8, 3.2, 3.6, 4, 10];
@@ -76,6 +79,23 @@ export class RequestMetrics {
     );
     return `${lines.join('\n')}\n`;
   }
+}
+
+/** Answers `GET /metrics`, and nothing else. */
+export function sendMetrics(request: IncomingMessage, response: ServerResponse, format: () => string): void {
+  const { method, url = '/' } = request;
+  const isFound = url.replace(/\?.*$/s, '') === '/metrics';
+  const isReading = method === 'GET' || method === 'HEAD';
+  const status = !isFound ? 404 : isReading ? 200 : 405;
+  const body = Buffer.from(
+    status === 200 ? format() : `${status === 404 ? '404 page not found' : 'Method Not Allowed'}\n`,
+  );
+  response.writeHead(status, {
+    'Content-Type': status === 200 ? metricsType : 'text/plain; charset=utf-8',
+    'Content-Length': body.length,
+    'X-Content-Type-Options': 'nosniff',
+  });
+  response.end(method === 'HEAD' ? undefined : body);
 }
 
 function escapeLabel(text: string): string {

@@ -1,6 +1,5 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { isIP } from 'node:net';
-import type { ServerCertificate } from './catalog-server.js';
 
 const day = 24 * 60 * 60 * 1000;
 /** Clients' clocks may be a little behind. */
@@ -12,7 +11,10 @@ const validMs = 365 * day;
  * connects is told to trust it. Valid for a year. X.509 is written out as RFC 5280 has it, since Node.js can sign and
  * read certificates but not build them.
  */
-export function createSelfSignedCertificate(names: readonly string[], now: Date): ServerCertificate {
+export function createSelfSignedCertificate(
+  names: readonly string[],
+  now: Date,
+): { cert: string; key: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const issuer = commonName('opmate self-signed');
   const ecdsaWithSha256 = sequence(der(tag.oid, hex('2a8648ce3d040302')));

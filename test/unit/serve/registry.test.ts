@@ -926,7 +926,7 @@ describe('serve/registry: the directory', () => {
     const { port } = registry;
     await expect(startRegistry({ directory: join(directory, '..', 'second'), port })).rejects.toMatchObject({
       code: 'IO',
-      message: `127.0.0.1:${port}: cannot listen: EADDRINUSE`,
+      message: `listen 127.0.0.1:${port}: address already in use`,
     });
   });
 });

@@ -273,7 +273,7 @@ describe('serve/grpc/server', () => {
     const { port } = await start();
     await expect(start({}, { port })).rejects.toMatchObject({
       code: 'IO',
-      message: `listen on 127.0.0.1:${port}: the port is in use`,
+      message: `listen 127.0.0.1:${port}: address already in use`,
     });
     await expect(start({}, { host: '203.0.113.1' })).rejects.toMatchObject({ code: 'IO' });
   });

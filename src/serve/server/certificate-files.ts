@@ -2,10 +2,15 @@ import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { OpmateError, fileError, messageOf } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
-import type { ServerKeyPair } from './server.js';
 
 /** How often the files are looked at. */
 const checkMs = 2_000;
+
+/** Certificate chain and key, PEM. */
+export interface ServerKeyPair {
+  cert: Buffer;
+  key: Buffer;
+}
 
 /** The files of a certificate chain and its key, PEM. */
 export interface CertificateFiles {

@@ -1,0 +1,207 @@
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { request } from 'node:http';
+import { type Socket, connect } from 'node:net';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startRegistry } from '../../../src/serve/registry.js';
+import { HostRule, isCrossSite, isLoopbackHost } from '../../../src/serve/server/host-rule.js';
+import {
+  type HttpServerOptions,
+  closeHttpServer,
+  createHttpServer,
+} from '../../../src/serve/server/http-server.js';
+import { listenOn } from '../../../src/serve/server/listening.js';
+import { directoryWith } from '../../support/temporary.js';
+
+async function serverOf(
+  handle: HttpServerOptions['handle'],
+  options: Partial<HttpServerOptions> = {},
+): Promise<{ port: number; close: (graceMs?: number) => Promise<void> }> {
+  const server = createHttpServer({
+    handle,
+    hosts: new HostRule({ names: ['catalogs.example'] }),
+    refuse: ({ status, message }, _request, response) => void response.writeHead(status).end(message),
+    ...options,
+  });
+  const port = await listenOn(server, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => closeHttpServer(server, 0));
+  return { port, close: (graceMs) => closeHttpServer(server, graceMs) };
+}
+
+async function open(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  onTestFinished(() => void socket.destroy());
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** Waits until something holds; fails by the time of the test where it never does. */
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await sleep(10);
+}
+
+const get = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
+describe('serve/server/http-server', () => {
+  it('ends every response of a connection that is reset, those sent ahead included', async () => {
+    const state = { begun: 0, ended: 0 };
+    const endless = async function* (): AsyncGenerator<Buffer> {
+      for (;;) {
+        await sleep(0);
+        yield Buffer.alloc(64 * 1024);
+      }
+    };
+    const { port, close } = await serverOf(async (_request, response) => {
+      state.begun++;
+      await pipeline(Readable.from(endless()), response).catch(() => undefined);
+      state.ended++;
+    });
+    for (let i = 0; i < 20; i++) {
+      const socket = await open(port);
+      socket.write(get + get + get);
+      await once(socket, 'readable');
+      socket.resetAndDestroy();
+    }
+    await until(() => state.ended === state.begun);
+    expect(state.begun).toBe(20);
+    await close(60_000);
+  });
+
+  it('answers requests that were sent ahead in order, and refuses too many of them', async () => {
+    let number = 0;
+    const { port } = await serverOf(async (_request, response) => {
+      const mine = ++number;
+      await sleep(mine % 2);
+      response.end(`<${mine}>`);
+    });
+    const socket = await open(port);
+    let text = '';
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    socket.write(get.repeat(50));
+    await until(() => text.includes('<50>'));
+    expect([...text.matchAll(/<(\d+)>/g)].map(([, digits]) => Number(digits))).toEqual(
+      Array.from({ length: 50 }, (_, i) => i + 1),
+    );
+    socket.write(get.repeat(1_000));
+    await once(socket, 'close');
+    expect(number).toBeLessThan(200);
+  });
+
+  it('closes at once where connections have not sent a whole request', async () => {
+    const { port, close } = await serverOf((_request, response) => void response.end('ok'));
+    const silent = await open(port);
+    const half = await open(port);
+    half.write('GET / HTTP/1.1\r\nHost: loc');
+    const idle = await open(port);
+    idle.write(get);
+    await once(idle, 'data');
+    const closed = Promise.all([silent, half, idle].map((socket) => once(socket.resume(), 'close')));
+    // A grace that the test would not survive.
+    await close(10 * 60_000);
+    await closed;
+  });
+
+  it('makes room for new connections at the expense of idle ones, and refuses them where none is', async () => {
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    let holding = 0;
+    const { port } = await serverOf(
+      async ({ url }, response) => {
+        if (url === '/held') {
+          holding++;
+          await held;
+        }
+        response.end('ok');
+      },
+      { maxConnections: 2 },
+    );
+    const first = await open(port);
+    const second = await open(port);
+    first.write(get.replace('/', '/held'));
+    await until(() => holding === 1);
+    const evicted = once(second.resume(), 'close');
+    const third = await open(port);
+    await evicted;
+    third.write(get.replace('/', '/held'));
+    await until(() => holding === 2);
+    const fourth = await open(port);
+    await once(fourth.resume(), 'close');
+    release();
+    await Promise.all([once(first, 'data'), once(third, 'data')]);
+  });
+
+  it.each([
+    ['localhost:8080', true],
+    ['LOCALHOST', true],
+    ['127.0.0.1:1', true],
+    ['[::1]:8080', true],
+    ['10.0.0.1', true],
+    ['catalogs.example:443', true],
+    ['evil.example', false],
+    ['evil.example:8080', false],
+    ['localhost.evil.example', false],
+    ['127.0.0.1.evil.example', false],
+  ])('takes requests for %j on loopback: %s', async (host, isTaken) => {
+    const { port } = await serverOf((_request, response) => void response.end('ok'));
+    const sent = request({ port, host: '127.0.0.1', headers: { Host: host } }).end();
+    const [response] = (await once(sent, 'response')) as [import('node:http').IncomingMessage];
+    expect(response.resume().statusCode).toBe(isTaken ? 200 : 421);
+  });
+
+  it('tells loopback from other addresses', () => {
+    for (const host of ['localhost', '127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1']) {
+      expect([host, isLoopbackHost(host)]).toEqual([host, true]);
+    }
+    for (const host of ['0.0.0.0', '::', '10.0.0.1', '127.evil.example', 'registry.example', '']) {
+      expect([host, isLoopbackHost(host)]).toEqual([host, false]);
+    }
+  });
+
+  it.each([
+    [{}, false],
+    [{ 'sec-fetch-site': 'none' }, false],
+    [{ 'sec-fetch-site': 'same-origin', origin: 'http://localhost:5000' }, false],
+    [{ 'sec-fetch-site': 'same-site' }, true],
+    [{ 'sec-fetch-site': 'cross-site' }, true],
+    [{ origin: 'http://localhost:5000' }, false],
+    [{ origin: 'http://localhost:5001' }, true],
+    [{ origin: 'https://evil.example' }, true],
+    [{ origin: 'null' }, true],
+  ])('takes %j for a request of another site: %s', (headers, expected) => {
+    expect(isCrossSite({ headers: { host: 'localhost:5000', ...headers } } as never)).toBe(expected);
+  });
+});
+
+describe('a registry whose clients go away', () => {
+  it('keeps no descriptor of blobs that were being sent', async () => {
+    const directory = path.join(await directoryWith(), 'layout');
+    await mkdir(directory);
+    const registry = await startRegistry({ directory });
+    onTestFinished(() => registry.close());
+    const content = Buffer.alloc(8_000_000, 'x');
+    const { createHash } = await import('node:crypto');
+    const digest = `sha256:${createHash('sha256').update(content).digest('hex')}`;
+    const pushed = await fetch(`${registry.url}/v2/a/blobs/uploads/?digest=${digest}`, {
+      method: 'POST',
+      body: content,
+    });
+    expect(pushed.status).toBe(201);
+    const descriptors = (): number => readdirSync('/proc/self/fd').length;
+    const before = descriptors();
+    const line = `GET /v2/a/blobs/${digest} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+    for (let i = 0; i < 40; i++) {
+      const socket = await open(registry.port);
+      socket.write(line + line);
+      await once(socket, 'readable');
+      socket.resetAndDestroy();
+    }
+    await until(() => descriptors() <= before + 2);
+    await registry.close();
+  });
+});

@@ -158,7 +158,7 @@ function refusal(label: string, status: number): RegistryError {
 function translated(error: unknown, label: string): unknown {
   if (error instanceof RegistryError) {
     const { status } = refusal(label, error.status);
-    const attempts = /\(after \d+ attempts\)$/.exec(error.message)?.[0];
+    const attempts = /\(after \d+ attempts[^)]*\)$/.exec(error.message)?.[0];
     const message = refusal(label, status).message + (attempts === undefined ? '' : ` ${attempts}`);
     return new RegistryError(message, { status, cause: error });
   }

@@ -11,7 +11,8 @@ import {
 } from './network-policy.js';
 import { readLimited } from './read-limited.js';
 import { oneLine, readRegistryErrors, subjectOf } from './transport-answers.js';
-import { retryAfterMs, retryStatuses, TemporaryAnswerError } from './transport-retry.js';
+import { retryStatuses } from './retry-policy.js';
+import { retryAfterMs, TemporaryAnswerError } from './transport-retry.js';
 import { discard, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
 
 /** One challenge of a `WWW-Authenticate` header; scheme and parameter names in lower case. */

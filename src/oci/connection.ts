@@ -64,7 +64,7 @@ export interface ConnectionOptions {
   registriesConfFile?: string | undefined;
   /** No attempt begins later than this after the first; 60 s. */
   retryTimeoutMs?: number | undefined;
-  /** Attempts of one request in all; 5, at a mirror 2. */
+  /** Attempts of one request in all; as many as the time allows, at a mirror at most 2. */
   maxAttempts?: number | undefined;
   /** The wait before the second attempt; 500 ms. */
   retryBaseDelayMs?: number | undefined;
@@ -88,8 +88,11 @@ export interface Endpoint {
   /** `host[:port]`, as references and credentials name it. */
   registry: string;
   repository: string;
-  /** Scheme, host and port that requests go to, e.g. `https://registry-1.docker.io`. */
-  baseUrl: string;
+  /**
+   * Scheme, host and port that requests go to, e.g. `https://registry-1.docker.io`. The scheme of an insecure
+   * registry is known when it has answered.
+   */
+  readonly baseUrl: string;
   /** Whether plain HTTP is in order here. */
   allowHttp: boolean;
   /** Whether certificates are left unverified. */
@@ -120,6 +123,11 @@ export interface Connection {
 
 const dockerHub = { registry: 'docker.io', host: 'registry-1.docker.io' };
 
+/** `host[:port]` that requests for a registry go to. */
+function hostOf({ registry }: ResolvedLocation): string {
+  return registry === dockerHub.registry ? dockerHub.host : registry;
+}
+
 export function createConnection(options: ConnectionOptions): Connection {
   const logger = options.logger ?? silentLogger;
   const now = options.now ?? (() => performance.now());
@@ -132,6 +140,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   const agents = createAgents(options, createCertificateStore(files));
   const cache = createTokenCache();
   const schemes = new Map<string, Promise<'http' | 'https'>>();
+  const foundSchemes = new Map<string, 'http' | 'https'>();
   const transports = new Map<string, Transport>();
   let rules: Promise<RegistryRule[]> | undefined;
 
@@ -181,14 +190,15 @@ export function createConnection(options: ConnectionOptions): Connection {
       allowedPrivateHosts,
       now,
     });
-    const transport = retrying(authorized, place.isMirror ? 2 : 5);
+    const resolved = place.insecure ? withScheme(authorized, place) : authorized;
+    const transport = retrying(resolved, place.isMirror ? 2 : Infinity);
     transports.set(key, transport);
     return transport;
   }
 
-  function retrying(transport: Transport, maxAttempts: number): Transport {
+  function retrying(transport: Transport, maxAttempts = Infinity): Transport {
     return withRetry(transport, {
-      maxAttempts: options.maxAttempts ?? maxAttempts,
+      maxAttempts: Math.min(options.maxAttempts ?? Infinity, maxAttempts),
       timeoutMs: options.retryTimeoutMs ?? 60_000,
       baseDelayMs: options.retryBaseDelayMs ?? 500,
       random: options.random ?? (() => 0.5),
@@ -198,33 +208,56 @@ export function createConnection(options: ConnectionOptions): Connection {
   }
 
   /**
-   * Which scheme an insecure registry speaks: HTTPS where it answers that, else HTTP where it answers that.
+   * Finds the scheme that an insecure registry speaks: HTTPS where it answers that, else HTTP where it answers that.
+   * Throws the NetworkError of the one that may be answered later.
    */
   async function findScheme(host: string, signal: AbortSignal | undefined): Promise<'http' | 'https'> {
+    const faults: NetworkError[] = [];
     for (const scheme of ['https', 'http'] as const) {
       try {
         discard(await wires.insecure.send({ method: 'GET', url: `${scheme}://${host}/v2/`, signal }));
         return scheme;
       } catch (error) {
         if (!(error instanceof NetworkError)) throw error;
+        faults.push(error);
       }
     }
-    // Neither answers: not remembered, and the request itself tells what is wrong.
-    schemes.delete(host);
-    return 'https';
+    throw faults.find(({ temporary }) => temporary) ?? faults[0];
   }
 
-  async function schemeOf(
-    place: ResolvedLocation,
-    host: string,
-    signal: AbortSignal | undefined,
-  ): Promise<'http' | 'https'> {
+  /** What is known of the scheme of an insecure registry, looking once more where it is not. */
+  function insecureScheme(host: string, signal: AbortSignal | undefined): Promise<'http' | 'https'> {
+    const known = schemes.get(host);
+    if (known) return known;
+    const finding = findScheme(host, signal).then((scheme) => {
+      foundSchemes.set(host, scheme);
+      return scheme;
+    });
+    schemes.set(host, finding);
+    finding.catch(() => schemes.delete(host));
+    return finding;
+  }
+
+  /**
+   * Sends each attempt by the scheme that the registry speaks by then: one that comes up late is asked again for it,
+   * and is as insecure as it was.
+   */
+  function withScheme(next: Transport, place: ResolvedLocation): Transport {
+    const host = hostOf(place);
+    return {
+      async send(request) {
+        const rest = request.url.replace(/^https?:\/\//, '');
+        if (options.useHttp || !rest.startsWith(`${host}/`)) return next.send(request);
+        const scheme = await insecureScheme(host, request.signal);
+        return next.send({ ...request, url: `${scheme}://${rest}` });
+      },
+    };
+  }
+
+  /** The scheme to name in URLs; HTTPS as long as an insecure registry does not answer. */
+  function schemeOf(place: ResolvedLocation): 'http' | 'https' {
     if (options.useHttp) return 'http';
-    if (!place.insecure) return 'https';
-    const known = schemes.get(host) ?? findScheme(host, signal);
-    schemes.set(host, known);
-    known.catch(() => schemes.delete(host));
-    return known;
+    return (place.insecure && foundSchemes.get(hostOf(place))) || 'https';
   }
 
   return {
@@ -235,12 +268,19 @@ export function createConnection(options: ConnectionOptions): Connection {
         places.map(async (found) => {
           const place = isFlagged ? { ...found, insecure: true } : found;
           const security = isFlagged ? 'insecure-by-flag' : found.insecure ? 'insecure' : 'verified';
-          const host = place.registry === dockerHub.registry ? dockerHub.host : place.registry;
-          const scheme = await schemeOf(place, host, signal);
+          const host = hostOf(place);
+          if (place.insecure && !options.useHttp) {
+            await insecureScheme(host, signal).catch((error: unknown) => {
+              // Its requests look again, in the time that they may take, and say what is wrong.
+              if (!(error instanceof NetworkError)) throw error;
+            });
+          }
           return {
             registry: place.registry,
             repository: place.repository,
-            baseUrl: `${scheme}://${host}`,
+            get baseUrl() {
+              return `${schemeOf(place)}://${host}`;
+            },
             allowHttp: options.useHttp === true || place.insecure,
             insecure: options.skipTlsVerify === true || place.insecure,
             isMirror: place.isMirror,
@@ -249,7 +289,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         }),
       );
     },
-    plainTransport: () => retrying(withRedirects(wires.verified), 5),
+    plainTransport: () => retrying(withRedirects(wires.verified)),
     close: agents.close,
   };
 }

@@ -1,26 +1,21 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { onAbort } from '../core/concurrency.js';
-import { CancelledError, OpmateError, RegistryError, throwIfCancelled } from '../core/errors.js';
+import { CancelledError, OpmateError, RegistryError } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
+import { decideRetry, pause, type RetryBudget, retryStatuses } from './retry-policy.js';
 import { readRegistryErrors, subjectOf } from './transport-answers.js';
 import { isShortBody, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
 import { NetworkError } from './transport-faults.js';
 
-export interface RetryOptions {
-  /** How often a request is tried in all. */
-  maxAttempts: number;
-  /** No attempt begins later than this after the first. */
-  timeoutMs: number;
-  /** The wait after the first failure; doubles from one to the next, and is four times as long after 429. */
-  baseDelayMs: number;
+export interface RetryOptions extends RetryBudget {
   random: () => number;
   /** Milliseconds of a clock that never goes back. */
   now: () => number;
   logger?: Logger;
 }
 
-/** Answers after which the same request may succeed a little later. */
-export const retryStatuses: readonly number[] = [408, 429, 500, 502, 503, 504];
+/** After how long a user is told what keeps a request waiting, and how often at most. */
+const noticeAfterMs = 3_000;
+const noticeEveryMs = 30_000;
 
 /** An answer that asks for another attempt, met where no response can be handed up. */
 export class TemporaryAnswerError extends RegistryError {
@@ -34,33 +29,47 @@ export class TemporaryAnswerError extends RegistryError {
 }
 
 /**
- * Tries a request again after a network fault, 408, 429, 500, 502, 503 or 504, with growing, jittered waits;
- * `Retry-After` is obeyed. Every other answer is handed on. Throws the last fault, or RegistryError with the
- * last status, when attempts or time are used up; at once when `Retry-After` lies beyond the time.
+ * Tries a request again after a network fault, 408, 429, 500, 502, 503 or 504, as `decideRetry` says. Every other
+ * answer is handed on. Throws the last fault, or RegistryError with the last status, when the time, or the attempts,
+ * are used up; at once when `Retry-After` lies beyond the time. A wait of seconds is told as a warning.
  */
 export function withRetry(next: Transport, options: RetryOptions): Transport {
   const logger = options.logger ?? silentLogger;
+  let nextNotice = -Infinity;
+
+  function tell(failure: OpmateError, attempt: number, waitMs: number, elapsedMs: number): void {
+    logger.log('debug', `${failure.message}; trying again in ${Math.round(waitMs)} ms`, { attempt });
+    const now = options.now();
+    if (elapsedMs < noticeAfterMs || now < nextNotice) return;
+    nextNotice = now + noticeEveryMs;
+    const left = Math.round((options.timeoutMs - elapsedMs) / 1000);
+    logger.log('warn', `${failure.message}; retrying for up to ${left} s`);
+  }
+
   return {
     async send(request) {
-      const deadline = options.now() + options.timeoutMs;
+      const begun = options.now();
       for (let attempt = 1; ; attempt++) {
-        const outcome = await tryOnce(next, request, deadline - options.now());
+        const outcome = await tryOnce(next, request, begun + options.timeoutMs - options.now());
         if (!('failure' in outcome)) return outcome.response;
         const { failure, status, asked } = outcome;
-        const factor = 2 ** (attempt - 1) * (status === 429 ? 4 : 1);
-        const wait = Math.max(asked ?? 0, options.baseDelayMs * factor * (0.5 + options.random() / 2));
-        const left = deadline - options.now();
-        if (asked !== undefined && asked > left) {
-          throw withNote(
-            failure,
-            `asks to wait ${Math.ceil(asked / 1000)} s, longer than the time for retries`,
-          );
+        const elapsedMs = options.now() - begun;
+        const decision = decideRetry(
+          { attempt, elapsedMs, status, retryAfterMs: asked, jitter: options.random() },
+          options,
+        );
+        if ('waitMs' in decision) {
+          tell(failure, attempt, decision.waitMs, elapsedMs);
+          await pause(decision.waitMs, request.signal);
+          continue;
         }
-        if (attempt >= options.maxAttempts || wait > left) {
-          throw attempt === 1 ? failure : withNote(failure, `after ${attempt} attempts`);
+        if (decision.giveUp === 'asked for longer') {
+          const seconds = Math.ceil((asked as number) / 1000);
+          throw withNote(failure, `asks to wait ${seconds} s, longer than the time for retries`);
         }
-        logger.log('debug', `${failure.message}; trying again in ${Math.round(wait)} ms`, { attempt });
-        await pause(wait, request.signal);
+        if (attempt === 1) throw failure;
+        const time = decision.giveUp === 'time' ? ` in ${Number((elapsedMs / 1000).toPrecision(2))} s` : '';
+        throw withNote(failure, `after ${attempt} attempts${time}`);
       }
     },
   };
@@ -140,14 +149,4 @@ function withNote(failure: OpmateError, note: string): OpmateError {
     });
   }
   return new NetworkError(message, { hint, cause, temporary: true });
-}
-
-async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  throwIfCancelled(signal);
-  try {
-    await sleep(ms, undefined, signal ? { signal } : {});
-  } catch (error) {
-    throwIfCancelled(signal);
-    throw error;
-  }
 }

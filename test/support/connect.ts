@@ -49,6 +49,7 @@ export async function openWorkbench(): Promise<Workbench> {
         homeDirectory: home,
         systemDirectory: join(home, 'etc'),
         retryBaseDelayMs: 1,
+        maxAttempts: 5,
         logger,
         ...options,
       });
@@ -78,4 +79,9 @@ export async function failureOf(
     return error as Error & { code?: string; hint?: string };
   }
   throw new Error('expected a failure');
+}
+
+/** Waits until something is so. */
+export async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 5));
 }

@@ -52,6 +52,8 @@ export interface FaultRule {
 }
 
 export interface FaultRegistryOptions {
+  /** A free one when left out. */
+  port?: number;
   /** Serves HTTPS. `ca` asks clients for a certificate of that authority and refuses those without. */
   tls?: {
     cert: string;
@@ -89,6 +91,10 @@ export interface FaultRegistry {
   requireBearer(challenge: { realm: string; service?: string; scope?: string }, token: string): void;
   /** Answers 401 with a Basic challenge unless the request carries these credentials. */
   requireBasic(username: string, password: string): void;
+  /** Is away from now on, for `ms`: resets every connection and every request that comes meanwhile. */
+  goAway(ms: number): void;
+  /** Damages the next answers, `times` each, to GETs of a path that the rules answer with 200. */
+  damage(path: RegExp, how: 'flipped bit' | 'wrong length' | 'portal page', times?: number): void;
   /** How many connections have been accepted. */
   connections(): number;
   /** Connections that are open now. */
@@ -111,6 +117,27 @@ export async function startFaultRegistry(options: FaultRegistryOptions = {}): Pr
   const requests: RecordedRequest[] = [];
   const sockets = new Set<Socket>();
   let connections = 0;
+  let awayUntil = 0;
+  const damages: { path: RegExp; how: string; left: Map<string, number>; times: number }[] = [];
+
+  /** The answer as a broken network delivers it. */
+  function damaged(request: RecordedRequest, answer: FaultResponse): FaultResponse {
+    const { status = 200, body = '' } = answer;
+    if (request.method !== 'GET' || (status !== 200 && status !== 206)) return answer;
+    for (const { path, how, left, times } of damages) {
+      const count = left.get(request.path) ?? times;
+      if (!path.test(request.path) || count === 0) continue;
+      left.set(request.path, count - 1);
+      const bytes = Buffer.from(body);
+      if (how === 'portal page') {
+        return { headers: { 'content-type': 'text/html' }, body: '<html>Please log in to the Wi-Fi</html>' };
+      }
+      if (how === 'wrong length') return { ...answer, body: bytes.subarray(0, bytes.length - 1) };
+      bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+      return { ...answer, body: bytes };
+    }
+    return answer;
+  }
 
   async function handle(message: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
@@ -123,6 +150,7 @@ export async function startFaultRegistry(options: FaultRegistryOptions = {}): Pr
       body: Buffer.concat(chunks),
     };
     requests.push(request);
+    if (performance.now() < awayUntil) return send(request, message, response, { reset: true });
     for (const check of gates) {
       const answer = check(request);
       if (answer) return send(request, message, response, answer);
@@ -139,7 +167,7 @@ export async function startFaultRegistry(options: FaultRegistryOptions = {}): Pr
       : [found.rule.respond as Respond];
     const step = steps[Math.min(found.count, steps.length) - 1] as Respond;
     const answer = typeof step === 'function' ? await step(request, found.count) : step;
-    return send(request, message, response, answer);
+    return send(request, message, response, damaged(request, answer));
   }
 
   const listener = (message: IncomingMessage, response: ServerResponse): void => {
@@ -162,7 +190,7 @@ export async function startFaultRegistry(options: FaultRegistryOptions = {}): Pr
     socket.on('error', () => undefined);
   });
   server.on('tlsClientError', () => undefined);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const host = `127.0.0.1:${port}`;
 
@@ -212,6 +240,11 @@ export async function startFaultRegistry(options: FaultRegistryOptions = {}): Pr
           : { status: 401, headers: { 'www-authenticate': 'Basic realm="test"' } },
       );
     },
+    goAway(ms) {
+      awayUntil = performance.now() + ms;
+      for (const socket of sockets) socket.resetAndDestroy();
+    },
+    damage: (path, how, times = 1) => void damages.push({ path, how, left: new Map(), times }),
     connections: () => connections,
     openConnections: () => sockets.size,
     async close() {

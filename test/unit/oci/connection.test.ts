@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSelfSigned } from '../../support/certificates.js';
-import { failureOf, openWorkbench, type Workbench } from '../../support/connect.js';
+import { failureOf, openWorkbench, until, type Workbench } from '../../support/connect.js';
 import { basic, type FaultRegistry, startFaultRegistry } from '../../support/fault-registry.js';
 
 let bench: Workbench;
@@ -93,6 +93,34 @@ describe('oci/connection: insecure registries', () => {
     const response = await endpoint.transport.send({ method: 'GET', url: `${endpoint.baseUrl}/a` });
     expect(await text(response.body)).toBe('hello');
     expect(plain.authorizations()).toEqual([basic('u', 'p')]);
+  });
+
+  it.each([['plain HTTP'], ['HTTPS with any certificate']])(
+    'stays insecure where the registry comes up late, and then speaks %s',
+    async (spoken) => {
+      const gone = await startFaultRegistry();
+      await gone.close();
+      await bench.file('etc/containers/registries.conf', insecure(gone.host));
+      const endpoint = await bench.endpointOf(gone.host, { maxAttempts: 1000, retryBaseDelayMs: 10 });
+      expect(endpoint.baseUrl).toBe(`https://${gone.host}`);
+      const sent = endpoint.transport.send({ method: 'GET', url: `${endpoint.baseUrl}/v2/a` });
+      await until(() => bench.logged.some((line) => line.includes('trying again')));
+      const tls = spoken === 'plain HTTP' ? {} : { tls: createSelfSigned() };
+      const late = await startFaultRegistry({ ...tls, port: gone.port });
+      late.on({ path: '/v2/a', respond: { body: 'hello' } });
+      expect(await text((await sent).body)).toBe('hello');
+      expect(endpoint.baseUrl).toBe(late.origin);
+      await late.close();
+    },
+  );
+
+  it('says what is wrong where neither scheme is answered', async () => {
+    const gone = await startFaultRegistry();
+    await gone.close();
+    await bench.file('etc/containers/registries.conf', insecure(gone.host));
+    const endpoint = await bench.endpointOf(gone.host);
+    const failure = await failureOf(endpoint.transport.send({ method: 'GET', url: `${endpoint.baseUrl}/a` }));
+    expect(failure.message).toBe(`${gone.host}: connection refused (after 5 attempts)`);
   });
 
   it('prefers HTTPS, with any certificate', async () => {

@@ -347,6 +347,27 @@ describe('oci/transport: retry', () => {
     expect(registry.requests.length).toBeLessThan(5);
   });
 
+  it('goes on for the whole time, however many attempts that takes', async () => {
+    registry.on({ path: '/a', respond: { body: 'hello' } });
+    registry.goAway(400);
+    const options = { ...http, retryTimeoutMs: 20_000, retryBaseDelayMs: 5, maxAttempts: undefined };
+    const transport = await bench.transportTo(registry.host, options);
+    const response = await transport.send({ method: 'GET', url: `${registry.origin}/a` });
+    expect(await text(response.body)).toBe('hello');
+    expect(registry.requests.length).toBeGreaterThan(6);
+  });
+
+  it('tells the user, once, what keeps it waiting', async () => {
+    let time = 0;
+    registry.on({ path: '/a', respond: { status: 503 } });
+    const options = { ...http, retryTimeoutMs: 60_000, maxAttempts: undefined, now: () => (time += 1_000) };
+    const transport = await bench.transportTo(registry.host, options);
+    await failureOf(transport.send({ method: 'GET', url: `${registry.origin}/a` }));
+    const warnings = bench.logged.filter((line) => line.startsWith('warn:'));
+    expect(warnings.length).toBeLessThan(4);
+    expect(warnings[0]).toMatch(/503 Service Unavailable; retrying for up to \d+ s$/);
+  });
+
   it('holds a single attempt to the time as well', async () => {
     registry.on({ path: '/a', respond: { hang: true } });
     const transport = await bench.transportTo(registry.host, { ...http, retryTimeoutMs: 60 });

@@ -63,5 +63,7 @@ function addInput(command: Command): void {
     .option('--config-maps <directory>', 'directory with manifests of the ConfigMaps that documents name')
     .option('--lock <file>', 'take what this file pins; write it where it is not there yet')
     .option('--update-lock', 'with --lock: look anew, and write what is found')
-    .option('--require-digest', 'refuse sources that name no digest, commit or checksum');
+    .option('--require-digest', 'refuse sources that name no digest, commit or checksum')
+    .option('--allow-local', 'allow documents to name layouts, archives and repositories on this machine')
+    .option('--allow-insecure', 'allow documents to skip the verification of certificates');
 }

@@ -35,6 +35,8 @@ export interface DeploymentOptions extends GlobalOptions {
   lock?: string;
   updateLock?: boolean;
   requireDigest?: boolean;
+  allowLocal?: boolean;
+  allowInsecure?: boolean;
 }
 
 /** Files that a directory of ConfigMaps may have. */
@@ -93,6 +95,8 @@ async function render(
     },
     secrets: secrets === undefined ? undefined : await readSecrets(secrets, session),
     configMaps: maps,
+    allowLocal: options.allowLocal,
+    allowInsecure: options.allowInsecure,
     paths: files,
     installNamespace,
     watchNamespaces: options.watchNamespace,

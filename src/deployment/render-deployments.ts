@@ -24,9 +24,10 @@ import { showPath } from './document-reader.js';
 import { type DeploymentDocument, type Documents, configText } from './documents.js';
 import type { RenderedDeployment } from './rendered-deployment.js';
 import type { DocumentSource, SecretReference } from './source-fields.js';
+import { type SourceAllowances, refusalsOf } from './source-rules.js';
 
 /** How deployments are to be rendered, besides what they say themselves. */
-export interface RenderDeploymentsOptions {
+export interface RenderDeploymentsOptions extends SourceAllowances {
   content: ContentOptions;
   /** Those of a directory; undefined where none is named: what is missing is then read with the user's own. */
   secrets?: Secrets | undefined;
@@ -110,6 +111,15 @@ async function renderDeployment(
   if (deployment.installNamespace !== '' && installNamespace !== deployment.installNamespace) {
     const message = `${deployment.title}: installed in ${quoteGo(installNamespace)}, not in ${quoteGo(deployment.installNamespace)}`;
     warnings.push({ message, file, line: deployment.lineOf(['spec', 'installNamespace']) });
+  }
+  const allowances = {
+    allowLocal: options.allowLocal,
+    allowInsecure: options.allowInsecure === true || options.content.network?.skipTlsVerify === true,
+  };
+  for (const source of deployment.sources) {
+    const line = deployment.lineOf(source.path);
+    for (const { message, hint } of refusalsOf(source, allowances))
+      findings.push({ message: `${deployment.title}: ${message}`, file, line, hint });
   }
   const used: UsedSecret[] = [];
   const placed = deployment.sources.flatMap((source) =>

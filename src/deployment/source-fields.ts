@@ -3,6 +3,8 @@ import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import type { ContentSource } from '../source/content.js';
+import { parseHttpSource } from '../source/content-parse.js';
+import type { HttpSource } from '../source/content-types.js';
 import { type DocumentPath, type DocumentReader, showPath } from './document-reader.js';
 
 /** A secret that a document names; its namespace is empty where it names none. */
@@ -192,20 +194,38 @@ function readKind(
     case 'git':
       return readGit(at);
     case 'http': {
-      const checksum = at.text('checksum');
-      return {
-        type: 'http',
-        url: at.required('url', 'uri'),
-        ...(checksum !== undefined && { checksum }),
-        ...(skipsVerification(at) && { insecureSkipTlsVerify: true }),
-      };
+      return { ...readUrl(at), ...(skipsVerification(at) && { insecureSkipTlsVerify: true }) };
     }
+  }
+}
+
+/** A URL, and its checksum, which may stand behind it as on the command line. */
+function readUrl(at: SourceFields): HttpSource {
+  const { reader } = at;
+  const url = at.required('url', 'uri');
+  const checksum = at.text('checksum');
+  const plain = { type: 'http', url, ...(checksum !== undefined && { checksum }) } as const;
+  if (url === '') return plain;
+  const { path } = at.value('url', 'uri');
+  try {
+    const parsed = parseHttpSource(url);
+    if (checksum === undefined) return parsed;
+    if (parsed.checksum !== undefined && parsed.checksum !== checksum) {
+      reader.find(path, `${showPath(path)}: ${parsed.checksum} is not the checksum ${quoteGo(checksum)}`);
+    }
+    return { ...parsed, checksum };
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    reader.find(path, `${showPath(path)}: ${error.message}`, error.hint);
+    return plain;
   }
 }
 
 function readGit(at: SourceFields): Extract<ContentSource, { type: 'git' }> {
   const { reader } = at;
-  const [address = '', fragment] = at.required('repository', 'uri', 'url').split('#', 2);
+  const [address = '', fragment = ''] = at.required('repository', 'uri', 'url').split('#', 2);
+  const addressPath = at.value('repository', 'uri', 'url').path;
+  const [, fragmentRef = '', fragmentDirectory = ''] = /^([^:]*)(?::(.*))?$/s.exec(fragment) ?? [];
   const { value, path } = at.value('ref');
   const ref: { branch?: string; tag?: string; commit?: string; revision?: string } = {};
   if (isJsonObject(value)) {
@@ -220,12 +240,25 @@ function readGit(at: SourceFields): Extract<ContentSource, { type: 'git' }> {
       reader.find(path, `${showPath(path)}: must be one of branch, tag and commit, and ${found}`);
     }
   } else {
-    const revision = reader.text(value, path) ?? fragment;
-    if (revision !== undefined) ref.revision = revision;
+    const revision = reader.text(value, path) ?? fragmentRef;
+    if (revision !== '') ref.revision = revision;
     else reader.warn(path, `${showPath(path)} is missing, so the default branch is taken`);
   }
-  const directory = at.text('directory');
-  const within = directory === undefined ? '' : withinRoot(directory, at.value('directory').path, reader);
+  const named = Object.values(ref);
+  if (fragmentRef !== '' && !named.includes(fragmentRef)) {
+    reader.find(
+      addressPath,
+      `${showPath(addressPath)}: names the ref ${quoteGo(fragmentRef)}, and ref another`,
+    );
+  }
+  const own = at.text('directory');
+  if (own !== undefined && fragmentDirectory !== '' && own !== fragmentDirectory) {
+    const text = `names the directory ${quoteGo(fragmentDirectory)}, and directory another`;
+    reader.find(addressPath, `${showPath(addressPath)}: ${text}`);
+  }
+  const directory = own ?? fragmentDirectory;
+  const directoryPath = own === undefined ? addressPath : at.value('directory').path;
+  const within = directory === '' ? '' : withinRoot(directory, directoryPath, reader);
   return {
     type: 'git',
     repository: address.replace(/^git\+/, ''),

@@ -5,7 +5,7 @@ import { isDigest } from '../core/digest.js';
 import { quoteGo } from '../core/go-json.js';
 import { shownUrl } from './archive-url.js';
 import { holdsConfigMaps } from './content-config-maps.js';
-import type { ContentSource, PlacedSource } from './content-types.js';
+import type { ContentSource, HttpSource, PlacedSource } from './content-types.js';
 import { directoryOf, isCommit } from './git.js';
 import { parseImageReference, statIfThere } from './source.js';
 
@@ -27,7 +27,7 @@ export interface ParseOptions {
  */
 export async function parseContentSource(text: string, options: ParseOptions): Promise<ContentSource> {
   if (/^git\+/.test(text)) return parseGit(text);
-  if (/^https?:\/\//i.test(text)) return parseHttp(text);
+  if (/^https?:\/\//i.test(text)) return parseHttpSource(text);
   const absolute = (file: string): string => path.resolve(options.workingDirectory, file);
   if (text.startsWith('configmap:')) {
     const [, file = '', name] = /^configmap:(.+?)(?:#([^#/]+))?$/s.exec(text) ?? [];
@@ -104,7 +104,8 @@ function parseGit(text: string): ContentSource {
   return source;
 }
 
-function parseHttp(text: string): ContentSource {
+/** Takes `URL`, `URL#sha256:HEX` or `URL@sha256:HEX`. Throws OpmateError, which never shows credentials. */
+export function parseHttpSource(text: string): HttpSource {
   const [, address = '', checksum] = /^(.*?)(?:[#@](sha256:[^/]*))?$/s.exec(text) ?? [];
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url === undefined) throw new UsageError(`${redact(text)}: not a URL`);

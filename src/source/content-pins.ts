@@ -3,6 +3,7 @@ import { OpmateError, redact } from '../core/errors.js';
 import { formatReference } from '../core/reference.js';
 import { shownUrl } from './archive-url.js';
 import type { ContentSource, Pin, PlacedSource } from './content-types.js';
+import { isCommit } from './git.js';
 import { parseImageReference } from './source.js';
 
 /** What is asked for, without secrets and without where local files are: the same for everybody. */
@@ -45,7 +46,7 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
       if (transport !== 'docker' || digest !== undefined) return [];
       return [{ message: `${name}: an image by tag, not by digest`, hint: 'write NAME@sha256:…' }];
     }
-    if (source.type === 'git' && source.commit === undefined) {
+    if (source.type === 'git' && source.commit === undefined && !isCommit(source.revision ?? '')) {
       return [
         {
           message: `${name}: not a commit of git, but what may move`,

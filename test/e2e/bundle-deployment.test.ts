@@ -36,7 +36,8 @@ const document = (name: string, spec: string): string =>
 const gitSource = (repository: string, ref: string, more = ''): string =>
   `  - kind: git\n    git: {repository: "file://${sandbox.work}/${repository}", ref: ${ref}}\n${more}`;
 
-const render = (...args: string[]) => sandbox.run(['bundle', 'deployment', 'render', ...args]);
+const render = (...args: string[]) =>
+  sandbox.run(['bundle', 'deployment', 'render', '--allow-local', ...args]);
 
 describe('opmate bundle deployment', () => {
   let server: ReturnType<typeof createServer>;

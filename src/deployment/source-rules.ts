@@ -1,0 +1,58 @@
+import { OpmateError, redact } from '../core/errors.js';
+import { quoteGo } from '../core/go-json.js';
+import { parseReference } from '../core/reference.js';
+import { showPath } from './document-reader.js';
+import type { DocumentSource } from './source-fields.js';
+
+/** What sources of documents may do besides reading registries, https and ssh. */
+export interface SourceAllowances {
+  /** Layouts, archives and repositories on this machine. */
+  allowLocal?: boolean | undefined;
+  /** Fields that skip the verification of certificates. */
+  allowInsecure?: boolean | undefined;
+}
+
+/**
+ * Returns why a source of a document is refused: whoever writes documents must not choose which files of the machine
+ * that renders them are read, nor where its credentials go unverified.
+ */
+export function refusalsOf(
+  { source, path }: DocumentSource,
+  { allowLocal, allowInsecure }: SourceAllowances,
+): { message: string; hint: string }[] {
+  const refusals: { message: string; hint: string }[] = [];
+  const local = allowLocal === true ? undefined : localAddress(source);
+  if (local !== undefined) {
+    refusals.push({
+      message: `${showPath(path)}: ${quoteGo(redact(local))} is on this machine`,
+      hint: 'name a registry, or a URL of https or ssh; or allow local sources with --allow-local',
+    });
+  }
+  if (source.type !== 'configMaps' && source.insecureSkipTlsVerify === true && allowInsecure !== true) {
+    refusals.push({
+      message: `${showPath(path)}: skips the verification of certificates`,
+      hint: 'trust its certificate authority with --ca-file, or allow this with --allow-insecure',
+    });
+  }
+  return refusals;
+}
+
+/** The address of a source that is on this machine. */
+function localAddress(source: DocumentSource['source']): string | undefined {
+  if (source.type === 'image') {
+    const { ref } = source;
+    try {
+      return parseReference(ref).transport === 'docker' ? undefined : ref;
+    } catch (error) {
+      // What is no reference at all is told where it is opened.
+      if (error instanceof OpmateError) return undefined;
+      throw error;
+    }
+  }
+  if (source.type !== 'git') return undefined;
+  const { repository } = source;
+  if (URL.canParse(repository))
+    return /^(?:https?|ssh):$/.test(new URL(repository).protocol) ? undefined : repository;
+  // HOST:PATH, as ssh has it.
+  return /^[^/:]+:/.test(repository) ? undefined : repository;
+}

@@ -149,7 +149,7 @@ async function renderDeployment(
 }
 
 async function renderOpened(
-  { directory, pins }: OpenedContent,
+  { directory, destinations, pins }: OpenedContent,
   deployment: DeploymentDocument,
   { used, ...result }: Omit<RenderedDeployment, 'packageName' | 'version'> & { used: UsedSecret[] },
   options: RenderDeploymentsOptions,
@@ -168,6 +168,7 @@ async function renderOpened(
   const config = own !== undefined && 'text' in own ? { ...own, file: ownConfig } : options.config;
   const rendered = await renderContent(directory, format, {
     ...options.content,
+    destinations,
     name: deployment.name,
     installNamespace: result.installNamespace,
     watchNamespaces: options.watchNamespaces ?? deployment.watchNamespaces,

@@ -98,6 +98,8 @@ export interface OpenedContent {
   isInPlace: boolean;
   /** One a source, in their order. */
   pins: readonly Pin[];
+  /** Where its sources were put within the directory, sorted; only the root for a single one. */
+  destinations: readonly string[];
   /** Hash of all files, at their places. */
   content: string;
   /** Throws OpmateError where what was read in place is no longer what the hash is of. */

@@ -72,6 +72,7 @@ export async function openContent(
     const pins = opened.map(({ pin }) => pin);
     const common = {
       isInPlace: false,
+      destinations: sortedByBytes(new Set(placed.map(({ destination }) => destination))),
       pins,
       confirm: () => Promise.resolve(),
       close: () => temporary.remove(),
@@ -113,6 +114,7 @@ async function openInPlace(
   checkContent(pin, placed, options);
   return {
     directory,
+    destinations: [''],
     isInPlace: true,
     pins: [pin],
     content: pin.content,

@@ -29,10 +29,15 @@ export interface NeededRule {
 /**
  * What whoever installs an operator needs: to create, list and watch each kind, to get, change and delete the very
  * objects, and to hold, as Kubernetes asks of who hands them out, every rule of every role among them; for roles that
- * are only named, to bind them. By namespace, the whole cluster first. (Source: the preflight of permissions that
+ * are only named, to bind them; where `inventoryNamespace` is named, also the Secrets there, in which `bundle deployment
+ * apply` keeps its inventory and renders under names that are not known before. By namespace, the whole cluster first. (Source: the preflight of permissions that
  * operator-controller had.)
  */
-export function neededRules(objects: readonly PlainObject[], extension: string): NeededRule[] {
+export function neededRules(
+  objects: readonly PlainObject[],
+  extension: string,
+  inventoryNamespace?: string,
+): NeededRule[] {
   const roles = new Map(
     objects
       .filter(({ kind }) => isRole(kind))
@@ -44,11 +49,18 @@ export function neededRules(objects: readonly PlainObject[], extension: string):
     resources: ['clusterextensions/finalizers'],
     verbs: ['patch', 'update'],
   };
-  return sortedByBytes(new Set(['', ...objects.map(scopeOf)])).flatMap((namespace) => {
+  const inventory = {
+    apiGroups: [''],
+    resources: ['secrets'],
+    verbs: ['create', 'delete', 'get', 'patch', 'update'],
+  };
+  const places = inventoryNamespace === undefined ? [] : [inventoryNamespace];
+  return sortedByBytes(new Set(['', ...places, ...objects.map(scopeOf)])).flatMap((namespace) => {
     const here = objects.filter((object) => scopeOf(object) === namespace);
     return [
       ...objectRules(here).map((rule) => ({ namespace, rule })),
       ...(namespace === '' ? [{ namespace, rule: finalizers }] : []),
+      ...(namespace === inventoryNamespace ? [{ namespace, rule: inventory }] : []),
       ...grantedRules(here, roles).map((granted) => ({ namespace, ...granted })),
     ];
   });

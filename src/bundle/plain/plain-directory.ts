@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
-import { compareBytes } from '../../core/order.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { type BundleFile, readFileWithin } from '../read.js';
 import { findDuplicates } from './duplicates.js';
@@ -26,25 +26,19 @@ const maxSize = 256 * 1024 * 1024;
 /**
  * Reads a bundle of the format plain: objects as they are applied, in the files of `manifests/`, or of the
  * directory itself where it has no such part. Files that are neither YAML nor JSON are passed over with a
- * warning; there must be an object at least, no directory among the files, and unless `followLinks` no link that
+ * warning. Of content that was put together of several sources, `destinations` are further directories of this kind.
+ * There must be an object at least, no other directory among the files, and unless `followLinks` no link that
  * leads out. Throws OpmateError where the directory cannot be read, or is beyond the caps. (Source: rukpak, plain+v0.)
  */
 export async function readPlainDirectory(
   directory: string,
-  options: CancelOptions & LinkOptions & { keepBelow?: number | undefined } = {},
+  options: CancelOptions &
+    LinkOptions & { keepBelow?: number | undefined; destinations?: readonly string[] | undefined } = {},
 ): Promise<PlainManifests> {
-  const top = await list(directory);
-  const hasPart = top.some((entry) => entry.name === 'manifests' && entry.isDirectory());
-  const prefix = hasPart ? 'manifests/' : '';
-  const entries = hasPart ? await list(path.join(directory, 'manifests')) : top;
-  if (entries.length > maxFiles) {
-    throw new LimitError(`${directory}: ${entries.length} files, more than ${maxFiles}`, {
-      hint: 'check that these are the manifests of one operator',
-    });
-  }
   const warnings: Finding[] = [];
   const findings: Finding[] = [];
   const files: BundleFile[] = [];
+  let count = 0;
   let total = 0;
   const checkSize = (size: number, subject: string): void => {
     total += size;
@@ -56,10 +50,30 @@ export async function readPlainDirectory(
       },
     );
   };
-  for (const entry of [...entries].sort((a, b) => compareBytes(a.name, b.name))) {
+  const destinations = sortedByBytes(new Set(options.destinations ?? [])).filter((place) => place !== '');
+  const isDestination = (name: string): boolean =>
+    destinations.some((place) => place === name || place.startsWith(`${name}/`));
+  const readPlace = async (place: string): Promise<string> => {
+    const top = await list(path.join(directory, place));
+    const below = place === '' ? '' : `${place}/`;
+    const part = `${below}manifests`;
+    const hasPart =
+      !destinations.includes(part) && top.some((entry) => entry.name === 'manifests' && entry.isDirectory());
+    const prefix = hasPart ? `${part}/` : below;
+    const entries = hasPart ? await list(path.join(directory, part)) : top;
+    count += entries.length;
+    if (count > maxFiles) {
+      throw new LimitError(`${directory}: ${count} files, more than ${maxFiles}`, {
+        hint: 'check that these are the manifests of one operator',
+      });
+    }
+    for (const entry of entries.sort((a, b) => compareBytes(a.name, b.name))) await readEntry(prefix, entry);
+    return prefix;
+  };
+  const readEntry = async (prefix: string, entry: Dirent): Promise<void> => {
     throwIfCancelled(options.signal);
     const file = prefix + entry.name;
-    if (entry.name.startsWith('.')) continue;
+    if (entry.name.startsWith('.') || (entry.isDirectory() && isDestination(file))) return;
     if (entry.isDirectory()) {
       findings.push({
         message: 'is a directory',
@@ -74,13 +88,15 @@ export async function readPlainDirectory(
       const outside = isChecked ? await outsideError(directory, place, 'it') : undefined;
       if (outside !== undefined) {
         findings.push({ message: outside.message.replace(/^it: /, ''), file, hint: outside.hint });
-        continue;
+        return;
       }
       const content = await readFileWithin(place, checkSize);
-      if (content !== undefined) files.push({ name: entry.name, content });
+      if (content !== undefined) files.push({ name: file, content });
     }
-  }
-  const read = readPlainFiles(files, { prefix, keepBelow: options.keepBelow });
+  };
+  const prefix = await readPlace('');
+  for (const place of destinations) await readPlace(place);
+  const read = readPlainFiles(files, { prefix: '', keepBelow: options.keepBelow });
   findings.push(...read.findings);
   if (read.isEmpty && findings.length === 0) {
     findings.push({ message: `${prefix === '' ? 'the directory' : prefix} holds no objects` });

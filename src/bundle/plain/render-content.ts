@@ -20,6 +20,8 @@ export interface RenderOptions extends Omit<ProgramOptions, 'config'>, LinkOptio
   /** For registry-v1 as in a ClusterExtension, for helm the values, for other formats whatever they take. */
   config?: { text: string; file: string } | undefined;
   keepBelow?: number | undefined;
+  /** Where the sources of the content were put, if there are several; see `readPlainDirectory`. */
+  destinations?: readonly string[] | undefined;
 }
 
 /** What content of any format becomes. */

@@ -1,7 +1,7 @@
 import { UsageError } from '../../core/errors.js';
 import { OpmateError } from '../../core/errors.js';
 import { describeFinding } from '../../bundle/plain/finding.js';
-import { applyPlan, planApply } from '../../deployment/cluster/apply.js';
+import { applyPlan, planApply, withoutConflicts } from '../../deployment/cluster/apply.js';
 import type { Kubectl } from '../../deployment/cluster/kubectl.js';
 import { watch } from '../../deployment/cluster/watch.js';
 import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
@@ -46,6 +46,7 @@ export async function watchDeployments(
   /** What was told last of each deployment, so that nothing is told again and again. */
   const told = new Map<string, string>();
   const warned = new Set<string>();
+  const conflicting = new Map<string, readonly string[]>();
   await watch(
     async () => {
       const deployments = await renderDeploymentFile(context, session, options);
@@ -56,13 +57,19 @@ export async function watchDeployments(
           warned.add(warning);
         }
         const key = `${deployment.installNamespace}/${deployment.name}`;
+        const warnOfConflicts = (conflicts: readonly string[]): void => {
+          // One that comes back after it was gone is told again.
+          for (const conflict of conflicts)
+            if (conflicting.get(key)?.includes(conflict) !== true) logger.log('warn', conflict);
+          conflicting.set(key, conflicts);
+        };
         const tell = async (text: string): Promise<void> => {
           if (told.get(key) === text) return;
           told.set(key, text);
           await writeAll(context.stdout, printable(`${text.trimEnd()}\n`), signal);
         };
         try {
-          await applyAgain(context, kubectl, deployment, options, session, tell);
+          await applyAgain(context, kubectl, deployment, options, session, tell, warnOfConflicts);
         } catch (error) {
           if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
           failures.push(error.message);
@@ -82,6 +89,7 @@ async function applyAgain(
   options: ApplyCommandOptions,
   session: CommandSession,
   tell: (text: string) => Promise<void>,
+  warn: (warnings: readonly string[]) => void,
 ): Promise<void> {
   const { name, findings, isPaused } = deployment;
   if (findings.length > 0) throw failed(findings.map(describeFinding));
@@ -89,8 +97,13 @@ async function applyAgain(
   const mismatch = options.approve && approvalFault(deployment, options.approve);
   if (mismatch !== undefined) return tell(`${mismatch.message}: not applied`);
   const how = applyOptionsOf(context, options, session);
-  const plan = await planApply(kubectl, deployment, how);
-  if (plan.findings.length > 0) throw failed(plan.findings.map(describeFinding));
+  const planned = await planApply(kubectl, deployment, how);
+  const plan = planned.findings.length === 0 ? planned : withoutConflicts(planned);
+  if (plan === undefined) throw failed(planned.findings.map(describeFinding));
+  const conflicts = [...plan.conflicts.values()].map(
+    (finding) => `${name}: left as it is: ${describeFinding(finding)}; ${finding.hint ?? ''}`,
+  );
+  warn(conflicts);
   if (plan.current?.hash !== deployment.hash) await tell(planText(plan));
   const report = await applyPlan(kubectl, plan, how);
   const { revision, created, changed, removed } = report;

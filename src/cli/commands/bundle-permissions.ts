@@ -116,11 +116,11 @@ async function readHeld(context: CommandContext, file: string): Promise<ReturnTy
 /** Shows what an installer who holds these rules lacks. Exit code 3 where that is something. */
 async function tellMissing(
   context: CommandContext,
-  { name, objects }: Installed,
+  { name, objects, installNamespace }: Installed,
   held: ReturnType<typeof heldRules>,
   output: (typeof outputs)[number],
 ): Promise<number> {
-  const missing = missingRules(neededRules(objects, name), held);
+  const missing = missingRules(neededRules(objects, name, installNamespace), held);
   const cells = ({ namespace, group, resource, names, verbs }: MissingRule): string[] => [
     namespace === '' ? '(all)' : namespace,
     group === '' ? '(core)' : group,
@@ -236,7 +236,10 @@ function textOf(
     );
   }
   if (output === 'installer') {
-    return writeObjects(installerObjects(installer, installNamespace, neededRules(objects, name)), 'yaml');
+    return writeObjects(
+      installerObjects(installer, installNamespace, neededRules(objects, name, installNamespace)),
+      'yaml',
+    );
   }
   if (output === 'table') return tableOf(report);
   const value = {

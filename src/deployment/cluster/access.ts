@@ -87,7 +87,7 @@ function describeDenied(needs: readonly Need[]): Finding[] {
     const key = JSON.stringify([need.group, need.resource, need.namespace]);
     const known = groups.get(key) ?? { need, verbs: new Set<string>(), names: new Set<string>() };
     known.verbs.add(need.verb);
-    known.names.add(need.name);
+    known.names.add(need.name === '' ? 'any name' : need.name);
     groups.set(key, known);
   }
   return sortedByBytes(groups.keys()).flatMap((key) => {

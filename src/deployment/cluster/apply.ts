@@ -74,9 +74,13 @@ export interface ApplyPlan {
   objects: readonly PlacedObject[];
   /** Objects that stay as they are left out; `keep` is what would be removed, were it not for --force. */
   changes: { id: ObjectId; change: ObjectChange }[];
-  /** Why it cannot be applied; nothing was changed. */
+  /** Why it cannot be applied, conflicts included; nothing was changed. */
   findings: Finding[];
+  /** Objects with fields that others manage, by their keys. */
+  conflicts: Map<string, Finding>;
   live: ReadonlyMap<string, JsonObject>;
+  /** Leave objects with conflicts as they are. */
+  isWithoutConflicts?: boolean;
 }
 
 /** What applying did. */
@@ -102,6 +106,8 @@ const fieldManager = 'opmate';
 const establishMs = 2 * 60_000;
 const establishStepMs = 500;
 const deleteSeconds = 120;
+/** The Secret by which a rehearsal finds out whether there can be an inventory. */
+const rehearsedInventory = 'opmate-inventory';
 
 /** The value of the annotation. */
 function ownerOf({ name, namespace }: InventoryPlace): string {
@@ -147,6 +153,7 @@ export async function planApply(
     objects,
     changes: [],
     findings,
+    conflicts: new Map(),
     live: new Map(),
   };
   if (findings.length > 0) return plan;
@@ -227,17 +234,14 @@ function needsOf(
     const { group, plural } = resource;
     return verbs.map((verb) => ({ verb, group, resource: plural, namespace: id.namespace, name: id.name }));
   };
-  const secret = (verb: Need['verb']): Need => {
-    return {
-      verb,
-      group: '',
-      resource: 'secrets',
-      namespace: place.namespace,
-      name: inventoryName(place.name),
-    };
+  const secret = (verb: Need['verb'], name = ''): Need => {
+    return { verb, group: '', resource: 'secrets', namespace: place.namespace, name };
   };
   return [
-    ...(['get', 'create', 'update', 'delete'] as const).map(secret),
+    // Renders are in Secrets with hashes in their names.
+    ...(['get', 'create', 'delete'] as const).map((verb) => secret(verb)),
+    secret('update', inventoryName(place.name)),
+    secret('patch', rehearsedInventory),
     ...objects.flatMap((object) => needs(object, ['get', 'create', 'patch'])),
     ...surplus
       .filter((id) => options.force === true || !holdsOthers(id))
@@ -340,7 +344,7 @@ function flagsOf({ forceConflicts }: ApplyOptions, validation: string): string[]
 /** What the API server would say, of the objects that can be tried: those whose kind, namespace and role are there. */
 async function rehearsal(
   kubectl: Kubectl,
-  { objects, live, place }: ApplyPlan,
+  { objects, live, place, conflicts }: ApplyPlan,
   there: readonly PlacedObject[],
   options: ApplyOptions,
 ): Promise<Finding[]> {
@@ -365,7 +369,7 @@ async function rehearsal(
   const inventory: JsonObject = {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: { name: 'opmate-inventory', namespace: place.namespace },
+    metadata: { name: rehearsedInventory, namespace: place.namespace },
     type: 'opmate.dev/inventory',
   };
   const values = [...(isNamespaceNew ? [] : [inventory]), ...tried.map(({ value }) => value)];
@@ -376,11 +380,15 @@ async function rehearsal(
   const conflicting = tried.filter((object) => !isNew(object));
   const found = await mapConcurrent(conflicting, 4, async (object) =>
     (await rehearse(kubectl, [object.value], flags)).filter(isConflict).map((error) => ({
-      message: `${describeId(object)}: ${error}`,
-      hint: '--force-conflicts takes these fields over',
+      key: keyOf(object),
+      finding: {
+        message: `${describeId(object)}: ${error}`,
+        hint: '--force-conflicts takes these fields over',
+      },
     })),
   );
-  return [...findings, ...found.flat()];
+  for (const { key, finding } of found.flat()) conflicts.set(key, finding);
+  return [...findings, ...conflicts.values()];
 }
 
 function isConflict(error: string): boolean {
@@ -396,6 +404,17 @@ function inWords(error: string): Finding {
 }
 
 /**
+ * The plan without the objects that others manage fields of, where they are all that speaks against it and its render is
+ * on the cluster already: one such object must not keep the others from being put back. Undefined where it has to fail.
+ */
+export function withoutConflicts(plan: ApplyPlan): ApplyPlan | undefined {
+  const { findings, conflicts, current, deployment, read } = plan;
+  const isOnCluster = current?.hash === deployment.hash && read.inventory.unfinished === undefined;
+  if (!isOnCluster || findings.length > conflicts.size) return undefined;
+  return { ...plan, findings: [], isWithoutConflicts: true };
+}
+
+/**
  * Does what a plan says: phase by phase, then the removals; the inventory knows of it before and after. Where that
  * fails or is cancelled, what was changed is put back as it was before, and the error says whether that succeeded.
  * Where the render is on the cluster already, it is applied again, and what had changed since is reported.
@@ -406,6 +425,7 @@ export async function applyPlan(
   options: ApplyOptions,
 ): Promise<ApplyReport> {
   const { deployment, place, objects, changes, current } = plan;
+  const left = plan.isWithoutConflicts === true ? plan.conflicts : new Map<string, Finding>();
   const { logger, now, rollbackTo } = options;
   const flags = flagsOf(options, await kubectl.validation());
   const report: ApplyReport = {
@@ -458,7 +478,9 @@ export async function applyPlan(
     }
     for (const phase of phases) {
       throwIfCancelled(options.signal);
-      const some = objects.filter((object) => phaseOf(object) === phase && !home.includes(object));
+      const some = objects.filter(
+        (object) => phaseOf(object) === phase && !home.includes(object) && !left.has(keyOf(object)),
+      );
       if (some.length > 0) logger.log('debug', `${place.name}: ${phase}`, { objects: some.length });
       await step(some, true);
     }
@@ -468,9 +490,9 @@ export async function applyPlan(
   }
   const failures = await removeAll(kubectl, removals, report);
   if (isSame && removals.length === 0) return report;
-  const left = removals.filter((id) => !report.removed.includes(id));
+  const remaining = removals.filter((id) => !report.removed.includes(id));
   const revisions = isSame ? before.revisions : withRevision(before.revisions, attempt);
-  const inventory = { objects: [...objects.map(stripped), ...report.kept, ...left], revisions };
+  const inventory = { objects: [...objects.map(stripped), ...report.kept, ...remaining], revisions };
   await writeInventory(kubectl, place, { ...read, inventory }, false);
   await dropRenders(kubectl, place, before.revisions, revisions);
   if (!isSame) report.revision = revision;

@@ -292,6 +292,22 @@ describe('bundle/plain/can-install', () => {
     );
   const group = 'rbac.authorization.k8s.io';
 
+  it('asks for the Secrets in which an inventory is kept, where one is', () => {
+    const withInventory = neededRules(objects, 'widget', 'here');
+    const missing = missingRules(withInventory, heldRules(installerObjects('me', 'here', needed) as never));
+    expect(missing).toEqual([
+      {
+        namespace: 'here',
+        group: '',
+        resource: 'secrets',
+        names: [],
+        verbs: ['create', 'delete', 'patch', 'update'],
+      },
+    ]);
+    const own = installerObjects('me', 'here', withInventory) as unknown as Manifest[];
+    expect(missingRules(withInventory, heldRules(own))).toEqual([]);
+  });
+
   it('asks for nothing more of who holds what an installer needs, or everything', () => {
     const own = installerObjects('me', 'here', needed) as unknown as Manifest[];
     expect(missingRules(needed, heldRules(own))).toEqual([]);

@@ -13,10 +13,12 @@ import { type LogLevel, silentLogger } from '../../../../src/core/log.js';
 import {
   type Applicable,
   type ApplyOptions,
+  type ApplyPlan,
   type ApplyReport,
   applyPlan,
   ownerAnnotation,
   planApply,
+  withoutConflicts,
 } from '../../../../src/deployment/cluster/apply.js';
 import {
   type StoredRender,
@@ -327,6 +329,26 @@ describe
         );
         await apply([deployment('ours'), configMap('one', '1')], { forceConflicts: true });
         expect(JSON.stringify(server.get('Deployment', 'widget', 'here'))).toContain('"image":"ours"');
+      }));
+
+    it('puts back the other objects where others manage fields of one', () =>
+      withCluster(async ({ server, kubectl, options, apply, held }) => {
+        const values = [deployment('ours'), configMap('one', '1')];
+        await apply(values);
+        server.put({ ...deployment('by hand') } as never);
+        server.remove('ConfigMap', 'one', 'here');
+        const plan = await planApply(kubectl, await deploymentOf(values), options());
+        expect(plan.findings).toEqual([...plan.conflicts.values()]);
+        expect(plan.findings).toHaveLength(1);
+        const rest = withoutConflicts(plan);
+        const report = await applyPlan(kubectl, rest as ApplyPlan, options());
+        expect(report.created.map(({ name }) => name)).toEqual(['one']);
+        expect(server.get('ConfigMap', 'one', 'here')).toBeDefined();
+        expect(JSON.stringify(server.get('Deployment', 'widget', 'here'))).toContain('by hand');
+        expect(await held()).toEqual(['ConfigMap one', 'Deployment widget']);
+        // Nothing new is applied by halves.
+        const other = await planApply(kubectl, await deploymentOf([deployment('new')]), options());
+        expect(withoutConflicts(other)).toBeUndefined();
       }));
 
     it('mends a run that was killed, and takes away what only that had made', () =>

@@ -1,5 +1,6 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle } from 'node:fs/promises';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
+import { openRegularFile } from '../files/read-file.js';
 import { normalizeEntryPath, showName } from './entry-path.js';
 import { type TarHeader, TarProblem, type TarSource, readTarHeader } from './tar-entries.js';
 import { paddedSize } from './tar-header.js';
@@ -28,7 +29,7 @@ export interface TarIndexOptions {
 export async function indexTar(path: string, options: TarIndexOptions = {}): Promise<Map<string, TarSlice>> {
   let own: FileHandle | undefined;
   try {
-    const handle = options.handle ?? (own = await open(path, 'r'));
+    const handle = options.handle ?? (own = await openRegularFile(path));
     return await new Indexer(handle, path, options.maxEntries ?? 200_000).run();
   } catch (error) {
     throw fileError(path, error);

@@ -1,23 +1,17 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { OpmateError, fileError } from '../core/errors.js';
+import { openRegularFile } from '../files/read-file.js';
 
 /**
- * Opens a file for reading; `label` is how messages name it. Throws OpmateError NOT_FOUND or IO, also for a pipe, whose
- * writer may never come.
+ * Opens a file for reading; `label` is how messages name it. Throws OpmateError NOT_FOUND or IO, also for a pipe or
+ * device: the writer of a pipe may never come.
  */
 export async function openFile(file: string, label: string): Promise<FileHandle> {
-  let handle: FileHandle | undefined;
   try {
-    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
-    const stats = await handle.stat();
-    if (!stats.isFIFO()) return handle;
+    return await openRegularFile(file, { name: label, label: `open ${label}` });
   } catch (error) {
-    await handle?.close();
     throw fileError(`open ${label}`, error, { file: label });
   }
-  await handle.close();
-  throw new OpmateError('IO', `open ${label}: a pipe, not a file`, { file: label });
 }
 
 /**

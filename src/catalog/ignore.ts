@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import { LimitError, fileError } from '../core/errors.js';
+import { fileError } from '../core/errors.js';
+import { readRegularFile } from '../files/read-file.js';
 
 /**
  * The rules of `.indexignore` files: gitignore's notation with the meaning that go-git gives it, which is
@@ -31,12 +31,12 @@ export class IgnoreRules {
    * decides. Throws OpmateError NOT_FOUND or IO when it cannot be read, LIMIT beyond 1 MiB.
    */
   async addFile(file: string, label: string, domain: string[]): Promise<void> {
-    const content = await readFile(file).catch((error: unknown) => {
+    const content = await readRegularFile(file, maxIgnoreFileSize, {
+      name: label,
+      label: `open ${label}`,
+    }).catch((error: unknown) => {
       throw fileError(`open ${label}`, error, { file: label });
     });
-    if (content.length > maxIgnoreFileSize) {
-      throw new LimitError(`${label}: more than ${maxIgnoreFileSize} bytes of ignore rules`, { file: label });
-    }
     for (const line of content.toString('utf8').split('\n')) {
       const rule = parseRule(line.trim(), domain);
       if (rule !== undefined) this.#rules.push(rule);

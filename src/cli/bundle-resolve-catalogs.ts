@@ -1,7 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { readPackageContent } from '../catalog/package-content.js';
 import { OpmateError, UsageError, fileError, redact } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
+import { maxPemBytes } from '../oci/certificates.js';
+import { readNamedFile } from '../files/read-file.js';
 import { type PackageContent, addToContent, emptyContent } from '../model/resolve-content.js';
 import type { ResolveCatalog } from '../model/resolve.js';
 import { openSource } from '../source/source.js';
@@ -103,7 +104,7 @@ async function readServed(
   const ca =
     caFile === undefined
       ? undefined
-      : await readFile(caFile).catch((error: unknown) => {
+      : await readNamedFile(caFile, maxPemBytes).catch((error: unknown) => {
           throw fileError(`--ca-file ${caFile}`, error);
         });
   const client = new HttpCatalogClient(url, { ca, random: Math.random });

@@ -1,20 +1,14 @@
-import { readFile, stat } from 'node:fs/promises';
-import { LimitError, OpmateError, fileError } from '../core/errors.js';
+import { fileError } from '../core/errors.js';
+import { readNamedFile } from '../files/read-file.js';
 import { readLimited } from '../oci/read-limited.js';
 import type { CommandContext } from './context.js';
 
 const maxInputSize = 64 * 1024 * 1024;
 
-/** Reads a file that the user named: an ordinary file of at most 64 MiB. Throws OpmateError. */
+/** Reads a file that the user named: at most 64 MiB, also of a pipe. Throws OpmateError. */
 export async function readInputFile(file: string): Promise<Buffer> {
   try {
-    const found = await stat(file);
-    if (!found.isFile()) {
-      const what = found.isDirectory() ? 'is a directory' : 'not an ordinary file';
-      throw new OpmateError('IO', `open ${file}: ${what}`, { file });
-    }
-    if (found.size > maxInputSize) throw new LimitError(`${file}: more than ${maxInputSize} bytes`, { file });
-    return await readFile(file);
+    return await readNamedFile(file, maxInputSize);
   } catch (error) {
     throw fileError(`open ${file}`, error, { file });
   }

@@ -1,11 +1,12 @@
-import { open, rm } from 'node:fs/promises';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createWriteStream } from 'node:fs';
 import { LineCounter, type OpenFile } from '../catalog/documents.js';
 import { makeTemporaryDirectory } from '../files/temporary-directory.js';
 import { openFile } from '../catalog/file-access.js';
-import { OpmateError, systemReason, throwIfCancelled } from '../core/errors.js';
+import { LimitError, OpmateError, systemReason, throwIfCancelled } from '../core/errors.js';
 import type { CommandContext } from './context.js';
 
 /** A file that was opened; `close` it. */
@@ -17,10 +18,13 @@ export interface OpenedInput extends OpenFile {
 
 /**
  * Opens a file that the user named, or standard input for `-`, to be read at any place: what comes from standard input
- * is put into a file without a name. Throws OpmateError.
+ * or a pipe, at most 4 GiB, is put into a file without a name. Throws OpmateError.
  */
 export async function openInput(name: string, context: CommandContext): Promise<OpenedInput> {
-  if (name === '-') return openStandardInput(context);
+  if (name === '-') return spool(context.stdin, 'standard input', context);
+  // A shell's `<(…)` can be read once only.
+  const found = await stat(name).catch(() => undefined);
+  if (found?.isFIFO() || found?.isCharacterDevice()) return spool(createReadStream(name), name, context);
   const handle = await openFile(name, name);
   try {
     const stats = await handle.stat();
@@ -44,22 +48,39 @@ function inputOf(file: OpenFile): OpenedInput {
   };
 }
 
-async function openStandardInput(context: CommandContext): Promise<OpenedInput> {
-  const { stdin, signal, temporaryDirectory, now } = context;
+async function spool(source: Readable, label: string, context: CommandContext): Promise<OpenedInput> {
+  const { signal, temporaryDirectory, now } = context;
   const temporary = await makeTemporaryDirectory(temporaryDirectory, now());
   try {
     const file = path.join(temporary.path, 'stdin');
     try {
-      await pipeline(stdin, createWriteStream(file, { mode: 0o600 }), { signal });
+      await pipeline(source, limitedTo(maxSpooledSize, label), createWriteStream(file, { mode: 0o600 }), {
+        signal,
+      });
     } catch (error) {
       throwIfCancelled(signal);
-      throw new OpmateError('IO', `standard input: ${systemReason(error)}`, { cause: error });
+      if (error instanceof OpmateError) throw error;
+      throw new OpmateError('IO', `${label}: ${systemReason(error)}`, { cause: error });
     }
     const handle = await open(file, 'r');
     const { size } = await handle.stat();
     await rm(file);
-    return inputOf({ handle, label: 'standard input', size });
+    return inputOf({ handle, label, size });
   } finally {
     await temporary.remove();
   }
+}
+
+const maxSpooledSize = 4 * 1024 ** 3;
+
+/** Passes chunks on, up to `limit` bytes in all. Throws LimitError beyond. */
+function limitedTo(limit: number, label: string) {
+  return async function* (chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    let size = 0;
+    for await (const chunk of chunks) {
+      size += chunk.length;
+      if (size > limit) throw new LimitError(`${label}: more than ${limit} bytes`);
+      yield chunk;
+    }
+  };
 }

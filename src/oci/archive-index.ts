@@ -1,11 +1,11 @@
-import { constants } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { digestOf, isDigest } from '../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
+import { readRegularFile } from '../files/read-file.js';
 import { type NamedImage, layoutOf, maxParts } from './archive-layout.js';
 import { isRepositoryName, isTag } from './registry-names.js';
 
@@ -107,16 +107,7 @@ export async function readArchiveIndex(place: string): Promise<ArchiveIndex> {
 /** Reads a file whole that is neither link nor device. Throws OpmateError. */
 export async function readPlainFile(file: string, limit: number): Promise<Buffer> {
   try {
-    // A pipe would be waited for.
-    const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    try {
-      const found = await handle.stat();
-      if (!found.isFile()) throw new OpmateError('INVALID', `${file}: not a file`, { file });
-      if (found.size > limit) throw new LimitError(`${file}: larger than ${limit} bytes`, { file });
-      return await handle.readFile();
-    } finally {
-      await handle.close();
-    }
+    return await readRegularFile(file, limit, { noFollow: true });
   } catch (error) {
     throw fileError(file, error, { file });
   }

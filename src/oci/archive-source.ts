@@ -10,6 +10,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { digestOf } from '../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
 import { isJsonObject } from '../core/json.js';
+import { openRegularFile } from '../files/read-file.js';
 import { ContentRepository, type ContentSource, type LocalRepository } from './layout-content.js';
 import { readManifestFacts } from './layout-manifest.js';
 import { parseLayoutIndex, refNameAnnotation } from './layout-store.js';
@@ -133,7 +134,7 @@ class ArchiveFile {
 async function openPlain(path: string, options: ArchiveOptions): Promise<FileHandle> {
   let handle: FileHandle | undefined;
   try {
-    handle = await open(path, 'r');
+    handle = await openRegularFile(path);
     const head = Buffer.alloc(4);
     await handle.read(head, 0, 4, 0);
     if (!isCompressed(head)) return handle;
@@ -141,16 +142,19 @@ async function openPlain(path: string, options: ArchiveOptions): Promise<FileHan
     await handle?.close();
     throw fileError(path, error);
   }
-  await handle.close();
   const { temporaryDirectory, limits, signal } = options;
   if (temporaryDirectory === undefined) {
+    await handle.close();
     throw new OpmateError('UNSUPPORTED', `${path}: compressed archive`, {
       hint: 'unpack it first, for instance with gunzip',
     });
   }
-  const target = await openNameless(temporaryDirectory);
+  const target = await openNameless(temporaryDirectory).catch(async (error: unknown) => {
+    await handle.close();
+    throw error;
+  });
   try {
-    const plain = decompress(createReadStream(path), { label: path, limits, signal });
+    const plain = decompress(handle.createReadStream({ start: 0 }), { label: path, limits, signal });
     for await (const chunk of plain) {
       await target.writeFile(chunk).catch((error: unknown) => {
         throw fileError(`${path}: cannot be unpacked to ${temporaryDirectory}`, error);

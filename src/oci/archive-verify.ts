@@ -1,6 +1,6 @@
 import { type Hash, createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
+
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { paddedSize } from '../archive/tar-header.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
@@ -8,6 +8,7 @@ import { digestOf, parseDigest } from '../core/digest.js';
 import { fileError, messageOf, systemCode, systemReason, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { sortedByBytes } from '../core/order.js';
+import { openRegularFile } from '../files/read-file.js';
 import { type ArchiveIndex, archiveIndexName, readArchiveIndex } from './archive-index.js';
 import { type PartLayout, blobHeader, layoutOf } from './archive-layout.js';
 import { findPartProblem } from './archive-set-reader.js';
@@ -91,7 +92,7 @@ async function verifyPart(
   const whole = createHash('sha256');
   const check = new SegmentCheck(part, (message, digest) => faults.push({ file, digest, message }));
   try {
-    const handle = await open(path.join(directory, file), constants.O_RDONLY | constants.O_NOFOLLOW);
+    const handle = await openRegularFile(path.join(directory, file), { noFollow: true });
     try {
       for await (const piece of readRegion(handle, 0, part.size, file)) {
         throwIfCancelled(signal);
@@ -220,7 +221,7 @@ async function findMissingBlobs(
 
 async function readManifest(file: string, place: { size: number; offset: number }): Promise<Buffer> {
   if (place.size > maxManifestBytes) throw new Error(`manifest is larger than ${maxManifestBytes} bytes`);
-  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+  const handle = await openRegularFile(file, { noFollow: true });
   try {
     const pieces: Buffer[] = [];
     for await (const piece of readRegion(handle, place.offset, place.size, file))

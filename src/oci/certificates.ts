@@ -1,9 +1,10 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { messageOf, OpmateError, systemCode } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
+import { readNamedFile } from '../files/read-file.js';
 import type { Environment } from './proxy.js';
 
 export interface CertificateOptions {
@@ -150,6 +151,9 @@ async function list(directory: string, required: boolean): Promise<string[] | un
   }
 }
 
+/** Largest PEM file that is read; bundles of systems have 250 KB. */
+export const maxPemBytes = 16 * 1024 * 1024;
+
 async function readBase(
   options: CertificateOptions,
   logger: Logger,
@@ -160,7 +164,7 @@ async function readBase(
   for (const bundle of systemBundles) {
     const path = join(options.systemDirectory, bundle);
     try {
-      return { ca: [await readFile(path, 'utf8')], path };
+      return { ca: [String(await readNamedFile(path, maxPemBytes))], path };
     } catch {
       // Each distribution has one of these.
     }
@@ -211,7 +215,7 @@ async function readPair(certPath: string, keyPath: string): Promise<{ cert: stri
 
 async function read(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8');
+    return String(await readNamedFile(path, maxPemBytes));
   } catch (error) {
     throw unreadable(path, error);
   }

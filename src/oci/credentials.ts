@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+
 import { join } from 'node:path';
 import { messageOf, OpmateError, redact, systemCode } from '../core/errors.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../core/json.js';
 import { type Logger, silentLogger } from '../core/log.js';
+import { readNamedFile } from '../files/read-file.js';
 import type { Environment } from './proxy.js';
 
 /** What a registry is logged in to with. */
@@ -145,11 +146,14 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
   };
 }
 
+const maxAuthFileBytes = 16 * 1024 * 1024;
+
 async function readAuthFile(path: string, required: boolean): Promise<AuthFile | undefined> {
   let text: string;
   try {
-    text = await readFile(path, 'utf8');
+    text = String(await readNamedFile(path, maxAuthFileBytes));
   } catch (error) {
+    if (error instanceof OpmateError) throw error;
     const code = systemCode(error);
     const missing = code === 'ENOENT' || code === 'ENOTDIR';
     if (missing && !required) return undefined;

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { lstat, open, readFile, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { lstat, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDigest, parseDigest } from '../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../core/errors.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
+import { openRegularFile, readRegularFile } from '../files/read-file.js';
 import { findDescriptorProblem } from './layout-manifest.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { type Descriptor, mediaTypes } from './types.js';
@@ -30,6 +31,9 @@ interface PendingChange {
   resolve: () => void;
   reject: (error: unknown) => void;
 }
+
+/** Largest `oci-layout` that is read; real ones have 30 bytes. */
+const maxMarkerBytes = 64 * 1024;
 
 /**
  * An OCI image layout directory as files: `oci-layout`, `index.json`, `blobs/ALGORITHM/HEX`.
@@ -62,7 +66,7 @@ export class LayoutStore {
     if (options.create) await store.#create();
     let marker: unknown;
     try {
-      marker = JSON.parse(await readFile(join(directory, 'oci-layout'), 'utf8'));
+      marker = JSON.parse(String(await readRegularFile(join(directory, 'oci-layout'), maxMarkerBytes)));
     } catch (cause) {
       if (systemCode(cause) === 'ENOENT' || systemCode(cause) === 'ENOTDIR') {
         throw new OpmateError('NOT_FOUND', `${directory}: not an OCI image layout`, {
@@ -70,6 +74,7 @@ export class LayoutStore {
           cause,
         });
       }
+      if (cause instanceof OpmateError) throw cause;
       if (systemCode(cause) !== undefined) throw ioError(directory, 'cannot be read', cause);
       throw new OpmateError('INVALID', `${directory}/oci-layout: not valid JSON`, { cause });
     }
@@ -138,7 +143,7 @@ export class LayoutStore {
   /** Stores bytes whose digest the caller has computed; replaces what is there if it is something else. */
   async writeBlob(digest: string, bytes: Uint8Array): Promise<void> {
     if ((await this.blobSize(digest)) === bytes.length) {
-      const stored = await readFile(this.blobPath(digest)).catch(() => undefined);
+      const stored = await readRegularFile(this.blobPath(digest), bytes.length).catch(() => undefined);
       if (stored?.equals(bytes)) return;
     }
     await this.#writeWhole(bytes, (path) => this.adoptBlob(path, digest));
@@ -254,7 +259,7 @@ export class LayoutStore {
     try {
       // Each reading is of one file as a whole, because writers only ever replace it.
       if (signatureOf(await stat(path, { bigint: true })) === this.#signature) return;
-      const handle = await open(path, 'r');
+      const handle = await openRegularFile(path);
       try {
         const found = await handle.stat({ bigint: true });
         if (found.size > maxIndexBytes) throw new LimitError(`${path}: larger than ${maxIndexBytes} bytes`);

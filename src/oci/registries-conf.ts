@@ -1,7 +1,8 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OpmateError, messageOf, systemCode } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
+import { readNamedFile } from '../files/read-file.js';
 import type { Environment } from './proxy.js';
 
 /** One `[[registry]]` table. (Source: containers-registries.conf(5), format 2.) */
@@ -72,10 +73,13 @@ async function dropIns(directory: string): Promise<string[]> {
   }
 }
 
+const maxConfBytes = 16 * 1024 * 1024;
+
 async function readIfThere(file: string, required: boolean): Promise<string | undefined> {
   try {
-    return await readFile(file, 'utf8');
+    return String(await readNamedFile(file, maxConfBytes));
   } catch (error) {
+    if (error instanceof OpmateError) throw error;
     const missing = systemCode(error) === 'ENOENT';
     if (missing && !required) return undefined;
     const text = missing ? 'not found' : `cannot be read (${systemCode(error) ?? 'unknown'})`;

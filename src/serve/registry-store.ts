@@ -1,7 +1,8 @@
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { systemCode } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
+import { openRegularFile } from '../files/read-file.js';
 import { archiveIndexName, openArchiveSets } from '../oci/archive-set.js';
 import { LayoutStore } from '../oci/layout-store.js';
 import type { Descriptor } from '../oci/types.js';
@@ -87,7 +88,7 @@ async function openArchive(
 
 /** Reads a piece of a file, which may be shorter than wanted at its end; undefined where there is no file. */
 export async function readPiece(file: string, start: number, length: number): Promise<Buffer | undefined> {
-  const handle = await open(file, 'r').catch((error: unknown) => {
+  const handle = await openRegularFile(file).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return undefined;
     throw error;
   });

@@ -1,8 +1,8 @@
-import { createReadStream } from 'node:fs';
 import { type ExtractedLayers, extractLayers } from '../archive/layers.js';
 import type { ArchiveLimits } from '../archive/limits.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import type { Logger } from '../core/log.js';
+import { openRegularFile } from '../files/read-file.js';
 
 export interface UnpackOptions extends CancelOptions {
   /** How messages name the archive. */
@@ -21,6 +21,6 @@ export function unpackArchive(
   destination: string,
   { label, roots, limits, signal, logger }: UnpackOptions,
 ): Promise<ExtractedLayers> {
-  const layer = { label, open: () => Promise.resolve(createReadStream(file)) };
+  const layer = { label, open: async () => (await openRegularFile(file)).createReadStream() };
   return extractLayers([layer], destination, { roots, limits, signal, logger });
 }

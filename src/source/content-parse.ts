@@ -1,8 +1,8 @@
-import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, UsageError, fileError, redact } from '../core/errors.js';
 import { isDigest } from '../core/digest.js';
 import { quoteGo } from '../core/go-json.js';
+import { openRegularFile } from '../files/read-file.js';
 import { shownUrl } from './archive-url.js';
 import { holdsConfigMaps } from './content-config-maps.js';
 import type { ContentSource, HttpSource, PlacedSource } from './content-types.js';
@@ -132,7 +132,7 @@ function credentialsIn(shown: string): OpmateError {
 /** Whether a file begins like a tar archive, or like compressed data. */
 async function isArchive(file: string): Promise<boolean> {
   try {
-    const handle = await open(file);
+    const handle = await openRegularFile(file);
     try {
       const head = Buffer.alloc(512);
       const { bytesRead } = await handle.read(head, 0, head.length, 0);

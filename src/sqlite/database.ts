@@ -1,8 +1,9 @@
 import type { Database as Connection, Statement } from 'better-sqlite3';
 import type { Stats } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, UsageError, fileError, messageOf, systemCode } from '../core/errors.js';
+import { openRegularFile } from '../files/read-file.js';
 
 /** What a column may hold. Texts that other tools wrote may be stored as bytes: see `textOf`. */
 export type ColumnValue = string | number | bigint | Buffer | null;
@@ -98,7 +99,7 @@ function isMagic(header: Buffer): boolean {
 
 async function readHeader(file: string): Promise<{ header: Buffer; size: number }> {
   try {
-    const handle = await open(file, 'r');
+    const handle = await openRegularFile(file);
     try {
       const { size } = await handle.stat();
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(100), 0, 100, 0);

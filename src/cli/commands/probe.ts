@@ -1,8 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import { checkAuthorities } from '../../client/client-options.js';
 import { GrpcConnection } from '../../client/grpc-connection.js';
 import { checkHealth } from '../../client/health.js';
 import { CancelledError, OpmateError, fileError, messageOf, redact } from '../../core/errors.js';
+import { maxPemBytes } from '../../oci/certificates.js';
+import { readNamedFile } from '../../files/read-file.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
@@ -70,7 +71,7 @@ async function connectionOf(options: ProbeOptions, idleTimeoutMs: number): Promi
   const ca =
     tlsCaCert === undefined
       ? undefined
-      : await readFile(tlsCaCert).catch((error: unknown) => {
+      : await readNamedFile(tlsCaCert, maxPemBytes).catch((error: unknown) => {
           throw fileError(tlsCaCert, error, { file: tlsCaCert });
         });
   checkAuthorities(ca);

@@ -1,8 +1,8 @@
-import { readFile, stat } from 'node:fs/promises';
-import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { OpmateError, fileError } from '../../core/errors.js';
 import { joinFaults } from '../../core/problems.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { parseYamlWithPlaces } from '../../core/yaml.js';
+import { readRegularFile } from '../../files/read-file.js';
 import {
   type MirrorEntry,
   type MirrorSetKind,
@@ -210,11 +210,7 @@ const maxTemplateBytes = 1024 * 1024;
 
 async function readTemplateFile(place: string, file: string): Promise<string> {
   try {
-    const found = await stat(place);
-    if (!found.isFile()) throw new OpmateError('IO', `${file}: not an ordinary file`, { file });
-    if (found.size > maxTemplateBytes)
-      throw new LimitError(`${file}: more than ${maxTemplateBytes} bytes`, { file });
-    return await readFile(place, 'utf8');
+    return String(await readRegularFile(place, maxTemplateBytes, { name: file }));
   } catch (error) {
     throw fileError(file, error, { file });
   }

@@ -1,11 +1,10 @@
 import { isUtf8 } from 'node:buffer';
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { isDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson } from '../../core/go-json.js';
 import { type JsonValue, setJsonKey } from '../../core/json.js';
 import { compareBytes } from '../../core/order.js';
+import { readRegularFile } from '../../files/read-file.js';
 import { type ContentManifest, type ImageContents, blobsOf } from '../../oci/contents.js';
 import { findRepeatedKey } from '../../oci/manifest.js';
 import { type Descriptor, maxManifestBytes } from '../../oci/types.js';
@@ -272,19 +271,7 @@ function isPlain(value: JsonValue): boolean {
 export async function readLock(place: string, file = place): Promise<ImageSetLock> {
   let bytes: Buffer;
   try {
-    // A pipe would be waited for.
-    const handle = await open(place, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const found = await handle.stat();
-      if (!found.isFile()) {
-        const what = found.isDirectory() ? 'is a directory' : 'not an ordinary file';
-        throw new OpmateError('IO', `open ${file}: ${what}`, { file });
-      }
-      if (found.size > maxLockBytes) throw tooLarge(file);
-      bytes = await handle.readFile();
-    } finally {
-      await handle.close();
-    }
+    bytes = await readRegularFile(place, maxLockBytes, { name: file, label: `open ${file}` });
   } catch (error) {
     throw fileError(`open ${file}`, error, { file });
   }

@@ -1,7 +1,8 @@
-import { readFile, readdir, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { digestOf, isDigest } from '../../core/digest.js';
 import { OpmateError, fileError } from '../../core/errors.js';
+import { readRegularFile } from '../../files/read-file.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import type { Logger } from '../../core/log.js';
@@ -108,12 +109,7 @@ export async function readCatalogManifests(directory: string, logger: Logger): P
 
 async function readManifest(file: string): Promise<string> {
   try {
-    const found = await stat(file);
-    if (!found.isFile()) throw new OpmateError('INVALID', `${file}: is not a file`, { file });
-    if (found.size > maxFileBytes) {
-      throw new OpmateError('LIMIT', `${file}: more than ${maxFileBytes} bytes`, { file });
-    }
-    return await readFile(file, 'utf8');
+    return String(await readRegularFile(file, maxFileBytes));
   } catch (error) {
     throw fileError(file, error, { file });
   }

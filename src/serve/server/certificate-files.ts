@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises';
+import { readNamedFile } from '../../files/read-file.js';
+import { maxPemBytes } from '../../oci/certificates.js';
 import { createSecureContext } from 'node:tls';
 import { OpmateError, fileError, messageOf } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
@@ -34,7 +35,7 @@ export async function readCertificateFiles(files: CertificateFiles): Promise<Ser
 
 async function read(file: string): Promise<Buffer> {
   try {
-    return await readFile(file);
+    return await readNamedFile(file, maxPemBytes);
   } catch (error) {
     throw fileError(`open ${file}`, error, { file });
   }

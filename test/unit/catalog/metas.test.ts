@@ -152,7 +152,7 @@ describe('catalog/metas', () => {
     execFileSync('mkfifo', [path.join(directory, 'pipe')]);
     await expect(render('{"schema":"olm.package","name":"p"}')).rejects.toMatchObject({
       code: 'IO',
-      message: 'open c/pipe: a pipe, not a file',
+      message: 'open c/pipe: not an ordinary file',
       file: 'c/pipe',
     });
   });

@@ -625,14 +625,14 @@ describe('oci/archive-set, reading', () => {
         await rm(indexFile(directory));
         expect(spawnSync('mkfifo', [indexFile(directory)]).status).toBe(0);
       },
-      'INVALID',
-      /mirror_archive\.json: not a file$/,
+      'IO',
+      /mirror_archive\.json: not an ordinary file$/,
     ],
     [
       'more than 256 MiB',
       (directory) => truncate(indexFile(directory), 2 ** 28 + 1),
       'LIMIT',
-      /: larger than 268435456 bytes$/,
+      /: more than 268435456 bytes$/,
     ],
   ])('says so where the index is %s', async (_what, change, code, message) => {
     const directory = await directoryWith();

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
-import { separated, withChoices } from './options.js';
+import { separated, separatedOrNone, withChoices } from './options.js';
 import type { Runner } from './runner.js';
 
 /** Adds what changes catalogs in directories to `catalog`: `add`, `remove` and `deprecate`. */
@@ -32,8 +32,8 @@ function addAdd(catalog: Command, context: CommandContext, runner: Runner): void
     .addOption(
       new Option(
         '--skips <bundle,…>',
-        'what the bundle skips, repeatable (default: what it says, in replaces mode)',
-      ).argParser(separated),
+        'what the bundle skips, repeatable (default: what it says, in replaces mode); "" for none',
+      ).argParser(separatedOrNone),
     )
     .option('--skip-range <range>', 'versions that bundles skip (default: what they say); "" for none')
     .option('--default-channel <name>', 'the default channel from now on')

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
-import { eachChannelOption, separated, withChoices } from './options.js';
+import { eachChannelOption, separated, separatedOrNone, withChoices } from './options.js';
 import type { Runner } from './runner.js';
 
 /** Adds `opmate index …`: the commands on index images. */
@@ -40,7 +40,11 @@ A base for several platforms makes an image for each of them; --platform takes o
   const add = index
     .command('add')
     .description('add bundles to an index image, or make one of them')
-    .addOption(list('-b, --bundles <bundle,…>', "bundle images, directories or layouts; '' for none"))
+    .addOption(
+      new Option('-b, --bundles <bundle,…>', "bundle images, directories or layouts; '' for none").argParser(
+        separatedOrNone,
+      ),
+    )
     .option(
       '--from-file <file>',
       'read the bundles from a file, or - for standard input: one a line, # begins a comment',
@@ -130,7 +134,9 @@ A base for several platforms makes an image for each of them; --platform takes o
   const deprecate = index
     .command('deprecatetruncate')
     .description('deprecate bundles of an index image, and remove what is older')
-    .addOption(list('-b, --bundles <image,…>', 'images of the bundles to deprecate'))
+    .addOption(
+      new Option('-b, --bundles <image,…>', 'images of the bundles to deprecate').argParser(separatedOrNone),
+    )
     .addOption(fromIndex('index image that they are in'))
     .option('--allow-package-removal', 'remove a package whose channel heads are all deprecated')
     .addOption(permissive());

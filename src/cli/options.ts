@@ -106,10 +106,24 @@ export function withChoices<T extends Option | Argument>(subject: T, choices: st
   return subject;
 }
 
-/** A list separated by commas, as often as the option is given; blanks around an item do not count. */
+/** The items of a list separated by commas; blanks around an item and empty items are dropped. */
+export function itemsOf(value: string): string[] {
+  return value
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
+/** Takes a repeatable option with a list of at least one item: an empty variable of a script is not "all" or "none". */
 export function separated(value: string, previous: string[] | undefined): string[] {
-  const items = value.split(',').map((item) => item.trim());
-  return [...(previous ?? []), ...items.filter((item) => item !== '')];
+  const items = itemsOf(value);
+  if (items.length === 0) throw new InvalidArgumentError('expected at least one item');
+  return [...(previous ?? []), ...items];
+}
+
+/** Takes a repeatable option whose list may be empty, to say none. */
+export function separatedOrNone(value: string, previous: string[] | undefined): string[] {
+  return [...(previous ?? []), ...itemsOf(value)];
 }
 
 /** The database that a command is about, from its argument and its option, which has a default. */

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
-import { booleanFlag, eachChannelOption, separated, withChoices } from './options.js';
+import { booleanFlag, eachChannelOption, separated, separatedOrNone, withChoices } from './options.js';
 import type { Runner } from './runner.js';
 import { addServerOptions } from './serve-commands.js';
 
@@ -25,10 +25,10 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
     .addOption(database())
     .addOption(
       new Option('-b, --bundle-images <bundle,…>', 'bundle images, directories or layouts').argParser(
-        separated,
+        separatedOrNone,
       ),
     )
-    .addOption(new Option('--batch <bundle,…>', 'the same').argParser(separated))
+    .addOption(new Option('--batch <bundle,…>', 'the same').argParser(separatedOrNone))
     .option(
       '--from-file <file>',
       'read the bundles from a file, or - for standard input: one a line, # begins a comment',
@@ -136,7 +136,9 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
     .argument('[database]', databaseDescription)
     .addOption(database('index.db'))
     .addOption(
-      new Option('-b, --bundle-images <image,…>', 'images of the bundles to deprecate').argParser(separated),
+      new Option('-b, --bundle-images <image,…>', 'images of the bundles to deprecate').argParser(
+        separatedOrNone,
+      ),
     )
     .option('--allow-package-removal', 'remove a package whose channel heads are all deprecated')
     .addOption(permissive())
@@ -247,11 +249,12 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
     .option('--manifests <directory>', 'where to write them', './manifests')
     .option(
       '--catalog-image <reference>',
-      'image of the catalog for catalogsource.yaml (default: that of --from)',
+      'image of the catalog for catalogsource.yaml (default: that of --from, or its name in the archive)',
     )
+    .option('--idms', 'write imagedigestmirrorset.yaml instead of imagecontentsourcepolicy.yaml')
     .option(
       '--tag-digests',
-      'give each digest at the target a tag of its own, the one of oc adm catalog mirror',
+      'tag every digest at the target as oc adm catalog mirror does (default: where several share a repository)',
     )
     .addOption(new Option('--packages <package,…>', 'only those of these packages').argParser(separated))
     .addOption(

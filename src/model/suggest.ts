@@ -19,6 +19,8 @@ export class NameIndex {
   constructor(names: Iterable<string>) {
     this.names = new Set(names);
     for (const name of this.names) {
+      // An empty name is a fault of the catalog, and no advice.
+      if (name === '') continue;
       const digits = digitsOf(name);
       const same = this.byDigits.get(digits);
       if (same === undefined) this.byDigits.set(digits, [name]);

@@ -443,7 +443,11 @@ class Validation {
     // The channel without a name, which is reported, may be the one.
     if (model.hasUnnamedChannel) return;
     const near = nearestIn(model, 'channels', defaultChannel);
-    const known = [...model.channels.keys()].slice(0, 10).map(quoteGo).join(', ');
+    const known = [...model.channels.keys()]
+      .filter((one) => one !== '')
+      .slice(0, 10)
+      .map(quoteGo)
+      .join(', ');
     let hint = 'add an olm.channel blob of this name';
     if (known !== '') hint = `set defaultChannel to one of its channels: ${known}`;
     if (near !== undefined) hint = `set defaultChannel to ${quoteGo(near)}`;

@@ -116,7 +116,7 @@ export function noSuchPackage(database: Database, names: readonly string[]): Opm
 
 /** Which packages there are, for the hint of an error. */
 export function packagesHint(database: Database): string {
-  const names = packageNames(database);
+  const names = packageNames(database).filter((name) => name !== '');
   if (names.length === 0) return 'the index has no packages';
   const shown = names.slice(0, 10).join(', ');
   return `the index has ${shown}${names.length > 10 ? ` and ${names.length - 10} more` : ''}`;

@@ -5,6 +5,8 @@ import { promisify } from 'node:util';
 import { loadAll } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltImage, buildImage, pushImageIndex } from '../../src/oci/image-builder.js';
+import { destinationTagOf, parseImageName } from '../../src/mirror/mapping/image-names.js';
+import { saveDockerArchive } from '../../src/oci/docker-archive.js';
 import { openLayout } from '../../src/oci/layout.js';
 import { layerOf } from '../../src/archive/tar-writer.js';
 import { type Registry, startRegistry } from '../../src/serve/registry.js';
@@ -12,6 +14,7 @@ import { type AppRegistry, packageArchive, startAppRegistry } from '../support/a
 import { useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
 import { asText, smallCsv, smallPackage } from '../support/manifest-trees.js';
+import { smallBundle } from '../support/small-bundle.js';
 import { makeCatalogImage, makeImage, storeImage } from './images.js';
 
 const sandbox = useSandbox();
@@ -28,6 +31,9 @@ let source: Registry;
 /** The target, and another one for skopeo. */
 let targets: { own: Registry; other: DockerRegistry | undefined; skopeo: Registry };
 const hostOf = ({ url }: Registry): string => new URL(url).host;
+
+/** The tag of `oc adm catalog mirror`. */
+const tagOfName = (image: string): string => destinationTagOf(parseImageName(image));
 
 /** Digests of what the operators need, by repository. */
 let digests: { operator: string; etcd: [string, string] };
@@ -161,7 +167,10 @@ describe('the example of the enhancement', () => {
     const target = 'disconnected-registry:5000/community-operators/quay-io-coreos-etcd';
     const lines = [
       `quay.io/coreos/etcd-operator@${digests.operator}=${target}-operator`,
-      ...[...digests.etcd].sort().map((digest) => `quay.io/coreos/etcd@${digest}=${target}`),
+      ...[...digests.etcd].sort().map((digest) => {
+        const source = `quay.io/coreos/etcd@${digest}`;
+        return `${source}=${target}:${tagOfName(source)}`;
+      }),
     ];
     expect(images.stdout.trimEnd().split('\n')).toEqual(lines);
     expect(images.stderr).toBe(
@@ -171,7 +180,6 @@ describe('the example of the enhancement', () => {
     expect((await readdir(at('mirror-manifests'))).sort()).toEqual([
       'catalogsource.yaml',
       'imagecontentsourcepolicy.yaml',
-      'imagedigestmirrorset.yaml',
     ]);
     const mirrored = await sandbox.run(['mirror', '-f', '-'], { ...world, stdin: images.stdout });
     expect(`${mirrored.code} ${mirrored.stderr}`).toMatch(/^0 /);
@@ -339,11 +347,73 @@ describe('registry images', () => {
         },
       },
     ]);
+    expect((await readdir(at('out/m'))).sort()).toEqual([
+      'catalogsource.yaml',
+      'imagecontentsourcepolicy.yaml',
+    ]);
+    await list('--from', 'catalog', ...to, '--manifests', 'out/m', '--idms');
+    expect((await readdir(at('out/m'))).sort()).toEqual(['catalogsource.yaml', 'imagedigestmirrorset.yaml']);
     expect(await documents('imagedigestmirrorset.yaml')).toMatchObject([{ kind: 'ImageDigestMirrorSet' }]);
     const tagged = await list('--from', 'catalog', ...to, '--tag-digests', '--packages', 'widget');
     expect(tagged[1]).toMatch(
       /^quay\.io\/acme\/app@sha256:a+=mirror:5000\/olm\/quay-io-acme-app:[0-9a-f]{1,8}$/,
     );
+  });
+
+  it('gives several digests of a repository a tag each, so that no target is there twice', async () => {
+    const related = ['a', 'b'].map((digit) => `quay.io/acme/app@${hex(digit)}`);
+    await sandbox.write({ 'digests/c.json': blobs([...related, 'quay.io/acme/app:v1']) });
+    const to = ['--to', 'mirror:5000/olm', '--manifests', 'digests-m', '--catalog-image', 'mirror:5000/c:1'];
+    const target = 'mirror:5000/olm/quay-io-acme-app';
+    expect((await list('--from', 'digests', ...to)).slice(1, 4)).toEqual([
+      `quay.io/acme/app:v1=${target}`,
+      ...related.map((image) => `${image}=${target}:${tagOfName(image)}`),
+    ]);
+  });
+
+  it('names the catalog as its archive does, and warns of one that is not at the target', async () => {
+    const reference = 'mirror:5000/olm/catalog:v4';
+    const image = await makeCatalogImage({ 'c.json': blobs() });
+    await saveDockerArchive(image, at('named.tar'), { name: reference, directory: at('named') });
+    const images = (...args: string[]) =>
+      sandbox.run(
+        ['registry', 'images', '--from-archive', 'named.tar', '--manifests', 'named-m'].concat(args),
+      );
+    const result = await images('--to', 'mirror:5000/olm');
+    expect(result).toMatchObject({ code: 0, stderr: expect.not.stringContaining('warn') });
+    const source = async () => loadAll(await readFile(at('named-m', 'catalogsource.yaml'), 'utf8'));
+    expect(await source()).toMatchObject([{ metadata: { name: 'catalog' }, spec: { image: reference } }]);
+    const elsewhere = await images('--to', 'other.io/olm');
+    expect(elsewhere.stderr).toContain(
+      `warn: catalogsource.yaml: the catalog ${reference} is not in other.io: mirror it, and name the copy with --catalog-image`,
+    );
+    const told = await images('--to', 'other.io/olm', '--catalog-image', 'other.io/olm/catalog:v4');
+    expect(told.stderr).not.toContain('warn');
+  });
+
+  it('says of a bundle how to show its images', async () => {
+    const bundle = 'one-bundle';
+    const files = Object.entries(smallBundle({})).map(([name, content]) => [`${bundle}/${name}`, content]);
+    await sandbox.write(Object.fromEntries(files) as Record<string, string>);
+    const { code, stderr } = await sandbox.run(['registry', 'images', '--from', bundle]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`${bundle}: is a bundle, not a catalog\nhint: show the images of a bundle with`);
+  });
+
+  it.each(['--packages', '--channels', '--bundle'])('refuses %s without a name', async (flag) => {
+    await sandbox.write({ 'catalog/c.json': blobs() });
+    for (const value of ['', ' , ']) {
+      const result = await sandbox.run(['registry', 'images', '--from', 'catalog', flag, value]);
+      expect(result).toMatchObject({ code: 2, stdout: '' });
+      expect(result.stderr).toContain('expected at least one item');
+    }
+  });
+
+  it('suggests no empty name', async () => {
+    await sandbox.write({ 'unnamed/c.json': '{"schema":"olm.package","name":""}' });
+    const { stderr } = await sandbox.run(['registry', 'images', '--from', 'unnamed', '--packages', 'a']);
+    expect(stderr).toContain('package "a" is not in the catalog');
+    expect(stderr).not.toContain('""');
   });
 
   it('refuses two repositories under one name, and prints nothing', async () => {

@@ -55,7 +55,7 @@ const maxListed = 10;
 
 /** A sentence that ends with names: `it has "a", "b" and 7 more`. */
 export function listed(begin: string, names: Iterable<string>): string {
-  const sorted = sortedByBytes(names);
+  const sorted = sortedByBytes(names).filter((name) => name !== '');
   const more = sorted.length - maxListed;
   const shown = sorted.slice(0, maxListed).map(quoteGo).join(', ') || 'nothing';
   return `${begin} ${shown}${more > 0 ? ` and ${more} more` : ''}`;

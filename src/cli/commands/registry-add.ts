@@ -1,6 +1,6 @@
 import { type AddFlags, addToDatabase, planAdd, reportAdded } from '../add-bundles.js';
 import type { CommandContext } from '../context.js';
-import { databaseOf, listAndDatabase, separated } from '../options.js';
+import { databaseOf, itemsOf, listAndDatabase } from '../options.js';
 import { useSession } from '../session.js';
 
 interface RegistryAddOptions extends AddFlags {
@@ -30,7 +30,7 @@ export async function registryAdd(
         : '--from-file';
   const { list, file } = listAndDatabase([images, second], 'bundles', flag);
   const database = databaseOf(file, options.database);
-  const references = [...separated(list ?? '', []), ...(bundleImages ?? []), ...(batch ?? [])];
+  const references = [...itemsOf(list ?? ''), ...(bundleImages ?? []), ...(batch ?? [])];
   const plan = await planAdd(context, options, references);
   return useSession(context, options, async (session) => {
     const outcome = await addToDatabase(session, plan, database, { create: true, outputFile: outputDb });

@@ -25,7 +25,7 @@ import { type AddPlan, addToDatabase, planAdd, reportAdded } from '../add-bundle
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { type OpenedBase, openBase, putImages } from '../image-output.js';
-import { booleanOf, separated } from '../options.js';
+import { booleanOf, itemsOf } from '../options.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -109,7 +109,7 @@ async function inputOf(context: CommandContext, options: RegistryBuildOptions): 
       throw new UsageError(`${flag} goes with the --appregistry-namespace of a server`);
   }
   if (bundles !== undefined) {
-    const items = separated(bundles, undefined);
+    const items = itemsOf(bundles);
     const [only] = items;
     const isList =
       items.length === 1 && (await stat(only as string).catch(() => undefined))?.isFile() === true;

@@ -4,6 +4,7 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Reference, checkPullSpec, parseReference } from '../../core/reference.js';
 import { type ImageName, parseImageName, parsePlace } from '../../mirror/mapping/image-names.js';
+import { openReference } from '../../oci/open.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import {
   type ImageList,
@@ -12,12 +13,12 @@ import {
   listCatalogImages,
   mapToRegistry,
 } from '../../mirror/mapping/registry-images.js';
-import { type CatalogSource, openImageSource, openSource } from '../../source/source.js';
+import { type CatalogSource, type Source, openImageSource, openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
+import { type CommandSession, openOptionsOf, useSession } from '../session.js';
 
 interface RegistryImagesOptions extends GlobalOptions {
   from?: string;
@@ -27,6 +28,7 @@ interface RegistryImagesOptions extends GlobalOptions {
   manifests?: string;
   catalogImage?: string;
   tagDigests?: boolean;
+  idms?: boolean;
   packages?: string[];
   channels?: string[];
   bundle?: string[];
@@ -51,6 +53,7 @@ export async function registryImages(
   for (const [flag, isSet] of [
     ['--tag-digests', options.tagDigests === true],
     ['--catalog-image', options.catalogImage !== undefined],
+    ['--idms', options.idms === true],
   ] as const) {
     if (isSet && to === undefined) throw new UsageError(`${flag} goes with --to`);
   }
@@ -62,7 +65,7 @@ export async function registryImages(
   }
   const destination = to === undefined ? undefined : destinationOf(to);
   return useSession(context, options, async (session) => {
-    const list = await listImages(session, options);
+    const { list, archive } = await listImages(session, options);
     const images = tellFindings(session, list, options.includeUndeclared === true);
     if (destination === undefined) {
       session.logger.close();
@@ -71,12 +74,14 @@ export async function registryImages(
     }
     const { pairs, faults } = mapToRegistry(images, { destination, tagDigests: options.tagDigests });
     for (const { message } of faults) session.logger.log('error', message);
-    const catalogImage = options.catalogImage ?? (await pullableOf(from));
+    const catalogImage =
+      options.catalogImage ?? (archive ? await nameInArchive(session, archive) : await pullableOf(from));
     const files = encodeRegistryManifests(pairs, {
       name: nameOf(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
       catalogImage,
+      mirrorSet: options.idms === true ? 'ImageDigestMirrorSet' : 'ImageContentSourcePolicy',
     });
-    tellManifests(session, pairs, catalogImage);
+    tellManifests(session, pairs, catalogImage, options.catalogImage === undefined ? destination : undefined);
     await writeOutputFiles(path.resolve(context.workingDirectory, manifests), files);
     session.logger.close();
     await writeAll(context.stdout, pairs.map((pair) => `${formatPair(pair)}\n`).join(''));
@@ -84,11 +89,15 @@ export async function registryImages(
   });
 }
 
-async function listImages(session: CommandSession, options: RegistryImagesOptions): Promise<ImageList> {
-  const source = await openCatalog(session, options);
+async function listImages(
+  session: CommandSession,
+  options: RegistryImagesOptions,
+): Promise<{ list: ImageList; archive: Reference | undefined }> {
+  const { source, archive } = await openCatalog(session, options);
   const { packages, channels, bundle: bundles } = options;
   try {
-    return await listCatalogImages(source.catalog, { packages, channels, bundles }, session);
+    const list = await listCatalogImages(source.catalog, { packages, channels, bundles }, session);
+    return { list, archive };
   } finally {
     await source.close();
   }
@@ -116,7 +125,14 @@ function tellManifests(
   { logger }: CommandSession,
   pairs: readonly { source: ImageName }[],
   catalogImage: string | undefined,
+  destination: ImageName | undefined,
 ): void {
+  const registry = catalogImage === undefined ? undefined : registryOf(catalogImage);
+  if (registry !== undefined && destination !== undefined && registry !== destination.registry)
+    logger.log(
+      'warn',
+      `catalogsource.yaml: the catalog ${catalogImage} is not in ${destination.registry}: mirror it, and name the copy with --catalog-image`,
+    );
   if (catalogImage === undefined)
     logger.log(
       'warn',
@@ -126,7 +142,7 @@ function tellManifests(
   if (untold > 0)
     logger.log(
       'info',
-      `${count(untold, 'image')} with a tag only: mirror sets by digest do not speak of them`,
+      `${count(untold, 'image')} with a tag only: not covered by mirror sets, which redirect digests only`,
     );
 }
 
@@ -146,18 +162,37 @@ function destinationOf(text: string): ImageName {
   return place.name;
 }
 
-async function openCatalog(session: CommandSession, options: RegistryImagesOptions): Promise<CatalogSource> {
-  const allowed = { bundles: false, catalogs: true };
+/** A catalog, and the archive or layout that its image is in, if it is in one. */
+interface OpenedCatalog {
+  source: CatalogSource;
+  archive: Reference | undefined;
+}
+
+async function openCatalog(session: CommandSession, options: RegistryImagesOptions): Promise<OpenedCatalog> {
   const { from, fromArchive, fromDb } = options;
-  const source =
-    fromArchive !== undefined
-      ? await openArchive(session, fromArchive)
-      : from !== undefined && (await isLayout(from))
-        ? await openImageSource({ transport: 'oci', text: `oci:${from}`, path: from }, session, allowed)
-        : await openSource((from ?? fromDb) as string, session, allowed);
+  if (fromArchive !== undefined) return openArchive(session, fromArchive);
+  const layout: Reference | undefined =
+    from !== undefined && (await isLayout(from))
+      ? { transport: 'oci', text: `oci:${from}`, path: from }
+      : undefined;
+  const name = (from ?? fromDb) as string;
+  const source = layout ? await openImageSource(layout, session) : await openSource(name, session);
+  return { source: await requireCatalog(source, name), archive: layout ?? (await archiveOf(from)) };
+}
+
+async function requireCatalog(source: Source, name: string): Promise<CatalogSource> {
   if (source.kind === 'catalog') return source;
   await source.close();
-  throw new OpmateError('UNSUPPORTED', `${from ?? fromArchive ?? fromDb}: is a bundle, not a catalog`);
+  throw new OpmateError('UNSUPPORTED', `${name}: is a bundle, not a catalog`, {
+    hint: `show the images of a bundle with: opmate bundle show ${name}`,
+  });
+}
+
+/** The archive or layout that `--from` names with its transport. */
+async function archiveOf(from: string | undefined): Promise<Reference | undefined> {
+  if (from === undefined || (await stat(from).catch(() => undefined)) !== undefined) return undefined;
+  const reference = parseReference(from);
+  return reference.transport === 'docker' ? undefined : reference;
 }
 
 async function isLayout(directory: string): Promise<boolean> {
@@ -165,9 +200,11 @@ async function isLayout(directory: string): Promise<boolean> {
 }
 
 /** Opens the only image of an archive or layout, whichever kind it is. */
-async function openArchive(session: CommandSession, text: string): Promise<CatalogSource> {
-  const open = async (reference: Reference): Promise<CatalogSource> =>
-    (await openImageSource(reference, session, { bundles: false, catalogs: true })) as CatalogSource;
+async function openArchive(session: CommandSession, text: string): Promise<OpenedCatalog> {
+  const open = async (archive: Reference): Promise<OpenedCatalog> => ({
+    source: await requireCatalog(await openImageSource(archive, session), archive.text),
+    archive,
+  });
   if (/^(?:oci|oci-archive|docker-archive):/.test(text)) return open(parseReference(text));
   const local = (transport: 'oci' | 'oci-archive' | 'docker-archive'): Reference => ({
     transport,
@@ -189,6 +226,24 @@ async function openArchive(session: CommandSession, text: string): Promise<Catal
     if (!isOther) throw error;
   }
   return open(local('oci-archive'));
+}
+
+/** The name with a registry that an archive has for its image, such as the `RepoTags` of `docker save`. */
+async function nameInArchive(session: CommandSession, archive: Reference): Promise<string | undefined> {
+  const opened = await openReference(archive, await openOptionsOf(session));
+  try {
+    const name = opened.reference;
+    return checkPullSpec(name) === undefined && registryOf(name) !== undefined ? name : undefined;
+  } finally {
+    await opened.close();
+  }
+}
+
+/** The registry of a pull spec that names one. */
+function registryOf(image: string): string | undefined {
+  if (!image.includes('/')) return undefined;
+  const { registry } = parseImageName(image);
+  return registry === '' ? undefined : registry;
 }
 
 /** The reference by which a cluster pulls what `--from` names; undefined for what is in no registry. */

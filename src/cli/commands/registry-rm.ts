@@ -5,7 +5,7 @@ import { editDatabase } from '../../sqlite/edit.js';
 import { removePackages } from '../../sqlite/remove.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
-import { databaseOf, listAndDatabase, requireFlag, separated } from '../options.js';
+import { databaseOf, itemsOf, listAndDatabase, requireFlag } from '../options.js';
 import type { RegistryCommandOptions } from '../removals.js';
 import { manifestFetcher, reportDeleted, reportRemoved } from '../removals.js';
 import { useSession } from '../session.js';
@@ -30,7 +30,8 @@ export async function registryRemove(
     return removeBundle(context, options.bundle, packageName, second, options);
   const flag = options.packages && '--packages';
   const { list, file } = listAndDatabase([packageName, second], 'packages', flag);
-  const names = requireFlag(list === undefined ? options.packages : separated(list, []), 'packages');
+  const names = requireFlag(list === undefined ? options.packages : itemsOf(list), 'packages');
+  if (names.length === 0) throw new UsageError('no package named', { hint: 'name the packages to remove' });
   const { permissive, outputDb } = options;
   const { signal } = context;
   const logger = createLogger(context, options);

@@ -305,7 +305,7 @@ function missing(
       const near = index.nearest(name);
       // Another version of the same operator, perhaps.
       const stem = /^\D*/.exec(name)?.[0] ?? '';
-      const all = sortedByBytes(known);
+      const all = sortedByBytes(known).filter((one) => one !== '');
       const others = stem === '' ? [] : all.filter((other) => other.startsWith(stem));
       const shown = (others.length > 0 ? others : all).slice(-maxShown).map(quoteGo).join(', ');
       const hint =
@@ -331,7 +331,7 @@ function checkCharacters(catalog: string, image: string): void {
 export interface RegistryPair {
   /** With what Docker clients fill in. */
   source: ImageName;
-  /** Without a tag, unless digests are to have one: an image keeps the tag or digest that it has. */
+  /** Without a tag where the image keeps its own tag, or is the only digest of its repository. */
   target: ImageName;
 }
 
@@ -351,33 +351,40 @@ export interface RegistryMapping {
 
 /**
  * Says for each image where it goes: below the destination, to a repository whose name is the whole name of the
- * source's, registry included, with `-` for `/`, `.` and `:`. All digests of a repository share that. Throws OpmateError
+ * source's, registry included, with `-` for `/`, `.` and `:`. Several digests of a repository get a tag each, since
+ * `oc image mirror` takes every target once. Throws OpmateError
  * INVALID, one for each as its cause, where two repositories would have one name or two images one tag.
  */
 export function mapToRegistry(images: Iterable<string>, options: RegistryMappingOptions): RegistryMapping {
   const { destination, tagDigests = false } = options;
   const prefix = pathOf(destination);
-  const pairs = new Map<string, RegistryPair>();
+  const pairs = new Map<string, RegistryPair & { written: ImageName }>();
+  const digests = new Map<string, number>();
   const faults: OpmateError[] = [];
   for (const text of sortedByBytes(images)) {
     try {
       const written = parseImageName(text);
       const source = withDockerDefaults(written);
       const flat = canonicalRepositoryOf(source).toLowerCase().replace(/[/.:]/g, '-');
-      const tag = tagDigests && written.digest !== undefined ? hashTagOf(written) : undefined;
       const name = prefix === '' ? flat : `${prefix}/${flat}`;
-      const target: ImageName = { registry: destination.registry, namespace: '', name, tag };
+      const target: ImageName = { registry: destination.registry, namespace: '', name };
       const fault = checkPullSpec(formatImageName(target));
       if (fault !== undefined)
         throw new OpmateError('INVALID', `${text}: ${formatImageName(target)}, where it would go: ${fault}`);
       const from = formatImageName(source);
-      if (!pairs.has(from)) pairs.set(from, { source, target });
+      if (pairs.has(from)) continue;
+      pairs.set(from, { source, target, written });
+      if (source.digest !== undefined) digests.set(name, (digests.get(name) ?? 0) + 1);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       faults.push(error);
     }
   }
-  const sorted = [...pairs.values()].sort((a, b) => compareBytes(formatPair(a), formatPair(b)));
+  const tagged = [...pairs.values()].map(({ source, target, written }) => {
+    const needsTag = source.digest !== undefined && (tagDigests || (digests.get(target.name) ?? 0) > 1);
+    return needsTag ? { source, target: { ...target, tag: hashTagOf(written) } } : { source, target };
+  });
+  const sorted = tagged.sort((a, b) => compareBytes(formatPair(a), formatPair(b)));
   checkTargets(sorted);
   return { pairs: sorted, faults };
 }
@@ -431,6 +438,8 @@ export interface RegistryManifestOptions {
   name: string;
   /** What the cluster is to pull the catalog from; undefined where there is no image of it. */
   catalogImage: string | undefined;
+  /** The kind of mirror set to write, since a cluster is given one of them; both when left out. */
+  mirrorSet?: 'ImageContentSourcePolicy' | 'ImageDigestMirrorSet';
 }
 
 /**
@@ -439,7 +448,7 @@ export interface RegistryManifestOptions {
  */
 export function encodeRegistryManifests(
   pairs: readonly RegistryPair[],
-  { name, catalogImage }: RegistryManifestOptions,
+  { name, catalogImage, mirrorSet }: RegistryManifestOptions,
 ): Map<string, string | undefined> {
   const labels = { 'operators.openshift.org/catalog': 'true' };
   const entries: MirrorEntry[] = pairs.flatMap(({ source, target }) =>
@@ -449,7 +458,9 @@ export function encodeRegistryManifests(
   );
   const setName = objectNameOf(name);
   const setOf = (kind: 'ImageContentSourcePolicy' | 'ImageDigestMirrorSet'): string | undefined =>
-    encodeMirrorSets(kind, entries, { name: setName, labels }) || undefined;
+    (mirrorSet ?? kind) === kind
+      ? encodeMirrorSets(kind, entries, { name: setName, labels }) || undefined
+      : undefined;
   return new Map([
     [registryManifestNames.contentSourcePolicy, setOf('ImageContentSourcePolicy')],
     [registryManifestNames.digestMirrorSet, setOf('ImageDigestMirrorSet')],

@@ -111,7 +111,7 @@ const maxListed = 10;
 
 function notFound(subject: string, name: string, names: readonly string[], catalog: string): OpmateError {
   const near = new NameIndex(names).nearest(name);
-  const sorted = sortedByBytes(names);
+  const sorted = sortedByBytes(names).filter((one) => one !== '');
   const more = sorted.length - maxListed;
   const listed = `${sorted.slice(0, maxListed).map(quoteGo).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
   const hint = near === undefined ? `there is ${listed || 'none'}` : `did you mean ${quoteGo(near)}`;

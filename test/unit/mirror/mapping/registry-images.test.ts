@@ -198,7 +198,6 @@ describe('mirror/registry-images', () => {
 
     it('puts the whole name with its registry into one, without a tag', () => {
       const images = [
-        `quay.io/coreos/etcd@${digest('b')}`,
         `quay.io/coreos/etcd@${digest('a')}`,
         `quay.io/coreos/etcd:v3@${digest('a')}`,
         'reg.example.com:8443/a/b/c_d.e:v1',
@@ -207,12 +206,19 @@ describe('mirror/registry-images', () => {
       expect(lines(images)).toEqual([
         'docker.io/ns/name:latest=reg.example:5000/olm/sub/docker-io-ns-name',
         `quay.io/coreos/etcd@${digest('a')}=reg.example:5000/olm/sub/quay-io-coreos-etcd`,
-        `quay.io/coreos/etcd@${digest('b')}=reg.example:5000/olm/sub/quay-io-coreos-etcd`,
         'reg.example.com:8443/a/b/c_d.e:v1=reg.example:5000/olm/sub/reg-example-com-8443-a-b-c_d-e',
       ]);
       expect(lines(['quay.io/a/b:1'], 'localhost:5000')).toEqual([
         'quay.io/a/b:1=localhost:5000/quay-io-a-b',
       ]);
+    });
+
+    it('gives several digests of a repository a tag each, as oc image mirror takes a target once', () => {
+      const images = ['a', 'b'].map((digit) => `quay.io/coreos/etcd@${digest(digit)}`);
+      const [only, both] = [lines(images.slice(0, 1), 'r.io/x'), lines(images, 'r.io/x')];
+      expect(only).toEqual([`${images[0]}=r.io/x/quay-io-coreos-etcd`]);
+      expect(both).toEqual(lines(images, 'r.io/x', true));
+      expect(new Set(both.map((line) => line.split('=')[1])).size).toBe(2);
     });
 
     it('gives digests the tags of oc adm catalog mirror when it is asked to', () => {

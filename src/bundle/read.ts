@@ -5,7 +5,7 @@ import type { FileTree } from '../archive/file-tree.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
-import { joinErrors } from '../core/problems.js';
+import { combineErrors } from '../core/diagnostics-error.js';
 import { type LinkOptions, outsideError, requireWithin } from '../files/directory-root.js';
 
 /** A file of a bundle; `name` is its name within `manifests/` or `metadata/`. */
@@ -98,7 +98,7 @@ async function readPart(
     (name) => outsideError(directory, join(directory, part, name)),
   );
   const refused = options.followLinks === true ? [] : faults.filter((fault) => fault !== undefined);
-  if (refused.length > 0) throw joinErrors(refused);
+  if (refused.length > 0) throw combineErrors(refused);
   const read = async (name: string): Promise<BundleFile | undefined> => {
     const content = await readFileWithin(join(directory, part, name), checkSize);
     return content && { name, content };

@@ -3,7 +3,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
-import { joinErrors } from '../core/problems.js';
+import { combineErrors } from '../core/diagnostics-error.js';
 import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobOrigin } from '../model/facts.js';
 import { LineCounter, type OpenFile, readDocumentAt, readDocuments } from './documents.js';
@@ -124,7 +124,7 @@ export class DirectoryCatalog implements Catalog {
     if (!this.#followLinks && files.some(({ outside }) => outside !== undefined)) {
       const named = await this.#list(this.name);
       const refused = named.map(({ outside }) => outside).filter((error) => error !== undefined);
-      if (refused.length > 0) throw joinErrors(refused);
+      if (refused.length > 0) throw combineErrors(refused);
     }
     return files.map(({ path, label }) => ({ path, name: label }));
   }

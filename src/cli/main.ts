@@ -1,5 +1,6 @@
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
+import { type Diagnostic, formatWithHint } from '../core/diagnostic.js';
 import { CancelledError, OpmateError, messageOf, redact } from '../core/errors.js';
 import type { CommandContext } from './context.js';
 import { exitCodeOf, exitCodes } from './exit-codes.js';
@@ -78,7 +79,9 @@ export async function run(
 function describeError(error: unknown, debug: boolean, paint: Paint): string {
   let text: string;
   if (error instanceof OpmateError) {
-    const hint = error.hint === undefined ? '' : `${paint.hint('hint:')} ${shown(error.hint)}\n`;
+    // Several diagnostics have their hints beside them.
+    const hasHint = error.hint !== undefined && (error.diagnostics?.length ?? 1) === 1;
+    const hint = hasHint ? `${paint.hint('hint:')} ${shown(error.hint ?? '')}\n` : '';
     const lines = new Set(messagesOf(error).map(shown));
     text = `${[...lines].map((line) => paint.error(line)).join('\n')}\n${placeOf(error)}${hint}`;
   } else {
@@ -95,8 +98,11 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
   return text;
 }
 
-/** What an error says; where it stands for several, what each of them says. */
+/** Returns the lines of an error: one for each of its diagnostics, or of the errors that it combines. */
 function messagesOf(error: OpmateError): string[] {
+  if (error.diagnostics !== undefined && error.diagnostics.length > 1) {
+    return error.diagnostics.map(formatWithHint);
+  }
   const { cause } = error;
   if (!(cause instanceof AggregateError)) return [error.message];
   const errors: readonly unknown[] = cause.errors;
@@ -109,11 +115,21 @@ function encodeError(error: unknown, now: Date, debug: boolean): string {
   const line = { time: now.toISOString(), level: 'error', message: redact(messageOf(error)) };
   const details =
     error instanceof OpmateError
-      ? { code: error.code, file: error.file, line: error.line, hint: error.hint && redact(error.hint) }
+      ? {
+          code: error.code,
+          file: error.file,
+          line: error.line,
+          hint: error.hint && redact(error.hint),
+          ...(error.diagnostics !== undefined && { diagnostics: redactAll(error.diagnostics) }),
+        }
       : { code: 'INTERNAL' };
   const stack =
     debug && error instanceof Error && error.stack !== undefined ? { stack: redact(error.stack) } : {};
   return `${JSON.stringify({ ...line, ...details, ...stack })}\n`;
+}
+
+function redactAll(diagnostics: readonly Diagnostic[]): unknown {
+  return JSON.parse(redact(JSON.stringify(diagnostics)));
 }
 
 /** Text as it may be shown: without credentials and control characters. */
@@ -122,6 +138,8 @@ function shown(text: string): string {
 }
 
 function placeOf(error: OpmateError): string {
+  // A diagnostic begins with its place.
+  if (error.diagnostics !== undefined) return '';
   if (error.file === undefined || error.line === undefined) return '';
   return `at: ${shown(error.file)}:${error.line}\n`;
 }

@@ -1,3 +1,5 @@
+import type { Diagnostic } from './diagnostic.js';
+
 /**
  * The errors that opmate reports.
  *
@@ -33,6 +35,8 @@ export interface ErrorDetails {
   line?: number | undefined;
   /** The error that led to this one; shown with `--debug` only. */
   cause?: unknown;
+  /** All that is wrong, where the message sums up several things. */
+  diagnostics?: readonly Diagnostic[] | undefined;
 }
 
 /**
@@ -45,6 +49,7 @@ export class OpmateError extends Error {
   readonly hint: string | undefined;
   readonly file: string | undefined;
   readonly line: number | undefined;
+  readonly diagnostics: readonly Diagnostic[] | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -52,6 +57,7 @@ export class OpmateError extends Error {
     this.hint = details.hint;
     this.file = details.file;
     this.line = details.line;
+    this.diagnostics = details.diagnostics;
   }
 }
 

@@ -10,7 +10,7 @@ import { writeObjects } from '../bundle/plain/write.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
-import { joinErrors } from '../core/problems.js';
+import { DiagnosticsError, combineErrors } from '../core/diagnostics-error.js';
 import {
   type ContentOptions,
   type ContentSource,
@@ -79,7 +79,7 @@ export async function renderDeployments(
   const told = wrong.map(
     (finding) => new OpmateError('INVALID', describeFinding(finding), { hint: finding.hint }),
   );
-  throw joinErrors([...errors, ...told]);
+  throw combineErrors([...errors, ...told]);
 }
 
 /** What sources may name: those among the documents, and those of directories. */
@@ -390,9 +390,9 @@ function aboutDeployment(
   about: { content?: OpenedContent; ignored?: Finding | undefined },
 ): unknown {
   if (!isAboutContent(error)) return error;
-  if (error.cause instanceof AggregateError && error.cause.errors.every(isAboutContent)) {
-    const errors = error.cause.errors as OpmateError[];
-    return joinErrors(errors.map((one) => aboutDeployment(one, deployment, about) as OpmateError));
+  if (error.diagnostics !== undefined && error.diagnostics.length > 1) {
+    const errors = error.diagnostics.map((one) => new DiagnosticsError([one], { code: error.code }));
+    return combineErrors(errors.map((one) => aboutDeployment(one, deployment, about) as OpmateError));
   }
   const { file, line, title } = deployment;
   const { content, ignored } = about;

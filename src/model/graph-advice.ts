@@ -1,7 +1,7 @@
 import { quoteGo } from '../core/go-json.js';
 import type { ChannelEntry } from './declarative-config.js';
 import type { ChannelGraph } from './graph.js';
-import { NameIndex } from './suggest.js';
+import { NameIndex } from '../core/suggest.js';
 
 /** What to change in a faulty channel, and in which entry, if one is to blame. */
 export interface GraphAdvice {

@@ -17,7 +17,7 @@ import type {
   WarningKind,
 } from './facts.js';
 import { describeGraphFault, readGraph } from './graph.js';
-import { NameIndex } from './suggest.js';
+import { NameIndex } from '../core/suggest.js';
 
 /**
  * Checks a catalog as `opm validate` does, in two stages: how blobs refer to each other, where the first

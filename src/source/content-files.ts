@@ -6,7 +6,7 @@ import { type ArchiveLimits, defaultArchiveLimits, showSize } from '../archive/l
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
-import { joinErrors } from '../core/problems.js';
+import { combineErrors } from '../core/diagnostics-error.js';
 import { type LinkOptions, outsideError } from '../files/directory-root.js';
 
 /** A file that content consists of. */
@@ -176,7 +176,7 @@ async function listTree(
   } catch (error) {
     throw fileError(directory, error);
   }
-  if (refused.length > 0) throw joinErrors(refused);
+  if (refused.length > 0) throw combineErrors(refused);
   return { files: files.sort(compareBytes), directories: directories.sort(compareBytes) };
 }
 

@@ -1,17 +1,19 @@
 import { type Finding, describeFinding } from '../bundle/plain/finding.js';
-import { OpmateError } from '../core/errors.js';
+import { DiagnosticsError } from '../core/diagnostics-error.js';
 
-/**
- * All that is wrong with sources, or with the documents that content is read from. `message` is the first finding; the
- * command line tells them all.
- */
-export class ContentFindingsError extends OpmateError {
+/** All that is wrong with sources, or with the documents that content is read from. */
+export class ContentFindingsError extends DiagnosticsError {
   override readonly name: string = 'ContentFindingsError';
   readonly findings: readonly Finding[];
   constructor(findings: readonly Finding[]) {
-    const errors = findings.map((finding) => new OpmateError('INVALID', describeFinding(finding)));
-    const hint = findings.find((finding) => finding.hint !== undefined)?.hint;
-    super('INVALID', errors[0]?.message ?? '', { hint, cause: new AggregateError(errors) });
+    super(
+      findings.map((finding) => ({
+        severity: 'error',
+        code: 'content',
+        problem: describeFinding(finding),
+        hint: finding.hint,
+      })),
+    );
     this.findings = findings;
   }
 }

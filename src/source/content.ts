@@ -7,7 +7,7 @@ import type { Finding } from '../bundle/plain/finding.js';
 import { describeFinding } from '../bundle/plain/finding.js';
 import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
 import { sortedByBytes } from '../core/order.js';
-import { joinErrors } from '../core/problems.js';
+import { combineErrors } from '../core/diagnostics-error.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { downloadArchive, shownUrl } from './archive-url.js';
 import { unpackArchive } from './content-archive.js';
@@ -68,7 +68,7 @@ export async function openContent(
         if (errors.length >= maxErrors) break;
       }
     }
-    if (errors.length > 0) throw joinErrors(errors);
+    if (errors.length > 0) throw combineErrors(errors);
     const pins = opened.map(({ pin }) => pin);
     const common = {
       isInPlace: false,

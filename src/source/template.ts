@@ -3,7 +3,7 @@ import { Assembly } from '../catalog/assemble.js';
 import type { CatalogBlob } from '../catalog/blob.js';
 import { Spool, type SpoolSlot } from '../catalog/spool.js';
 import { rendering } from '../catalog/template/faults.js';
-import { joinFaults } from '../core/problems.js';
+import { combineErrors } from '../core/diagnostics-error.js';
 import type {
   BasicTemplate,
   SemverTemplate,
@@ -423,7 +423,7 @@ class TemplateRendering {
   }
 
   #throwFaults(): void {
-    if (this.#faults.length > 0) throw joinFaults(this.#faults);
+    if (this.#faults.length > 0) throw combineErrors(this.#faults);
   }
 }
 

@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import { joinErrors } from '../core/problems.js';
+import { aggregateErrors } from './aggregate.js';
 
 /** An image that is to be added is in the index already; exit code 2 of `registry add` and `index add`. */
 export class BundleImageAlreadyAddedError extends OpmateError {
@@ -16,11 +16,12 @@ export class VersionAlreadyAddedError extends OpmateError {
  * an image that is there, then a version that is there. `errors` must not be empty.
  */
 export function joinRefusals(errors: readonly OpmateError[]): OpmateError {
-  const joined = joinErrors(errors);
+  const joined = aggregateErrors(errors);
   for (const Refusal of [BundleImageAlreadyAddedError, VersionAlreadyAddedError]) {
     if (joined instanceof Refusal) return joined;
     if (errors.some((error) => error instanceof Refusal)) {
-      return new Refusal(joined.code, joined.message, { hint: joined.hint, cause: joined.cause });
+      const { code, message, hint, cause, diagnostics } = joined;
+      return new Refusal(code, message, { hint, cause, diagnostics });
     }
   }
   return joined;

@@ -2,7 +2,7 @@ import { OpmateError } from '../core/errors.js';
 import { sortedByBytes } from '../core/order.js';
 import { SemverError, type Version, compareVersions, parseVersion } from '../core/semver.js';
 import type { PackageChannels } from './package-channels.js';
-import { joinErrors } from '../core/problems.js';
+import { aggregateErrors } from './aggregate.js';
 
 /** A bundle as far as the choice of heads goes. */
 export interface ChannelMember {
@@ -78,7 +78,7 @@ export function chooseHeads(
     }
   }
   // With a version left out the rest says nothing.
-  if (errors.length > 0) throw joinErrors(errors);
+  if (errors.length > 0) throw aggregateErrors(errors);
   if (highest.members.length > 1) {
     fail(
       `more than one bundle with maximum version ${highest.members[0]?.version}: ${showNames(highest)} of package ${packageName}`,
@@ -104,7 +104,7 @@ export function chooseHeads(
       `name one of its channels as the default in the annotations of its newest bundle: ${names.join(', ')}`,
     );
   }
-  if (errors.length > 0) throw joinErrors(errors);
+  if (errors.length > 0) throw aggregateErrors(errors);
   const heads = names.map((name) => ({ name, head: channels.get(name)?.members[0]?.name as string }));
   return { packageName, channels: heads, defaultChannel };
 }

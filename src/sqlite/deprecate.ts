@@ -3,7 +3,7 @@ import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 import { withEditIndexes } from './helper-indexes.js';
 import { deprecatedProperty, insertProperty } from './insert-bundle.js';
-import { joinErrors } from '../core/problems.js';
+import { aggregateErrors } from './aggregate.js';
 import { type RemovedBundles, removeBundle } from './remove-bundle.js';
 import { brokenEdges, checkEdges, removePackages } from './remove.js';
 import { type BundlesByPackage, packagesOfBundles, removeOfUnknownPackages } from './stranded.js';
@@ -46,7 +46,7 @@ export async function deprecateTruncate(
     if (listed.size === 0) return report;
     const failed = (problems: OpmateError[]): void => {
       if (problems.length === 0) return;
-      if (!permissive) throw joinErrors(problems);
+      if (!permissive) throw aggregateErrors(problems);
       report.failures.push(...problems);
     };
     const wanted = [...new Set(images)];

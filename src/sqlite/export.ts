@@ -10,7 +10,7 @@ import { isJsonObject } from '../core/json.js';
 import type { Logger } from '../core/log.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../core/yaml.js';
-import { NameIndex } from '../model/suggest.js';
+import { NameIndex } from '../core/suggest.js';
 import { type Image, layersOf } from '../oci/image.js';
 import { splitObjects } from './convert-package.js';
 import type { Database } from './database.js';

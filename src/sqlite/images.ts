@@ -1,7 +1,7 @@
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
-import { NameIndex } from '../model/suggest.js';
+import { NameIndex } from '../core/suggest.js';
 import { type ReadOptions, openForReading } from './edit.js';
 import { IndexQueries } from './queries.js';
 

@@ -5,7 +5,7 @@ import { insertChain } from './channel-edges.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 import { withEntryIndexes } from './helper-indexes.js';
 import { insertProperty, isDeprecated } from './insert-bundle.js';
-import { joinErrors } from '../core/problems.js';
+import { aggregateErrors } from './aggregate.js';
 
 /** A package and the heads of its channels, from which its upgrade graph follows. */
 export interface PackageChannels {
@@ -90,7 +90,7 @@ function planChannels(database: Database, wanted: PackageChannels): Plan {
     } else plan.channels.push({ name, head, steps: walkChannel(bundle, find, fail) });
   }
   if (!hasDefault) fail(...noDefaultChannel(wanted));
-  if (errors.length > 0) throw joinErrors(errors);
+  if (errors.length > 0) throw aggregateErrors(errors);
   return plan;
 }
 

@@ -2,11 +2,11 @@ import { type ChannelGraph, type GraphNode, VersionLine } from '../catalog/edit/
 import { OpmateError, messageOf } from '../core/errors.js';
 import { sortedByBytes } from '../core/order.js';
 import { type Version, parseVersion } from '../core/semver.js';
+import { joinMessages } from './aggregate.js';
 import type { BundleRecord } from './bundle-record.js';
 import { channelGraphs, writeChannelGraphs } from './channel-graph.js';
 import type { Database } from './database.js';
 import { readPackage } from './package-state.js';
-import { joinMessages } from '../core/problems.js';
 
 /**
  * Puts bundles of one package, whose rows are there already, into its channels by their versions, and writes

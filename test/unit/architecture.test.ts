@@ -8,6 +8,7 @@ const source = path.join(root, 'src');
 /** Folders of `src` from the innermost outwards. A file may import from its own folder and from earlier ones. */
 const arrow = [
   ['core'],
+  ['document'],
   ['files'],
   ['model'],
   ['archive'],

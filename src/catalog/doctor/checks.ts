@@ -1,6 +1,6 @@
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { NameIndex } from '../../model/suggest.js';
+import { NameIndex } from '../../core/suggest.js';
 
 /** How much harm a finding does: an error is not accepted by a cluster, a warning bites later, a notice is worth a look. */
 export type Severity = 'error' | 'warning' | 'notice';

@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
-import { NameIndex } from '../../model/suggest.js';
+import { NameIndex } from '../../core/suggest.js';
 import { type PackageModel, listed, modelsOf } from '../selection/package-model.js';
 import type { BlobPlace, EditableCatalog } from './editable-catalog.js';
 

@@ -1,5 +1,5 @@
 import { OpmateError, UsageError, messageOf } from '../../core/errors.js';
-import { joinFaults } from '../../core/problems.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../core/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
@@ -79,7 +79,7 @@ export function planAdd(
       plan.changes.push(...edited.changes);
     });
   }
-  if (errors.length > 0) throw joinFaults(errors);
+  if (errors.length > 0) throw combineErrors(errors);
   return plan;
 }
 

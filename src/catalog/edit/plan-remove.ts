@@ -1,5 +1,5 @@
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { joinFaults } from '../../core/problems.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../core/go-json.js';
 import type { Version } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
@@ -77,7 +77,7 @@ function requireNames(model: PackageModel, bundles: readonly string[], channels:
     ...missing('bundle', bundles, model.bundles),
     ...missing('channel', channels, model.channels),
   ];
-  if (errors.length > 0) throw joinFaults(errors);
+  if (errors.length > 0) throw combineErrors(errors);
 }
 
 function planRemovePackage({ files }: EditableCatalog, { facts }: PackageModel): EditPlan<BlobEdit> {

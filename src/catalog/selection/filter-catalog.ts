@@ -1,12 +1,12 @@
 import { OpmateError } from '../../core/errors.js';
-import { joinFaults } from '../../core/problems.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../core/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { describeGraphFault, readGraph } from '../../model/graph.js';
-import { NameIndex } from '../../model/suggest.js';
+import { NameIndex } from '../../core/suggest.js';
 import { type CatalogFilter, type Criteria, describeCriteria } from './catalog-filter.js';
 import { ChannelWays } from './keep-ways.js';
 import {
@@ -112,7 +112,7 @@ class CatalogChoice {
   };
 
   #throwFaults(): void {
-    if (this.#faults.size > 0) throw joinFaults([...this.#faults.values()]);
+    if (this.#faults.size > 0) throw combineErrors([...this.#faults.values()]);
   }
 
   /** Everything that is named must be there. */

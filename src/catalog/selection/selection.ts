@@ -1,5 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
-import { joinFaults } from '../../core/problems.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { validateCatalog } from '../../model/validate.js';
 
@@ -51,5 +51,5 @@ export function requireValid(facts: CatalogFacts, catalog: string): void {
     .map(({ message, hint }) => new OpmateError('INVALID', `${catalog}: ${message}`, { hint }));
   const more = problems.length - errors.length;
   if (more > 0) errors.push(new OpmateError('INVALID', `${catalog}: and ${more} more problems`));
-  throw joinFaults(errors);
+  throw combineErrors(errors);
 }

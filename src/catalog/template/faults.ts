@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { goKindOf } from '../../core/go-json.js';
 import type { JsonValue } from '../../core/json.js';
-import { joinFaults } from '../../core/problems.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
 import type { PlacedYaml, YamlPath } from '../../core/yaml.js';
 
 /** What the messages about the content of a template begin with. */
@@ -35,7 +35,7 @@ export class FaultList {
 
   /** Throws all that was noted, as one error. */
   throwIfAny(): void {
-    if (this.#faults.length > 0) throw joinFaults(this.#faults);
+    if (this.#faults.length > 0) throw combineErrors(this.#faults);
   }
 }
 

@@ -67,7 +67,7 @@ class SemverReader {
     for (const { path, first } of this.#placed.duplicates) {
       const key = quoteGo(String(path.at(-1)));
       const message = `error converting YAML to JSON: yaml: unmarshal errors: key ${key} already set in map`;
-      await this.#faults.add(path, unreadable + message, `it stands in line ${first.line} already`);
+      await this.#faults.add(path, unreadable + message, `remove it: first defined on line ${first.line}`);
     }
     const fields = await this.#fields(this.#placed.value, [], 'value of type semver.SemverTemplateData', [
       'schema',

@@ -4,7 +4,7 @@ import { type NewBundle, newBundle } from '../../catalog/edit/new-bundle.js';
 import { type AddMode, planAdd } from '../../catalog/edit/plan-add.js';
 import { mapConcurrent } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
-import { joinFaults } from '../../core/problems.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../core/go-json.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { inReference, renderBundleSource } from '../../source/render.js';
@@ -88,7 +88,7 @@ async function readBundles(
     session,
   );
   const failures = read.filter((one) => one instanceof OpmateError);
-  if (failures.length > 0) throw joinFaults(failures);
+  if (failures.length > 0) throw combineErrors(failures);
   return read.filter((one): one is NewBundle => !(one instanceof OpmateError));
 }
 

@@ -2,7 +2,7 @@ import { type MetasOptions, isFault, readMetas } from '../../catalog/catalog.js'
 import { locate } from '../../catalog/locate.js';
 import type { Meta } from '../../catalog/meta.js';
 import { type ConvertedType, TemplateConversion } from '../../catalog/template/convert.js';
-import { joinFaults } from '../../core/problems.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import { openSource, statIfThere } from '../../source/source.js';
@@ -68,7 +68,7 @@ async function addAll(
       onFault(located);
     }
   }
-  if (faults.length > 0) throw joinFaults(faults);
+  if (faults.length > 0) throw combineErrors(faults);
 }
 
 async function openBlobs(

@@ -1,12 +1,12 @@
+import type { Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
-import { joinFaults } from '../../core/problems.js';
 import { quoteGo } from '../../core/go-json.js';
-import type { JsonObject, JsonValue } from '../../core/json.js';
 import { compareBytes } from '../../core/order.js';
 import { type RegistryReference, formatReference, parseReference } from '../../core/reference.js';
-import { type YamlPlace, encodeYaml } from '../../core/yaml.js';
+import { encodeYaml } from '../../core/yaml.js';
+import { DiagnosticList, readDocument } from '../../document/document.js';
+import type { Field } from '../../document/field.js';
 import { destinationTagOf, parseImageName } from '../mapping/image-names.js';
-import { type ConfigReader, configError, openConfig } from './image-set-config.js';
 import { type MirrorTarget, destinationOf, pathBelow, tagOfDigest } from './image-set-names.js';
 import type { ImageSetPlan, PlannedImage } from './image-set-plan.js';
 import type { KeptImages } from './kept-images.js';
@@ -24,7 +24,7 @@ export interface DeleteItem {
 export interface ReadDeleteItem extends DeleteItem {
   /** Where it is; it has a tag or a digest. */
   reference: RegistryReference;
-  place: YamlPlace;
+  place: Place;
 }
 
 const apiVersion = 'mirror.openshift.io/v2alpha1';
@@ -115,63 +115,52 @@ const maxListLength = 16 * 1024 * 1024;
 const maxItems = 50_000;
 
 /**
- * Reads a list of what is to be deleted. Every fault is reported with line and column: unknown keys, values of the
- * wrong kind, types that are none, and images that are not named with a registry and a tag or digest. At most 16 MiB
- * and 50,000 images. Throws OpmateError SYNTAX, INVALID or LIMIT.
+ * Reads a list of images to delete: at most 16 MiB and 50,000 images, each with a registry and a tag or digest. Throws
+ * OpmateError SYNTAX or LIMIT, or DiagnosticsError with everything that is wrong.
  */
 export function parseDeleteList(text: string, file: string): ReadDeleteItem[] {
-  const reader = openConfig(text, file, maxListLength);
-  const root = reader.object(reader.document.value, [], ['apiVersion', 'items', 'kind']);
-  const items: (ReadDeleteItem | undefined)[] = [];
-  if (root === undefined) reader.fail([], `expected kind: ${kind} and items:`);
-  else {
-    requireText(reader, root, 'kind', kind);
-    requireText(reader, root, 'apiVersion', apiVersion);
-    const listed = reader.list(root, [], 'items');
-    if (listed === undefined || listed.length === 0) reader.fail(['items'], 'nothing to delete');
-    if ((listed?.length ?? 0) > maxItems) {
-      throw new OpmateError('LIMIT', `${file}: more than ${maxItems} images`, { file });
-    }
-    for (const [index, item] of (listed ?? []).entries()) items.push(readItem(reader, item, index));
-  }
-  reader.finish();
+  const document = readDocument(text, file, { maxLength: maxListLength, noun: 'list' });
+  const { root, diagnostics, placeOf } = document;
+  if (!root.isPresent) root.fail(`expected kind: ${kind} and items:`);
+  const fields = root.isPresent ? root.object(['apiVersion', 'items', 'kind']) : undefined;
+  fields?.kind.constant(kind);
+  fields?.apiVersion.constant(apiVersion);
+  const listed = fields?.items.optionalList(maxItems) ?? [];
+  if (fields !== undefined && isEmptyList(fields.items)) fields.items.fail('nothing to delete');
+  const items = listed.map((item) => readItem(item, placeOf(item.path)));
+  diagnostics.throwIfErrors();
   return items as ReadDeleteItem[];
 }
 
-function requireText(reader: ConfigReader, root: JsonObject, key: string, wanted: string): void {
-  const value = reader.requiredText(root, [], key);
-  if (value !== undefined && value !== wanted) reader.fail([key], `${quoteGo(value)} is not ${wanted}`);
+function isEmptyList({ value }: Field): boolean {
+  return value === undefined || (Array.isArray(value) && value.length === 0);
 }
 
-function readItem(reader: ConfigReader, value: JsonValue, index: number): ReadDeleteItem | undefined {
-  const path = ['items', index];
-  const object = reader.object(value, path, ['imageName', 'imageReference', 'type']);
-  if (object === undefined) return reader.fail(path, 'imageReference is missing');
-  const imageName = reader.text(object, path, 'imageName') ?? '';
-  const imageReference = reader.requiredText(object, path, 'imageReference');
-  const type = reader.requiredText(object, path, 'type');
-  if (type !== undefined && !types.includes(type)) {
-    return reader.fail([...path, 'type'], `${quoteGo(type)} is none of ${types.join(', ')}`);
-  }
-  if (imageReference === undefined || type === undefined) return undefined;
-  const at = [...path, 'imageReference'];
+function readItem(item: Field, place: Place): ReadDeleteItem | undefined {
+  if (!item.isPresent) return item.field('imageReference').missing();
+  const fields = item.object(['imageName', 'imageReference', 'type']);
+  if (fields === undefined) return undefined;
+  const imageName = fields.imageName.optionalText() ?? '';
+  const imageReference = fields.imageReference.text();
+  const type = fields.type.choice(types);
+  const reference = imageReference === undefined ? undefined : fields.imageReference.parsed(parseTarget);
+  if (imageReference === undefined || type === undefined || reference === undefined) return undefined;
+  return { imageName, imageReference, type, reference, place };
+}
+
+function parseTarget(text: string): RegistryReference {
   const hint = 'write docker://REGISTRY/PATH:TAG';
-  if (!imageReference.startsWith('docker://')) {
-    return reader.fail(at, `${quoteGo(imageReference)} does not begin with docker://`, hint);
+  if (!text.startsWith('docker://')) {
+    throw new OpmateError('INVALID', `${quoteGo(text)} does not begin with docker://`, { hint });
   }
-  try {
-    const reference = parseReference(imageReference);
-    if (reference.transport !== 'docker' || (reference.tag ?? reference.digest) === undefined) {
-      return reader.fail(at, `${quoteGo(imageReference)} has neither tag nor digest`, hint);
-    }
-    return { imageName, imageReference, type, reference, place: reader.placeOf(path) };
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    return reader.fail(at, error.message, error.hint);
+  const reference = parseReference(text);
+  if (reference.transport !== 'docker' || (reference.tag ?? reference.digest) === undefined) {
+    throw new OpmateError('INVALID', `${quoteGo(text)} has neither tag nor digest`, { hint });
   }
+  return reference;
 }
 
-/** How many faults one error names. */
+/** Images that one error names. */
 const maxFaultsNamed = 20;
 
 /**
@@ -180,7 +169,7 @@ const maxFaultsNamed = 20;
  */
 export function requireBelow(items: readonly ReadDeleteItem[], target: MirrorTarget, file: string): void {
   const whole = [target.registry, target.path].filter((part) => part !== '').join('/');
-  const faults: OpmateError[] = [];
+  const faults = new DiagnosticList();
   for (const { reference, type, place, imageReference } of items) {
     const { registry, repository } = reference;
     const own = repositoryOfType[type];
@@ -191,11 +180,8 @@ export function requireBelow(items: readonly ReadDeleteItem[], target: MirrorTar
         : target.path === '' || repository === target.path || repository.startsWith(`${target.path}/`));
     if (isBelow) continue;
     const where = own === undefined ? `below docker://${whole}` : `in docker://${whole}/${own}`;
-    faults.push(configError(file, place, `${quoteGo(imageReference)} is not ${where}`));
+    const problem = `${quoteGo(imageReference)} is not ${where}`;
+    faults.add({ severity: 'error', code: 'outside-target', problem, file, ...place });
   }
-  if (faults.length === 0) return;
-  const named = faults.slice(0, maxFaultsNamed);
-  const more = faults.length - named.length;
-  if (more > 0) named.push(new OpmateError('INVALID', `${file}: and ${more} more`));
-  throw joinFaults(named);
+  faults.throwIfErrors(maxFaultsNamed);
 }

@@ -1,18 +1,11 @@
 import type { VersionBounds } from '../../catalog/selection/version-bounds.js';
+import type { DocumentPath, Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
-import { joinFaults } from '../../core/problems.js';
 import { quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { type Reference, parseReference } from '../../core/reference.js';
 import { compareVersions, parseVersion } from '../../core/semver.js';
-import {
-  type PlacedYaml,
-  YamlError,
-  type YamlPath,
-  type YamlPlace,
-  parseYamlWithPlaces,
-} from '../../core/yaml.js';
-import { NameIndex } from '../../model/suggest.js';
+import { type WrittenDocument, readDocument } from '../../document/document.js';
+import type { Field } from '../../document/field.js';
 
 /** What is to be mirrored: an `ImageSetConfiguration` of `mirror.openshift.io/v2alpha1`, checked. */
 export interface ImageSetConfiguration {
@@ -40,7 +33,7 @@ export interface OperatorConfig {
   /** File of a CatalogSource to take the rest of the specification from. */
   targetCatalogSourceTemplate: string | undefined;
   platforms: PlatformConfig[];
-  place: YamlPlace;
+  place: Place;
 }
 
 export interface PackageConfig extends VersionBounds {
@@ -48,12 +41,12 @@ export interface PackageConfig extends VersionBounds {
   /** Undefined for all channels. */
   channels: ChannelConfig[] | undefined;
   defaultChannel: string | undefined;
-  place: YamlPlace;
+  place: Place;
 }
 
 export interface ChannelConfig extends VersionBounds {
   name: string;
-  place: YamlPlace;
+  place: Place;
 }
 
 export interface PlatformConfig {
@@ -67,7 +60,7 @@ export interface AdditionalImageConfig {
   targetRepo: string | undefined;
   targetTag: string | undefined;
   platforms: PlatformConfig[];
-  place: YamlPlace;
+  place: Place;
 }
 
 export interface BlockedImageConfig {
@@ -83,10 +76,9 @@ const defaultArchiveGiB = 500;
 const gibibyte = 1024 ** 3;
 
 /**
- * Reads an `ImageSetConfiguration`. Every fault is reported, each with line and column: unknown keys, keys
- * that are there twice, values of the wrong kind, names and versions that are none, choices that exclude each
- * other, and sections that opmate cannot mirror yet. Throws OpmateError SYNTAX, INVALID or UNSUPPORTED whose
- * cause is an AggregateError of all faults. (Source: ImageSetConfiguration of oc-mirror v2.)
+ * Reads an `ImageSetConfiguration`. Throws OpmateError SYNTAX or LIMIT, or DiagnosticsError with everything that is
+ * wrong: unknown and duplicate keys, wrong types, invalid names and versions, exclusive choices, and unsupported
+ * sections. (Source: ImageSetConfiguration of oc-mirror v2.)
  */
 export function readImageSetConfiguration(text: string, file: string): ImageSetConfiguration {
   return readConfiguration(text, file, mirrorForm);
@@ -101,169 +93,21 @@ export function readDeleteImageSetConfiguration(text: string, file: string): Ima
 }
 
 function readConfiguration(text: string, file: string, form: ConfigForm): ImageSetConfiguration {
-  const reader = openConfig(text, file, maxConfigLength);
-  const configuration = readRoot(reader, form);
-  reader.finish();
+  const document = readDocument(text, file, { maxLength: maxConfigLength, noun: 'configuration' });
+  const configuration = new ConfigReader(document, form).read();
+  document.diagnostics.throwIfErrors();
   return configuration as ImageSetConfiguration;
 }
 
-/** Begins to read a YAML document that people may write by hand. Throws OpmateError LIMIT or SYNTAX. */
-export function openConfig(text: string, file: string, maxLength: number): ConfigReader {
-  if (text.length > maxLength) {
-    throw new OpmateError('LIMIT', `${file}: more than ${maxLength} characters`, { file });
-  }
-  try {
-    return new ConfigReader(file, parseYamlWithPlaces(text));
-  } catch (error) {
-    if (!(error instanceof YamlError)) throw error;
-    throw new OpmateError('SYNTAX', `${file}: ${error.message}`, { file, line: error.line });
-  }
-}
-
-/** An error that names a place of a configuration. */
-export function configError(
-  file: string,
-  place: YamlPlace | undefined,
-  message: string,
-  hint?: string,
-  code: 'INVALID' | 'UNSUPPORTED' | 'NOT_FOUND' = 'INVALID',
-): OpmateError {
-  const where = place === undefined ? file : `${file}:${place.line}:${place.column}`;
-  return new OpmateError(code, `${where}: ${message}`, { hint });
-}
-
-/** Reads fields of the document and notes what is wrong with them. */
-export class ConfigReader {
-  readonly file: string;
-  readonly document: PlacedYaml;
-  readonly #faults: { error: OpmateError; place: YamlPlace }[] = [];
-
-  constructor(file: string, document: PlacedYaml) {
-    this.file = file;
-    this.document = document;
-    for (const { path, place, first } of document.duplicates) {
-      const message = `${shownPath(path)}: key is there twice`;
-      this.#add(place, message, `it stands in line ${first.line} already; keep one of them`, 'INVALID');
-    }
-    if (document.furtherDocument !== undefined) {
-      const hint = 'give each configuration a file of its own';
-      this.#add(document.furtherDocument, 'a second document begins here', hint, 'INVALID');
-    }
-  }
-
-  /** Where a path is written, or the nearest thing above it. */
-  placeOf(path: YamlPath): YamlPlace {
-    for (let length = path.length; length > 0; length--) {
-      const place = this.document.placeOf(path.slice(0, length));
-      if (place !== undefined) return place;
-    }
-    return { line: 1, column: 1 };
-  }
-
-  fail(
-    path: YamlPath,
-    problem: string,
-    hint?: string,
-    code: 'INVALID' | 'UNSUPPORTED' = 'INVALID',
-  ): undefined {
-    const subject = path.length === 0 ? problem : `${shownPath(path)}: ${problem}`;
-    this.#add(this.placeOf(path), subject, hint, code);
-    return undefined;
-  }
-
-  #add(place: YamlPlace, message: string, hint: string | undefined, code: 'INVALID' | 'UNSUPPORTED'): void {
-    this.#faults.push({ error: configError(this.file, place, message, hint, code), place });
-  }
-
-  /** An object with no other keys than `keys`; undefined where it is absent or none. */
-  object(value: JsonValue | undefined, path: YamlPath, keys: readonly string[]): JsonObject | undefined {
-    if (value === undefined || value === null) return undefined;
-    if (!isJsonObject(value)) return this.fail(path, 'expected keys and values');
-    for (const key of Object.keys(value)) {
-      if (keys.includes(key)) continue;
-      this.fail([...path, key], 'unknown key', hintForKey(key, keys));
-    }
-    return value;
-  }
-
-  /** Field `key` of an object; undefined where it is absent or null. */
-  field(object: JsonObject, key: string): JsonValue | undefined {
-    return Object.hasOwn(object, key) ? (object[key] ?? undefined) : undefined;
-  }
-
-  list(object: JsonObject, path: YamlPath, key: string): JsonValue[] | undefined {
-    const value = this.field(object, key);
-    if (value === undefined || Array.isArray(value)) return value;
-    return this.fail([...path, key], 'expected a list');
-  }
-
-  flag(object: JsonObject, path: YamlPath, key: string): boolean {
-    const value = this.field(object, key);
-    if (value !== undefined && typeof value !== 'boolean')
-      this.fail([...path, key], 'expected true or false');
-    return value === true;
-  }
-
-  /** A text; one that is empty counts as absent. */
-  text(object: JsonObject, path: YamlPath, key: string): string | undefined {
-    const value = this.field(object, key);
-    if (value === undefined || value === '') return undefined;
-    if (typeof value === 'string') return value;
-    const hint = typeof value === 'object' ? undefined : 'write it in quotes';
-    return this.fail([...path, key], 'expected a text', hint);
-  }
-
-  requiredText(object: JsonObject, path: YamlPath, key: string): string | undefined {
-    const value = this.field(object, key);
-    if (value === undefined || value === '') return this.fail(path, `${key} is missing`);
-    return this.text(object, path, key);
-  }
-
-  /** A text that must match. */
-  matching(
-    object: JsonObject,
-    path: YamlPath,
-    key: string,
-    pattern: RegExp,
-    what: string,
-  ): string | undefined {
-    const value = this.text(object, path, key);
-    if (value === undefined || pattern.test(value)) return value;
-    return this.fail([...path, key], `${quoteGo(value)} is not ${what}`);
-  }
-
-  /** Throws when something is wrong, in the order of the text. */
-  finish(): void {
-    if (this.#faults.length === 0) return;
-    const sorted = [...this.#faults].sort(
-      (a, b) => a.place.line - b.place.line || a.place.column - b.place.column,
-    );
-    throw joinFaults(sorted.map(({ error }) => error));
-  }
-}
-
-/** A path as people write it: `mirror.operators[0].catalog`. */
-function shownPath(path: YamlPath): string {
-  const text = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`)).join('');
-  return text.replace(/^\./, '');
-}
-
-/** Keys that people bring along from older versions, and what to do instead. */
+/** Keys of older versions, and what to do instead. */
 const formerKeys: Readonly<Record<string, string>> = {
-  bundles: 'name versions with minVersion and maxVersion',
-  selectedBundles: 'name versions with minVersion and maxVersion',
-  storageConfig: 'this is a key of v1alpha2, which v2alpha1 does without',
-  targetName: 'the key is called targetCatalog',
-  mirror: 'a configuration says what to mirror or what to delete, not both',
-  delete: 'a configuration says what to mirror or what to delete, not both',
+  bundles: 'select versions with minVersion and maxVersion',
+  selectedBundles: 'select versions with minVersion and maxVersion',
+  storageConfig: 'remove it: v2alpha1 has no storageConfig',
+  targetName: 'use "targetCatalog"',
+  mirror: 'write what to mirror and what to delete in two files',
+  delete: 'write what to mirror and what to delete in two files',
 };
-
-function hintForKey(key: string, keys: readonly string[]): string {
-  const former = Object.hasOwn(formerKeys, key) ? formerKeys[key] : undefined;
-  if (former !== undefined) return former;
-  const near = new NameIndex(keys).nearest(key);
-  return near === undefined ? `there is ${keys.join(', ')}` : `did you mean ${near}`;
-}
 
 const componentPattern = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*';
 const repositoryPattern = new RegExp(`^${componentPattern}(?:/${componentPattern})*$`);
@@ -273,20 +117,18 @@ const tagPattern = /^\w[\w.-]{0,127}$/;
 interface ConfigForm {
   kind: string;
   key: 'mirror' | 'delete';
-  rootKeys: readonly string[];
-  sections: readonly string[];
-  /** What is done with what is listed. */
-  purpose: string;
+  rootKeys: readonly ('kind' | 'apiVersion' | 'mirror' | 'delete' | 'archiveSize')[];
+  sections: readonly Section[];
 }
 
-const commonSections = ['platform', 'operators', 'additionalImages', 'helm', 'samples'];
+const commonSections = ['platform', 'operators', 'additionalImages', 'helm', 'samples'] as const;
+type Section = (typeof commonSections)[number] | 'blockedImages';
 
 const mirrorForm: ConfigForm = {
   kind: 'ImageSetConfiguration',
   key: 'mirror',
   rootKeys: ['kind', 'apiVersion', 'mirror', 'archiveSize'],
   sections: [...commonSections, 'blockedImages'],
-  purpose: 'to mirror',
 };
 
 const deleteForm: ConfigForm = {
@@ -294,69 +136,7 @@ const deleteForm: ConfigForm = {
   key: 'delete',
   rootKeys: ['kind', 'apiVersion', 'delete'],
   sections: commonSections,
-  purpose: 'to delete',
 };
-
-function readRoot(reader: ConfigReader, form: ConfigForm): Partial<ImageSetConfiguration> {
-  const { key, sections } = form;
-  const root = reader.object(reader.document.value, [], form.rootKeys);
-  if (root === undefined) {
-    reader.fail([], `expected kind: ${form.kind} and ${key}:`);
-    return {};
-  }
-  const kind = reader.text(root, [], 'kind');
-  if (kind !== form.kind) {
-    const path = Object.hasOwn(root, 'kind') ? ['kind'] : [];
-    reader.fail(path, `kind is not ${form.kind}`, `write kind: ${form.kind}`);
-  }
-  // Its text does not matter, as with oc-mirror.
-  reader.text(root, [], 'apiVersion');
-  const archiveBytes = readArchiveSize(reader, root);
-  const listed = reader.object(reader.field(root, key), [key], sections);
-  if (listed === undefined) {
-    reader.fail([], `${key} is missing`, `list the catalogs below ${key}.operators`);
-    return {};
-  }
-  const later = ['platform', 'helm', 'samples'].filter((section) => {
-    const value = reader.field(listed, section);
-    return value !== undefined && (typeof value !== 'object' || Object.keys(value as object).length > 0);
-  });
-  for (const section of later) {
-    const hint = 'mirror operators and additionalImages with opmate, and this section with oc-mirror';
-    reader.fail([key, section], 'not supported yet', hint, 'UNSUPPORTED');
-  }
-  const path = [key, 'operators'];
-  const operators = (reader.list(listed, [key], 'operators') ?? []).map((item, index) =>
-    readOperator(reader, item, [...path, index]),
-  );
-  checkTargets(reader, operators, path);
-  const additional = (reader.list(listed, [key], 'additionalImages') ?? []).map((item, index) =>
-    readAdditionalImage(reader, item, [key, 'additionalImages', index]),
-  );
-  const blocked = (reader.list(listed, [key], 'blockedImages') ?? []).map((item, index) =>
-    readBlockedImage(reader, item, [key, 'blockedImages', index]),
-  );
-  const hasOwnKeys = Object.keys(listed).every((one) => sections.includes(one));
-  if (operators.length + additional.length + later.length === 0 && hasOwnKeys) {
-    reader.fail([key], `nothing ${form.purpose}`, `list catalogs below ${key}.operators`);
-  }
-  return {
-    file: reader.file,
-    archiveBytes,
-    operators: operators.filter((one) => one !== undefined),
-    additionalImages: additional.filter((one) => one !== undefined),
-    blockedImages: blocked.filter((one) => one !== undefined),
-  };
-}
-
-function readArchiveSize(reader: ConfigReader, root: JsonObject): number {
-  const value = reader.field(root, 'archiveSize') ?? 0;
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0 || value > 2 ** 20) {
-    reader.fail(['archiveSize'], 'expected a whole number of GiB');
-    return 0;
-  }
-  return (value === 0 ? defaultArchiveGiB : value) * gibibyte;
-}
 
 const operatorKeys = [
   'catalog',
@@ -367,184 +147,248 @@ const operatorKeys = [
   'targetCatalogSourceTemplate',
   'skipDependencies',
   'platforms',
-];
+] as const;
 
-function readOperator(reader: ConfigReader, value: JsonValue, path: YamlPath): OperatorConfig | undefined {
-  const object = reader.object(value, path, operatorKeys);
-  if (object === undefined) return value === null ? reader.fail(path, 'catalog is missing') : undefined;
-  const catalog = reader.requiredText(object, path, 'catalog');
-  const reference = readReference(reader, catalog, [...path, 'catalog']);
-  const full = reader.flag(object, path, 'full');
-  // Has no effect with oc-mirror either.
-  reader.flag(object, path, 'skipDependencies');
-  const items = reader.list(object, path, 'packages');
-  const packages = (items ?? []).map((item, index) =>
-    readPackage(reader, item, [...path, 'packages', index]),
-  );
-  checkUnique(reader, packages, [...path, 'packages'], 'package');
-  if (full) {
-    for (const [index, one] of packages.entries()) {
-      const bounded = [one, ...(one?.channels ?? [])].some((part) => part !== undefined && hasBounds(part));
-      if (!bounded) continue;
-      const hint = 'full takes every version; leave out either full or the versions';
-      reader.fail([...path, 'packages', index], 'versions cannot be chosen where full is true', hint);
+const hintForVersion = 'write it as 1.2.3 or 1.2.3-rc.1';
+
+/** Reads one configuration; what is wrong with it goes to the document's diagnostics. */
+class ConfigReader {
+  readonly #document: WrittenDocument;
+  readonly #form: ConfigForm;
+
+  constructor(document: WrittenDocument, form: ConfigForm) {
+    this.#document = document;
+    this.#form = form;
+  }
+
+  read(): Partial<ImageSetConfiguration> {
+    const { kind, key, rootKeys, sections } = this.#form;
+    const { root, name: file } = this.#document;
+    if (!root.isPresent) return root.fail(`expected kind: ${kind} and ${key}:`) ?? {};
+    const fields = root.object(rootKeys, { hints: formerKeys });
+    if (fields === undefined) return {};
+    fields.kind.constant(kind);
+    // Any version is accepted, as by oc-mirror.
+    fields.apiVersion.optionalText();
+    const archiveBytes = readArchiveSize(root.field('archiveSize'));
+    const listed = fields[key].isPresent
+      ? fields[key].object(sections, { hints: formerKeys })
+      : fields[key].missing(`list the catalogs below ${key}.operators`);
+    if (listed === undefined) return {};
+    const later = [listed.platform, listed.helm, listed.samples].filter(isFilled);
+    for (const section of later) {
+      const hint = 'use oc-mirror for this section, and opmate for operators and additionalImages';
+      section.fail('not supported yet', { code: 'unsupported', hint });
+    }
+    const operators = listed.operators.optionalList().map((item) => this.#readOperator(item));
+    this.#checkTargets(operators, listed.operators.path);
+    const additional = listed.additionalImages.optionalList().map((item) => this.#readAdditionalImage(item));
+    const blocked =
+      key === 'mirror' ? root.field(key).field('blockedImages').optionalList().map(readBlockedImage) : [];
+    const hasKnownKeys = Object.keys(fields[key].jsonObject() ?? {}).every((one) =>
+      (sections as readonly string[]).includes(one),
+    );
+    if (operators.length + additional.length + later.length === 0 && hasKnownKeys) {
+      fields[key].fail(`nothing to ${key}`, { hint: `list catalogs below ${key}.operators` });
+    }
+    return {
+      file,
+      archiveBytes,
+      operators: operators.filter((one) => one !== undefined),
+      additionalImages: additional.filter((one) => one !== undefined),
+      blockedImages: blocked.filter((one) => one !== undefined),
+    };
+  }
+
+  #readOperator(item: Field): OperatorConfig | undefined {
+    if (!item.isPresent) return item.field('catalog').missing();
+    const fields = item.object(operatorKeys, { hints: formerKeys });
+    if (fields === undefined) return undefined;
+    const catalog = fields.catalog.text();
+    const reference = catalog === undefined ? undefined : fields.catalog.parsed(parseSource);
+    const full = fields.full.optionalBoolean();
+    // Has no effect with oc-mirror either.
+    fields.skipDependencies.optionalBoolean();
+    const items = fields.packages.optionalList();
+    const packages = items.map((one) => this.#readPackage(one));
+    checkUnique(items, packages, 'package');
+    if (full) {
+      for (const [index, one] of packages.entries()) {
+        const isBounded = [one, ...(one?.channels ?? [])].some(
+          (part) => part !== undefined && hasBounds(part),
+        );
+        if (!isBounded) continue;
+        const hint = 'remove either full or the versions';
+        items[index]?.fail('versions cannot be combined with full: true', { code: 'exclusive-fields', hint });
+      }
+    }
+    const operator: Partial<OperatorConfig> = {
+      full,
+      packages: packages.length === 0 ? undefined : packages.filter((one) => one !== undefined),
+      targetCatalog: fields.targetCatalog.optionalMatching(repositoryPattern, 'a repository path'),
+      targetTag: fields.targetTag.optionalMatching(tagPattern, 'a tag'),
+      targetCatalogSourceTemplate: fields.targetCatalogSourceTemplate.optionalText(),
+      platforms: readPlatforms(fields.platforms),
+      place: this.#document.placeOf(item.path),
+    };
+    if (catalog === undefined || reference === undefined) return undefined;
+    return { ...operator, catalog, reference } as OperatorConfig;
+  }
+
+  #readPackage(item: Field): PackageConfig | undefined {
+    if (!item.isPresent) return item.field('name').missing();
+    const keys = ['name', 'channels', 'defaultChannel', 'minVersion', 'maxVersion'] as const;
+    const fields = item.object(keys, { hints: formerKeys });
+    if (fields === undefined) return undefined;
+    const name = fields.name.text();
+    const bounds = readBounds(fields);
+    const items = fields.channels.optionalList();
+    const channels = items.map((one) => this.#readChannel(one));
+    checkUnique(items, channels, 'channel');
+    if (hasBounds(bounds) && channels.some((channel) => channel !== undefined && hasBounds(channel))) {
+      const hint = 'set them for the package, or for each channel';
+      item.fail('versions are set for the package and for its channels', { code: 'exclusive-fields', hint });
+    }
+    const defaultChannel = fields.defaultChannel.optionalText();
+    if (name === undefined) return undefined;
+    return {
+      name,
+      ...bounds,
+      channels: items.length === 0 ? undefined : channels.filter((one) => one !== undefined),
+      defaultChannel,
+      place: this.#document.placeOf(item.path),
+    };
+  }
+
+  #readChannel(item: Field): ChannelConfig | undefined {
+    if (!item.isPresent) return item.field('name').missing();
+    const fields = item.object(['name', 'minVersion', 'maxVersion'], { hints: formerKeys });
+    if (fields === undefined) return undefined;
+    const name = fields.name.text();
+    const bounds = readBounds(fields);
+    return name === undefined ? undefined : { name, ...bounds, place: this.#document.placeOf(item.path) };
+  }
+
+  #readAdditionalImage(item: Field): AdditionalImageConfig | undefined {
+    if (!item.isPresent) return item.field('name').missing();
+    const fields = item.object(['name', 'targetRepo', 'targetTag', 'platforms'], { hints: formerKeys });
+    if (fields === undefined) return undefined;
+    const name = fields.name.text();
+    const reference = name === undefined ? undefined : fields.name.parsed(parseSource);
+    const rest = {
+      targetRepo: fields.targetRepo.optionalMatching(repositoryPattern, 'a repository path'),
+      targetTag: fields.targetTag.optionalMatching(tagPattern, 'a tag'),
+      platforms: readPlatforms(fields.platforms),
+      place: this.#document.placeOf(item.path),
+    };
+    if (reference !== undefined && reference.transport !== 'docker' && !fields.targetRepo.isSet) {
+      fields.targetRepo.missing('set the repository path: an image outside of a registry has none');
+    }
+    return name === undefined || reference === undefined ? undefined : { name, reference, ...rest };
+  }
+
+  /** Two catalogs must not land in one place. */
+  #checkTargets(operators: readonly (OperatorConfig | undefined)[], path: DocumentPath): void {
+    const list = path.reduce((field: Field, key) => field.field(key), this.#document.root);
+    const seen = new Map<string, OperatorConfig>();
+    for (const [index, operator] of operators.entries()) {
+      if (operator === undefined) continue;
+      const item = list.field(index);
+      const { repository, tag = operator.reference.digest } = targetOfCatalog(operator);
+      if (!repositoryPattern.test(repository)) {
+        const problem = `${quoteGo(repository)} is not a repository path`;
+        item.field('catalog').fail(problem, { hint: 'set one with targetCatalog' });
+      }
+      const key = `${repository}:${tag}`;
+      const first = seen.get(key);
+      if (first === undefined) seen.set(key, operator);
+      else {
+        const problem = `same target ${key} as ${first.catalog} on line ${first.place.line}`;
+        item.fail(problem, {
+          code: 'conflict',
+          hint: 'set another targetCatalog or targetTag for one of them',
+        });
+      }
     }
   }
-  const operator: Partial<OperatorConfig> = {
-    full,
-    packages: packages.length === 0 ? undefined : packages.filter((one) => one !== undefined),
-    targetCatalog: reader.matching(object, path, 'targetCatalog', repositoryPattern, 'a path of a registry'),
-    targetTag: reader.matching(object, path, 'targetTag', tagPattern, 'a tag'),
-    targetCatalogSourceTemplate: reader.text(object, path, 'targetCatalogSourceTemplate'),
-    platforms: readPlatforms(reader, object, path),
-    place: reader.placeOf(path),
-  };
-  if (catalog === undefined || reference === undefined) return undefined;
-  return { ...operator, catalog, reference } as OperatorConfig;
 }
 
-function readPackage(reader: ConfigReader, value: JsonValue, path: YamlPath): PackageConfig | undefined {
-  const keys = ['name', 'channels', 'defaultChannel', 'minVersion', 'maxVersion'];
-  const object = reader.object(value, path, keys);
-  if (object === undefined) return value === null ? reader.fail(path, 'name is missing') : undefined;
-  const name = reader.requiredText(object, path, 'name');
-  const bounds = readBounds(reader, object, path);
-  const items = reader.list(object, path, 'channels') ?? [];
-  const channels = items.map((item, index) => readChannel(reader, item, [...path, 'channels', index]));
-  checkUnique(reader, channels, [...path, 'channels'], 'channel');
-  if (hasBounds(bounds) && channels.some((channel) => channel !== undefined && hasBounds(channel))) {
-    const hint = 'give them for the package, or for each channel';
-    reader.fail(path, 'versions are given for the package and for its channels', hint);
-  }
-  const defaultChannel = reader.text(object, path, 'defaultChannel');
-  if (name === undefined) return undefined;
-  const chosen = channels.filter((one) => one !== undefined);
-  return {
-    name,
-    ...bounds,
-    channels: items.length === 0 ? undefined : chosen,
-    defaultChannel,
-    place: reader.placeOf(path),
-  };
+/** Whether a section asks for anything. */
+function isFilled({ value }: Field): boolean {
+  return value !== undefined && (typeof value !== 'object' || Object.keys(value as object).length > 0);
 }
 
-function readChannel(reader: ConfigReader, value: JsonValue, path: YamlPath): ChannelConfig | undefined {
-  const object = reader.object(value, path, ['name', 'minVersion', 'maxVersion']);
-  if (object === undefined) return value === null ? reader.fail(path, 'name is missing') : undefined;
-  const name = reader.requiredText(object, path, 'name');
-  const bounds = readBounds(reader, object, path);
-  return name === undefined ? undefined : { name, ...bounds, place: reader.placeOf(path) };
+function readArchiveSize(field: Field): number {
+  const gigabytes = field.optionalInteger(0, 2 ** 20) ?? 0;
+  return (gigabytes === 0 ? defaultArchiveGiB : gigabytes) * gibibyte;
 }
 
-/** Whether any version is asked for. */
+/** Whether versions are limited. */
 export function hasBounds({ minVersion, maxVersion }: VersionBounds): boolean {
   return minVersion !== undefined || maxVersion !== undefined;
 }
 
-function readBounds(reader: ConfigReader, object: JsonObject, path: YamlPath): VersionBounds {
-  const read = (key: string) => {
-    const text = reader.text(object, path, key);
-    try {
-      return text === undefined ? undefined : { text, version: parseVersion(text) };
-    } catch {
-      const problem = `${quoteGo(text as string)} is not a version`;
-      return reader.fail([...path, key], problem, 'write it as 1.2.3 or 1.2.3-rc.1');
-    }
-  };
-  const [min, max] = [read('minVersion'), read('maxVersion')];
+function readBounds(fields: { minVersion: Field; maxVersion: Field }): VersionBounds {
+  const read = (field: Field) =>
+    field.optionalParsed((text) => {
+      try {
+        return { text, version: parseVersion(text) };
+      } catch {
+        throw new OpmateError('INVALID', `invalid version ${quoteGo(text)}`, { hint: hintForVersion });
+      }
+    });
+  const [min, max] = [read(fields.minVersion), read(fields.maxVersion)];
   if (min !== undefined && max !== undefined && compareVersions(min.version, max.version) > 0) {
-    reader.fail([...path, 'minVersion'], `${min.text} is above maxVersion ${max.text}`);
+    fields.minVersion.fail(`${min.text} is greater than maxVersion ${max.text}`);
   }
   return { minVersion: min?.text, maxVersion: max?.text };
 }
 
-function readPlatforms(reader: ConfigReader, object: JsonObject, path: YamlPath): PlatformConfig[] {
-  const items = reader.list(object, path, 'platforms') ?? [];
-  const platforms = items.map((item, index) => {
-    const at = [...path, 'platforms', index];
-    const platform = reader.object(item, at, ['os', 'architecture']);
-    if (platform === undefined) return item === null ? reader.fail(at, 'os is missing') : undefined;
-    const os = reader.requiredText(platform, at, 'os');
-    const architecture = reader.requiredText(platform, at, 'architecture');
+function readPlatforms(list: Field): PlatformConfig[] {
+  const platforms = list.optionalList().map((item) => {
+    if (!item.isPresent) return item.field('os').missing();
+    const fields = item.object(['os', 'architecture']);
+    const [os, architecture] = [fields?.os.text(), fields?.architecture.text()];
     return os === undefined || architecture === undefined ? undefined : { os, architecture };
   });
   return platforms.filter((one) => one !== undefined);
 }
 
-function readAdditionalImage(
-  reader: ConfigReader,
-  value: JsonValue,
-  path: YamlPath,
-): AdditionalImageConfig | undefined {
-  const object = reader.object(value, path, ['name', 'targetRepo', 'targetTag', 'platforms']);
-  if (object === undefined) return value === null ? reader.fail(path, 'name is missing') : undefined;
-  const name = reader.requiredText(object, path, 'name');
-  const reference = readReference(reader, name, [...path, 'name']);
-  const rest = {
-    targetRepo: reader.matching(object, path, 'targetRepo', repositoryPattern, 'a path of a registry'),
-    targetTag: reader.matching(object, path, 'targetTag', tagPattern, 'a tag'),
-    platforms: readPlatforms(reader, object, path),
-    place: reader.placeOf(path),
-  };
-  if (reference !== undefined && reference.transport !== 'docker' && rest.targetRepo === undefined) {
-    reader.fail(path, 'targetRepo is missing', 'an image that is in no registry has no path of its own');
-  }
-  return name === undefined || reference === undefined ? undefined : { name, reference, ...rest };
-}
-
-function readBlockedImage(
-  reader: ConfigReader,
-  value: JsonValue,
-  path: YamlPath,
-): BlockedImageConfig | undefined {
-  const object = reader.object(value, path, ['name']);
-  if (object === undefined) return value === null ? reader.fail(path, 'name is missing') : undefined;
-  const name = reader.requiredText(object, path, 'name');
-  if (name === undefined) return undefined;
-  try {
-    // Go's flags at the beginning; the other rules of both languages are the same for what names images.
-    const [, flags = '', rest = name] = /^\(\?([ims]+)\)(.*)$/s.exec(name) ?? [];
-    return { name, pattern: new RegExp(rest, flags) };
-  } catch {
-    return reader.fail([...path, 'name'], `${quoteGo(name)} is not a regular expression`);
-  }
+function readBlockedImage(item: Field): BlockedImageConfig | undefined {
+  if (!item.isPresent) return item.field('name').missing();
+  return item.object(['name'])?.name.parsed((name) => {
+    try {
+      // Go's flags at the beginning; the other rules of both languages are the same for what names images.
+      const [, flags = '', rest = name] = /^\(\?([ims]+)\)(.*)$/s.exec(name) ?? [];
+      return { name, pattern: new RegExp(rest, flags) };
+    } catch {
+      throw new OpmateError('INVALID', `invalid regular expression ${quoteGo(name)}`);
+    }
+  });
 }
 
 /** An image in a registry, or `oci://DIR` for one in a layout directory. */
-function readReference(
-  reader: ConfigReader,
-  text: string | undefined,
-  path: YamlPath,
-): Reference | undefined {
-  if (text === undefined) return undefined;
-  try {
-    const reference = parseReference(text.replace(/^oci:\/\//, 'oci:'));
-    if (reference.transport === 'docker' || reference.transport === 'oci') return reference;
-    return reader.fail(
-      path,
-      `${reference.transport} is not supported`,
-      'give a registry reference or oci://DIR',
-    );
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    return reader.fail(path, error.message, error.hint);
-  }
+function parseSource(text: string): Reference {
+  const reference = parseReference(text.replace(/^oci:\/\//, 'oci:'));
+  if (reference.transport === 'docker' || reference.transport === 'oci') return reference;
+  throw new OpmateError('UNSUPPORTED', `unsupported transport ${quoteGo(reference.transport)}`, {
+    hint: 'use a registry reference or oci://DIR',
+  });
 }
 
 function checkUnique(
-  reader: ConfigReader,
-  items: readonly ({ name: string; place: YamlPlace } | undefined)[],
-  path: YamlPath,
-  what: string,
+  items: readonly Field[],
+  named: readonly ({ name: string; place: Place } | undefined)[],
+  noun: string,
 ): void {
-  const seen = new Map<string, YamlPlace>();
-  for (const [index, item] of items.entries()) {
+  const seen = new Map<string, Place>();
+  for (const [index, item] of named.entries()) {
     if (item === undefined) continue;
     const first = seen.get(item.name);
     if (first === undefined) seen.set(item.name, item.place);
     else {
-      const hint = `line ${first.line} has it too; put everything about it into one item`;
-      reader.fail([...path, index], `${what} ${quoteGo(item.name)} is there twice`, hint);
+      const problem = `duplicate ${noun} ${quoteGo(item.name)}, first defined on line ${first.line}`;
+      items[index]?.fail(problem, { code: 'duplicate', hint: 'merge both into one item' });
     }
   }
 }
@@ -562,29 +406,4 @@ export function targetOfCatalog(operator: OperatorConfig): { repository: string;
 
 function lastPathPart(path: string): string {
   return path.replace(/\/+$/, '').replace(/^.*\//, '').toLowerCase();
-}
-
-/** Two catalogs must not land in one place. */
-function checkTargets(
-  reader: ConfigReader,
-  operators: readonly (OperatorConfig | undefined)[],
-  at: YamlPath,
-): void {
-  const seen = new Map<string, OperatorConfig>();
-  for (const [index, operator] of operators.entries()) {
-    if (operator === undefined) continue;
-    const path = [...at, index];
-    const { repository, tag = operator.reference.digest } = targetOfCatalog(operator);
-    if (!repositoryPattern.test(repository)) {
-      const hint = 'give it a name with targetCatalog';
-      reader.fail([...path, 'catalog'], `${quoteGo(repository)} cannot be a path of a registry`, hint);
-    }
-    const key = `${repository}:${tag}`;
-    const first = seen.get(key);
-    if (first === undefined) seen.set(key, operator);
-    else {
-      const problem = `lands on ${key}, as the catalog ${first.catalog} in line ${first.place.line} does`;
-      reader.fail(path, problem, 'give one of them another targetCatalog or targetTag');
-    }
-  }
 }

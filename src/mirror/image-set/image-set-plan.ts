@@ -2,7 +2,7 @@ import { type Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { joinFaults } from '../../core/problems.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../core/go-json.js';
 import { type Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
@@ -137,7 +137,7 @@ export async function planImageSet(
         faults.push(error);
       }
     }
-    if (faults.length > 0) throw joinFaults(faults.flatMap(partsOf));
+    if (faults.length > 0) throw combineErrors(faults);
     const { selections, added, unmet } = await closeDependencies(
       config,
       opened,
@@ -155,7 +155,7 @@ export async function planImageSet(
         faults.push(error);
       }
     }
-    if (faults.length > 0) throw joinFaults(faults.flatMap(partsOf));
+    if (faults.length > 0) throw combineErrors(faults);
     for (const image of config.additionalImages) images.addAdditional(image);
     const warnings = [...catalogs.flatMap(({ selection }) => selection.warnings), ...unmet];
     return { catalogs, ...images.finish(warnings), added, close };
@@ -167,13 +167,6 @@ export async function planImageSet(
 
 function isAboutContent({ code }: OpmateError): boolean {
   return code === 'INVALID' || code === 'NOT_FOUND' || code === 'UNSUPPORTED';
-}
-
-function partsOf(error: OpmateError): OpmateError[] {
-  const { cause } = error;
-  const parts: unknown[] = cause instanceof AggregateError ? cause.errors : [];
-  const reported = parts.filter((part) => part instanceof OpmateError);
-  return reported.length === 0 ? [error] : reported;
 }
 
 interface SelectedCatalog extends DependencyCatalog, OpenedCatalog {}
@@ -257,7 +250,7 @@ class ImageCollection {
         for (const image of await readBundleImages(catalog, bundle)) add(image);
       }
     }
-    if (faults.length > 0) throw joinFaults(faults);
+    if (faults.length > 0) throw combineErrors(faults);
     return count;
   }
 
@@ -364,7 +357,7 @@ class ImageCollection {
       const what = `${image.destination}: ${pinned.source} is taken`;
       warnings.push(`${what}; the catalog names the same tag without digest too`);
     }
-    if (faults.length > 0) throw joinFaults(faults);
+    if (faults.length > 0) throw combineErrors(faults);
     const blocked = [...this.#blocked].map(([source, pattern]) => ({ source, pattern }));
     return {
       images: images.filter((image) => !dropped.has(image)),

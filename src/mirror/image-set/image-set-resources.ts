@@ -1,5 +1,5 @@
 import { OpmateError, fileError } from '../../core/errors.js';
-import { joinFaults } from '../../core/problems.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { parseYamlWithPlaces } from '../../core/yaml.js';
 import { readRegularFile } from '../../files/read-file.js';
@@ -202,7 +202,7 @@ export async function readCatalogSourceTemplates(
       faults.push(error);
     }
   }
-  if (faults.length > 0) throw joinFaults(faults);
+  if (faults.length > 0) throw combineErrors(faults);
   return templates;
 }
 

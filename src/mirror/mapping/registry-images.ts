@@ -9,7 +9,7 @@ import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { checkPullSpec } from '../../core/reference.js';
 import { propertyTypes, schemas } from '../../model/declarative-config.js';
 import { isCsv } from '../../model/csv.js';
-import { NameIndex } from '../../model/suggest.js';
+import { NameIndex } from '../../core/suggest.js';
 import { type CatalogImage, fieldOf, imagesOf } from '../catalog-images.js';
 import {
   type MirrorEntry,

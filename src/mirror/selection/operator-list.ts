@@ -9,7 +9,7 @@ import { type Version, compareVersions, parseVersion } from '../../core/semver.j
 import { type BundleBlob, propertyTypes, schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
-import { NameIndex } from '../../model/suggest.js';
+import { NameIndex } from '../../core/suggest.js';
 
 /**
  * Display names by package, of one package where `packageName` is given: each from the metadata of its highest version,

@@ -11,20 +11,19 @@ import {
   modelsOf,
 } from '../../catalog/selection/package-model.js';
 import { nearestVersions, rangeOf, rangeText } from '../../catalog/selection/version-bounds.js';
-import { OpmateError } from '../../core/errors.js';
-import { joinFaults } from '../../core/problems.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../core/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { type ChannelGraph, describeGraphFault, describeHeadFault, readGraph } from '../../model/graph.js';
-import { NameIndex } from '../../model/suggest.js';
+import { NameIndex } from '../../core/suggest.js';
 import {
   type ChannelConfig,
   type OperatorConfig,
   type PackageConfig,
-  configError,
   hasBounds,
 } from '../image-set/image-set-config.js';
 
@@ -61,7 +60,7 @@ export function selectOperators(
     const packages = [...models.values()].map((model) => wholePackage(model)).sort(byName);
     return { isWhole: true, facts, packages, kept: [], warnings: [] };
   }
-  const faults: OpmateError[] = [];
+  const faults: Diagnostic[] = [];
   const wanted = operator.packages ?? [...models.keys()].map((name) => everyChannel(name, operator));
   const index = new NameIndex(models.keys());
   const chosen: ChosenPackage[] = [];
@@ -70,8 +69,8 @@ export function selectOperators(
     if (model === undefined) {
       const problem = `package ${quoteGo(request.name)} is not in ${operator.catalog}`;
       const near = index.nearest(request.name);
-      const hint = near === undefined ? listed('it has', models.keys()) : `did you mean ${quoteGo(near)}`;
-      faults.push(configError(file, request.place, problem, hint, 'NOT_FOUND'));
+      const hint = near === undefined ? listed('it has', models.keys()) : `use ${quoteGo(near)}`;
+      faults.push({ severity: 'error', code: 'not-found', problem, file, ...request.place, hint });
       continue;
     }
     chosen.push(new PackageChoice(model, request, operator, file, faults, also.get(request.name)).choose());
@@ -83,7 +82,7 @@ export function selectOperators(
     const request = { ...everyChannel(name, operator), channels: [] };
     chosen.push(new PackageChoice(model, request, operator, file, faults, channels).choose());
   }
-  if (faults.length > 0) throw joinFaults(faults);
+  if (faults.length > 0) throw new DiagnosticsError(faults);
   const result: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
   for (const { facts: part } of chosen) {
     result.packages.push(...part.packages);
@@ -136,7 +135,7 @@ class PackageChoice {
   readonly #request: PackageConfig;
   readonly #operator: OperatorConfig;
   readonly #file: string;
-  readonly #faults: OpmateError[];
+  readonly #faults: Diagnostic[];
   readonly #also: ReadonlyMap<string, ReadonlySet<string>>;
   readonly #kept: KeptBundle[] = [];
   readonly #warnings: string[] = [];
@@ -147,7 +146,7 @@ class PackageChoice {
     request: PackageConfig,
     operator: OperatorConfig,
     file: string,
-    faults: OpmateError[],
+    faults: Diagnostic[],
     also: ReadonlyMap<string, ReadonlySet<string>> = new Map(),
   ) {
     this.#model = model;
@@ -206,11 +205,11 @@ class PackageChoice {
     place: PackageConfig['place'],
     problem: string,
     hint?: string,
-    code: 'INVALID' | 'NOT_FOUND' = 'NOT_FOUND',
+    code: 'invalid-value' | 'not-found' = 'not-found',
   ) {
     const { name } = this.#request;
-    const message = `package ${quoteGo(name)} in ${this.#operator.catalog}: ${problem}`;
-    this.#faults.push(configError(this.#file, place, message, hint, code));
+    const subject = `package ${quoteGo(name)} in ${this.#operator.catalog}`;
+    this.#faults.push({ severity: 'error', code, subject, problem, file: this.#file, ...place, hint });
   }
 
   /** The channels to look at, each with its versions. */
@@ -226,7 +225,7 @@ class PackageChoice {
         return [hasBounds(channel) ? channel : { ...channel, minVersion, maxVersion }];
       }
       const near = index.nearest(channel.name);
-      const hint = near === undefined ? listed('it has', known.keys()) : `did you mean ${quoteGo(near)}`;
+      const hint = near === undefined ? listed('it has', known.keys()) : `use ${quoteGo(near)}`;
       this.#fail(channel.place, `no channel ${quoteGo(channel.name)}`, hint);
       return [];
     });
@@ -249,7 +248,7 @@ class PackageChoice {
     if (channels?.length === 0) return names[0] ?? own;
     if (asked !== undefined) {
       const near = new NameIndex(names).nearest(asked);
-      const hint = near === undefined ? listed('there is', names) : `did you mean ${quoteGo(near)}`;
+      const hint = near === undefined ? listed('there is', names) : `use ${quoteGo(near)}`;
       const problem = this.#model.channels.has(asked)
         ? `defaultChannel ${quoteGo(asked)} is not among the chosen channels`
         : `no channel ${quoteGo(asked)} for defaultChannel`;
@@ -323,7 +322,7 @@ class PackageChoice {
 
   #failGraph(channel: ChannelFacts, fault: string): void {
     const hint = 'the catalog itself is at fault; opmate validate says more';
-    this.#fail(this.#request.place, `channel ${quoteGo(channel.name)}: ${fault}`, hint, 'INVALID');
+    this.#fail(this.#request.place, `channel ${quoteGo(channel.name)}: ${fault}`, hint, 'invalid-value');
   }
 
   /** The one entry of a version: of several, that which is written the same, else the nearest to the head. */

@@ -8,7 +8,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.j
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
-import { NameIndex } from '../../model/suggest.js';
+import { NameIndex } from '../../core/suggest.js';
 import type { CatalogOrigin } from '../../source/origin.js';
 import { catalogNameFault } from '../http/catalog-names.js';
 import {

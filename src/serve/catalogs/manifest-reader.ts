@@ -3,7 +3,7 @@ import { quoteGo } from '../../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { type PlacedYaml, YamlError, type YamlPath, parseYamlWithPlaces } from '../../core/yaml.js';
 import { kindOf } from '../../model/shape.js';
-import { NameIndex } from '../../model/suggest.js';
+import { NameIndex } from '../../core/suggest.js';
 
 /** Something that is wrong with a manifest. */
 export interface ManifestFault {

@@ -3,7 +3,8 @@ import { Ajv } from 'ajv';
 import { load } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
 import { emptyFilter } from '../../../src/catalog/selection/catalog-filter.js';
-import { addFlags, readFilterFile } from '../../../src/cli/catalog-filter-request.js';
+import { readFilterFile } from '../../../src/catalog/selection/filter-file.js';
+import { addFlags } from '../../../src/cli/catalog-filter-request.js';
 
 const schemaFile = new URL('../../../schemas/catalog-filter.schema.json', import.meta.url);
 const matchesSchema = new Ajv({ strict: true, allowUnionTypes: true }).compile(
@@ -47,7 +48,7 @@ describe('cli/catalog-filter-request', () => {
   it.each<[Parameters<typeof addFlags>[1], string]>([
     [{ versions: ['latest'] }, '--versions "latest": Could not get version from string: "latest"'],
     [{ minVersion: ['widget=1.0'] }, '--min-version "1.0": No Major.Minor.Patch elements found'],
-    [{ latest: ['0'] }, '--latest "0": expected a whole number from 1 to 1000000'],
+    [{ latest: ['0'] }, '--latest "0": expected an integer from 1 to 1000000'],
     [{ latest: ['2'], headsOnly: true }, '--heads-only and --latest cannot be used together'],
     [
       { createdSince: 'May' },
@@ -110,24 +111,27 @@ exact: true
   });
 
   it.each([
-    ['[]', 'filter.yaml:1:1: expected keys and values'],
-    ['kind: Other', 'filter.yaml:1:1: kind: kind is not CatalogFilter'],
-    ['kind: CatalogFilter\npackage: [a]', 'filter.yaml:2:1: package: unknown key'],
-    ['kind: CatalogFilter\npackages: [{}]', 'filter.yaml:2:12: packages[0]: name is missing'],
+    ['[]', 'filter.yaml:1:1: expected an object, got a list'],
+    ['kind: Other', 'filter.yaml:1:1: kind: expected CatalogFilter, got "Other"'],
+    ['kind: CatalogFilter\npackage: [a]', 'filter.yaml:2:1: package: unknown field'],
+    ['kind: CatalogFilter\npackages: [{}]', 'filter.yaml:2:12: packages[0].name: missing'],
     [
       'kind: CatalogFilter\npackages: [1]',
-      'filter.yaml:2:12: packages[0]: expected a name, or keys and values',
+      'filter.yaml:2:12: packages[0]: expected an object, got the number 1',
     ],
-    ['kind: CatalogFilter\nlatest: 0', 'filter.yaml:2:1: latest: expected a whole number from 1 to 1000000'],
+    ['kind: CatalogFilter\nlatest: 0', 'filter.yaml:2:1: latest: expected an integer from 1 to 1000000'],
     [
       'kind: CatalogFilter\nminVersion: "1"',
       'filter.yaml:2:1: minVersion: No Major.Minor.Patch elements found',
     ],
-    ['kind: CatalogFilter\nundated: maybe', 'filter.yaml:2:1: undated: expected keep or drop'],
-    ['kind: CatalogFilter\ndrop: {bundles: [{}]}', 'filter.yaml:2:18: drop.bundles[0]: expected a name'],
+    ['kind: CatalogFilter\nundated: maybe', 'filter.yaml:2:1: undated: unsupported value "maybe"'],
+    [
+      'kind: CatalogFilter\ndrop: {bundles: [{}]}',
+      'filter.yaml:2:18: drop.bundles[0]: expected a string, got an object',
+    ],
     [
       'kind: CatalogFilter\npackages: [{name: a, channels: []}]',
-      'filter.yaml:2:22: packages[0].channels: names no channel',
+      'filter.yaml:2:22: packages[0].channels: no channels',
     ],
   ])('refuses %j, as its schema does', (text, message) => {
     expect(() => read(text)).toThrow(message);

@@ -2,7 +2,6 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readTemplate } from '../../../src/catalog/template/read.js';
-import type { OpmateError } from '../../../src/core/errors.js';
 import { type Session, openSession } from '../../../src/source/session.js';
 import { describeProblems, renderTemplate } from '../../../src/source/template.js';
 import { makeCatalogImage, makeImage, serveBuilt } from '../../e2e/images.js';
@@ -11,6 +10,7 @@ import { type FaultRegistry, startFaultRegistry } from '../../support/fault-regi
 import { type SmallBundle, smallBundle } from '../../support/small-bundle.js';
 import { directoryWith } from '../../support/temporary.js';
 import { sessionOptions } from './session-options.js';
+import { messagesIn } from '../../support/diagnostics.js';
 
 interface World {
   registry: FaultRegistry;
@@ -66,10 +66,7 @@ async function openWorld(): Promise<World> {
 
 /** What went wrong, a line for each fault. */
 async function faultsOf(work: Promise<unknown>): Promise<string[]> {
-  const error = await failureOf(work);
-  const { cause } = error;
-  const all = (cause instanceof AggregateError ? cause.errors : [error]) as OpmateError[];
-  return all.map(({ message, file, line }) => (file === undefined ? message : `${file}:${line}: ${message}`));
+  return messagesIn(await failureOf(work), { hints: true });
 }
 
 const manifestRequests = (registry: FaultRegistry, tag: string): number =>
@@ -118,7 +115,7 @@ describe('source/template semver', () => {
     const decoding = `${start}error unmarshaling JSON: while decoding JSON: json: `;
     const faults = await faultsOf(render(text));
     expect(faults).toEqual([
-      `template.yaml:8: ${start}error converting YAML to JSON: yaml: unmarshal errors: key "stable" already set in map (it stands in line 4 already)`,
+      `template.yaml:8: ${start}error converting YAML to JSON: yaml: unmarshal errors: key "stable" already set in map (remove it: first defined on line 4)`,
       expect.stringContaining(`template.yaml:2: ${decoding}unknown field "foo"`),
       expect.stringContaining(`template.yaml:10: ${start}duplicate keys for key "fast": [Fast fast]`),
       `template.yaml:3: ${decoding}cannot unmarshal string into Go struct field SemverTemplateData.generateMinorChannels of type bool`,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OpmateError } from '../../../../src/core/errors.js';
+
 import { parseReference } from '../../../../src/core/reference.js';
 import {
   encodeDeleteList,
@@ -10,24 +10,13 @@ import {
 import { nameOfImage, sourceText } from '../../../../src/mirror/image-set/image-set-names.js';
 import type { PlannedImage } from '../../../../src/mirror/image-set/image-set-plan.js';
 import { KeptImages } from '../../../../src/mirror/image-set/kept-images.js';
+import { messagesThrown } from '../../../support/diagnostics.js';
 
 const listing = (...items: string[]): string =>
   `apiVersion: mirror.openshift.io/v2alpha1\nitems:\n${items.join('')}kind: DeleteImageList\n`;
 const item = (reference: string, type = 'generic'): string =>
   `- imageName: docker://quay.io/acme/x:v1\n  imageReference: docker://${reference}\n  type: ${type}\n`;
-/** What is said of each fault. */
-function faultsOf(work: () => unknown): string[] {
-  try {
-    work();
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    const { cause } = error;
-    return cause instanceof AggregateError
-      ? (cause.errors as OpmateError[]).map(({ message }) => message)
-      : [error.message];
-  }
-  return [];
-}
+const faultsOf = messagesThrown;
 
 const digest = `sha256:${'1a'.repeat(32)}`;
 function planned(kind: PlannedImage['kind'], text: string): PlannedImage {
@@ -100,33 +89,33 @@ describe('mirror/delete-list', () => {
     [
       'another kind',
       listing(item('r.test/a:v1')).replace('Delete', ''),
-      'kind: "ImageList" is not DeleteImageList',
+      'kind: expected DeleteImageList, got "ImageList"',
     ],
     [
       'another version',
       listing(item('r.test/a:v1')).replace('v2alpha1', 'v1'),
-      'apiVersion: "mirror.openshift.io/v1" is not',
+      'apiVersion: expected mirror.openshift.io/v2alpha1, got "mirror.openshift.io/v1"',
     ],
     ['nothing listed', listing().replace('items:', 'items: []'), 'items: nothing to delete'],
     ['items that are none', listing().replace('items:', 'items: {a: b}'), 'items: expected a list'],
     [
-      'an unknown key',
+      'an unknown field',
       listing(item('r.test/a:v1').replace('imageName', 'name')),
-      'list.yaml:3:3: items[0].name: unknown key',
+      'list.yaml:3:3: items[0].name: unknown field',
     ],
     [
       'a key twice',
       listing(`${item('r.test/a:v1')}  type: generic\n`),
-      'list.yaml:6:3: items[0].type: key is there twice',
+      'list.yaml:6:3: items[0].type: duplicate key',
     ],
     [
       'an unknown type',
       listing(item('r.test/a:v1', 'image')),
-      'list.yaml:5:3: items[0].type: "image" is none of ocpRelease, ',
+      'list.yaml:5:3: items[0].type: unsupported value "image"',
     ],
-    ['no type', listing(item('r.test/a:v1', '""')), 'items[0]: type is missing'],
-    ['no reference', listing('- type: generic\n'), 'items[0]: imageReference is missing'],
-    ['no object', listing('- r.test/a:v1\n'), 'list.yaml:3:3: items[0]: expected keys and values'],
+    ['no type', listing(item('r.test/a:v1', '""')), 'items[0].type: missing'],
+    ['no reference', listing('- type: generic\n'), 'items[0].imageReference: missing'],
+    ['no object', listing('- r.test/a:v1\n'), 'list.yaml:3:3: items[0]: expected an object, got a string'],
     [
       'another transport',
       listing(item('x').replace('docker://x', 'oci:/tmp/x')),
@@ -141,7 +130,7 @@ describe('mirror/delete-list', () => {
     [
       'too much text',
       `${listing(item('r.test/a:v1'))}#${'x'.repeat(2 ** 24)}`,
-      'list.yaml: more than 16777216 characters',
+      'list.yaml: larger than the maximum of 16777216 characters',
     ],
   ])('refuses %s', (_what, text, message) => {
     const faults = faultsOf(() => parseDeleteList(text, 'list.yaml'));
@@ -150,7 +139,9 @@ describe('mirror/delete-list', () => {
 
   it('refuses more images than anybody mirrors', () => {
     const text = listing(...new Array<string>(50_001).fill('- {type: a}\n'));
-    expect(faultsOf(() => parseDeleteList(text, 'list.yaml'))).toEqual(['list.yaml: more than 50000 images']);
+    expect(faultsOf(() => parseDeleteList(text, 'list.yaml'))).toEqual([
+      'list.yaml:2:1: items: more than the maximum of 50000 entries',
+    ]);
   });
 
   it.each([

@@ -2,12 +2,13 @@ import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { OpmateError } from '../../../../src/core/errors.js';
+
 import { parseYaml } from '../../../../src/core/yaml.js';
 import {
   readDeleteImageSetConfiguration,
   readImageSetConfiguration,
 } from '../../../../src/mirror/image-set/image-set-config.js';
+import { messagesThrown } from '../../../support/diagnostics.js';
 
 const schema = JSON.parse(readFileSync('schemas/image-set-configuration.json', 'utf8')) as object;
 const matchesSchema = new Ajv({ allowUnionTypes: true }).compile(schema);
@@ -15,18 +16,8 @@ const matchesSchema = new Ajv({ allowUnionTypes: true }).compile(schema);
 const head = 'kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\n';
 const operator = `${head}mirror:\n  operators:\n  - catalog: quay.io/acme/index:v1\n`;
 
-/** What is said about a configuration, a line a fault. */
-function faultsOf(text: string): string[] {
-  try {
-    readImageSetConfiguration(text, 'set.yaml');
-    return [];
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    const { cause } = error;
-    if (cause instanceof AggregateError) return (cause.errors as OpmateError[]).map((one) => one.message);
-    return [error.hint === undefined ? error.message : `${error.message} (${error.hint})`];
-  }
-}
+const faultsOf = (text: string): string[] =>
+  messagesThrown(() => readImageSetConfiguration(text, 'set.yaml'), { hints: true });
 
 const accepted: Record<string, string> = {
   'one catalog': operator,
@@ -67,27 +58,28 @@ mirror:
 
 /** Text below the operator, and what is said of it. */
 const refused: Record<string, [text: string, fault: string]> = {
-  'an unknown key': [
+  'an unknown field': [
     `${operator}    ful: true\n`,
-    'set.yaml:6:5: mirror.operators[0].ful: unknown key (did you mean full)',
+    'set.yaml:6:5: mirror.operators[0].ful: unknown field (use "full")',
   ],
   'a key of another version': [
     `${operator}    packages:\n    - name: widget\n      bundles: []\n`,
-    'set.yaml:8:7: mirror.operators[0].packages[0].bundles: unknown key ' +
-      '(name versions with minVersion and maxVersion)',
+    'set.yaml:8:7: mirror.operators[0].packages[0].bundles: unknown field ' +
+      '(select versions with minVersion and maxVersion)',
   ],
   'another kind': [
     operator.replace('Image', 'DeleteImage'),
-    'set.yaml:1:1: kind: kind is not ImageSetConfiguration (write kind: ImageSetConfiguration)',
+    'set.yaml:1:1: kind: expected ImageSetConfiguration, got "DeleteImageSetConfiguration" ' +
+      '(write kind: ImageSetConfiguration)',
   ],
   'a section that is not mirrored yet': [
     `${operator}  platform:\n    graph: true\n`,
     'set.yaml:6:3: mirror.platform: not supported yet ' +
-      '(mirror operators and additionalImages with opmate, and this section with oc-mirror)',
+      '(use oc-mirror for this section, and opmate for operators and additionalImages)',
   ],
   'no catalog': [
     `${head}mirror:\n  operators:\n  - full: true\n`,
-    'set.yaml:5:5: mirror.operators[0]: catalog is missing',
+    'set.yaml:5:5: mirror.operators[0].catalog: missing',
   ],
   'nothing to mirror': [
     `${head}mirror: {}\n`,
@@ -95,20 +87,21 @@ const refused: Record<string, [text: string, fault: string]> = {
   ],
   'a number for a version': [
     `${operator}    packages:\n    - name: widget\n      minVersion: 4.14\n`,
-    'set.yaml:8:7: mirror.operators[0].packages[0].minVersion: expected a text (write it in quotes)',
+    'set.yaml:8:7: mirror.operators[0].packages[0].minVersion: expected a string, got the number 4.14 ' +
+      '(put the value in quotes)',
   ],
   'a version that is none': [
     `${operator}    packages:\n    - name: widget\n      channels:\n      - name: a\n        maxVersion: v1\n`,
-    'set.yaml:10:9: mirror.operators[0].packages[0].channels[0].maxVersion: "v1" is not a version ' +
+    'set.yaml:10:9: mirror.operators[0].packages[0].channels[0].maxVersion: invalid version "v1" ' +
       '(write it as 1.2.3 or 1.2.3-rc.1)',
   ],
   'a path that is none': [
     `${operator}    targetCatalog: Mine/index:v1\n`,
-    'set.yaml:6:5: mirror.operators[0].targetCatalog: "Mine/index:v1" is not a path of a registry',
+    'set.yaml:6:5: mirror.operators[0].targetCatalog: expected a repository path, got "Mine/index:v1"',
   ],
   'a negative archive size': [
     `${operator}archiveSize: -1\n`,
-    'set.yaml:6:1: archiveSize: expected a whole number of GiB',
+    'set.yaml:6:1: archiveSize: expected an integer from 0 to 1048576, got -1',
   ],
 };
 
@@ -116,36 +109,36 @@ const refused: Record<string, [text: string, fault: string]> = {
 const refusedByReader: Record<string, [text: string, fault: string]> = {
   'a key that is there twice': [
     `${operator}    full: true\n    full: false\n`,
-    'set.yaml:7:5: mirror.operators[0].full: key is there twice (it stands in line 6 already; keep one of them)',
+    'set.yaml:7:5: mirror.operators[0].full: duplicate key, first defined on line 6 (keep one of them)',
   ],
   'a second document': [
     `${operator}---\nkind: Other\n`,
-    'set.yaml:6:1: a second document begins here (give each configuration a file of its own)',
+    'set.yaml:6:1: a second document begins here (write one configuration per file)',
   ],
   'a package that is there twice': [
     `${operator}    packages:\n    - name: widget\n    - name: widget\n`,
-    'set.yaml:8:7: mirror.operators[0].packages[1]: package "widget" is there twice ' +
-      '(line 7 has it too; put everything about it into one item)',
+    'set.yaml:8:7: mirror.operators[0].packages[1]: duplicate package "widget", first defined on line 7 ' +
+      '(merge both into one item)',
   ],
   'versions of a package and of its channel': [
     `${operator}    packages:\n    - name: w\n      minVersion: 1.0.0\n      channels:\n` +
       `      - name: a\n        minVersion: 1.0.0\n`,
-    'set.yaml:7:7: mirror.operators[0].packages[0]: versions are given for the package and for its channels ' +
-      '(give them for the package, or for each channel)',
+    'set.yaml:7:7: mirror.operators[0].packages[0]: versions are set for the package and for its channels ' +
+      '(set them for the package, or for each channel)',
   ],
   'versions and full': [
     `${operator}    full: true\n    packages:\n    - name: w\n      minVersion: 1.0.0\n`,
-    'set.yaml:8:7: mirror.operators[0].packages[0]: versions cannot be chosen where full is true ' +
-      '(full takes every version; leave out either full or the versions)',
+    'set.yaml:8:7: mirror.operators[0].packages[0]: versions cannot be combined with full: true ' +
+      '(remove either full or the versions)',
   ],
   'a least version above the most': [
     `${operator}    packages:\n    - name: w\n      minVersion: 2.0.0\n      maxVersion: 2.0.0-rc.1\n`,
-    'set.yaml:8:7: mirror.operators[0].packages[0].minVersion: 2.0.0 is above maxVersion 2.0.0-rc.1',
+    'set.yaml:8:7: mirror.operators[0].packages[0].minVersion: 2.0.0 is greater than maxVersion 2.0.0-rc.1',
   ],
   'two catalogs in one place': [
     `${operator}  - catalog: registry.test/acme/index:v1\n`,
-    'set.yaml:6:5: mirror.operators[1]: lands on acme/index:v1, as the catalog quay.io/acme/index:v1 in line 5 ' +
-      'does (give one of them another targetCatalog or targetTag)',
+    'set.yaml:6:5: mirror.operators[1]: same target acme/index:v1 as quay.io/acme/index:v1 on line 5 ' +
+      '(set another targetCatalog or targetTag for one of them)',
   ],
   'a reference that does not parse': [
     `${head}mirror:\n  additionalImages:\n  - name: quay.io/Acme/tool:v1\n`,
@@ -154,7 +147,7 @@ const refusedByReader: Record<string, [text: string, fault: string]> = {
   ],
   'a pattern that is none': [
     `${operator}  blockedImages:\n  - name: '('\n`,
-    'set.yaml:7:5: mirror.blockedImages[0].name: "(" is not a regular expression',
+    'set.yaml:7:5: mirror.blockedImages[0].name: invalid regular expression "("',
   ],
   'text that is no YAML': ['kind: [', 'set.yaml: yaml: line 1: did not find expected node content'],
 };
@@ -221,17 +214,17 @@ describe('mirror/image-set-config', () => {
     expect(config).toEqual(readImageSetConfiguration(operator, 'set.yaml'));
     expect(matches(parseYaml(toDelete(operator)))).toBe(true);
     for (const [text, fault] of [
-      [operator, 'set.yaml:1:1: kind: kind is not DeleteImageSetConfiguration'],
-      [`${toDelete(operator)}archiveSize: 1\n`, 'archiveSize: unknown key'],
-      [`${toDelete(operator)}  blockedImages: [{name: a}]\n`, 'delete.blockedImages: unknown key'],
-      [`${toDelete(operator)}mirror: {}\n`, 'mirror: unknown key'],
+      [operator, 'set.yaml:1:1: kind: expected DeleteImageSetConfiguration'],
+      [`${toDelete(operator)}archiveSize: 1\n`, 'archiveSize: unknown field'],
+      [`${toDelete(operator)}  blockedImages: [{name: a}]\n`, 'delete.blockedImages: unknown field'],
+      [`${toDelete(operator)}mirror: {}\n`, 'mirror: unknown field'],
       ['kind: DeleteImageSetConfiguration\ndelete: {}\n', 'delete: nothing to delete'],
-      ['kind: DeleteImageSetConfiguration\n', 'delete is missing'],
+      ['kind: DeleteImageSetConfiguration\n', 'delete: missing'],
     ] as const) {
       expect(() => readDeleteImageSetConfiguration(text, 'set.yaml')).toThrow(fault);
       expect(matches(parseYaml(text))).toBe(false);
     }
-    expect(faultsOf(toDelete(operator)).join()).toContain('kind is not ImageSetConfiguration');
+    expect(faultsOf(toDelete(operator)).join()).toContain('kind: expected ImageSetConfiguration');
   });
 
   it('never fails otherwise, and takes nothing that the schema refuses', () => {

@@ -7,6 +7,7 @@ import { type ChannelBundles, selectOperators } from '../../../../src/mirror/sel
 import type { ChannelEntry } from '../../../../src/model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../../../src/model/facts.js';
 import { validateCatalog } from '../../../../src/model/validate.js';
+import { messagesThrown } from '../../../support/diagnostics.js';
 
 /** An entry as `version replaces skips…`, versions standing for names. */
 function entryOf(packageName: string, text: string): ChannelEntry {
@@ -65,18 +66,8 @@ function leftOf({ facts }: CatalogSelection): string[] {
   });
 }
 
-/** What is said when nothing can be selected, a line a fault. */
-function faultsOf(facts: CatalogFacts, below: string): string[] {
-  try {
-    select(facts, below);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    const { cause } = error;
-    if (cause instanceof AggregateError) return (cause.errors as OpmateError[]).map((one) => one.message);
-    return [error.hint === undefined ? error.message : `${error.message} (${error.hint})`];
-  }
-  throw new Error('nothing was refused');
-}
+const faultsOf = (facts: CatalogFacts, below: string): string[] =>
+  messagesThrown(() => select(facts, below), { hints: true });
 
 /** One package with these keys. */
 const widget = (text: string): string =>
@@ -226,8 +217,8 @@ describe('mirror/select-operators', () => {
       '      minVersion: 7.0.0',
     ];
     expect(faultsOf(two, text.join('\n'))).toEqual([
-      'set.yaml:6:7: package "widgt" is not in quay.io/acme/index:v1 (did you mean "widget")',
-      'set.yaml:9:9: package "gadget" in quay.io/acme/index:v1: no channel "alpah" (did you mean "alpha")',
+      'set.yaml:6:7: package "widgt" is not in quay.io/acme/index:v1 (use "widget")',
+      'set.yaml:9:9: package "gadget" in quay.io/acme/index:v1: no channel "alpah" (use "alpha")',
       'set.yaml:10:9: package "gadget" in quay.io/acme/index:v1: channel "alpha" has no version from 3.0.0 ' +
         '(the nearest are 1.0.0 and 1.0.1)',
       'set.yaml:12:7: package "widget" in quay.io/acme/index:v1: none of its channels has a version from 7.0.0 ' +
@@ -244,7 +235,7 @@ describe('mirror/select-operators', () => {
     [
       'defaultChannel: stabel',
       'set.yaml:6:7: package "widget" in quay.io/acme/index:v1: no channel "stabel" for defaultChannel ' +
-        '(did you mean "stable")',
+        '(use "stable")',
     ],
     [
       'maxVersion: 0.2.0',
@@ -350,7 +341,7 @@ describe('mirror/select-operators', () => {
           selection = select(facts, widget(versions(min, max) || 'channels: []'));
         } catch (error) {
           // Nothing in range, or the least above the most; never a result that is not valid.
-          expect((error as OpmateError).message).toMatch(/no version|is above/);
+          expect((error as OpmateError).message).toMatch(/no version|is greater/);
           return;
         }
         valid++;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { NameIndex } from '../../../src/model/suggest.js';
+import { NameIndex } from '../../../src/core/suggest.js';
 
-describe('model/suggest', () => {
+describe('core/suggest', () => {
   const index = new NameIndex(['widget.v1.0.0', 'widget.v1.1.0', 'gadget.v1.1.0', 'stable', 'alpha', 'a']);
 
   it.each([

@@ -1,0 +1,51 @@
+import { OpmateError } from '../../core/errors.js';
+import { parseRange, parseVersion } from '../../core/semver.js';
+import type { Criteria } from './catalog-filter.js';
+import { dayOf, monthsBefore } from './creation-days.js';
+
+/** The values of criteria as people write them, in flags and in files. Each parser throws OpmateError INVALID. */
+
+/** Parses `PACKAGE/NAME`, or a name of any package. */
+export function parseQualifiedName(text: string): { package: string | undefined; name: string } {
+  const at = text.indexOf('/');
+  if (at < 0) return { package: undefined, name: text };
+  return { package: text.slice(0, at), name: text.slice(at + 1) };
+}
+
+/** Parses a range as OLM reads it. */
+export function parseVersionRange(text: string): NonNullable<Criteria['versions']> {
+  return { text, range: parseRange(text) };
+}
+
+/** Returns a version as it is written. */
+export function checkVersion(text: string): string {
+  parseVersion(text);
+  return text;
+}
+
+/** Parses the name or version of an installed bundle. */
+export function parseInstalled(text: string): string {
+  if (text !== '') return text;
+  throw new OpmateError('INVALID', 'expected the name or version of an installed bundle');
+}
+
+/** Maximum of `latest`. */
+export const maxCount = 1_000_000;
+
+/** Parses a number of bundles. */
+export function parseCount(text: string): number {
+  const value = /^\d{1,7}$/.test(text) ? Number(text) : 0;
+  if (value >= 1 && value <= maxCount) return value;
+  throw new OpmateError('INVALID', `expected an integer from 1 to ${maxCount}`);
+}
+
+const maxMonths = 1200;
+
+/** Parses a day, or a number of months counted back from `today`. */
+export function parseSince(text: string, today: Date): string {
+  const months = /^(\d{1,4}) ?(?:m|months?)?$/.exec(text.trim());
+  if (months !== null && Number(months[1]) <= maxMonths) return monthsBefore(today, Number(months[1]));
+  const day = /^[\d-]+$/.test(text) ? dayOf(text) : undefined;
+  if (day !== undefined) return day;
+  throw new OpmateError('INVALID', 'expected a day such as 2024-01-31, or a number of months');
+}

@@ -1,0 +1,171 @@
+import {
+  type Diagnostic,
+  type DocumentPath,
+  type Place,
+  compareDiagnostics,
+  formatPath,
+} from '../core/diagnostic.js';
+import { DiagnosticsError } from '../core/diagnostics-error.js';
+import { OpmateError } from '../core/errors.js';
+import type { JsonValue } from '../core/json.js';
+import { type PlacedYaml, YamlError, parseYamlWithPlaces } from '../core/yaml.js';
+import { Field, type FieldReport } from './field.js';
+
+/** Diagnostics that one document keeps; further ones are counted. */
+const maxKept = 1000;
+
+/** Collects what is wrong with one or several documents. */
+export class DiagnosticList {
+  readonly #kept: Diagnostic[] = [];
+  #dropped = 0;
+
+  add(diagnostic: Diagnostic): void {
+    if (this.#kept.length < maxKept) this.#kept.push(diagnostic);
+    else this.#dropped++;
+  }
+
+  /** All that was reported, in the order of files, lines and columns. */
+  get all(): readonly Diagnostic[] {
+    return [...this.#kept].sort(compareDiagnostics);
+  }
+
+  get errors(): readonly Diagnostic[] {
+    return this.all.filter(({ severity }) => severity === 'error');
+  }
+
+  get warnings(): readonly Diagnostic[] {
+    return this.all.filter(({ severity }) => severity !== 'error');
+  }
+
+  /** Throws DiagnosticsError with the errors, if there are any: at most `max`, and the number of the others. */
+  throwIfErrors(max = maxKept): void {
+    const errors = this.errors;
+    if (errors.length === 0) return;
+    const shown = errors.slice(0, max);
+    const others = errors.length - shown.length + this.#dropped;
+    if (others > 0) {
+      shown.push({ severity: 'error', code: 'more', file: shown[0]?.file, problem: `and ${others} more` });
+    }
+    throw new DiagnosticsError(shown);
+  }
+}
+
+export interface DocumentOptions {
+  /** Begins every message: the file as the user named it, or the reference of what was fetched. */
+  name: string;
+  /** Takes the diagnostics; without it the first error is thrown. */
+  diagnostics?: DiagnosticList | undefined;
+  /** Where a path, or the nearest thing above it, is written. */
+  placeOf?: ((path: DocumentPath) => Place) | undefined;
+}
+
+/** Returns the root of a document that collects what is wrong with it in `diagnostics`. */
+export function openValue(
+  value: JsonValue | undefined,
+  options: DocumentOptions & { diagnostics: DiagnosticList },
+): Field;
+/** Returns the root of a document whose first error is thrown, as DiagnosticsError. */
+export function openValue(value: JsonValue | undefined, options: DocumentOptions): Field<never>;
+export function openValue(
+  value: JsonValue | undefined,
+  { name, diagnostics, placeOf }: DocumentOptions,
+): Field {
+  const report: FieldReport = {
+    report(path, diagnostic) {
+      const place = placeOf?.(path);
+      const full: Diagnostic = {
+        ...diagnostic,
+        path,
+        file: name,
+        ...(place !== undefined && { line: place.line, column: place.column }),
+      };
+      if (diagnostics !== undefined) diagnostics.add(full);
+      else if (full.severity === 'error') throw new DiagnosticsError([full]);
+    },
+  };
+  return new Field(value, [], report);
+}
+
+/** A YAML or JSON document that a person wrote, with the place of each of its fields. */
+export interface WrittenDocument {
+  name: string;
+  root: Field;
+  diagnostics: DiagnosticList;
+  placeOf(path: DocumentPath): Place;
+}
+
+export interface ReadOptions {
+  /** Characters. */
+  maxLength: number;
+  /** What one file holds, for the message about a second one: `configuration`. */
+  noun?: string;
+}
+
+/**
+ * Reads one YAML or JSON document that a person wrote. Duplicate keys and further documents are reported; syntax
+ * errors are thrown. Throws OpmateError SYNTAX or LIMIT.
+ */
+export function readDocument(
+  text: string,
+  file: string,
+  { maxLength, noun = 'document' }: ReadOptions,
+): WrittenDocument {
+  if (text.length > maxLength) {
+    throw new OpmateError('LIMIT', `${file}: larger than the maximum of ${maxLength} characters`, { file });
+  }
+  let document: PlacedYaml;
+  try {
+    document = parseYamlWithPlaces(text);
+  } catch (error) {
+    if (!(error instanceof YamlError)) throw error;
+    throw new OpmateError('SYNTAX', `${file}: ${error.message}`, { file, line: error.line });
+  }
+  const diagnostics = new DiagnosticList();
+  const placeOf = (path: DocumentPath): Place => nearestPlace(document, path) ?? { line: 1, column: 1 };
+  reportWriting(document, file, 0, diagnostics, noun);
+  const root = openValue(document.value, { name: file, diagnostics, placeOf });
+  return { name: file, root, diagnostics, placeOf };
+}
+
+/** Returns where a path is written, or the nearest thing above it. */
+export function nearestPlace(document: PlacedYaml, path: DocumentPath): Place | undefined {
+  for (let length = path.length; length > 0; length--) {
+    const place = document.placeOf(path.slice(0, length));
+    if (place !== undefined) return place;
+  }
+  return undefined;
+}
+
+/** Reports duplicate keys, and a further document. `linesBefore` precede the document in its file. */
+export function reportWriting(
+  document: PlacedYaml,
+  file: string,
+  linesBefore: number,
+  diagnostics: DiagnosticList,
+  noun: string,
+): void {
+  for (const { path, place, first } of document.duplicates) {
+    diagnostics.add({
+      severity: 'error',
+      code: 'duplicate-key',
+      subject: formatPath(path),
+      problem: `duplicate key, first defined on line ${linesBefore + first.line}`,
+      file,
+      line: linesBefore + place.line,
+      column: place.column,
+      path,
+      hint: 'keep one of them',
+    });
+  }
+  const { furtherDocument } = document;
+  if (furtherDocument === undefined) return;
+  diagnostics.add({
+    severity: 'error',
+    code: 'second-document',
+    problem: 'a second document begins here',
+    file,
+    line: linesBefore + furtherDocument.line,
+    column: furtherDocument.column,
+    hint: noun === 'document' ? 'put a line --- before it' : `write one ${noun} per file`,
+  });
+}

@@ -1,0 +1,314 @@
+import { type DocumentPath, type Diagnostic, formatPath } from '../core/diagnostic.js';
+import { isDigest } from '../core/digest.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { NameIndex } from '../core/suggest.js';
+
+/** What a field reports to: the document that it is part of. */
+export interface FieldReport {
+  /**
+   * Takes a diagnostic whose place is not known yet. A document that collects returns; one that stops at its first
+   * fault throws.
+   */
+  report(path: DocumentPath, diagnostic: Omit<Diagnostic, 'file' | 'line' | 'column' | 'path'>): void;
+}
+
+/** What an object does with keys that it does not know: report an error, a warning, or nothing. */
+export type UnknownKeys = 'refuse' | 'warn' | 'ignore';
+
+/** Longest text of a field, in UTF-16 units, unless told otherwise. */
+const defaultMaxLength = 4096;
+
+/** Characters of a foreign text that a message shows. */
+const maxShown = 100;
+
+/** Returns foreign text for a message: quoted, short and on one line. */
+export function quoteShort(text: string): string {
+  return quoteGo(text.length > maxShown ? `${text.slice(0, maxShown)}…` : text);
+}
+
+/** Returns the kind of a JSON value for messages: `a string`, `the number 1`. */
+export function describeKind(value: JsonValue): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  switch (typeof value) {
+    case 'string':
+      return 'a string';
+    case 'boolean':
+      return `the boolean ${String(value)}`;
+    case 'object':
+      return 'an object';
+    default:
+      return `the number ${String(value)}`;
+  }
+}
+
+/**
+ * A value of a document and its path. Each reader checks the value, reports what is wrong with it, and returns it
+ * typed. A field that is absent or null is not present; readers named `optional…` take that, all others report it as
+ * missing.
+ *
+ * `Failure` is what a reader returns after it has reported: `undefined` in a document that collects everything, `never`
+ * in one that throws at its first fault.
+ */
+export class Field<Failure extends undefined = undefined> {
+  readonly value: JsonValue | undefined;
+  readonly path: DocumentPath;
+  readonly #report: FieldReport;
+
+  constructor(value: JsonValue | undefined, path: DocumentPath, report: FieldReport) {
+    this.value = value ?? undefined;
+    this.path = path;
+    this.#report = report;
+  }
+
+  /** Whether it has a value other than null. */
+  get isPresent(): boolean {
+    return this.value !== undefined;
+  }
+
+  /** Whether it has a value other than null and the empty string, which many writers leave for "not set". */
+  get isSet(): boolean {
+    return this.isPresent && this.value !== '';
+  }
+
+  /** Reports an error about this field. */
+  fail(problem: string, details: { hint?: string | undefined; code?: string } = {}): Failure {
+    const { code = 'invalid-value', hint } = details;
+    const subject = formatPath(this.path);
+    this.#report.report(this.path, { severity: 'error', code, subject, problem, hint });
+    return undefined as Failure;
+  }
+
+  /** Reports a warning about this field. */
+  warn(problem: string, details: { hint?: string | undefined; code?: string } = {}): void {
+    const { code = 'invalid-value', hint } = details;
+    const subject = formatPath(this.path);
+    this.#report.report(this.path, { severity: 'warning', code, subject, problem, hint });
+  }
+
+  /** Reports that it is missing. */
+  missing(hint?: string): Failure {
+    return this.fail('missing', { code: 'missing-field', hint });
+  }
+
+  /** Reports a value of another type: `expected X, got Y`. */
+  mismatch(expected: string, hint?: string): Failure {
+    if (!this.isPresent) return this.missing(hint);
+    const got = describeKind(this.value as JsonValue);
+    return this.fail(`expected ${expected}, got ${got}`, { code: 'wrong-type', hint });
+  }
+
+  /** Returns field `key` of the object that this is; absent where it is no object. Does not check other keys. */
+  field(key: string | number): Field<Failure> {
+    const { value } = this;
+    const child =
+      typeof key === 'number'
+        ? Array.isArray(value)
+          ? value[key]
+          : undefined
+        : isJsonObject(value) && Object.hasOwn(value, key)
+          ? value[key]
+          : undefined;
+    return new Field<Failure>(child, [...this.path, key], this.#report);
+  }
+
+  /** Returns the fields of an object that may have these keys. Unknown keys are reported with the nearest name. */
+  object<K extends string>(
+    keys: readonly K[],
+    options: { unknown?: UnknownKeys; hints?: Readonly<Record<string, string>> } = {},
+  ): Readonly<Record<K, Field<Failure>>> | Failure {
+    const object = this.jsonObject();
+    if (object === undefined) return undefined as Failure;
+    this.#checkKeys(object, keys, options);
+    return Object.fromEntries(keys.map((key) => [key, this.field(key)])) as Record<K, Field<Failure>>;
+  }
+
+  #checkKeys(
+    object: JsonObject,
+    keys: readonly string[],
+    { unknown = 'refuse', hints = {} }: { unknown?: UnknownKeys; hints?: Readonly<Record<string, string>> },
+  ): void {
+    if (unknown === 'ignore') return;
+    let names: NameIndex | undefined;
+    for (const key of Object.keys(object)) {
+      if (keys.includes(key)) continue;
+      names ??= new NameIndex(keys);
+      const near = keys.find((known) => known.toLowerCase() === key.toLowerCase()) ?? names.nearest(key);
+      const known = Object.hasOwn(hints, key) ? hints[key] : suggest(near, keys);
+      const field = this.field(key);
+      // A near name is a typo, which must not be passed over in silence.
+      if (unknown === 'refuse' || near !== undefined) {
+        field.fail('unknown field', { code: 'unknown-field', hint: known });
+      } else field.warn('unknown field, ignored', { code: 'unknown-field', hint: known });
+    }
+  }
+
+  /** Returns the object as it is. */
+  jsonObject(): JsonObject | Failure {
+    return isJsonObject(this.value) ? this.value : this.mismatch('an object');
+  }
+
+  /** Returns the fields of an object with keys of any name. */
+  entries(max: number): [key: string, field: Field<Failure>][] | Failure {
+    const object = this.jsonObject();
+    if (object === undefined) return undefined as Failure;
+    const keys = Object.keys(object);
+    if (keys.length > max) return this.#tooMany(max);
+    return keys.map((key) => [key, this.field(key)]);
+  }
+
+  /** Returns the items of a list. */
+  list(max = Infinity): Field<Failure>[] | Failure {
+    const { value } = this;
+    if (!Array.isArray(value)) return this.mismatch('a list');
+    if (value.length > max) return this.#tooMany(max);
+    return value.map((item, index) => new Field<Failure>(item, [...this.path, index], this.#report));
+  }
+
+  /** Returns the items of a list; none where it is absent. */
+  optionalList(max = Infinity): Field<Failure>[] {
+    return this.isPresent ? (this.list(max) ?? []) : [];
+  }
+
+  #tooMany(max: number): Failure {
+    return this.fail(`more than the maximum of ${max} entries`, { code: 'limit' });
+  }
+
+  /** Returns a string that is not empty. */
+  text(max = defaultMaxLength): string | Failure {
+    return this.isSet || typeof this.value !== 'string' ? this.anyText(max) : this.missing();
+  }
+
+  /** Returns a string that is not empty; undefined where it is absent or empty. */
+  optionalText(max = defaultMaxLength): string | undefined {
+    return this.isSet ? this.anyText(max) : undefined;
+  }
+
+  /** Returns a string, which may be empty. */
+  anyText(max = defaultMaxLength): string | Failure {
+    const { value } = this;
+    if (typeof value !== 'string') {
+      const isScalar = value !== undefined && typeof value !== 'object';
+      return this.mismatch('a string', isScalar ? 'put the value in quotes' : undefined);
+    }
+    if (value.length > max) {
+      return this.fail(`longer than the maximum of ${max} characters`, { code: 'limit' });
+    }
+    return value;
+  }
+
+  /** Returns a string as `parse` reads it. An OpmateError that `parse` throws is reported with its hint. */
+  parsed<T>(parse: (text: string) => T, max = defaultMaxLength): T | Failure {
+    const text = this.text(max);
+    if (text === undefined) return undefined as Failure;
+    try {
+      return parse(text);
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      return this.fail(error.message, { hint: error.hint });
+    }
+  }
+
+  /** The same; undefined where it is absent or empty. */
+  optionalParsed<T>(parse: (text: string) => T, max = defaultMaxLength): T | undefined {
+    return this.isSet ? this.parsed(parse, max) : undefined;
+  }
+
+  /** Returns a string that matches; `expected` names the form, as in `a tag`. */
+  matching(pattern: RegExp, expected: string, max = defaultMaxLength): string | Failure {
+    const text = this.text(max);
+    if (text === undefined || pattern.test(text)) return text as string | Failure;
+    return this.fail(`expected ${expected}, got ${quoteShort(text)}`);
+  }
+
+  /** The same; undefined where it is absent or empty. */
+  optionalMatching(pattern: RegExp, expected: string, max = defaultMaxLength): string | undefined {
+    return this.isSet ? this.matching(pattern, expected, max) : undefined;
+  }
+
+  /** Returns one of a closed set of strings. */
+  choice<T extends string>(choices: readonly T[]): T | Failure {
+    const text = this.text();
+    if (text === undefined) return undefined as Failure;
+    const chosen = choices.find((choice) => choice === text);
+    if (chosen !== undefined) return chosen;
+    const near = choices.find((choice) => choice.toLowerCase() === text.toLowerCase());
+    return this.fail(`unsupported value ${quoteShort(text)}`, { hint: suggest(near, choices) });
+  }
+
+  /** The same; undefined where it is absent or empty. */
+  optionalChoice<T extends string>(choices: readonly T[]): T | undefined {
+    return this.isSet ? this.choice(choices) : undefined;
+  }
+
+  /** Requires a constant, such as the `kind` of a document. */
+  constant(expected: string): void {
+    const hint = `write ${String(this.path.at(-1))}: ${expected}`;
+    if (!this.isSet) this.missing(hint);
+    else if (typeof this.value !== 'string') this.mismatch(expected, hint);
+    else if (this.value !== expected) {
+      this.fail(`expected ${expected}, got ${quoteShort(this.value)}`, { hint });
+    }
+  }
+
+  /** Returns true or false. */
+  boolean(): boolean | Failure {
+    return typeof this.value === 'boolean' ? this.value : this.mismatch('true or false');
+  }
+
+  /** Returns true or false; false where it is absent. */
+  optionalBoolean(): boolean {
+    return this.isPresent && this.boolean() === true;
+  }
+
+  /** Returns an integer from `min` to `max`. */
+  integer(min: number, max: number): number | Failure {
+    const { value } = this;
+    const expected = `an integer from ${min} to ${max}`;
+    if (typeof value !== 'number') return this.mismatch(expected);
+    if (Number.isSafeInteger(value) && value >= min && value <= max) return value;
+    return this.fail(`expected ${expected}, got ${value}`, { code: 'out-of-range' });
+  }
+
+  /** The same; undefined where it is absent. */
+  optionalInteger(min: number, max: number): number | undefined {
+    return this.isPresent ? this.integer(min, max) : undefined;
+  }
+
+  /** Returns a size in bytes. */
+  size(max = Number.MAX_SAFE_INTEGER): number | Failure {
+    const { value } = this;
+    if (typeof value !== 'number') return this.mismatch('a size in bytes');
+    if (!Number.isSafeInteger(value) || value < 0) return this.fail(`expected a size in bytes, got ${value}`);
+    if (value > max) return this.fail(`more than the maximum of ${max} bytes`, { code: 'limit' });
+    return value;
+  }
+
+  /** Returns a digest: an algorithm and hexadecimal digits. */
+  digest(): string | Failure {
+    const text = this.text();
+    if (text === undefined || isDigest(text)) return text as string | Failure;
+    return this.fail(`invalid digest ${quoteShort(text)}`);
+  }
+
+  /** Reports when more than one of these fields is set. */
+  exclusive(keys: readonly string[]): void {
+    const set = keys.filter((key) => this.field(key).isSet);
+    const [first, ...others] = set;
+    for (const key of others) {
+      this.field(key).fail(`cannot be combined with ${String(first)}`, {
+        code: 'exclusive-fields',
+        hint: 'keep one of them',
+      });
+    }
+  }
+}
+
+/** Returns the hint for a name that is not known. */
+function suggest(near: string | undefined, known: readonly string[]): string | undefined {
+  if (near !== undefined) return `use ${quoteGo(near)}`;
+  if (known.length === 0) return undefined;
+  return known.length === 1 ? `use ${quoteGo(known[0] as string)}` : `use one of ${known.join(', ')}`;
+}

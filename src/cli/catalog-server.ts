@@ -1,4 +1,5 @@
 import { UsageError } from '../core/errors.js';
+import type { JsonValue } from '../core/json.js';
 import type { Logger } from '../core/log.js';
 import type { CatalogSet } from '../serve/catalogs/stored-content.js';
 import { type CatalogServers, createCatalogServers } from '../serve/http/catalog-server.js';
@@ -36,6 +37,7 @@ export async function prepareCatalogServer(
   flags: CatalogServerFlags,
   catalogs: CatalogSet,
   logger: Logger,
+  statuses?: (root: string) => JsonValue[],
 ): Promise<PreparedCatalogServer> {
   const { externalUrl, metricsListen, allowHost, maxConnections } = flags;
   const files = tlsFilesOf(flags);
@@ -55,6 +57,7 @@ export async function prepareCatalogServer(
     allowedHosts: allowHost,
     maxConnections,
     hasOwnMetrics: metricsAddress !== undefined,
+    statuses,
     logger,
   });
   let watcher: { stop(): void } | undefined;

@@ -235,14 +235,58 @@ describe('opmate serve --catalogs', () => {
     expect((await command.stop()).code).toBe(0);
   });
 
-  it('ends with every fault of every manifest, and before it listens', async () => {
-    await sandbox.write({ 'd4/a.json': manifest('a', 'nowhere'), 'd4/b.json': '{"kind": "ClusterCatalog"}' });
-    const result = await sandbox.run(['serve', '--catalogs', 'd4', '--http', '0']);
-    expect(result.code).toBe(1);
-    expect(result.stdout).toBe('');
-    expect(result.stderr).toMatch(/d4\/a\.json:1: spec\.source\.image\.ref: "nowhere" names no registry/);
-    expect(result.stderr).toMatch(/d4\/b\.json:1: apiVersion: is missing/);
-    expect(result.stderr).not.toMatch(/ {4}at /);
+  it('isolates manifests with faults: others are added, updated and removed, also after a restart', async () => {
+    await push(host, 'isolated/catalog', 1);
+    const good = manifest('good', `${host}/isolated/catalog:latest`);
+    await sandbox.write({
+      'd4/a.json': manifest('a', 'nowhere'),
+      'd4/b.json': '{"kind": "ClusterCatalog"}',
+      'd4/good.json': good,
+      'd4/kept.json': manifest('kept', `${host}/isolated/catalog:latest`),
+    });
+    const reads = (url: string, name: string, text: string): Promise<string> =>
+      until(
+        () => textAt(`${url}/${name}/api/v1/all`),
+        (found) => found === text,
+      );
+    const first = await serve('d4', ['--storage', 's4']);
+    await reads(first.url, 'good', served(1));
+    await reads(first.url, 'kept', served(1));
+    expect(first.command.stderr()).toMatch(
+      /d4\/a\.json:1: spec\.source\.image\.ref: "nowhere" names no registry/,
+    );
+    expect(first.command.stderr()).toMatch(/d4\/b\.json:1: apiVersion: is missing/);
+    for (const where of [
+      ['--storage', 's4'],
+      ['--url', first.url],
+    ]) {
+      const { stdout } = await sandbox.run(['catalogs', 'status', ...where]);
+      expect(stdout.split('\n')[0]).toMatch(/^NAME +SERVING +PROGRESSING .* RESOLVED +MESSAGE$/);
+      expect(stdout).toMatch(/^a +False \(Unavailable\) +False \(Blocked\) .*"nowhere" names no registry/m);
+      expect(stdout).toMatch(/^b\.json +False \(Unavailable\) +False \(Blocked\) .*apiVersion: is missing/m);
+      expect(stdout).toMatch(
+        /^good +True \(Available\) +True \(Succeeded\) .*isolated\/catalog@sha256:\S+ +-$/m,
+      );
+    }
+    await sandbox.write({
+      'd4/kept.json': 'apiVersion: [',
+      'd4/more.json': manifest('more', `${host}/isolated/catalog:latest`),
+    });
+    await rm(path.join(sandbox.work, 'd4/good.json'));
+    await reads(first.url, 'more', served(1));
+    await reads(first.url, 'good', '404');
+    expect(await textAt(`${first.url}/kept/api/v1/all`)).toBe(served(1));
+    expect((await first.command.stop()).code).toBe(0);
+
+    const second = await serve('d4', ['--storage', 's4']);
+    await reads(second.url, 'kept', served(1));
+    await reads(second.url, 'more', served(1));
+    await sandbox.write({ 'd4/a.json': manifest('a', `${host}/isolated/catalog:latest`) });
+    await reads(second.url, 'a', served(1));
+    const { stdout } = await sandbox.run(['catalogs', 'status', 'kept', 'a', '--storage', 's4']);
+    expect(stdout).toMatch(/^kept +True \(Available\) +False \(Blocked\) .*kept\.json:\d+: /m);
+    expect(stdout).toMatch(/^a +True \(Available\) +True \(Succeeded\) /m);
+    expect((await second.command.stop()).code).toBe(0);
   });
 
   it('row 6: names packages with their catalog, chooses by priority and label, and reports what is ambiguous', async () => {
@@ -375,7 +419,8 @@ describe('opmate serve --catalogs, killed in the middle of a swap', () => {
     const again = await serve(`d-${name}`, ['--storage', storage]);
     const text = await until(
       () => textAt(`${again.url}/k/api/v1/all`),
-      (found) => found !== '404',
+      // Until it is loaded; that there is no such catalog is never said.
+      (found) => found !== '503',
     );
     await again.command.stop();
     return [text === served(1) ? 'old' : text === served(2) ? 'new' : `neither: ${text.slice(0, 300)}`];

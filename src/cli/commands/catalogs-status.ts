@@ -210,9 +210,11 @@ async function readStatuses(context: CommandContext, options: CatalogsOptions): 
   return records.map((record) => catalogStatus(record, url.replace(/\/+$/, '')) as JsonObject);
 }
 
-/** What a server tells of its catalogs: those that it serves. */
+/** What a server tells of its catalogs: of those that it serves at least. */
 async function statusesOfServer(context: CommandContext, url: string): Promise<JsonObject[]> {
   const root = url.replace(/\/+$/, '').replace(/\/catalogs$/, '');
+  const statuses = await statusesOf(context, root);
+  if (statuses !== undefined) return statuses;
   return (await listing(context, root)).map((one) => {
     const changedAt = `${textAt(one, 'changedAt').slice(0, 19)}Z`;
     const urls = isJsonObject(one['urls'] ?? null) ? (one['urls'] as JsonObject) : {};
@@ -233,6 +235,18 @@ async function statusesOfServer(context: CommandContext, url: string): Promise<J
       },
     };
   });
+}
+
+/** The statuses that `serve --catalogs` has; undefined where the server serves without them. */
+async function statusesOf(context: CommandContext, root: string): Promise<JsonObject[] | undefined> {
+  const url = `${root}/api/v1/catalogs`;
+  const text = await fetchText(context, url, true);
+  if (text === undefined) return undefined;
+  const value = parseJson(text, url);
+  const items = isJsonObject(value) ? value['items'] : undefined;
+  const isStatus = (one: JsonValue): one is JsonObject =>
+    isJsonObject(one) && isJsonObject(one['metadata'] ?? null) && isJsonObject(one['status'] ?? null);
+  return Array.isArray(items) ? items.filter(isStatus) : undefined;
 }
 
 async function listing(context: CommandContext, root: string): Promise<JsonObject[]> {
@@ -257,12 +271,23 @@ function parseJson(text: string, subject: string): JsonValue {
 
 const maxAnswerBytes = 64 * 1024 * 1024;
 
-async function fetchText(context: CommandContext, url: string): Promise<string> {
+async function fetchText(context: CommandContext, url: string): Promise<string>;
+async function fetchText(
+  context: CommandContext,
+  url: string,
+  mayBeAbsent: true,
+): Promise<string | undefined>;
+async function fetchText(
+  context: CommandContext,
+  url: string,
+  mayBeAbsent = false,
+): Promise<string | undefined> {
   if (!URL.canParse(url) || !/^https?:/.test(url))
     throw new UsageError(`--url ${url}: not an http or https URL`);
   const signal = AbortSignal.any([context.signal, AbortSignal.timeout(30_000)]);
   try {
     const answer = await fetch(url, { signal });
+    if (answer.status === 404 && mayBeAbsent) return undefined;
     if (!answer.ok) throw new OpmateError('NETWORK', `${url}: the server answered ${answer.status}`);
     const chunks: Uint8Array[] = [];
     let size = 0;
@@ -288,7 +313,7 @@ function formatStatuses(statuses: readonly JsonObject[], output: string): string
 }
 
 function table(statuses: readonly JsonObject[]): string {
-  const header = ['NAME', 'SERVING', 'PROGRESSING', 'LAST UNPACKED', 'CONTENT', 'RESOLVED'];
+  const header = ['NAME', 'SERVING', 'PROGRESSING', 'LAST UNPACKED', 'CONTENT', 'RESOLVED', 'MESSAGE'];
   const rows = statuses.map((one) => {
     const { status } = one;
     const { lastUnpacked, contentHash, resolvedSource } = status as JsonObject;
@@ -299,9 +324,23 @@ function table(statuses: readonly JsonObject[]): string {
       typeof lastUnpacked === 'string' ? lastUnpacked : '-',
       typeof contentHash === 'string' ? contentHash.slice(0, 19) : '-',
       resolvedRef(resolvedSource) ?? '-',
+      troubleOf(one) ?? '-',
     ];
   });
   return formatTable(header, rows);
+}
+
+const maxMessage = 200;
+
+/** Why a catalog is not as it should be; undefined where it is. */
+function troubleOf(status: JsonObject): string | undefined {
+  const progressing = conditionOf(status, 'Progressing');
+  const serving = conditionOf(status, 'Serving');
+  const isTroubled = ['Retrying', 'Blocked'].includes(textAt(progressing ?? {}, 'reason'));
+  const troubled = isTroubled ? progressing : serving?.['status'] === 'False' ? serving : undefined;
+  if (troubled === undefined) return undefined;
+  const text = textAt(troubled, 'message').replace(/\s+/g, ' ');
+  return text.length > maxMessage ? `${text.slice(0, maxMessage)}…` : text;
 }
 
 function shownCondition(condition: JsonObject | undefined): string {

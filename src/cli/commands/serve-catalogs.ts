@@ -5,8 +5,10 @@ import { digestOf, parseDigest } from '../../core/digest.js';
 import { OpmateError, UsageError, messageOf, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { makeDirectory } from '../../files/make-directory.js';
+import type { CatalogManifests } from '../../serve/catalogs/catalog-manifests.js';
 import { CatalogKeeper, type KeeperClock } from '../../serve/catalogs/catalog-keeper.js';
 import { writeServerUrl } from '../../serve/catalogs/catalog-records.js';
+import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
 import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
 import { watchManifests } from '../../serve/catalogs/catalog-watch.js';
 import { type CatalogServerFlags, prepareCatalogServer } from '../catalog-server.js';
@@ -37,7 +39,8 @@ export async function serveCatalogs(context: CommandContext, options: ServeCatal
   await useSession(context, options, async (session) => {
     const { logger } = session;
     const held = new HeldCatalogs();
-    const server = await prepareCatalogServer(context, options, held, logger);
+    const statuses = (root: string) => keeper.records().map((record) => catalogStatus(record, root));
+    const server = await prepareCatalogServer(context, options, held, logger, statuses);
     const storage = await prepareStorage(context, options, catalogs, logger);
     const clock: KeeperClock = { now: context.now, wait };
     const keeper = new CatalogKeeper({
@@ -52,9 +55,8 @@ export async function serveCatalogs(context: CommandContext, options: ServeCatal
     const stopStopping = onAbort(context.signal, () => stop.abort());
     let watching: { done: Promise<void> } | undefined;
     try {
-      // A manifest with a fault ends this before anything listens.
-      const use = (manifests: Parameters<CatalogKeeper['apply']>[0]): Promise<void> =>
-        keeper.apply(manifests);
+      const use = ({ manifests, refused }: CatalogManifests): Promise<void> =>
+        keeper.apply(manifests, refused);
       watching = await watchManifests({ directory, clock, use, signal: stop.signal, logger });
       const url = await server.listen();
       if (storage !== undefined) {

@@ -10,7 +10,10 @@ import {
   lookAtOrigin,
 } from '../../source/origin.js';
 import type { CatalogSource } from '../../source/source.js';
-import type { CatalogManifest } from './catalog-manifests.js';
+import path from 'node:path';
+import type { CatalogOrigin } from '../../source/origin.js';
+import type { CatalogManifest, RefusedManifest } from './catalog-manifests.js';
+import { catalogNameFault } from '../http/catalog-names.js';
 import { CatalogRecords, contentsOf } from './catalog-records.js';
 import type { HeldCatalogs } from './catalog-set.js';
 import {
@@ -75,13 +78,34 @@ export class CatalogKeeper {
       turns: new Turns(maxUnpacking),
       stop: this.#stop.signal,
       changed: () => this.#checkReady(),
+      discard: (hash) => this.#discard(hash),
     };
     this.#sweeping = this.#sweepAgainAndAgain();
   }
 
-  /** Makes the catalogs those of the manifests: new ones are begun, others changed or removed. */
-  async apply(manifests: readonly CatalogManifest[]): Promise<void> {
-    const wanted = new Map(manifests.map((manifest) => [manifest.name, manifest]));
+  /**
+   * Makes the catalogs those of the manifests: new ones are begun, others changed or removed. Those of a manifest that is
+   * refused stay as they are, also after a restart, and their records say why.
+   */
+  async apply(
+    manifests: readonly CatalogManifest[],
+    refused: readonly RefusedManifest[] = [],
+  ): Promise<void> {
+    const wanted = new Map<string, KeptManifest>(manifests.map((manifest) => [manifest.name, manifest]));
+    const records = await this.#recordsLeft();
+    for (const one of refused) {
+      const message = conditionMessage(one.error);
+      for (const manifest of this.#manifestsInsteadOf(one, wanted, records)) {
+        const fault = wanted.get(manifest.name)?.fault;
+        wanted.set(manifest.name, {
+          ...manifest,
+          fault: fault === undefined ? message : `${fault}; ${message}`,
+        });
+      }
+    }
+    this.#options.held.expect(
+      [...wanted.values()].filter(({ isAvailable }) => isAvailable).map(({ name }) => name),
+    );
     for (const [name, keep] of this.#keeps) {
       if (wanted.has(name)) continue;
       this.#keeps.delete(name);
@@ -89,7 +113,7 @@ export class CatalogKeeper {
       await keep.remove();
     }
     // Catalogs that a manifest has had before the last stop.
-    for (const record of await this.#recordsLeft()) {
+    for (const record of records) {
       if (!wanted.has(record.name)) await this.#shared.records?.remove(record.name).catch(() => undefined);
     }
     for (const [name, manifest] of wanted) {
@@ -102,6 +126,26 @@ export class CatalogKeeper {
       }
     }
     this.#checkReady();
+  }
+
+  /** What stands for a refused manifest: the catalogs that it has described, else nothing but its fault. */
+  #manifestsInsteadOf(
+    { name, file }: RefusedManifest,
+    wanted: ReadonlyMap<string, KeptManifest>,
+    records: readonly CatalogRecord[],
+  ): KeptManifest[] {
+    const isMeant = (one: { name: string; file?: string | undefined }): boolean =>
+      name === undefined
+        ? path.basename(one.file ?? '') === path.basename(file) &&
+          (wanted.get(one.name)?.fault !== undefined || !wanted.has(one.name))
+        : one.name === name;
+    const kept = [...this.#keeps.values()].map((keep) => keep.manifest).filter(isMeant);
+    if (kept.length > 0) return kept;
+    const before = records.filter((record) => isMeant(record) && !this.#keeps.has(record.name));
+    if (before.length > 0) return before.map((record) => manifestOfRecord(record, file));
+    const shown = name ?? rowName(file);
+    if (shown === undefined || wanted.has(shown)) return [];
+    return [manifestOfRecord({ name: shown, labels: {}, priority: 0, isAvailable: false }, file)];
   }
 
   /** How the catalogs fare, by name. */
@@ -118,10 +162,24 @@ export class CatalogKeeper {
       for (const { contentHash } of [...this.records(), ...(await records.list())]) {
         if (contentHash !== undefined) kept.add(contentHash);
       }
+      // Leaving storage to what is unused for an hour is for other processes, which may not have written records yet.
       const { pruneContents } = await import('./content-store.js');
       await pruneContents(contents, kept, clock.now());
     } catch (error) {
       logger.log('debug', `${contents}: not swept: ${messageOf(error)}`);
+    }
+  }
+
+  async #discard(hash: string): Promise<void> {
+    const { contents, records, logger } = this.#shared;
+    if (contents === undefined || records === undefined) return;
+    try {
+      const used = [...this.records(), ...(await records.list())];
+      if (used.some(({ contentHash }) => contentHash === hash)) return;
+      const { removeContents } = await import('./content-store.js');
+      await removeContents(contents, [hash]);
+    } catch (error) {
+      logger.log('debug', `${contents}: ${hash}: not removed: ${messageOf(error)}`);
     }
   }
 
@@ -154,6 +212,41 @@ export class CatalogKeeper {
   }
 }
 
+/** A manifest, or what is left of one that is refused. */
+interface KeptManifest extends Omit<CatalogManifest, 'origin' | 'kind' | 'line'> {
+  origin: CatalogOrigin | undefined;
+  /** Why the manifest that is there now is refused; this one is from before. */
+  fault?: string | undefined;
+}
+
+function manifestOfRecord(
+  record: Pick<CatalogRecord, 'name' | 'labels' | 'priority' | 'isAvailable' | 'originKey'>,
+  file: string,
+): KeptManifest {
+  const { name, labels, priority, isAvailable, originKey = '' } = record;
+  return {
+    name,
+    labels,
+    priority,
+    isAvailable,
+    file,
+    pollMs: undefined,
+    origin: undefined,
+    originKey,
+    key: '',
+  };
+}
+
+/** What a file is called in a list of catalogs. */
+function rowName(file: string): string | undefined {
+  const name = path
+    .basename(file)
+    .toLowerCase()
+    .replace(/[^a-z0-9.]+/g, '-')
+    .replace(/^[-.]+|[-.]+$/g, '');
+  return catalogNameFault(name) === undefined ? name : undefined;
+}
+
 interface Shared extends KeeperOptions {
   logger: Logger;
   records: CatalogRecords | undefined;
@@ -161,6 +254,8 @@ interface Shared extends KeeperOptions {
   turns: Turns;
   stop: AbortSignal;
   changed(): void;
+  /** Removes content that a catalog had, unless another has it. */
+  discard(hash: string): Promise<void>;
 }
 
 /** One catalog, and the loop that looks after it. */
@@ -168,7 +263,7 @@ class KeptCatalog {
   record: CatalogRecord;
   /** Whether it has been served, or could not be, at least once. */
   isTried = false;
-  #manifest: CatalogManifest;
+  #manifest: KeptManifest;
   readonly #shared: Shared;
   readonly #gone = new AbortController();
   /** Ends the wait for the next look. */
@@ -180,10 +275,14 @@ class KeptCatalog {
   #refused: { state: OriginState; error: unknown } | undefined;
   #isRecordWritten = true;
 
-  constructor(manifest: CatalogManifest, shared: Shared) {
+  constructor(manifest: KeptManifest, shared: Shared) {
     this.#manifest = manifest;
     this.#shared = shared;
     this.record = { ...recordOfManifest(manifest), conditions: [] };
+  }
+
+  get manifest(): KeptManifest {
+    return this.#manifest;
   }
 
   start(): void {
@@ -193,9 +292,11 @@ class KeptCatalog {
     });
   }
 
-  change(manifest: CatalogManifest): void {
-    if (manifest.key === this.#manifest.key) {
+  change(manifest: KeptManifest): void {
+    const before = this.#manifest;
+    if (manifest.key === before.key) {
       this.#manifest = manifest;
+      if (manifest.fault !== before.fault) this.#wake.abort();
       return;
     }
     this.#shared.logger.log('info', `catalog ${manifest.name}: the manifest has changed`);
@@ -244,7 +345,7 @@ class KeptCatalog {
       this.isTried = true;
       this.#shared.changed();
       if (this.#isStopped()) return;
-      if (manifest.key !== this.#manifest.key) continue;
+      if (manifest.key !== this.#manifest.key || manifest.fault !== this.#manifest.fault) continue;
       const signal = AbortSignal.any([this.#wake.signal, this.#shared.stop]);
       await this.#shared.clock.wait(waitMs, signal);
     }
@@ -271,31 +372,35 @@ class KeptCatalog {
   }
 
   /** Looks at the origin once; says how long to wait for the next time. */
-  async #look(manifest: CatalogManifest): Promise<number> {
+  async #look(manifest: KeptManifest): Promise<number> {
     const { clock, random } = this.#shared;
+    const { origin } = manifest;
+    if (origin === undefined) return this.#noteRefused(manifest.fault ?? '');
     if (!manifest.isAvailable) return this.#withdraw(manifest);
     try {
-      await this.#update(manifest);
+      await this.#update({ ...manifest, origin });
     } catch (error) {
       if (this.#isStopped()) return 0;
-      return this.#noteFailure(manifest, error);
+      return this.#noteFailure({ ...manifest, origin }, error);
     }
     this.#failures = 0;
     this.#refused = undefined;
     this.record = { ...this.record, ...recordOfManifest(manifest), lastChecked: secondsOf(clock.now()) };
     await this.#note(
-      {
-        type: 'Progressing',
-        status: 'True',
-        reason: 'Succeeded',
-        message: 'the catalog is in its latest state',
-      },
+      manifest.fault === undefined
+        ? {
+            type: 'Progressing',
+            status: 'True',
+            reason: 'Succeeded',
+            message: 'the catalog is in its latest state',
+          }
+        : { type: 'Progressing', status: 'False', reason: 'Blocked', message: manifest.fault },
       { type: 'Serving', status: 'True', reason: 'Available', message: 'the catalog is served' },
     );
     return manifest.pollMs === undefined ? Infinity : manifest.pollMs * (1 + random() * pollJitter);
   }
 
-  async #update(manifest: CatalogManifest): Promise<void> {
+  async #update(manifest: OriginManifest): Promise<void> {
     const { origins } = this.#shared;
     const signal = AbortSignal.any([this.#shared.stop, this.#gone.signal]);
     let connection: Promise<Connection> | undefined;
@@ -308,7 +413,7 @@ class KeptCatalog {
     }
   }
 
-  async #lookAndTake(manifest: CatalogManifest, options: OriginOptions): Promise<void> {
+  async #lookAndTake(manifest: OriginManifest, options: OriginOptions): Promise<void> {
     const known = this.record.originKey === manifest.originKey ? this.record.origin : undefined;
     // What was refused is still there, most likely, and need not be sent again either.
     const found = await lookAtOrigin(manifest.origin, this.#refused?.state ?? known, options);
@@ -326,7 +431,7 @@ class KeptCatalog {
   }
 
   /** Stores a state, and then serves it: until that is written down, a restart serves the one before. */
-  async #takeOver(manifest: CatalogManifest, found: FoundOrigin, options: OriginOptions): Promise<void> {
+  async #takeOver(manifest: OriginManifest, found: FoundOrigin, options: OriginOptions): Promise<void> {
     const { clock, contents, logger } = this.#shared;
     const { state, isImmutable } = found;
     const catalog = new LazyCatalog(manifest.name, () => found.open());
@@ -358,7 +463,7 @@ class KeptCatalog {
     await this.#swap(manifest, state, content);
   }
 
-  async #swap(manifest: CatalogManifest, state: OriginState, content: StoredContent): Promise<void> {
+  async #swap(manifest: KeptManifest, state: OriginState, content: StoredContent): Promise<void> {
     const { clock, logger } = this.#shared;
     const before = this.record;
     const isSame = this.#content?.hash === content.hash;
@@ -379,6 +484,10 @@ class KeptCatalog {
     await this.#write();
     this.#content = content;
     this.#serve(content, manifest);
+    const { contentHash } = before;
+    if (contentHash !== undefined && contentHash !== content.hash && this.#isRecordWritten) {
+      await this.#shared.discard(contentHash);
+    }
     logger.log('info', `catalog ${manifest.name}: serves ${state.ref}`, {
       content: content.hash,
       packages: content.packages.length,
@@ -404,7 +513,7 @@ class KeptCatalog {
   }
 
   /** A catalog that the user has switched off: its content goes. */
-  async #withdraw(manifest: CatalogManifest): Promise<number> {
+  async #withdraw(manifest: KeptManifest): Promise<number> {
     this.#content = undefined;
     this.record = { ...recordOfManifest(manifest), conditions: this.record.conditions };
     await this.#note(
@@ -420,9 +529,21 @@ class KeptCatalog {
     return Infinity;
   }
 
-  async #noteFailure(manifest: CatalogManifest, error: unknown): Promise<number> {
+  /** A manifest that is refused, of which nothing is known but what was served before. */
+  async #noteRefused(message: string): Promise<number> {
+    await this.#note(
+      { type: 'Progressing', status: 'False', reason: 'Blocked', message },
+      this.#content === undefined
+        ? { type: 'Serving', status: 'False', reason: 'Unavailable', message: 'there is no content yet' }
+        : { type: 'Serving', status: 'True', reason: 'Available', message: 'the catalog is served' },
+    );
+    return Infinity;
+  }
+
+  async #noteFailure(manifest: OriginManifest, error: unknown): Promise<number> {
     const { logger, random } = this.#shared;
-    const message = conditionMessage(error);
+    const problem = conditionMessage(error);
+    const message = manifest.fault === undefined ? problem : `${manifest.fault}; ${problem}`;
     const isBlocked = isAboutContent(error) && isPinned(manifest.origin);
     const waitMs = isBlocked
       ? Infinity
@@ -474,6 +595,8 @@ class KeptCatalog {
     }
   }
 }
+
+type OriginManifest = KeptManifest & { origin: CatalogOrigin };
 
 /** Whether looking again can only find the same: the content itself is wrong, not the way to it. */
 function isAboutContent(error: unknown): boolean {

@@ -42,6 +42,23 @@ export interface CatalogManifest {
 /** The label that a cluster gives each catalog, so that selectors can choose by name. (Source: catalogd.) */
 export const nameLabel = 'olm.operatorframework.io/metadata.name';
 
+/** A manifest, or what is in the place of one, that cannot be used. */
+export interface RefusedManifest {
+  /** Of the catalog, where that much can be read. */
+  name: string | undefined;
+  /** As the user named it. */
+  file: string;
+  /** Of its first fault; 0 where the file cannot be read. */
+  line: number;
+  error: OpmateError;
+}
+
+export interface CatalogManifests {
+  /** By name. */
+  manifests: CatalogManifest[];
+  refused: RefusedManifest[];
+}
+
 const maxFiles = 1_000;
 const maxCatalogs = 500;
 const maxFileBytes = 16 * 1024 * 1024;
@@ -71,40 +88,72 @@ async function manifestNames(directory: string): Promise<string[]> {
 /**
  * Reads the manifests in a directory, not those further down: ClusterCatalog and CatalogSource, also what they were
  * called before, and the ConfigMaps that they name. Other kinds are passed over, and told. Relative paths count from
- * the directory. Throws OpmateError with every fault of every file, each with file and line.
+ * the directory. One that is wrong does not keep the others from being used: it is refused, with every fault of it, each
+ * with file and line. Throws OpmateError where the directory itself cannot be used.
  */
-export async function readCatalogManifests(directory: string, logger: Logger): Promise<CatalogManifest[]> {
+export async function readCatalogManifests(directory: string, logger: Logger): Promise<CatalogManifests> {
   const faults: ManifestFault[] = [];
+  const refused: RefusedManifest[] = [];
   const objects: ManifestObject[] = [];
   for (const name of await manifestNames(directory)) {
     const file = path.join(directory, name);
-    const text = await readManifest(file);
-    // An editor that has just begun to write would otherwise take catalogs away.
-    if (text.trim() === '') faults.push({ file, line: 1, message: 'is empty', hint: 'remove the file' });
-    objects.push(...readManifestObjects(file, text, faults));
+    try {
+      const text = await readManifest(file);
+      // An editor that has just begun to write would otherwise take catalogs away.
+      if (text.trim() === '') faults.push({ file, line: 1, message: 'is empty', hint: 'remove the file' });
+      objects.push(...readManifestObjects(file, text, faults));
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      refused.push({ name: undefined, file, line: 0, error });
+    }
   }
   const { configMaps, others } = sortOut(objects, faults);
-  const catalogs: CatalogManifest[] = [];
-  for (const object of others) {
-    const catalog = readCatalog(object, { directory, configMaps, faults, logger });
-    if (catalog !== undefined) catalogs.push(catalog);
-  }
   const byName = new Map<string, CatalogManifest>();
-  for (const catalog of catalogs) {
-    const { name, file, line } = catalog;
-    const other = byName.get(name);
-    byName.set(name, other ?? catalog);
-    if (other === undefined) continue;
-    const message = `metadata.name: there is a catalog ${quoteGo(name)} already, in ${other.file}:${other.line}`;
-    faults.push({ file, line, message, hint: 'names tell catalogs apart, also those of several namespaces' });
+  for (const object of others) {
+    const own: ManifestFault[] = [];
+    const catalog = readCatalog(object, { directory, configMaps, faults: own, logger });
+    const other = catalog && byName.get(catalog.name);
+    if (other !== undefined) {
+      const { name, file, line } = catalog as CatalogManifest;
+      const message = `metadata.name: duplicate catalog ${quoteGo(name)}, first defined in ${other.file}:${other.line}`;
+      // It has no name of its own: that is the other's.
+      faults.push({
+        file,
+        line,
+        message,
+        hint: 'names tell catalogs apart, also those of several namespaces',
+      });
+    } else if (own.length > 0) {
+      refused.push(refusedFor(nameIn(object.value), own));
+    } else if (catalog !== undefined) byName.set(catalog.name, catalog);
   }
   if (byName.size > maxCatalogs) {
     throw new OpmateError('LIMIT', `${directory}: more than ${maxCatalogs} catalogs`);
   }
-  if (faults.length > 0) {
-    throw manifestError([...faults].sort((a, b) => compareBytes(a.file, b.file) || a.line - b.line));
-  }
-  return [...byName.values()].sort((a, b) => compareBytes(a.name, b.name));
+  const byFile = new Map<string, ManifestFault[]>();
+  for (const fault of faults) byFile.set(fault.file, [...(byFile.get(fault.file) ?? []), fault]);
+  for (const own of byFile.values()) refused.push(refusedFor(undefined, own));
+  return {
+    manifests: [...byName.values()].sort((a, b) => compareBytes(a.name, b.name)),
+    refused: refused
+      // A valid manifest of the same name is what counts for it.
+      .map((one) => (one.name !== undefined && byName.has(one.name) ? { ...one, name: undefined } : one))
+      .sort((a, b) => compareBytes(a.file, b.file) || a.line - b.line),
+  };
+}
+
+/** All faults of one manifest, or of one file. */
+function refusedFor(name: string | undefined, faults: readonly ManifestFault[]): RefusedManifest {
+  const sorted = [...faults].sort((a, b) => a.line - b.line);
+  const { file, line } = sorted[0] as ManifestFault;
+  return { name, file, line, error: manifestError(sorted) };
+}
+
+/** The name of a manifest with faults, where that is none of them. */
+function nameIn(value: JsonObject): string | undefined {
+  const metadata = fieldOf(value, 'metadata');
+  const name = isJsonObject(metadata ?? null) ? fieldOf(metadata as JsonObject, 'name') : undefined;
+  return typeof name === 'string' && catalogNameFault(name) === undefined ? name : undefined;
 }
 
 async function readManifest(file: string): Promise<string> {

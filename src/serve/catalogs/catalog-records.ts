@@ -128,6 +128,7 @@ function recordFrom(value: JsonValue): CatalogRecord | undefined {
     priority,
     isAvailable: isAvailable === true,
     sourceType,
+    file: textOf(value, 'file'),
     originKey: textOf(value, 'originKey'),
     origin: originFrom(value['origin']),
     contentHash,

@@ -5,6 +5,7 @@ import type { CatalogSet, ServedCatalog } from './stored-content.js';
 export class HeldCatalogs implements CatalogSet {
   readonly #catalogs = new Map<string, ServedCatalog>();
   #list: readonly ServedCatalog[] = [];
+  #expected: ReadonlySet<string> = new Set();
   #ready = false;
 
   list(): readonly ServedCatalog[] {
@@ -13,6 +14,15 @@ export class HeldCatalogs implements CatalogSet {
 
   find(name: string): ServedCatalog | undefined {
     return this.#catalogs.get(name);
+  }
+
+  isExpected(name: string): boolean {
+    return this.#expected.has(name);
+  }
+
+  /** Says which catalogs are to be served, as soon as they can be. */
+  expect(names: Iterable<string>): void {
+    this.#expected = new Set(names);
   }
 
   isReady(): boolean {

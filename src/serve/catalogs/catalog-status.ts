@@ -1,6 +1,7 @@
+import path from 'node:path';
 import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../core/json.js';
-import type { OriginState } from '../../source/origin.js';
+import type { CatalogOrigin, OriginState } from '../../source/origin.js';
 import { type CatalogManifest, unionTypes } from './catalog-manifests.js';
 
 /** A condition as objects of a cluster have them. (Source: ClusterCatalog.) */
@@ -19,7 +20,10 @@ export interface CatalogRecord {
   labels: Readonly<Record<string, string>>;
   priority: number;
   isAvailable: boolean;
+  /** Empty where the manifest cannot be read. */
   sourceType: string;
+  /** Name of the file of the manifest. */
+  file?: string | undefined;
   /** Of the manifest whose origin the content is from. */
   originKey?: string | undefined;
   /** The state that the content is of. */
@@ -96,7 +100,11 @@ function resolvedSource(type: string, ref: string): JsonValue {
 }
 
 /** What a manifest says of a record. */
-export function recordOfManifest(manifest: CatalogManifest): Omit<CatalogRecord, 'conditions'> {
-  const { name, labels, priority, isAvailable, origin } = manifest;
-  return { name, labels, priority, isAvailable, sourceType: origin.type };
+export function recordOfManifest(
+  manifest: Pick<CatalogManifest, 'name' | 'labels' | 'priority' | 'isAvailable' | 'file'> & {
+    origin: CatalogOrigin | undefined;
+  },
+): Omit<CatalogRecord, 'conditions'> {
+  const { name, labels, priority, isAvailable, file, origin } = manifest;
+  return { name, labels, priority, isAvailable, file: path.basename(file), sourceType: origin?.type ?? '' };
 }

@@ -2,7 +2,7 @@ import { type FSWatcher, watch } from 'node:fs';
 import { OpmateError, messageOf } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { KeeperClock } from './catalog-keeper.js';
-import { type CatalogManifest, manifestsVersion, readCatalogManifests } from './catalog-manifests.js';
+import { type CatalogManifests, manifestsVersion, readCatalogManifests } from './catalog-manifests.js';
 
 /** How long the directory must be quiet: editors and copies take several steps. */
 const settleMs = 200;
@@ -13,27 +13,47 @@ export interface WatchOptions {
   directory: string;
   clock: KeeperClock;
   /** Takes the manifests, every time that they have changed. */
-  use: (manifests: CatalogManifest[]) => Promise<void>;
+  use: (manifests: CatalogManifests) => Promise<void>;
   signal: AbortSignal;
   logger?: Logger | undefined;
 }
 
 /**
- * Reads the manifests of a directory, and again whenever they change, until the signal fires. The first reading throws
- * OpmateError for what is wrong; later ones tell the logger, and everything stays as it was.
+ * Reads the manifests of a directory, and again whenever they change, until the signal fires. Manifests with faults are
+ * told to the logger. The first reading throws OpmateError where the directory cannot be used; when a later one fails,
+ * the logger is told, and everything stays as it was.
  */
 export async function watchManifests(options: WatchOptions): Promise<{ done: Promise<void> }> {
   const { directory, use, logger = silentLogger } = options;
   const version = await manifestsVersion(directory);
-  await use(await readCatalogManifests(directory, logger));
-  return { done: follow(options, version) };
+  const manifests = await readCatalogManifests(directory, logger);
+  await use(manifests);
+  return { done: follow(options, version, tellRefused(manifests, new Set(), logger)) };
 }
 
-async function follow(options: WatchOptions, version: string): Promise<void> {
+/** Logs what is refused and has not been told; returns what is refused now. */
+function tellRefused(
+  { refused }: CatalogManifests,
+  told: ReadonlySet<string>,
+  logger: Logger,
+): ReadonlySet<string> {
+  const messages = new Set(refused.map(({ error }) => describe(error)));
+  for (const message of messages) {
+    if (!told.has(message)) logger.log('error', `${message}; other manifests are not affected`);
+  }
+  return messages;
+}
+
+async function follow(
+  options: WatchOptions,
+  version: string,
+  refusedBefore: ReadonlySet<string>,
+): Promise<void> {
   const { directory, clock, use, signal, logger = silentLogger } = options;
   let wake = new AbortController();
   const watcher = startWatching(directory, () => wake.abort(), logger);
   let known = version;
+  let refused = refusedBefore;
   let fault: string | undefined;
   try {
     while (!signal.aborted) {
@@ -52,6 +72,7 @@ async function follow(options: WatchOptions, version: string): Promise<void> {
         }
         known = found;
         fault = undefined;
+        refused = tellRefused(manifests, refused, logger);
         await use(manifests);
       } catch (error) {
         const message = describe(error);

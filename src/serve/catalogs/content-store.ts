@@ -368,6 +368,21 @@ export async function pruneContents(directory: string, keep: ReadonlySet<string>
   await pruneKeys(directory);
 }
 
+/** Removes contents that are not used any more, and their keys, whatever their age. Open ones stay readable. */
+export async function removeContents(directory: string, hashes: readonly string[]): Promise<void> {
+  for (const hash of hashes) {
+    const discarded = path.join(directory, `${discardedPrefix}${randomBytes(8).toString('hex')}`);
+    try {
+      await rename(path.join(directory, parseDigest(hash).hex), discarded);
+    } catch (error) {
+      if (systemCode(error) === 'ENOENT') continue;
+      throw error;
+    }
+    await rm(discarded, { recursive: true, force: true });
+  }
+  await pruneKeys(directory);
+}
+
 /** Removes keys of contents that are gone. */
 async function pruneKeys(directory: string): Promise<void> {
   const keys = path.join(directory, keysName);

@@ -110,6 +110,8 @@ export interface CatalogSet {
   /** By name. */
   list(): readonly ServedCatalog[];
   find(name: string): ServedCatalog | undefined;
+  /** Whether a catalog that is not found is to be served, and has no content yet. */
+  isExpected(name: string): boolean;
   /** Whether everything that is to be served is. */
   isReady(): boolean;
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { digestOf } from '../../core/digest.js';
 import { messageOf, redact } from '../../core/errors.js';
+import type { JsonValue } from '../../core/json.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import type {
@@ -42,6 +43,8 @@ export interface CatalogRequestsOptions {
   secure: boolean;
   /** `/metrics` is answered elsewhere. */
   hasOwnMetrics: boolean;
+  /** Status of every catalog, those without content included; `root` is what URLs begin with. */
+  statuses?: ((root: string) => JsonValue[]) | undefined;
 }
 
 interface Exchange {
@@ -58,11 +61,15 @@ interface Exchange {
 /** An answer that ends a request: status and text. */
 class Refusal extends Error {
   readonly status: number;
-  constructor(status: number, text: string) {
+  readonly headers: Readonly<Record<string, string>>;
+  constructor(status: number, text: string, headers: Readonly<Record<string, string>> = {}) {
     super(text);
     this.status = status;
+    this.headers = headers;
   }
 }
+
+const retryLater = { 'Retry-After': '1' };
 
 const routeNotFound = () => new Refusal(404, '404 page not found');
 const catalogNotFound = () => new Refusal(404, '404 Not Found');
@@ -75,18 +82,20 @@ export class CatalogRequests {
   readonly #externalUrl: string | undefined;
   readonly #secure: boolean;
   readonly #hasOwnMetrics: boolean;
+  readonly #statuses: CatalogRequestsOptions['statuses'];
   readonly #metrics = new RequestMetrics();
   readonly #pool = new BufferPool();
   /** What this process puts before the numbers of its requests. */
   readonly #idPrefix = randomBytes(4).toString('hex');
   #requests = 0;
 
-  constructor({ catalogs, logger, externalUrl, secure, hasOwnMetrics }: CatalogRequestsOptions) {
+  constructor({ catalogs, logger, externalUrl, secure, hasOwnMetrics, statuses }: CatalogRequestsOptions) {
     this.#catalogs = catalogs;
     this.#logger = logger;
     this.#externalUrl = externalUrl;
     this.#secure = secure;
     this.#hasOwnMetrics = hasOwnMetrics;
+    this.#statuses = statuses;
   }
 
   /** What has been counted, as Prometheus text. */
@@ -150,6 +159,7 @@ export class CatalogRequests {
       await this.#route(exchange);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
+      for (const [name, value] of Object.entries(error.headers)) exchange.response.setHeader(name, value);
       sendText(exchange, error.status, error.message);
     }
   }
@@ -172,6 +182,12 @@ export class CatalogRequests {
           allowReading(exchange);
           return await this.#sendMetas(exchange, checkedName(name));
       }
+    }
+    if (first === 'api' && tail === 'v1/catalogs' && this.#statuses !== undefined) {
+      allowReading(exchange);
+      const root = this.#externalUrl ?? socketUrl(exchange.request, this.#secure);
+      const body = Buffer.from(`${JSON.stringify({ items: this.#statuses(root) }, null, 2)}\n`);
+      return sendBuffer(exchange, 200, jsonType, body);
     }
     if (first === 'api' && tail === 'v1/metas') {
       allowReading(exchange);
@@ -198,8 +214,9 @@ export class CatalogRequests {
 
   #find(name: string): ServedCatalog {
     const served = this.#catalogs.find(name);
-    if (served === undefined) throw catalogNotFound();
-    return served;
+    if (served !== undefined) return served;
+    if (!this.#catalogs.isExpected(name)) throw catalogNotFound();
+    throw new Refusal(503, '503 Service Unavailable: the catalog is not loaded yet', retryLater);
   }
 
   async #sendAll(exchange: Exchange, name: string): Promise<void> {
@@ -312,6 +329,9 @@ export class CatalogRequests {
   async #sendFromAll(exchange: Exchange): Promise<void> {
     const { response, method } = exchange;
     const query = metasQuery(exchange.query, ['catalog', 'selector']);
+    if (!this.#catalogs.isReady()) {
+      throw new Refusal(503, '503 Service Unavailable: catalogs are not loaded yet', retryLater);
+    }
     const selected = this.#select(exchange.query, query);
     const key = selected.map(({ name, content, priority }) => [name, content.hash, priority]);
     const tags = tagsOf(digestOf(JSON.stringify(key)), [

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import { OpmateError } from '../../core/errors.js';
+import type { JsonValue } from '../../core/json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { CatalogSet } from '../catalogs/stored-content.js';
 import { HostRule } from '../server/host-rule.js';
@@ -18,6 +19,8 @@ export interface CatalogServerOptions {
   maxConnections?: number | undefined;
   /** Leaves `/metrics` to a server of its own; see `createMetricsServer`. */
   hasOwnMetrics?: boolean | undefined;
+  /** Answers `/api/v1/catalogs`: status of every catalog, given what URLs begin with. */
+  statuses?: ((root: string) => JsonValue[]) | undefined;
   logger?: Logger | undefined;
 }
 
@@ -46,6 +49,7 @@ export function createCatalogServers(options: CatalogServerOptions): CatalogServ
     externalUrl,
     secure: certificate !== undefined,
     hasOwnMetrics: options.hasOwnMetrics === true,
+    statuses: options.statuses,
   });
   const hosts = new HostRule({
     names: [host, externalHost, ...allowedHosts],

@@ -137,7 +137,9 @@ async function setUpStored(): Promise<Setup> {
 async function manifestsOf(...objects: object[]): Promise<CatalogManifest[]> {
   const files = Object.fromEntries(objects.map((one, i) => [`${i}.json`, JSON.stringify(one)]));
   const logger = { log: () => undefined, progress: () => undefined };
-  return readCatalogManifests(await directoryWith(files), logger);
+  const { manifests, refused } = await readCatalogManifests(await directoryWith(files), logger);
+  for (const { error } of refused) throw error;
+  return manifests;
 }
 
 function clusterCatalog(name: string, source: object, spec: object = {}): object {

@@ -14,7 +14,11 @@ const digest = `sha256:${'a'.repeat(64)}`;
 
 async function read(files: Record<string, string>, warnings: string[] = []): Promise<CatalogManifest[]> {
   const log = (level: LogLevel, message: string): void => void warnings.push(`${level}: ${message}`);
-  return readCatalogManifests(await directoryWith(files), { log, progress: () => undefined });
+  const found = await readCatalogManifests(await directoryWith(files), { log, progress: () => undefined });
+  const errors = found.refused.map(({ error }) => error);
+  if (errors.length > 1) throw new Error('several', { cause: new AggregateError(errors) });
+  for (const error of errors) throw error;
+  return found.manifests;
 }
 
 /** What is wrong, a line each, without the directory. */
@@ -24,8 +28,9 @@ async function faultsOf(files: Record<string, string>): Promise<string[]> {
     (thrown: unknown) => thrown as OpmateError,
   );
   if (error === undefined) return [];
-  const { cause } = error;
-  const all = cause instanceof AggregateError ? (cause.errors as OpmateError[]) : [error];
+  const partsOf = (one: Error): Error[] =>
+    one.cause instanceof AggregateError ? (one.cause.errors as Error[]).flatMap(partsOf) : [one];
+  const all = partsOf(error) as OpmateError[];
   return all.map(({ message, hint }) => {
     const text = hint === undefined ? message : `${message} (${hint})`;
     return text.replaceAll(/\/[^\s:]*opmate-test-[^\s/:]*\//g, '');
@@ -288,7 +293,7 @@ status:
     const source =
       'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: c, namespace: x}\nspec: {sourceType: grpc, image: "quay.io/a/b:v1"}\n';
     const [fault, ...more] = await faultsOf({ 'a.yaml': image('quay.io/a/b:v1'), 'b.yaml': source });
-    expect(fault).toContain('b.yaml:3: metadata.name: there is a catalog "c" already, in a.yaml:4');
+    expect(fault).toContain('b.yaml:3: metadata.name: duplicate catalog "c", first defined in a.yaml:4');
     expect(more).toEqual([]);
   });
 

@@ -41,6 +41,7 @@ import {
 } from './archive-layout.js';
 import { readRegion, writeRegion } from './file-region.js';
 import { makeDirectory } from '../files/make-directory.js';
+import { retryDamaged } from './retry-policy.js';
 import type { Descriptor } from './types.js';
 
 /** An image to be written into an archive set. */
@@ -431,7 +432,7 @@ class ArchiveWriter {
       this.#tell();
       return;
     }
-    await this.#fetch(handle, blob);
+    await retryDamaged(() => this.#fetch(handle, blob), this.#options);
     // The header tells the next run that the content is there.
     await writeRegion(handle, header, blob.offset - header.length);
   }
@@ -479,15 +480,18 @@ class ArchiveWriter {
         this.#fetched += chunk.length;
         this.#tell();
       }
+      if (received !== size) {
+        throw new DigestMismatchError(`${subject}: expected ${size} bytes, got ${received}`);
+      }
+      const actual = hash.digest('hex');
+      if (actual !== hex)
+        throw new DigestMismatchError(`${subject}: content has digest ${algorithm}:${actual}`);
+    } catch (error) {
+      this.#fetched -= received;
+      throw error;
     } finally {
       unwatch();
     }
-    if (received !== size) {
-      throw new DigestMismatchError(`${subject}: expected ${size} bytes, got ${received}`);
-    }
-    const actual = hash.digest('hex');
-    if (actual !== hex)
-      throw new DigestMismatchError(`${subject}: content has digest ${algorithm}:${actual}`);
   }
 
   #open(part: PartLayout): Promise<FileHandle> {

@@ -6,6 +6,7 @@ import { DigestMismatchError, LimitError, OpmateError, redact, throwIfCancelled 
 import type { Logger } from '../core/log.js';
 import { readLimited } from './read-limited.js';
 import type { RegistryRequester } from './registry-request.js';
+import { retryDamaged } from './retry-policy.js';
 import { discard, type TransportResponse } from './transport.js';
 import { NetworkError } from './transport-faults.js';
 import type { Descriptor } from './types.js';
@@ -17,15 +18,26 @@ const usefulBytes = 256 * 1024;
 /** How many attempts in a row may be worth nothing. */
 const maxUselessAttempts = 5;
 
+export type DownloadOptions = CancelOptions & { logger: Logger };
+
 /**
  * Opens a blob at an endpoint. The stream fails when content and descriptor disagree. A connection that
  * breaks is taken up again where it broke, as long as that makes progress; the digest is checked over all
  * that was handed out, so whatever a server sends on resuming, wrong bytes do not pass for right ones.
+ * What is damaged before anything was handed out is asked for again, three times in all.
  */
 export async function downloadBlob(
   requester: RegistryRequester,
   descriptor: Descriptor,
-  options: CancelOptions & { logger: Logger },
+  options: DownloadOptions,
+): Promise<Readable> {
+  return retryDamaged(() => openDownload(requester, descriptor, options), options);
+}
+
+async function openDownload(
+  requester: RegistryRequester,
+  descriptor: Descriptor,
+  options: DownloadOptions,
 ): Promise<Readable> {
   const { digest, size } = descriptor;
   const subject = `${requester.name}: blob ${digest}`;
@@ -92,25 +104,16 @@ async function readSmall(
   { digest, size }: Descriptor,
   subject: string,
 ): Promise<Readable> {
-  try {
-    const bytes = await readLimited(content, size, subject).catch((error: unknown) => {
-      if (!(error instanceof LimitError)) throw error;
-      throw new DigestMismatchError(`${subject}: expected ${size} bytes, got more`);
-    });
-    if (bytes.length !== size)
-      throw new DigestMismatchError(`${subject}: expected ${size} bytes, got ${bytes.length}`);
-    const actual = digestOf(bytes, parseDigest(digest).algorithm);
-    if (actual !== digest)
-      throw new DigestMismatchError(`${subject}: digest mismatch: expected ${digest}, got ${actual}`);
-    return Readable.from(size === 0 ? [] : [bytes], { objectMode: false });
-  } catch (error) {
-    // As with larger blobs, whoever reads it finds out.
-    return new Readable({
-      read() {
-        this.destroy(error as Error);
-      },
-    });
-  }
+  const bytes = await readLimited(content, size, subject).catch((error: unknown) => {
+    if (!(error instanceof LimitError)) throw error;
+    throw new DigestMismatchError(`${subject}: expected ${size} bytes, got more`);
+  });
+  if (bytes.length !== size)
+    throw new DigestMismatchError(`${subject}: expected ${size} bytes, got ${bytes.length}`);
+  const actual = digestOf(bytes, parseDigest(digest).algorithm);
+  if (actual !== digest)
+    throw new DigestMismatchError(`${subject}: digest mismatch: expected ${digest}, got ${actual}`);
+  return Readable.from(size === 0 ? [] : [bytes], { objectMode: false });
 }
 
 /** Asks for the rest; `skip` is how much of the answer is known already. */

@@ -1,9 +1,10 @@
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
-import { OpmateError } from '../core/errors.js';
+import { OpmateError, RegistryError } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { type ContentManifest, describeManifest, type ImageContents, readContents } from './contents.js';
 import { subjectOf } from './platform.js';
 import type { Repository, WritableRepository } from './repository.js';
+import { maxContentAttempts, pauseBeforeAttempt } from './retry-policy.js';
 import { SharedBlobs } from './shared-blobs.js';
 import type { Descriptor, Platform } from './types.js';
 
@@ -72,7 +73,8 @@ export async function copyImage(
       },
       options,
     );
-    await putContents(source, target, contents, missing, targetReference, options);
+    const resend = (blob: Descriptor) => shared.resend(source, target, blob, options);
+    await putContents(source, target, contents, missing, targetReference, { ...options, resend });
     logger.progress({ task, state: 'done' });
     return { descriptor: contents.root, manifests: contents.manifests.length, blobs, bytes };
   } catch (error) {
@@ -127,7 +129,9 @@ export async function surveyContents(
 
 /**
  * Stores the manifests that a target lacks, all of whose blobs are there: what another one lists before it, and the
- * root last, under its reference. Bytes that are not at hand are read from the source, by digest.
+ * root last, under its reference. Bytes that are not at hand are read from the source, by digest. Where the target
+ * says that it lacks something all the same, as while another process writes there, what it lacks is looked for once
+ * more and sent again.
  */
 export async function putContents(
   source: Repository,
@@ -135,12 +139,43 @@ export async function putContents(
   contents: ImageContents,
   missing: Pick<MissingContents, 'manifests' | 'isTagged'>,
   reference: string,
-  options: CancelOptions & { concurrency?: number | undefined },
+  options: CancelOptions & {
+    concurrency?: number | undefined;
+    /** Sends a blob that the target turns out to lack. */
+    resend: (blob: Descriptor) => Promise<unknown>;
+  },
 ): Promise<void> {
   const { concurrency = defaultCopyConcurrency } = options;
   const put = async (manifest: ContentManifest, at: string): Promise<void> => {
     const bytes = manifest.bytes ?? (await readKnown(source, manifest, options));
-    await target.putManifest(at, bytes, manifest.descriptor.mediaType, options);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await target.putManifest(at, bytes, manifest.descriptor.mediaType, options);
+        return;
+      } catch (error) {
+        if (attempt >= maxContentAttempts || !lacksContent(error)) throw error;
+        await pauseBeforeAttempt(attempt + 1, options);
+        await restore(manifest);
+      }
+    }
+  };
+  /** Brings what a manifest needs and the target lacks. */
+  const restore = async (manifest: ContentManifest): Promise<void> => {
+    await mapConcurrent(
+      manifest.blobs,
+      concurrency,
+      async (blob) => {
+        if (!(await target.hasBlob(blob, options))) await options.resend(blob);
+      },
+      options,
+    );
+    const children = contents.manifests.filter(({ descriptor }) =>
+      manifest.manifests.includes(descriptor.digest),
+    );
+    for (const child of children) {
+      const { digest } = child.descriptor;
+      if ((await target.headManifest(digest, options)) === undefined) await put(child, digest);
+    }
   };
   const { digest } = contents.root;
   for (const level of levelsOf(contents, missing.manifests)) {
@@ -153,6 +188,11 @@ export async function putContents(
   if (root === undefined)
     throw new OpmateError('INVALID', `${source.name}: ${digest}: not among its own manifests`);
   await put(root, reference);
+}
+
+/** Whether a registry refused a manifest because it lacks, or is just writing, a blob or manifest that it needs. */
+function lacksContent(error: unknown): boolean {
+  return error instanceof RegistryError && error.registryCodes.includes('MANIFEST_BLOB_UNKNOWN');
 }
 
 /** Manifests of an image in groups, those of one listing only what is in earlier ones. */

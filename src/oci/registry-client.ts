@@ -14,13 +14,12 @@ import { subjectOf } from './platform.js';
 import { ReferrersTags, referrerOf, subjectDigest } from './referrers-tag.js';
 import { type Access, mayBeElsewhere, RegistryRequester } from './registry-request.js';
 import type { ManifestContent, PutBlobOptions, WritableRepository } from './repository.js';
+import { maxContentAttempts, pauseBeforeAttempt } from './retry-policy.js';
 import { discard, type TransportResponse } from './transport.js';
 import { readLimited } from './read-limited.js';
 import { NetworkError } from './transport-faults.js';
 import { type Descriptor, mediaTypes, maxManifestBytes, manifestMediaTypes } from './types.js';
 
-/** How often a manifest whose answer breaks off is asked for. */
-const maxReads = 3;
 /** Pages of a list that are followed. */
 const maxPages = 1_000;
 /** Bytes of one page. */
@@ -284,7 +283,10 @@ async function unlessNotFound<T>(result: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Reads a manifest; what is not there is an error in the registry's own words. */
+/**
+ * Reads a manifest; what is not there is an error in the registry's own words. One that breaks off, or is another
+ * than was asked for or announced, is read again.
+ */
 async function readManifest(
   at: RegistryRequester,
   reference: string,
@@ -297,21 +299,22 @@ async function readManifest(
       signal: options.signal,
     });
     if (answer.status !== 200) throw await at.failure(answer, subject, 'pull');
-    let bytes: Buffer;
+    let isProven = false;
     try {
-      bytes = await readLimited(answer.body, maxManifestBytes, `${subject}: manifest`);
+      const bytes = await readLimited(answer.body, maxManifestBytes, `${subject}: manifest`);
+      const digest = checkDigest(bytes, reference, answer, subject, at.where);
+      isProven = isDigest(reference) || answer.headers.get('docker-content-digest') !== null;
+      const { mediaType } = parseManifest(bytes, {
+        subject,
+        mediaType: answer.headers.get('content-type') ?? undefined,
+      });
+      return { descriptor: { mediaType, digest, size: bytes.length }, bytes };
     } catch (error) {
       throwIfCancelled(options.signal);
       const isLasting = error instanceof LimitError || (error instanceof NetworkError && !error.temporary);
-      if (attempt < maxReads && !isLasting) continue;
-      throw error;
+      if (attempt >= maxContentAttempts || isLasting || isProven) throw error;
+      await pauseBeforeAttempt(attempt + 1, options);
     }
-    const digest = checkDigest(bytes, reference, answer, subject, at.where);
-    const { mediaType } = parseManifest(bytes, {
-      subject,
-      mediaType: answer.headers.get('content-type') ?? undefined,
-    });
-    return { descriptor: { mediaType, digest, size: bytes.length }, bytes };
   }
 }
 

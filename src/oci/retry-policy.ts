@@ -1,7 +1,8 @@
 /** What may be tried again, how often and when: rules without timers or HTTP of their own. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, throwIfCancelled } from '../core/errors.js';
+import { messageOf, OpmateError, throwIfCancelled } from '../core/errors.js';
+import type { Logger } from '../core/log.js';
 
 /** Answers after which the same request may succeed a little later. */
 export const retryStatuses: readonly number[] = [408, 429, 500, 502, 503, 504];
@@ -50,8 +51,24 @@ export function decideRetry(failed: FailedAttempt, budget: RetryBudget): RetryDe
 export const maxContentAttempts = 3;
 
 /** Whether content came that is not what was asked for: a flipped bit, a wrong length, the page of a portal. */
-export function isDamaged(error: unknown): boolean {
+function isDamaged(error: unknown): boolean {
   return error instanceof OpmateError && error.code === 'DIGEST';
+}
+
+/** Does work again, from its beginning, when the content that it read came damaged; three times in all. */
+export async function retryDamaged<T>(
+  work: () => Promise<T>,
+  options: CancelOptions & { logger?: Logger | undefined },
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt >= maxContentAttempts || !isDamaged(error)) throw error;
+      options.logger?.log('debug', `${messageOf(error)}; reading it again`);
+      await pauseBeforeAttempt(attempt + 1, options);
+    }
+  }
 }
 
 /** Waits before content is read or put again: 100 ms, doubling. */

@@ -2,6 +2,7 @@ import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { isNonDistributable } from './layout-manifest.js';
 import type { PutBlobOptions, Repository, WritableRepository } from './repository.js';
+import { retryDamaged } from './retry-policy.js';
 import type { Descriptor } from './types.js';
 
 /** What became of a blob: sent, mounted from a neighbour, there already, or not to be had and not needed. */
@@ -82,6 +83,18 @@ export class SharedBlobs {
     } finally {
       arriving.delete(key);
     }
+  }
+
+  /** Sends a blob that a repository was thought to have, and lacks. */
+  resend(
+    source: Repository,
+    target: WritableRepository,
+    blob: Descriptor,
+    options: CopyBlobOptions = {},
+  ): Promise<BlobOutcome> {
+    const { registry, repository } = placeOf(target);
+    this.#placeAt(registry).holders.get(blob.digest)?.delete(repository);
+    return this.copy(source, target, blob, { ...options, isAbsent: true });
   }
 
   async #bring(
@@ -181,7 +194,9 @@ async function send(
     return source.openBlob(blob, options);
   };
   try {
-    await target.putBlob(blob, open, options);
+    const put = () => target.putBlob(blob, open, options);
+    // Nothing of a blob that came damaged stays at the target.
+    await ('registry' in source ? retryDamaged(put, options) : put());
   } catch (error) {
     const isGone = error instanceof OpmateError && error.code === 'NOT_FOUND' && opened;
     if (!isGone || !isNonDistributable(blob)) throw error;

@@ -75,8 +75,8 @@ function archivedImagesOf({ repository, tag, contents }: LockedImage): ArchivedI
 class ImageSources {
   readonly #options: ArchiveImageSetOptions;
   readonly #opened = new Map<string, Promise<OpenedReference>>();
-  /** The image whose blob could not be read, the first of them. */
-  failed: { targetName: string; error: OpmateError } | undefined;
+  /** Images whose blob could not be read, by its digest; one that could in the end is none. */
+  readonly #failures = new Map<string, { targetName: string; error: OpmateError }>();
 
   constructor(options: ArchiveImageSetOptions) {
     this.#options = options;
@@ -99,6 +99,11 @@ class ImageSources {
     return [...blobs.values()];
   }
 
+  /** The first image whose blob could not be read. */
+  get failed(): { targetName: string; error: OpmateError } | undefined {
+    return this.#failures.values().next().value;
+  }
+
   async close(): Promise<void> {
     for (const opened of this.#opened.values())
       await opened.then((one) => one.close()).catch(() => undefined);
@@ -109,7 +114,7 @@ class ImageSources {
     { digest }: Descriptor,
     known: Buffer | undefined,
   ): Promise<Readable> {
-    return this.#watch(transfer, async () => {
+    return this.#watch(transfer, digest, async () => {
       if (known !== undefined) return Readable.from([known], { objectMode: false });
       const { repository } = await this.#open(transfer);
       const { bytes } = await repository.getManifest(digest, this.#options);
@@ -118,25 +123,27 @@ class ImageSources {
   }
 
   async #openBlob(transfer: PinnedTransfer, blob: Descriptor): Promise<Readable> {
-    return this.#watch(transfer, async () => {
+    return this.#watch(transfer, blob.digest, async () => {
       const { repository } = await this.#open(transfer);
       const stream = await repository.openBlob(blob, this.#options);
-      stream.once('error', (error) => this.#note(transfer, error));
+      stream.once('error', (error) => this.#note(transfer, blob.digest, error));
       return stream;
     });
   }
 
-  async #watch(transfer: PinnedTransfer, open: () => Promise<Readable>): Promise<Readable> {
+  async #watch(transfer: PinnedTransfer, digest: string, open: () => Promise<Readable>): Promise<Readable> {
+    this.#failures.delete(digest);
     try {
       return await open();
     } catch (error) {
-      this.#note(transfer, error);
+      this.#note(transfer, digest, error);
       throw error;
     }
   }
 
-  #note({ targetName }: PinnedTransfer, error: unknown): void {
-    if (error instanceof OpmateError && error.code !== 'CANCELLED') this.failed ??= { targetName, error };
+  #note({ targetName }: PinnedTransfer, digest: string, error: unknown): void {
+    const isFailure = error instanceof OpmateError && error.code !== 'CANCELLED';
+    if (isFailure) this.#failures.set(digest, { targetName, error });
   }
 
   #open({ source, targetName }: PinnedTransfer): Promise<OpenedReference> {

@@ -115,7 +115,12 @@ async function copyOne(surveyed: SurveyedTransfer, run: Run): Promise<Copied | '
       options,
     );
     const reference = referenceAt(transfer);
-    await putContents(from.repository, target, transfer.contents, surveyed, reference, options);
+    const resend = (blob: Descriptor) =>
+      shared.resend(from.repository, target, blob, { ...options, whenFree });
+    await putContents(from.repository, target, transfer.contents, surveyed, reference, {
+      ...options,
+      resend,
+    });
     return copied;
   } catch (error) {
     // A blob that is not there is a fault; an image that is not there may be passed over.

@@ -399,6 +399,21 @@ describe('oci/archive-set', () => {
     expect(again.fetched).toContain(digest);
   });
 
+  it('fetches a blob again that came damaged', async () => {
+    const directory = await directoryWith();
+    const content = someContent();
+    const bytes = layerBytes(3000, 'a');
+    const { digest } = descriptorOf(bytes);
+    const arrivals = [layerBytes(3000, 'x'), bytes.subarray(1), bytes];
+    content.spoil(digest, () => Readable.from([arrivals.shift() as Buffer]));
+    const { index } = await content.write(directory);
+    expect(arrivals).toEqual([]);
+    expect(index.blobs.has(digest)).toBe(true);
+    const intact = await directoryWith();
+    await someContent().write(intact);
+    expect((await readFile(part(directory))).equals(await readFile(part(intact)))).toBe(true);
+  });
+
   it.each<[string, (content: ArchiveContent) => void, RegExp]>([
     [
       'a name of two images',

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseReference } from '../../../../src/core/reference.js';
 import { type TransferOptions, transferImages } from '../../../../src/mirror/transfer/transfer.js';
+import { copyImage } from '../../../../src/oci/copy.js';
+import { createRegistryRepository } from '../../../../src/oci/registry-client.js';
 import { mediaTypes } from '../../../../src/oci/types.js';
 import { type Registry, startRegistry } from '../../../../src/serve/registry.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
@@ -248,5 +250,109 @@ describe('mirror/transfer, faults of the target', () => {
     target.disturb(({ method }) => (method === 'POST' ? { status: 403 } : undefined));
     expect(await failureOf(run({ continueOnError: false }))).toMatchObject({ code: 'AUTH' });
     expect(await tagged()).toEqual([]);
+  });
+});
+
+/** Attempts as the command line has them: as many as the time allows. */
+const patient = () =>
+  bench.connect({ useHttp: true, maxAttempts: undefined, retryBaseDelayMs: 20, retryTimeoutMs: 20_000 });
+
+async function copyBoth(): Promise<void> {
+  const connection = patient();
+  const open = (host: string, repository: string) =>
+    createRegistryRepository({ connection, registry: host, repository });
+  for (const name of ['ns/large', 'ns/small']) {
+    await copyImage(open(source.host, name), 'v1', open(target.host, name), 'v1');
+  }
+}
+
+describe.each<[string, () => Promise<unknown>]>([
+  ['mirror/transfer', () => run({ open: { connection: patient() }, continueOnError: false })],
+  ['oci/copy', copyBoth],
+])('%s, a network that recovers', (_name, work) => {
+  it('outlasts a source that is away for longer than a few attempts', async () => {
+    serveBoth();
+    let isGone = false;
+    source.gate(({ path }) => {
+      if (path.includes('/blobs/') && !isGone) {
+        isGone = true;
+        source.goAway(700);
+        return { reset: true };
+      }
+      return undefined;
+    });
+    await work();
+    expect(isGone).toBe(true);
+    await expectWhole();
+  });
+
+  it('outlasts a target that is away for longer than a few attempts', async () => {
+    serveBoth();
+    let backAt = 0;
+    target.disturb(({ method }) => {
+      if (method === 'PUT' && backAt === 0) backAt = performance.now() + 700;
+      return performance.now() < backAt ? { status: 503 } : undefined;
+    });
+    await work();
+    expect(backAt).toBeGreaterThan(0);
+    await expectWhole();
+  });
+
+  it.each(['flipped bit', 'wrong length', 'portal page'] as const)(
+    'reads again, once, what comes with a %s',
+    async (how) => {
+      serveBoth();
+      source.damage(/\/(blobs|manifests)\//, how);
+      await work();
+      await expectWhole();
+      const reads = source.requests.filter(
+        ({ method, path }) => method === 'GET' && path.includes(largeLayer),
+      );
+      expect(reads).toHaveLength(2);
+    },
+  );
+
+  it('reads what comes damaged three times, and tags nothing', async () => {
+    serveBoth();
+    source.damage(new RegExp(`${largeLayer}$`), 'flipped bit', 99);
+    expect(await failureOf(work())).toMatchObject({ code: 'DIGEST' });
+    const reads = source.requests.filter(({ path }) => path.includes(largeLayer));
+    expect(reads).toHaveLength(3);
+    expect(await tagged()).not.toContain('ns/large');
+  });
+
+  it('sends a blob again that the target has lost when its manifest is put', async () => {
+    serveBoth();
+    const lost = new Set(['ns/large', 'ns/small']);
+    const away = new Set<string>();
+    target.disturb(({ method, path }) => {
+      const [, name = ''] = /^\/v2\/(ns\/\w+)\//.exec(path) ?? [];
+      if (method === 'PUT' && path.includes('/manifests/') && lost.delete(name)) {
+        away.add(name);
+        const body = '{"errors":[{"code":"MANIFEST_BLOB_UNKNOWN","message":"blob unknown to registry"}]}';
+        return { status: 404, body };
+      }
+      // Of the lost blob it says so once; then it takes it.
+      const isLayer = path.includes(name === 'ns/large' ? largeLayer : smallLayer);
+      if (method === 'HEAD' && isLayer && away.delete(name)) return { status: 404 };
+      return undefined;
+    });
+    await work();
+    await expectWhole();
+    expect(lost.size + away.size).toBe(0);
+    expect(target.uploaded().filter((digest) => digest === largeLayer)).toHaveLength(2);
+  });
+
+  it('ends with what the target says where nothing is lacking', async () => {
+    serveBoth();
+    const body = '{"errors":[{"code":"MANIFEST_BLOB_UNKNOWN","message":"blob unknown to registry"}]}';
+    let refused = 0;
+    target.disturb(({ method, path }) => {
+      if (method !== 'PUT' || !path.includes('/ns/large/manifests/')) return undefined;
+      refused++;
+      return { status: 404, body };
+    });
+    expect((await failureOf(work())).message).toContain('blob unknown to registry');
+    expect(refused).toBe(3);
   });
 });

@@ -51,6 +51,7 @@ export function addFacts(facts: CatalogFacts, meta: Meta, options: FactsOptions 
       facts.deprecations.push(describeDeprecations(decoded.blob, meta.origin));
       break;
     case 'other':
+      facts.otherCount = (facts.otherCount ?? 0) + 1;
       options.onOther?.(meta.origin);
       break;
   }

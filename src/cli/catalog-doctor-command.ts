@@ -3,6 +3,8 @@ import type { CommandContext } from './context.js';
 import { outputFormatOf, separated, withChoices } from './options.js';
 import type { Runner } from './runner.js';
 
+const severities = ['error', 'warning', 'notice'];
+
 /** Adds `doctor` to `catalog`. */
 export function addCatalogDoctorCommand(catalog: Command, context: CommandContext, runner: Runner): void {
   const list = (flags: string, description: string): Option =>
@@ -10,22 +12,26 @@ export function addCatalogDoctorCommand(catalog: Command, context: CommandContex
   catalog
     .command('doctor')
     .description(
-      'show what is wrong with a catalog, and what is valid but will bite later; exit code 3 where something is',
+      'show errors of a catalog, and what is valid but leads to failures later, worst first; exit code 3 on findings',
     )
     .argument('<ref>', 'catalog: directory, image or sqlite index')
     .addOption(outputFormatOf('text', 'json', 'sarif', 'junit').default('text'))
     .addOption(
       new Option('--openshift <version>', 'version of OpenShift that the catalog is for, such as 4.18'),
     )
-    .addOption(list('--check <name,…>', 'look for these only'))
-    .addOption(list('--skip-check <name,…>', 'do not look for these'))
-    .addOption(list('--package <name,…>', 'tell of these packages only'))
+    .addOption(list('--check <name,…>', 'run only these checks'))
+    .addOption(list('--skip-check <name,…>', 'skip these checks'))
+    .addOption(list('--package <name,…>', 'report only on these packages'))
     .addOption(
-      withChoices(new Option('--fail-on <severity>', 'least severity that makes the exit code 3'), [
-        'error',
-        'warning',
+      withChoices(new Option('--severity <severity>', 'minimum severity to report'), severities).default(
         'notice',
-      ]).default('warning'),
+      ),
+    )
+    .addOption(
+      withChoices(
+        new Option('--fail-on <severity>', 'minimum severity of findings that set exit code 3'),
+        severities,
+      ).default('warning'),
     )
     .action((reference: string, _options, command: Command) =>
       runner.run(command, async (options) =>

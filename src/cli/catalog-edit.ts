@@ -5,7 +5,7 @@ import type { EditPlan } from '../catalog/edit/find-named.js';
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { writeAll } from './output.js';
-import { count } from './printable.js';
+import { count, printable } from './printable.js';
 import type { CommandSession } from './session.js';
 
 /**
@@ -31,7 +31,7 @@ export async function editCatalog(
     const applied = await applyEdits(catalog, planned.edits, { dryRun, temporaryDirectory, signal });
     for (const change of planned.changes) session.logger.log('info', change);
     session.logger.log('info', `${directory}: ${summaryOf(applied, dryRun)}`);
-    if (dryRun) await writeAll(context.stdout, applied.diff, context.signal);
+    if (dryRun) await writeAll(context.stdout, printable(applied.diff), context.signal);
     return exitCodes.done;
   } finally {
     await catalog.catalog.close();

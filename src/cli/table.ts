@@ -1,12 +1,12 @@
-import { printable } from './printable.js';
+import { printableLine } from './printable.js';
 
 /**
  * Writes rows under a header in columns two spaces apart; the last column is not padded. Every line ends
- * in a newline; control characters in a cell, which could make lines of their own, become `\xNN`. (Source:
+ * in a newline; control characters in a cell, which could make lines of their own, are escaped. (Source:
  * text/tabwriter as `opm` calls it; widths count characters, as there.)
  */
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const shown = rows.map((row) => row.map(inOneLine));
+  const shown = rows.map((row) => row.map(printableLine));
   const widths = header.map((title) => countCharacters(title));
   for (const row of shown) {
     row.forEach((cell, column) => {
@@ -21,10 +21,6 @@ export function formatTable(header: readonly string[], rows: readonly (readonly 
     });
   }
   return out;
-}
-
-function inOneLine(cell: string): string {
-  return printable(cell).replace(/[\t\n]/g, (character) => (character === '\n' ? '\\x0a' : '\\x09'));
 }
 
 function countCharacters(text: string): number {

@@ -11,6 +11,8 @@ export interface CatalogFacts {
   channels: ChannelFacts[];
   bundles: BundleFacts[];
   deprecations: DeprecationsFacts[];
+  /** How many blobs of other schemas there are; none where it is left out. */
+  otherCount?: number;
 }
 
 /** Where a blob was read. The model only passes it on; the reader can find the line of a path in it. */
@@ -73,7 +75,7 @@ export interface DeprecationsFacts {
 }
 
 /** What validation warns of. */
-export type WarningKind = 'skipped-in-chain' | 'misspelled-name' | 'equal-versions';
+export type WarningKind = 'empty-catalog' | 'skipped-in-chain' | 'misspelled-name' | 'equal-versions';
 
 /** One finding of validation. */
 export interface Problem {

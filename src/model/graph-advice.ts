@@ -1,6 +1,6 @@
 import { quoteGo } from '../core/go-json.js';
 import type { ChannelEntry } from './declarative-config.js';
-import type { ChannelGraph } from './graph.js';
+import { type ChannelGraph, findLeadingToHead } from './graph.js';
 import { NameIndex } from '../core/suggest.js';
 
 /** What to change in a faulty channel, and in which entry, if one is to blame. */
@@ -28,8 +28,8 @@ export function adviseOnGraph(graph: ChannelGraph, compare: CompareBundles): Gra
 }
 
 /**
- * Where a sound chain runs into an entry that another entry skips: `from` replaces `to`, which `by` skips.
- * The rest of the chain is then reached through skips alone.
+ * Finds where a sound chain runs into an entry that one of a dead end skips: `from` replaces `to`, which `by` skips,
+ * and nothing leads from `by` to the head. A skip by an entry that leads on to the head strands nothing.
  */
 export function findSkippedInChain(
   graph: ChannelGraph,
@@ -37,10 +37,16 @@ export function findSkippedInChain(
   if (graph.end !== 'skipped') return undefined;
   const from = graph.chain[graph.chain.length - 1] as string;
   const to = graph.entries.get(from)?.replaces ?? '';
-  // That an entry replaces and skips the same one is usual, and does no harm.
-  if (!graph.entries.has(to) || graph.entries.get(from)?.skips.includes(to)) return undefined;
-  const by = findSkipper(graph, to);
-  return by === undefined ? undefined : { from, to, by };
+  if (!graph.entries.has(to)) return undefined;
+  const leading = findLeadingToHead(graph);
+  for (const entry of graph.entries.values()) {
+    // What a range covers is for those to say who know versions.
+    if (leading.has(entry.name) && entry.skipRange !== '') return undefined;
+  }
+  for (const { name: by, skips } of graph.entries.values()) {
+    if (!leading.has(by) && skips.includes(to)) return { from, to, by };
+  }
+  return undefined;
 }
 
 function findSkipper(graph: ChannelGraph, name: string): string | undefined {

@@ -61,6 +61,17 @@ export function readGraph(list: readonly ChannelEntry[]): ChannelGraph {
   return graph;
 }
 
+/** Returns the entries from which `replaces` and `skips` lead on to the only head, the head included. */
+export function findLeadingToHead({ entries, heads }: Pick<ChannelGraph, 'entries' | 'heads'>): Set<string> {
+  const leading = new Set(heads.length === 1 ? heads : []);
+  // A set can be added to while it is gone through.
+  for (const name of leading) {
+    const { replaces = '', skips = [] } = entries.get(name) ?? {};
+    for (const older of [replaces, ...skips]) if (entries.has(older)) leading.add(older);
+  }
+  return leading;
+}
+
 /** The head of a channel; undefined where it has none, or several. */
 export function onlyHead({ heads }: Pick<ChannelGraph, 'heads'>): string | undefined {
   return heads.length === 1 ? heads[0] : undefined;

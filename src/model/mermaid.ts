@@ -1,6 +1,7 @@
 import { OpmateError, messageOf } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { compareBytes } from '../core/order.js';
+import { printableLine } from '../core/printable.js';
 import {
   type Version,
   type VersionRange,
@@ -68,7 +69,7 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
       const place = `${quoteGo(channel.package)}/${quoteGo(entry.name)}`;
       warnings.push(`ignoring invalid SkipRange for package/edge ${place}: ${fault}`);
     }
-    const id = `${channel.package}-${channel.name}`;
+    const id = printableLine(`${channel.package}-${channel.name}`);
     const { package: packageName, name } = channel;
     plans.push({ package: packageName, name, id, entries, newestFirst });
   }
@@ -110,7 +111,7 @@ function* writeGraph(
 
   const lastDeprecated = plans.findLast((plan) => deprecated.packages.has(plan.package));
   if (lastDeprecated !== undefined && lastDeprecated.package !== '') {
-    yield `style ${lastDeprecated.package} fill:#989695\n`;
+    yield `style ${printableLine(lastDeprecated.package)} fill:#989695\n`;
   }
   for (const plan of plans) if (deprecated.channels.has(plan.name)) yield `style ${plan.id} fill:#DCD0FF\n`;
   for (const name of ['deprecated', 'deprecatedskipped', 'skipped'] as const) {
@@ -139,7 +140,7 @@ function* writeChannel(
   links: Links,
 ): Iterable<string> {
   yield `    %% channel ${quoteGo(plan.name)}\n    subgraph ${plan.id}[${quoteGo(plan.name)}]\n`;
-  const node = (name: string): string => `${plan.id}-${name}[${quoteGo(name)}]`;
+  const node = (name: string): string => `${plan.id}-${printableLine(name)}[${quoteGo(name)}]`;
   const targets = plan.entries.map((entry) => ({
     node: node(entry.name),
     version: versionIn(versions, entry),
@@ -149,7 +150,7 @@ function* writeChannel(
     const own = node(entry.name);
     let text = `      ${own}\n`;
     const decoration = classOf(deprecated.has(entry.name), skipped.has(entry.name));
-    if (decoration !== undefined) classes[decoration].push(`${plan.id}-${entry.name}`);
+    if (decoration !== undefined) classes[decoration].push(`${plan.id}-${printableLine(entry.name)}`);
     const link = (from: string, label: string, leadsToSkipped: boolean): void => {
       text += `      ${from}-- ${label} --> ${own}\n`;
       if (leadsToSkipped) links.skipped.push(links.count);
@@ -161,7 +162,7 @@ function* writeChannel(
     }
     const { range } = entry.skipRange === '' ? noRange : ranges.get(entry.skipRange);
     if (range !== undefined) {
-      const label = `"skipRange(${entry.skipRange})"`;
+      const label = `"skipRange(${printableLine(entry.skipRange)})"`;
       for (const target of targets) {
         if (!range.contains(target.version)) continue;
         link(target.node, label, skipped.has(entry.name));

@@ -91,6 +91,7 @@ class Validation {
     for (const [index, blob] of this.facts.deprecations.entries()) this.addDeprecations(blob, index);
     const tree: ErrorTree = { message: 'invalid index', children: [] };
     for (const model of this.packages.values()) addBranch(tree, this.checkPackage(model));
+    this.warnOfEmptiness();
 
     const { problems, warnings } = this;
     const message = this.fatal ?? (tree.children.length > 0 ? renderErrorTree(tree) : undefined);
@@ -632,6 +633,14 @@ class Validation {
     this.warnings.push({ kind, message, ...place, hint });
   }
 
+  /** `opm` lets a catalog without blobs pass, but it is hardly more than a file that was cut off. */
+  private warnOfEmptiness(): void {
+    const { packages, channels, bundles, deprecations, otherCount = 0 } = this.facts;
+    if (packages.length + channels.length + bundles.length + deprecations.length + otherCount > 0) return;
+    const hint = 'check that the files of the catalog are complete, and are not in .indexignore';
+    this.warn('empty-catalog', 'the catalog has no blobs', {}, hint);
+  }
+
   /** Versions that differ in build metadata only are equal to whoever compares them. */
   private warnOfEqualVersions(model: PackageModel, byVersion: ReadonlyMap<string, string[]>): void {
     if (![...byVersion.keys()].some((version) => version.includes('+'))) return;
@@ -669,9 +678,9 @@ class Validation {
     const [from, to, by] = [found.from, found.to, found.by].map(quoteGo);
     this.warn(
       'skipped-in-chain',
-      `${inChannel(channel)}: entry ${from} replaces ${to}, which ${by} skips`,
+      `${inChannel(channel)}: entry ${from} replaces ${to}, which ${by} skips, and nothing leads on from ${by}`,
       { package: channel.package, channel: channel.name, bundle: found.from, origin: channel.origin, path },
-      `the chain of upgrades ends there: let ${from} replace an entry that nothing skips`,
+      `clusters that are upgraded to ${by} stay on it: remove that skip, or let a later entry replace or skip ${by}`,
     );
   }
 

@@ -23,5 +23,6 @@ export function joinFacts(all: readonly CatalogFacts[]): CatalogFacts {
     channels: all.flatMap((facts) => facts.channels),
     bundles: all.flatMap((facts) => facts.bundles),
     deprecations: all.flatMap((facts) => facts.deprecations),
+    otherCount: all.reduce((sum, { otherCount = 0 }) => sum + otherCount, 0),
   };
 }

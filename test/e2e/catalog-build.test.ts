@@ -217,6 +217,15 @@ describe('opmate catalog build: refusals', () => {
     expect(await filesIn('out', 'bad')).toEqual({ 'configs/catalog.json': catalog });
   });
 
+  it('refuses a catalog without blobs, unless told', async () => {
+    await sandbox.write({ 'blank/catalog.json': '', 'blank/other.yaml': '' });
+    const refused = await build('blank', ...onScratch, ...out);
+    expect(refused).toMatchObject({ code: 3, stdout: '' });
+    expect(refused.stderr).toContain('warning: the catalog has no blobs');
+    await expectNothing();
+    expect((await build('blank', ...onScratch, '--save', 'oci:out:blank', '--skip-validation')).code).toBe(0);
+  });
+
   it('finds all files that must not be in an image, at once', async () => {
     await sandbox.write({ 'hostile/catalog.json': widgetCatalog, 'secret.txt': 'secret' });
     await symlink('../secret.txt', at('hostile', 'link.yaml'));

@@ -194,6 +194,31 @@ describe('opmate catalog doctor', () => {
     expect(wellFormedFault(healthy.stdout)).toBeUndefined();
   });
 
+  it('shows the worst first, whatever the package, and leaves out what is below --severity', async () => {
+    const other = JSON.stringify({ schema: 'olm.package', name: 'aaa', defaultChannel: 'stable' });
+    await sandbox.write({
+      'two/a.json': other,
+      'two/w.json': sick.map((blob) => JSON.stringify(blob)).join(''),
+    });
+    const severitiesIn = async (...args: string[]): Promise<string[]> => {
+      const { stdout } = await sandbox.run(['catalog', 'doctor', 'two', '-o', 'json', ...args]);
+      return (JSON.parse(stdout) as Report).findings.map(({ severity }) => severity);
+    };
+    const all = await severitiesIn();
+    const rank = ['error', 'warning', 'notice'];
+    expect(all).toEqual([...all].sort((a, b) => rank.indexOf(a) - rank.indexOf(b)));
+    expect(new Set(all)).toEqual(new Set(rank));
+    expect(new Set(await severitiesIn('--severity', 'warning'))).toEqual(new Set(['error', 'warning']));
+    expect(new Set(await severitiesIn('--severity', 'error'))).toEqual(new Set(['error']));
+    const { stdout } = await sandbox.run(['catalog', 'doctor', 'two']);
+    const shown = stdout.match(/^ {2}(error|warning|notice) /gm) ?? [];
+    expect(shown.map((line) => line.trim())).toEqual(
+      shown.map((line) => line.trim()).sort((a, b) => rank.indexOf(a) - rank.indexOf(b)),
+    );
+    const refused = await sandbox.run(['catalog', 'doctor', 'two', '--severity', 'fatal']);
+    expect(refused.code).toBe(2);
+  });
+
   it('fails by the severity that is asked for', async () => {
     const run = async (...args: string[]): Promise<number | null> =>
       (await sandbox.run(['catalog', 'doctor', 'sick dir', ...args])).code;
@@ -202,7 +227,7 @@ describe('opmate catalog doctor', () => {
     expect(await run('--check', 'bundle-image-tag', '--fail-on', 'notice')).toBe(3);
     expect(await run('--skip-check', 'csv-metadata,head-not-highest,downgrade')).toBe(0);
     const nothing = await sandbox.run(['catalog', 'doctor', 'valid', '--check', 'unreachable']);
-    expect(nothing).toEqual({ code: 0, stdout: 'nothing found\n', stderr: '' });
+    expect(nothing).toEqual({ code: 0, stdout: 'no problems found\n', stderr: '' });
   });
 
   it('reports what validation refuses', async () => {

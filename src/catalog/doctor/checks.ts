@@ -43,6 +43,7 @@ export const checks = {
   description: { severity: 'notice', summary: 'A package has no description' },
   'display-name': { severity: 'notice', summary: 'The head of the default channel has no display name' },
   downgrade: { severity: 'warning', summary: 'An entry replaces, skips or range-skips a higher version' },
+  'empty-catalog': { severity: 'warning', summary: 'The catalog has no blobs' },
   'equal-versions': {
     severity: 'warning',
     summary: 'The versions of two bundles differ in build metadata only',
@@ -83,7 +84,7 @@ export const checks = {
   'skip-range-self': { severity: 'notice', summary: 'The version of an entry is in its own skipRange' },
   'skipped-in-chain': {
     severity: 'warning',
-    summary: 'The chain of replaces runs into an entry that is skipped',
+    summary: 'An entry that the chain of replaces needs is skipped by one that nothing replaces or skips',
   },
   unreachable: { severity: 'warning', summary: 'From an entry nothing leads on to the head' },
   'v1-support': { severity: 'notice', summary: 'OLM v1 does not install the head of the default channel' },

@@ -29,20 +29,24 @@ export interface DiagnoseOptions extends Pick<MetasOptions, 'signal' | 'logger'>
   checks?: ReadonlySet<CheckName> | undefined;
   /** Findings about these packages only. Dependencies are looked for in the whole catalog. */
   packages?: ReadonlySet<string> | undefined;
+  /** Leave out findings below this severity; none where it is left out. */
+  severity?: Severity | undefined;
   /** The version of OpenShift that the catalog is for. */
   openshift?: OpenShiftVersion | undefined;
 }
 
 /**
- * Finds what is wrong with a catalog, and what is valid but will bite later: by package, then the worst first, in an
- * order that only the content of the catalog decides. Reads the catalog once, and a blob again only to tell the line of
+ * Finds what is wrong with a catalog, and what is valid but leads to failures later: the worst first, then by
+ * package, in an order that only the content of the catalog decides. Reads the catalog once, and a blob again only to tell the line of
  * a finding. Blobs that cannot be read are findings too, and nothing that depends on the whole is told then. Throws
  * OpmateError where the catalog cannot be read at all, NOT_FOUND for packages that it does not have.
  */
 export async function diagnoseCatalog(catalog: Catalog, options: DiagnoseOptions = {}): Promise<Finding[]> {
   const list = new FindingList(options.checks ?? new Set(checkNames), options.packages);
   await new Diagnosis(catalog, list, options).run();
-  return placeFindings(catalog, list.found, options);
+  const limit = rankOf(options.severity ?? 'notice');
+  const found = list.found.filter(({ finding }) => rankOf(finding.severity) <= limit);
+  return placeFindings(catalog, found, options);
 }
 
 class Diagnosis {
@@ -116,6 +120,7 @@ class Diagnosis {
         this.#facts.deprecations.push(describeDeprecations(decoded.blob, origin));
         break;
       case 'other':
+        this.#facts.otherCount = (this.#facts.otherCount ?? 0) + 1;
         break;
     }
   }
@@ -175,8 +180,8 @@ const rankOf = (severity: Severity): number => severities.indexOf(severity);
 
 function compareFindings(a: Finding, b: Finding): number {
   return (
-    compareBytes(a.package ?? '', b.package ?? '') ||
     rankOf(a.severity) - rankOf(b.severity) ||
+    compareBytes(a.package ?? '', b.package ?? '') ||
     compareBytes(a.check, b.check) ||
     compareBytes(a.channel ?? '', b.channel ?? '') ||
     compareBytes(a.file ?? '', b.file ?? '') ||

@@ -60,7 +60,7 @@ export async function catalogBuild(
       return exitCodes.findings;
     }
     if (files.length === 0) logger.log('warn', `${directory}: is empty, and so is the catalog`);
-    if (options.skipValidation !== true && !(await isValid(context, directory, session)))
+    else if (options.skipValidation !== true && !(await isValid(context, directory, session)))
       return exitCodes.findings;
     return withTemporaryDirectory(session, async (temporary) => {
       const base = await openBase(session, options.baseImage, '--base-image', defaultImage);
@@ -150,7 +150,7 @@ async function realPlace(place: string): Promise<string> {
   return realpath(resolved).catch(async () => path.join(await realPlace(parent), path.basename(resolved)));
 }
 
-/** Whether a catalog passes; tells what speaks against it, and what is worth knowing. */
+/** Whether a catalog is valid and has blobs; prints its findings. */
 async function isValid(
   context: CommandContext,
   directory: string,
@@ -158,9 +158,11 @@ async function isValid(
 ): Promise<boolean> {
   const verdict = await withCatalog(directory, session, ({ catalog }) => judge(catalog, session));
   if (verdict.message === undefined && verdict.warnings.length === 0) return true;
-  if (verdict.message !== undefined) session.logger.close();
+  const isEmpty = verdict.warnings.some(({ kind }) => kind === 'empty-catalog');
+  const isRefused = verdict.message !== undefined || isEmpty;
+  if (isRefused) session.logger.close();
   await writeAll(context.stderr, describeVerdict(verdict));
-  return verdict.message === undefined;
+  return !isRefused;
 }
 
 async function makeCache(

@@ -16,7 +16,7 @@ import { withCatalog } from '../catalog-input.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { count, printable } from '../printable.js';
+import { count, countMore, printable } from '../printable.js';
 import { encodeJUnit } from '../report-formats/junit.js';
 import type { ReportItem, ReportRule } from '../report-formats/report.js';
 import { encodeSarif } from '../report-formats/sarif.js';
@@ -30,6 +30,7 @@ interface CatalogDoctorOptions extends GlobalOptions {
   skipCheck?: string[];
   package?: string[];
   failOn?: string;
+  severity?: string;
 }
 
 /** `opmate catalog doctor`: what is wrong with a catalog, or will be; exit code 3 where that is bad enough. */
@@ -39,17 +40,16 @@ export async function catalogDoctor(
   given: GlobalOptions,
 ): Promise<number> {
   const options = given as CatalogDoctorOptions;
-  const { output = 'text', failOn = 'warning', package: packages } = options;
+  const { output = 'text', package: packages } = options;
   if (!['text', 'json', 'sarif', 'junit'].includes(output)) {
     throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json|sarif|junit)`);
   }
-  const limit = severities.indexOf(failOn as Severity);
-  if (limit < 0)
-    throw new UsageError(`invalid --fail-on value ${quoteGo(failOn)}, expected (error|warning|notice)`);
+  const limit = severities.indexOf(severityOf('--fail-on', options.failOn ?? 'warning'));
   const chosen = {
     checks: chooseChecks(options.check, options.skipCheck),
     openshift: options.openshift === undefined ? undefined : parseOpenShiftVersion(options.openshift),
     packages: packages === undefined ? undefined : new Set(packages),
+    severity: severityOf('--severity', options.severity ?? 'notice'),
   };
   const findings = await useSession(context, given, (session) =>
     withCatalog(reference, session, async ({ catalog }) => {
@@ -77,6 +77,12 @@ export async function catalogDoctor(
   } else text = describe(findings);
   await writeAll(context.stdout, text, context.signal);
   return passed ? exitCodes.done : exitCodes.findings;
+}
+
+function severityOf(flag: string, value: string): Severity {
+  const severity = severities.find((name) => name === value);
+  if (severity !== undefined) return severity;
+  throw new UsageError(`invalid ${flag} value ${quoteGo(value)}, expected (${severities.join('|')})`);
 }
 
 function ruleOf(id: CheckName): ReportRule {
@@ -117,20 +123,21 @@ function encodeJson(findings: readonly Finding[], passed: boolean): string {
 /** How many findings of one check in one package are shown. */
 const maxShown = 3;
 
-/** Piece by piece: of a large catalog it is long. */
+/** The worst first, in pieces: the text of a large catalog is long. */
 async function* describe(findings: readonly Finding[]): AsyncGenerator<string, void, undefined> {
   const shown = (lines: readonly string[]): string => lines.map((line) => `${printable(line)}\n`).join('');
   if (findings.length === 0) {
-    yield 'nothing found\n';
+    yield 'no problems found\n';
     return;
   }
-  for (const [name, ofPackage] of groupBy(findings, (finding) => finding.package ?? '')) {
-    const lines = [name === '' ? 'catalog' : name];
-    for (const ofCheck of groupBy(ofPackage, ({ check, severity }) => `${severity} ${check}`).values()) {
+  const sections = groupBy(findings, ({ severity, package: name = '' }) => `${severity} ${name}`);
+  for (const section of sections.values()) {
+    const lines = [section[0]?.package || 'catalog'];
+    for (const ofCheck of groupBy(section, ({ check }) => check).values()) {
       for (const finding of ofCheck.slice(0, maxShown)) lines.push(...describeFinding(finding));
       const more = ofCheck.length - maxShown;
       const [{ check, severity }] = ofCheck as [Finding];
-      if (more > 0) lines.push(`  ${severity} ${check}: ${more} more like this; -o json tells all`);
+      if (more > 0) lines.push(`  ${severity} ${check}: ${countMore(more, 'finding')}; -o json shows all`);
     }
     yield shown([...lines, '']);
   }

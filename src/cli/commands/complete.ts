@@ -3,6 +3,7 @@ import { namesFor } from '../completion-names.js';
 import { wantedName } from '../completion-words.js';
 import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
+import { printableLine } from '../printable.js';
 
 /** Whoever presses a key waits no longer than this. */
 const patienceMs = 1500;
@@ -24,5 +25,6 @@ export async function complete(
     signal: AbortSignal.any([context.signal, patience.signal]),
   });
   clearTimeout(timer);
-  await writeAll(context.stdout, names.map((name) => `${wanted.before}${name}\n`).join(''));
+  const safe = names.filter((name) => printableLine(name) === name);
+  await writeAll(context.stdout, safe.map((name) => `${wanted.before}${name}\n`).join(''));
 }

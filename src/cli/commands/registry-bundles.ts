@@ -1,9 +1,9 @@
-import { quoteGo } from '../../core/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { openIndex } from '../../source/library.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
+import { printableLine } from '../printable.js';
 import { useSession } from '../session.js';
 
 /**
@@ -24,11 +24,10 @@ export async function registryBundles(
       const missing = bundles.filter(({ image }) => image === '');
       references.delete('');
       for (const { name } of missing) {
-        const shown = /[\r\n]/.test(name) ? quoteGo(name) : name;
-        session.logger.log('warn', `${shown}: left out, for the index has no image of it`);
+        session.logger.log('warn', `${printableLine(name)}: left out, for the index has no image of it`);
       }
       session.logger.close();
-      const lines = sortedByBytes(references).map((reference) => `${reference}\n`);
+      const lines = sortedByBytes(references).map((reference) => `${printableLine(reference)}\n`);
       await writeAll(context.stdout, lines.join(''));
       return missing.length > 0 ? exitCodes.partly : exitCodes.done;
     } finally {

@@ -17,7 +17,7 @@ import { type CatalogSource, type Source, openImageSource, openSource } from '..
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { count } from '../printable.js';
+import { count, printableLine } from '../printable.js';
 import { type CommandSession, openOptionsOf, useSession } from '../session.js';
 
 interface RegistryImagesOptions extends GlobalOptions {
@@ -69,7 +69,7 @@ export async function registryImages(
     const images = tellFindings(session, list, options.includeUndeclared === true);
     if (destination === undefined) {
       session.logger.close();
-      await writeAll(context.stdout, images.map((image) => `${image}\n`).join(''));
+      await writeAll(context.stdout, images.map((image) => `${printableLine(image)}\n`).join(''));
       return exitCodes.done;
     }
     const { pairs, faults } = mapToRegistry(images, { destination, tagDigests: options.tagDigests });
@@ -84,7 +84,7 @@ export async function registryImages(
     tellManifests(session, pairs, catalogImage, options.catalogImage === undefined ? destination : undefined);
     await writeOutputFiles(path.resolve(context.workingDirectory, manifests), files);
     session.logger.close();
-    await writeAll(context.stdout, pairs.map((pair) => `${formatPair(pair)}\n`).join(''));
+    await writeAll(context.stdout, pairs.map((pair) => `${printableLine(formatPair(pair))}\n`).join(''));
     return faults.length > 0 ? exitCodes.partly : exitCodes.done;
   });
 }

@@ -5,7 +5,7 @@ import { OpmateError, UsageError, redact } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../core/go-json.js';
 import type { JsonObject } from '../../core/json.js';
 import { encodeYaml } from '../../core/yaml.js';
-import type { Problem } from '../../model/facts.js';
+import type { Problem, WarningKind } from '../../model/facts.js';
 import { validateCatalog } from '../../model/validate.js';
 import { isDatabaseFile } from '../../sqlite/database.js';
 import { openSource, statIfThere } from '../../source/source.js';
@@ -21,6 +21,7 @@ interface ValidateCommandOptions extends GlobalOptions {
 
 /** A problem with its place in the file, as it is printed. */
 interface Finding {
+  kind?: WarningKind | undefined;
   message: string;
   package?: string | undefined;
   channel?: string | undefined;
@@ -118,8 +119,9 @@ export async function judge(
 
 async function place(catalog: Catalog, problems: readonly Problem[]): Promise<Finding[]> {
   const lines = await findLines(catalog, problems);
-  return problems.map(({ message, package: packageName, channel, bundle, hint, origin }, index) => {
-    return { message, package: packageName, channel, bundle, file: origin?.file, line: lines[index], hint };
+  return problems.map(({ kind, message, package: packageName, channel, bundle, hint, origin }, index) => {
+    const place = { file: origin?.file, line: lines[index] };
+    return { kind, message, package: packageName, channel, bundle, ...place, hint };
   });
 }
 

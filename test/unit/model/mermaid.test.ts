@@ -47,6 +47,14 @@ describe('model/mermaid', () => {
     },
   );
 
+  it('escapes what could rewrite a terminal or begin a line of its own', () => {
+    const name = 'a\u001b[31m\u202e\nclick x.v1.0.0';
+    const text = draw(catalog([{ name: 'a.v1.1.0', replaces: name }]));
+    expect(text).toContain('a\\x1b[31m\\u202e\\x0aclick x.v1.0.0');
+    expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
+    expect(text).not.toMatch(/^click/m);
+  });
+
   it('leaves out a range that does not parse, and says so', () => {
     const drawing = drawGraph(factsOf(catalog([{ name: 'a.v1.0.0', skipRange: '^1' }])));
     expect(drawing.warnings).toEqual([

@@ -146,3 +146,42 @@ describe('model/template-semver findVersionConflicts', () => {
     ]);
   });
 });
+
+describe('model/template-semver: what is made of it', () => {
+  it('is never warned of, whatever the versions', () => {
+    const part = fc.integer({ min: 0, max: 3 });
+    const version = fc.tuple(part, part, part).map((numbers) => numbers.join('.'));
+    fc.assert(
+      fc.property(fc.uniqueArray(version, { minLength: 1, maxLength: 12 }), fc.boolean(), (list, minor) => {
+        const { channels, defaultChannel } = build(members('stable', ...list), { major: true, minor });
+        const bundles = list.map((one): BundleBlob => {
+          const value = { packageName: 'w', version: one };
+          return {
+            schema: 'olm.bundle',
+            name: `w.v${one}`,
+            package: 'w',
+            image: 'quay.io/w/w:v1',
+            properties: [{ type: 'olm.package', value }],
+            relatedImages: [],
+          };
+        });
+        const { passed, warnings } = validateCatalog({
+          packages: [
+            describePackage({
+              schema: 'olm.package',
+              name: 'w',
+              defaultChannel,
+              description: '',
+              properties: [],
+            }),
+          ],
+          channels: channels.map((channel) => describeChannel(channel)),
+          bundles: bundles.map((bundle) => describeBundle(bundle)),
+          deprecations: [],
+        });
+        expect(minor || passed).toBe(true);
+        expect(warnings).toEqual([]);
+      }),
+    );
+  });
+});

@@ -205,7 +205,7 @@ describe('model/validate, beyond it', () => {
     expect(problem?.hint).toContain('must be left that no entry replaces or skips');
   });
 
-  it('warns of a skipped bundle in the chain, and passes', () => {
+  it('says nothing of a skipped bundle in the chain from which an entry leads on', () => {
     const report = validate(
       catalog([
         { name: 'w.v1.0.0' },
@@ -213,9 +213,30 @@ describe('model/validate, beyond it', () => {
         { name: 'w.v1.2.0', skips: ['w.v1.0.0'], replaces: 'w.v1.1.0' },
       ]),
     );
+    expect(report).toMatchObject({ passed: true, problems: [], warnings: [] });
+  });
+
+  it('warns of a catalog without blobs, and passes', () => {
+    const empty = { packages: [], channels: [], bundles: [], deprecations: [] };
+    const report = validateCatalog(empty);
+    expect(report).toMatchObject({ passed: true, problems: [] });
+    expect(report.warnings).toMatchObject([{ kind: 'empty-catalog', message: 'the catalog has no blobs' }]);
+    expect(validateCatalog({ ...empty, otherCount: 1 }).warnings).toEqual([]);
+  });
+
+  it('warns of a bundle in the chain that an entry of a dead end skips, and passes', () => {
+    const report = validate(
+      catalog([
+        { name: 'w.v1.0.0' },
+        { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
+        { name: 'w.v1.2.0', replaces: 'w.v1.1.0' },
+        { name: 'w.v1.0.1', skips: ['w.v1.0.0', 'w.v1.0.2'] },
+        { name: 'w.v1.0.2', skips: ['w.v1.0.1'] },
+      ]),
+    );
     expect(report).toMatchObject({ passed: true, problems: [] });
     expect(texts(report.warnings)).toEqual([
-      'package "p" channel "c": entry "w.v1.1.0" replaces "w.v1.0.0", which "w.v1.2.0" skips',
+      'package "p" channel "c": entry "w.v1.1.0" replaces "w.v1.0.0", which "w.v1.0.1" skips, and nothing leads on from "w.v1.0.1"',
     ]);
     expect(report.warnings[0]?.path).toEqual(['entries', 1, 'replaces']);
   });

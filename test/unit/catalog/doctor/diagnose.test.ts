@@ -185,18 +185,20 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     says: 'from it nothing leads on to the head "widget.v2.0.0"',
   },
   {
-    what: 'a chain that runs into a skipped entry',
+    what: 'a chain that runs into an entry that one of a dead end skips',
     blobs: [
       widget(),
       channel('stable', [
         { name: 'widget.v1.0.0' },
         { name: 'widget.v1.1.0', replaces: 'widget.v1.0.0' },
-        { name: 'widget.v1.2.0', replaces: 'widget.v1.1.0', skips: ['widget.v1.0.0'] },
+        { name: 'widget.v1.2.0', replaces: 'widget.v1.1.0' },
+        { name: 'widget.v1.0.1', skips: ['widget.v1.0.0', 'widget.v1.0.2'] },
+        { name: 'widget.v1.0.2', skips: ['widget.v1.0.1'] },
       ]),
-      ...versions('1.0.0', '1.1.0', '1.2.0'),
+      ...versions('1.0.0', '1.0.1', '1.0.2', '1.1.0', '1.2.0'),
     ],
     check: 'skipped-in-chain',
-    says: 'which "widget.v1.2.0" skips',
+    says: 'which "widget.v1.0.1" skips',
   },
   {
     what: 'a replaced bundle that is not there',
@@ -505,8 +507,14 @@ describe('diagnoseCatalog', () => {
   });
 
   it('has a test for each check', () => {
-    const tested = new Set<string>([...mistakes.map(({ check }) => check), 'invalid']);
+    const tested = new Set<string>([...mistakes.map(({ check }) => check), 'invalid', 'empty-catalog']);
     expect(checkNames.filter((name) => !tested.has(name))).toEqual([]);
+  });
+
+  it('finds a catalog without blobs', async () => {
+    expect(await diagnose([])).toMatchObject([
+      { check: 'empty-catalog', severity: 'warning', message: 'the catalog has no blobs' },
+    ]);
   });
 
   it('tells the line that is to be changed', async () => {

@@ -4,6 +4,7 @@ import { Agent as HttpAgent, type ClientRequest } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
+import { messageOf, OpmateError } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { createTokenCache, withAuth } from './auth.js';
 import { type CertificateStore, createCertificateStore, type TlsFiles } from './certificates.js';
@@ -315,11 +316,23 @@ function createAgents(options: ConnectionOptions, certificatesOf: CertificateSto
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);
 
-  function contextOf({ ca, cert, key }: TlsFiles): SecureContext {
+  function contextOf({ ca, cert, key, trustPaths }: TlsFiles): SecureContext {
     const own = cert !== undefined && key !== undefined;
     const known = own ? undefined : contexts.get(ca);
     if (known) return known;
-    const context = createSecureContext({ ca, minVersion: 'TLSv1.2', ...(own && { cert, key }) });
+    let context: SecureContext;
+    try {
+      context = createSecureContext({ ca, minVersion: 'TLSv1.2', ...(own && { cert, key }) });
+    } catch (cause) {
+      const files = [...new Set(trustPaths)].join(', ');
+      throw new OpmateError(
+        'INVALID',
+        `${files}: one of these certificates cannot be used: ${messageOf(cause)}`,
+        {
+          cause,
+        },
+      );
+    }
     if (!own) contexts.set(ca, context);
     return context;
   }

@@ -30,13 +30,27 @@ function parseProxy(variable: string, value: string): URL {
   const text = value.includes('://') ? value : `http://${value}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   // The value itself stays out of messages: it may hold a password.
-  if (!url?.hostname) throw new OpmateError('INVALID', `${variable}: not a valid proxy URL`);
+  if (!url?.hostname || url.port === '0' || !isDecodable(url)) {
+    throw new OpmateError('INVALID', `${variable}: not a valid proxy URL`, {
+      hint: 'write http://user:password@host:port, special characters percent-encoded',
+    });
+  }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw new OpmateError('UNSUPPORTED', `${variable}: proxies of type ${url.protocol} are not supported`, {
       hint: 'give an http:// or https:// proxy',
     });
   }
   return url;
+}
+
+/** Whether user name and password are percent-encoded as a URL has them. */
+function isDecodable({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isLocal(url: URL): boolean {
@@ -86,7 +100,7 @@ function noProxyTest(entry: string): (host: string, port: string) => boolean {
 }
 
 function canonicalAddress(address: string): string {
-  return isIP(address) === 6 ? new URL(`http://[${address}]/`).hostname : address;
+  return isIP(address) === 6 ? new URL(`http://[${address.replace(/%.*$/, '')}]/`).hostname : address;
 }
 
 function inRange(network: string, prefix: number): (host: string) => boolean {

@@ -103,35 +103,36 @@ export async function parseRegistriesConf(text: string, file: string): Promise<R
     const where = line === undefined ? file : `${file}:${line}`;
     throw new OpmateError('SYNTAX', `${where}: not valid TOML: ${reason}`, { file, line, cause: error });
   }
-  if (document.registries === undefined) return readTables(document, file);
+  const conf = { file, text };
+  if (document.registries === undefined) return readTables(document, conf);
   if (document.registry !== undefined) {
-    throw invalid(file, 'mixes [registries.…] of format 1 with [[registry]] of format 2');
+    throw invalid(conf, 'mixes [registries.…] of format 1 with [[registry]] of format 2');
   }
-  return readFormat1(document.registries, file);
+  return readFormat1(document.registries, conf);
 }
 
-function readTables(document: Table, file: string): RegistryRule[] {
-  return listOf(document.registry, file, 'registry').map((entry, index) => {
+function readTables(document: Table, conf: ConfFile): RegistryRule[] {
+  return listOf(document.registry, conf, 'registry').map((entry, index) => {
     const path = `registry[${index}]`;
-    const table = asTable(entry, file, path);
-    const given = stringAt(table, 'prefix', file, path);
-    const location = stringAt(table, 'location', file, path);
+    const table = asTable(entry, conf, path);
+    const given = stringAt(table, 'prefix', conf, path);
+    const location = stringAt(table, 'location', conf, path);
     const prefix = given ?? location;
-    if (prefix === undefined) throw invalid(file, `${path} has neither prefix nor location`);
+    if (prefix === undefined) throw invalid(conf, `${path} has neither prefix nor location`);
     if (prefix.startsWith('*.') ? prefix.includes('/') : prefix.includes('*')) {
-      throw invalid(file, `${path}.prefix: a wildcard is only possible as *.domain`);
+      throw invalid(conf, `${path}.prefix: a wildcard is only possible as *.domain`);
     }
-    const digestOnly = booleanAt(table, 'mirror-by-digest-only', file, path);
-    const mirrors = listOf(table.mirror, file, `${path}.mirror`).map((mirror, at) =>
-      readMirror(mirror, digestOnly, file, `${path}.mirror[${at}]`),
+    const digestOnly = booleanAt(table, 'mirror-by-digest-only', conf, path);
+    const mirrors = listOf(table.mirror, conf, `${path}.mirror`).map((mirror, at) =>
+      readMirror(mirror, digestOnly, conf, `${path}.mirror[${at}]`),
     );
     return {
-      prefix: cleanLocation(prefix, file, path),
-      ...(location !== undefined && { location: cleanLocation(location, file, path) }),
-      insecure: booleanAt(table, 'insecure', file, path),
-      blocked: booleanAt(table, 'blocked', file, path),
+      prefix: cleanLocation(prefix, conf, `${path}.${given === undefined ? 'location' : 'prefix'}`),
+      ...(location !== undefined && { location: cleanLocation(location, conf, `${path}.location`) }),
+      insecure: booleanAt(table, 'insecure', conf, path),
+      blocked: booleanAt(table, 'blocked', conf, path),
       mirrors,
-      file,
+      file: conf.file,
     };
   });
 }
@@ -139,72 +140,122 @@ function readTables(document: Table, file: string): RegistryRule[] {
 function readMirror(
   value: unknown,
   digestOnly: boolean,
-  file: string,
+  conf: ConfFile,
   path: string,
 ): RegistryRule['mirrors'][number] {
-  const table = asTable(value, file, path);
-  const location = stringAt(table, 'location', file, path);
-  if (location === undefined) throw invalid(file, `${path} has no location`);
-  const pull = stringAt(table, 'pull-from-mirror', file, path) ?? (digestOnly ? 'digest-only' : 'all');
+  const table = asTable(value, conf, path);
+  const location = stringAt(table, 'location', conf, path);
+  if (location === undefined) throw invalid(conf, `${path} has no location`);
+  const pull = stringAt(table, 'pull-from-mirror', conf, path) ?? (digestOnly ? 'digest-only' : 'all');
   if (pull !== 'all' && pull !== 'digest-only' && pull !== 'tag-only') {
-    throw invalid(file, `${path}.pull-from-mirror: must be all, digest-only or tag-only`);
+    throw invalid(conf, `${path}.pull-from-mirror: must be all, digest-only or tag-only`);
   }
   return {
-    location: cleanLocation(location, file, path),
-    insecure: booleanAt(table, 'insecure', file, path),
+    location: cleanLocation(location, conf, `${path}.location`),
+    insecure: booleanAt(table, 'insecure', conf, path),
     pull,
   };
 }
 
-function readFormat1(value: unknown, file: string): RegistryRule[] {
-  const table = asTable(value, file, 'registries');
+function readFormat1(value: unknown, conf: ConfFile): RegistryRule[] {
+  const table = asTable(value, conf, 'registries');
   const rules = new Map<string, RegistryRule>();
   for (const kind of ['insecure', 'block'] as const) {
-    const section = table[kind] === undefined ? {} : asTable(table[kind], file, `registries.${kind}`);
-    for (const entry of listOf(section.registries, file, `registries.${kind}.registries`)) {
-      if (typeof entry !== 'string') throw invalid(file, `registries.${kind}.registries: must be strings`);
-      const prefix = cleanLocation(entry, file, `registries.${kind}.registries`);
-      const rule = rules.get(prefix) ?? { prefix, insecure: false, blocked: false, mirrors: [], file };
+    const section = table[kind] === undefined ? {} : asTable(table[kind], conf, `registries.${kind}`);
+    for (const entry of listOf(section.registries, conf, `registries.${kind}.registries`)) {
+      if (typeof entry !== 'string') throw invalid(conf, `registries.${kind}.registries: must be strings`);
+      const prefix = cleanLocation(entry, conf, `registries.${kind}.registries`);
+      const rule = rules.get(prefix) ?? {
+        prefix,
+        insecure: false,
+        blocked: false,
+        mirrors: [],
+        file: conf.file,
+      };
       rules.set(prefix, { ...rule, [kind === 'block' ? 'blocked' : 'insecure']: true });
     }
   }
   return [...rules.values()];
 }
 
-function asTable(value: unknown, file: string, path: string): Table {
+function asTable(value: unknown, conf: ConfFile, path: string): Table {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Table;
-  throw invalid(file, `${path}: must be a table`);
+  throw invalid(conf, `${path}: must be a table`);
 }
 
-function listOf(value: unknown, file: string, path: string): unknown[] {
+function listOf(value: unknown, conf: ConfFile, path: string): unknown[] {
   if (value === undefined) return [];
   if (Array.isArray(value)) return value;
-  throw invalid(file, `${path}: must be an array`);
+  throw invalid(conf, `${path}: must be an array`);
 }
 
-function stringAt(table: Table, key: string, file: string, path: string): string | undefined {
+function stringAt(table: Table, key: string, conf: ConfFile, path: string): string | undefined {
   const value = table[key];
   if (value === undefined || value === '') return undefined;
-  if (typeof value !== 'string') throw invalid(file, `${path}.${key}: must be a string`);
+  if (typeof value !== 'string') throw invalid(conf, `${path}.${key}: must be a string`);
   return value;
 }
 
-function booleanAt(table: Table, key: string, file: string, path: string): boolean {
+function booleanAt(table: Table, key: string, conf: ConfFile, path: string): boolean {
   const value = table[key] ?? false;
-  if (typeof value !== 'boolean') throw invalid(file, `${path}.${key}: must be true or false`);
+  if (typeof value !== 'boolean') throw invalid(conf, `${path}.${key}: must be true or false`);
   return value;
 }
 
-function cleanLocation(text: string, file: string, path: string): string {
+/** A host, which may be an IPv6 address in brackets, and a port. */
+const hostPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?\.?)(?::\d{1,5})?$/;
+const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)*$/;
+
+function cleanLocation(text: string, conf: ConfFile, path: string): string {
   const clean = text.replace(/\/+$/, '');
-  if (!/^(\*\.)?[A-Za-z0-9[]/.test(clean) || /:\/\/|[\s@?#]/.test(clean)) {
-    throw invalid(file, `${path}: must be host[:port][/path] without scheme: ${JSON.stringify(text)}`);
+  const [, host = '', below = ''] = /^([^/]*)(.*)$/s.exec(clean) ?? [];
+  const quoted = JSON.stringify(text);
+  if (/:\/\/|[\s@?#]/.test(clean) || !pathPattern.test(below)) {
+    throw invalid(conf, `${path}: must be host[:port][/path] without scheme: ${quoted}`);
+  }
+  const plain = host.replace(/^\*\./, '');
+  const url =
+    hostPattern.test(plain) && URL.canParse(`https://${plain}/`) ? new URL(`https://${plain}/`) : undefined;
+  if (url === undefined || url.port === '0') {
+    throw invalid(conf, `${path}: no valid host or port: ${quoted}`);
   }
   return clean;
 }
 
-function invalid(file: string, problem: string): OpmateError {
-  return new OpmateError('INVALID', `${file}: ${problem}`, { file });
+/** The text that rules are read from, for errors. */
+interface ConfFile {
+  file: string;
+  text: string;
+}
+
+/** The error for a problem that begins with the path of its value, e.g. `registry[0].mirror[1].location`. */
+function invalid({ file, text }: ConfFile, problem: string): OpmateError {
+  const line = findLine(text, problem);
+  const where = line === undefined ? file : `${file}:${line}`;
+  return new OpmateError('INVALID', `${where}: ${problem}`, { file, line });
+}
+
+/**
+ * The line of a value in tables as people write them: `[[registry]]` with one key per line, or the first line that
+ * holds what a problem quotes. Undefined where neither is found; the TOML parser keeps no places.
+ */
+function findLine(text: string, problem: string): number | undefined {
+  const [, registry, mirror = '-1', key] =
+    /^registry\[(\d+)\](?:\.mirror\[(\d+)\])?(?:\.([\w-]+))?/.exec(problem) ?? [];
+  const lines = text.split('\n');
+  let [table, below] = [-1, -1];
+  let found: number | undefined;
+  for (const [i, line] of lines.entries()) {
+    const header = /^\s*\[\[?\s*([\w. -]+?)\s*\]/.exec(line)?.[1]?.replaceAll(' ', '');
+    if (header === 'registry') [table, below] = [table + 1, -1];
+    else if (header === 'registry.mirror') below++;
+    const isIn = String(table) === registry && String(below) === mirror;
+    if (isIn && header !== undefined) found = i + 1;
+    if (isIn && key !== undefined && new RegExp(`^\\s*["']?${key}["']?\\s*=`).test(line)) return i + 1;
+  }
+  const quoted = /: ("(?:[^"\\]|\\.)*")$/.exec(problem)?.[1];
+  const at = quoted === undefined ? -1 : lines.findIndex((line) => line.includes(quoted));
+  return found ?? (at < 0 ? undefined : at + 1);
 }
 
 /**
@@ -231,6 +282,16 @@ export function resolveLocations(
   function place(location: string | undefined, insecure: boolean, isMirror: boolean): ResolvedLocation {
     const target = location === undefined ? name : `${location}${rest}`;
     const slash = target.indexOf('/');
+    if (slash < 0) {
+      throw new OpmateError(
+        'INVALID',
+        `${rule?.file}: ${name}: location "${location}" leaves no repository`,
+        {
+          file: rule?.file,
+          hint: 'end prefix and location with the same part of the name',
+        },
+      );
+    }
     return { registry: target.slice(0, slash), repository: target.slice(slash + 1), insecure, isMirror };
   }
   const unwanted = options.byDigest ? 'tag-only' : 'digest-only';

@@ -57,6 +57,19 @@ describe('oci/proxy: choice', () => {
     expect(proxied({ ...all, no_proxy: value }, url) === undefined).toBe(direct);
   });
 
+  it.each(['http://us%er:hunter2@h:1', 'http://h:99999', 'http://h:0', 'http://[::g]:1', 'http://'])(
+    'refuses %s',
+    (value) => {
+      expect(() => proxied({ HTTP_PROXY: value }, 'http://x.io')).toThrow(
+        /^HTTP_PROXY: not a valid proxy URL$/,
+      );
+    },
+  );
+
+  it('compares addresses with a zone without failing', () => {
+    expect(proxied({ ...all, NO_PROXY: 'fe80::1%eth0' }, 'https://[fe80::1]')).toBeUndefined();
+  });
+
   it('says what it cannot use, without the password', () => {
     const choose = (value: string) => () => proxied({ HTTPS_PROXY: value }, 'https://x.io');
     expect(choose('socks5://u:secret@h:1')).toThrow('HTTPS_PROXY: proxies of type socks5: are not supported');

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
+  type ResolvedLocation,
   parseRegistriesConf,
   type RegistriesConfOptions,
   readRegistriesConf,
@@ -104,6 +105,92 @@ describe('oci/registries-conf: files', () => {
     const failure = await failureOf(parseRegistriesConf(text, 'x.conf'));
     expect(failure).toMatchObject({ code: 'INVALID', file: 'x.conf' });
     expect(failure.message).toContain(problem);
+  });
+
+  it.each([
+    ['a.io:99999'],
+    ['a.io:0'],
+    ['a.io:port'],
+    ['a.io:'],
+    ['[::1'],
+    ['[::g]:5000'],
+    ['1.2.3.999'],
+    ['a%2fb.io'],
+    ['a<b'],
+    ['-a.io'],
+    ['a\\\\b'],
+  ])('names file and line of host %s', async (host) => {
+    const good = '[[registry]]\nlocation = "good.io"\n\n';
+    const failures = await Promise.all(
+      [
+        `${good}[[registry]]\n# a comment\nlocation = "${host}"\n`,
+        `${good}[[registry]]\ninsecure = true\n  prefix = '${host.replaceAll('\\\\', '\\')}/ns'\nlocation = "a.io"`,
+        `[[registry]]\nlocation = "a.io"\n[[registry.mirror]]\nlocation = "b.io"\n[[registry.mirror]]\nlocation = "${host}/x"`,
+        `[registries.search]\nregistries = []\n[registries.insecure]\n# a comment\n\nregistries = ["${host}"]`,
+      ].map((text) => failureOf(parseRegistriesConf(text, 'x.conf'))),
+    );
+    const paths = [
+      'registry[1].location',
+      'registry[1].prefix',
+      'registry[0].mirror[1].location',
+      'registries.',
+    ];
+    for (const [i, failure] of failures.entries()) {
+      expect(failure).toMatchObject({ code: 'INVALID', file: 'x.conf', line: 6 });
+      expect(failure.message).toMatch(
+        /^x\.conf:6: .*: (no valid host or port|must be host\[:port\]\[\/path\])/,
+      );
+      expect(failure.message).toContain(paths[i]);
+    }
+  });
+
+  it.each([
+    'a.io',
+    'a_b.io:5000',
+    'localhost:65535',
+    '[::1]:5000/ns/name',
+    '10.0.0.1/x',
+    'A.io.',
+    'a.io/n_s/a.b-c',
+  ])('takes %s', async (location) => {
+    const [rule] = await parseRegistriesConf(`[[registry]]\nlocation = "${location}"`, 'x.conf');
+    expect(rule).toMatchObject({ prefix: location, location });
+  });
+
+  it('makes an address of whatever it accepts, or says what is wrong', async () => {
+    const text = fc.oneof(
+      fc.stringMatching(/^[a-z0-9.:[\]_%\\<~-]{1,12}(\/[a-z0-9._%~-]{0,4}){0,2}$/),
+      fc.string({ maxLength: 12 }),
+    );
+    await fc.assert(
+      fc.asyncProperty(text, text, async (location, mirror) => {
+        const conf = `[[registry]]\nprefix = "quay.io/ns/name"\nlocation = ${JSON.stringify(location)}\n[[registry.mirror]]\nlocation = ${JSON.stringify(mirror)}`;
+        let places: ResolvedLocation[];
+        try {
+          places = resolveLocations(await parseRegistriesConf(conf, 'x.conf'), 'quay.io', 'ns/name/x');
+        } catch (error) {
+          expect(error).toMatchObject({ name: 'OpmateError' });
+          return;
+        }
+        for (const { registry, repository } of places) {
+          expect(new URL(`https://${registry}/v2/${repository}/tags/list`).pathname).toBe(
+            `/v2/${repository}/tags/list`,
+          );
+        }
+      }),
+    );
+  });
+
+  it('refuses a location that leaves no repository', () => {
+    const rule = {
+      prefix: 'quay.io/ns/name',
+      location: 'mirror.io',
+      insecure: false,
+      blocked: false,
+      mirrors: [],
+    };
+    const resolve = () => resolveLocations([{ ...rule, file: 'x.conf' }], 'quay.io', 'ns/name');
+    expect(resolve).toThrow('x.conf: quay.io/ns/name: location "mirror.io" leaves no repository');
   });
 
   it('fails with a message for any text', async () => {

@@ -53,6 +53,8 @@ export class DiagnosticList {
 export interface DocumentOptions {
   /** Begins every message: the file as the user named it, or the reference of what was fetched. */
   name: string;
+  /** `reference` for what comes from elsewhere and is no file of the user's. */
+  kind?: 'file' | 'reference';
   /** Takes the diagnostics; without it the first error is thrown. */
   diagnostics?: DiagnosticList | undefined;
   /** Where a path, or the nearest thing above it, is written. */
@@ -68,7 +70,7 @@ export function openValue(
 export function openValue(value: JsonValue | undefined, options: DocumentOptions): Field<never>;
 export function openValue(
   value: JsonValue | undefined,
-  { name, diagnostics, placeOf }: DocumentOptions,
+  { name, kind = 'file', diagnostics, placeOf }: DocumentOptions,
 ): Field {
   const report: FieldReport = {
     report(path, diagnostic) {
@@ -76,14 +78,18 @@ export function openValue(
       const full: Diagnostic = {
         ...diagnostic,
         path,
-        file: name,
+        ...(kind === 'file' ? { file: name } : { subject: joinSubjects(name, diagnostic.subject) }),
         ...(place !== undefined && { line: place.line, column: place.column }),
       };
       if (diagnostics !== undefined) diagnostics.add(full);
       else if (full.severity === 'error') throw new DiagnosticsError([full]);
     },
   };
-  return new Field(value, [], report);
+  return new Field(value, report);
+}
+
+function joinSubjects(outer: string, inner: string | undefined): string {
+  return inner === undefined || inner === '' ? outer : `${outer}: ${inner}`;
 }
 
 /** A YAML or JSON document that a person wrote, with the place of each of its fields. */

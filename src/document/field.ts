@@ -2,7 +2,7 @@ import { type DocumentPath, type Diagnostic, formatPath } from '../core/diagnost
 import { isDigest } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../core/json.js';
 import { NameIndex } from '../core/suggest.js';
 
 /** What a field reports to: the document that it is part of. */
@@ -54,13 +54,30 @@ export function describeKind(value: JsonValue): string {
  */
 export class Field<Failure extends undefined = undefined> {
   readonly value: JsonValue | undefined;
-  readonly path: DocumentPath;
   readonly #report: FieldReport;
+  readonly #parent: Field<Failure> | undefined;
+  readonly #key: string | number;
 
-  constructor(value: JsonValue | undefined, path: DocumentPath, report: FieldReport) {
+  /** `parent` and `key` say where it stands; the root of a document has neither. */
+  constructor(
+    value: JsonValue | undefined,
+    report: FieldReport,
+    parent?: Field<Failure>,
+    key: string | number = '',
+  ) {
     this.value = value ?? undefined;
-    this.path = path;
     this.#report = report;
+    this.#parent = parent;
+    this.#key = key;
+  }
+
+  /** Keys and indexes from the root; put together when it is asked for, as large documents have many fields. */
+  get path(): DocumentPath {
+    const path: (string | number)[] = [];
+    for (let field: Field<Failure> = this; field.#parent !== undefined; field = field.#parent) {
+      path.unshift(field.#key);
+    }
+    return path;
   }
 
   /** Whether it has a value other than null. */
@@ -76,16 +93,16 @@ export class Field<Failure extends undefined = undefined> {
   /** Reports an error about this field. */
   fail(problem: string, details: { hint?: string | undefined; code?: string } = {}): Failure {
     const { code = 'invalid-value', hint } = details;
-    const subject = formatPath(this.path);
-    this.#report.report(this.path, { severity: 'error', code, subject, problem, hint });
+    const { path } = this;
+    this.#report.report(path, { severity: 'error', code, subject: formatPath(path), problem, hint });
     return undefined as Failure;
   }
 
   /** Reports a warning about this field. */
   warn(problem: string, details: { hint?: string | undefined; code?: string } = {}): void {
     const { code = 'invalid-value', hint } = details;
-    const subject = formatPath(this.path);
-    this.#report.report(this.path, { severity: 'warning', code, subject, problem, hint });
+    const { path } = this;
+    this.#report.report(path, { severity: 'warning', code, subject: formatPath(path), problem, hint });
   }
 
   /** Reports that it is missing. */
@@ -111,7 +128,7 @@ export class Field<Failure extends undefined = undefined> {
         : isJsonObject(value) && Object.hasOwn(value, key)
           ? value[key]
           : undefined;
-    return new Field<Failure>(child, [...this.path, key], this.#report);
+    return new Field<Failure>(child, this.#report, this, key);
   }
 
   /** Returns the fields of an object that may have these keys. Unknown keys are reported with the nearest name. */
@@ -159,12 +176,29 @@ export class Field<Failure extends undefined = undefined> {
     return keys.map((key) => [key, this.field(key)]);
   }
 
+  /** Returns an object of strings with keys of any name; undefined where it is absent. */
+  optionalTexts(max = 10_000): Record<string, string> | undefined {
+    if (!this.isPresent) return undefined;
+    const texts: Record<string, string> = {};
+    for (const [key, field] of this.entries(max) ?? []) {
+      const text = field.anyText(Infinity);
+      if (text !== undefined) setJsonKey(texts, key, text);
+    }
+    return texts;
+  }
+
+  /** Returns a list of strings; undefined where it is absent. */
+  optionalTextList(max = 10_000): string[] | undefined {
+    if (!this.isPresent) return undefined;
+    return (this.list(max) ?? []).flatMap((item) => item.anyText(Infinity) ?? []);
+  }
+
   /** Returns the items of a list. */
   list(max = Infinity): Field<Failure>[] | Failure {
     const { value } = this;
     if (!Array.isArray(value)) return this.mismatch('a list');
     if (value.length > max) return this.#tooMany(max);
-    return value.map((item, index) => new Field<Failure>(item, [...this.path, index], this.#report));
+    return value.map((item, index) => new Field<Failure>(item, this.#report, this, index));
   }
 
   /** Returns the items of a list; none where it is absent. */
@@ -245,7 +279,7 @@ export class Field<Failure extends undefined = undefined> {
 
   /** Requires a constant, such as the `kind` of a document. */
   constant(expected: string): void {
-    const hint = `write ${String(this.path.at(-1))}: ${expected}`;
+    const hint = `write ${this.#key}: ${expected}`;
     if (!this.isSet) this.missing(hint);
     else if (typeof this.value !== 'string') this.mismatch(expected, hint);
     else if (this.value !== expected) {

@@ -1,6 +1,7 @@
-import { isDigest } from '../core/digest.js';
 import { LimitError, OpmateError } from '../core/errors.js';
-import { isJsonObject, type JsonObject, type JsonValue, setJsonKey } from '../core/json.js';
+import { isJsonObject, type JsonObject } from '../core/json.js';
+import { openValue } from '../document/document.js';
+import { type Field, quoteShort } from '../document/field.js';
 import {
   type Descriptor,
   type ImageConfig,
@@ -44,46 +45,57 @@ export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions):
   const { subject } = options;
   const announced = knownType(options.mediaType);
   if (announced?.startsWith('application/vnd.docker.distribution.manifest.v1+')) throw schema1(subject);
-  const fields = new Fields(parseManifestDocument(bytes, subject), subject);
-  if (fields.value('schemaVersion') === 1) throw schema1(subject);
+  const document = parseManifestDocument(bytes, subject);
+  const root = openValue(document, { name: subject, kind: 'reference' });
+  const fields = root.object(documentFields, { unknown: 'ignore' });
+  const schemaVersion = fields.schemaVersion.value;
+  if (schemaVersion === 1) throw schema1(subject);
 
-  const declared = fields.string('mediaType');
+  const declared = fields.mediaType.optionalText();
   if (declared !== undefined && announced !== undefined && declared !== announced) {
-    throw fields.invalid(`announced as ${show(announced)} but says of itself that it is ${show(declared)}`);
+    return root.fail(
+      `media type ${quoteShort(declared)} differs from the announced ${quoteShort(announced)}`,
+    );
   }
-  const implied = fields.has('manifests') ? mediaTypes.ociIndex : mediaTypes.ociManifest;
+  const implied = fields.manifests.isPresent ? mediaTypes.ociIndex : mediaTypes.ociManifest;
   const mediaType = declared ?? announced ?? implied;
   if (!manifestMediaTypes.includes(mediaType)) {
-    throw new OpmateError('UNSUPPORTED', `${subject}: ${show(mediaType)} is neither an image nor an index`);
+    throw new OpmateError(
+      'UNSUPPORTED',
+      `${subject}: ${quoteShort(mediaType)} is neither an image nor an index`,
+    );
   }
-  if (fields.value('schemaVersion') !== 2) throw fields.invalid('schemaVersion is not 2');
+  if (schemaVersion !== 2) fields.schemaVersion.fail('expected 2');
   const isIndex = isIndexType(mediaType);
-  fields.refuse(
-    isIndex
-      ? ['config', 'layers', 'fsLayers', 'history', 'blobs']
-      : ['manifests', 'fsLayers', 'history', 'blobs'],
-    mediaType,
-  );
+  const refused = isIndex ? imageFields : indexFields;
+  const other = refused.find((key) => Object.hasOwn(document, key));
+  if (other !== undefined) root.field(other).fail(`not allowed in ${mediaType}`);
 
   const common = defined({
     schemaVersion: 2 as const,
     mediaType: declared,
-    artifactType: fields.string('artifactType'),
-    annotations: fields.strings('annotations'),
-    subject: fields.object('subject', readDescriptor),
+    artifactType: fields.artifactType.optionalText(),
+    annotations: fields.annotations.optionalTexts(),
+    subject: fields.subject.isPresent ? readDescriptor(fields.subject) : undefined,
   });
   if (isIndex) {
-    const manifests = fields.list('manifests', readDescriptor, maxIndexEntries);
+    const manifests = fields.manifests.optionalList(maxIndexEntries).map(readDescriptor);
     return { kind: 'index', mediaType, index: { ...common, manifests } };
   }
-  const config = fields.object('config', readDescriptor);
-  if (config === undefined) throw fields.invalid('config is missing');
   return {
     kind: 'image',
     mediaType,
-    manifest: { ...common, config, layers: fields.list('layers', readDescriptor) },
+    manifest: {
+      ...common,
+      config: readDescriptor(fields.config),
+      layers: fields.layers.optionalList().map(readDescriptor),
+    },
   };
 }
+
+/** Fields that only images, and that only indexes, may have; both refuse those of older forms. */
+const imageFields = ['config', 'layers', 'fsLayers', 'history', 'blobs'];
+const indexFields = ['manifests', 'fsLayers', 'history', 'blobs'];
 
 /**
  * The JSON object of a manifest of any kind. Throws OpmateError SYNTAX, LIMIT (over 4 MiB), or INVALID for a key
@@ -91,7 +103,13 @@ export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions):
  */
 export function parseManifestDocument(bytes: Uint8Array, subject: string): JsonObject {
   const document = parseDocument(bytes, subject, 'manifest');
-  new Fields(document, subject).refuseOtherCase(documentFields);
+  // Go reads `Layers` as `layers`: a document with such a key means different things to different readers.
+  const byLowerCase = new Map(documentFields.map((key) => [key.toLowerCase(), key]));
+  for (const key of Object.keys(document)) {
+    const meant = byLowerCase.get(key.toLowerCase());
+    if (meant === undefined || meant === key) continue;
+    throw new OpmateError('INVALID', `${subject}: has ${quoteShort(key)} in place of ${meant}`);
+  }
   return document;
 }
 
@@ -99,73 +117,75 @@ export function parseManifestDocument(bytes: Uint8Array, subject: string): JsonO
  * Reads an image configuration, OCI or Docker. Throws OpmateError SYNTAX, INVALID or LIMIT (over 4 MiB).
  */
 export function parseImageConfig(bytes: Uint8Array, subject: string): ImageConfig {
-  const fields = new Fields(parseDocument(bytes, subject, 'image configuration'), subject);
+  const document = parseDocument(bytes, subject, 'image configuration');
+  const root = openValue(document, { name: subject, kind: 'reference' });
+  const { config, rootfs, history, ...fields } = root.object(configFields, { unknown: 'ignore' });
   return defined({
-    architecture: fields.string('architecture'),
-    os: fields.string('os'),
-    variant: fields.string('variant'),
-    created: fields.string('created'),
-    config: fields.object('config', (config) =>
-      defined({
-        Labels: config.strings('Labels'),
-        Env: config.stringList('Env'),
-        Entrypoint: config.stringList('Entrypoint'),
-        Cmd: config.stringList('Cmd'),
-        WorkingDir: config.string('WorkingDir'),
-        User: config.string('User'),
-        ExposedPorts: config.object('ExposedPorts', (ports) => ports.objects()),
-      }),
-    ),
-    rootfs: fields.object('rootfs', (rootfs) => ({
-      type: 'layers' as const,
-      diff_ids: rootfs.stringList('diff_ids') ?? [],
-    })),
-    history: fields.has('history')
-      ? fields.list('history', (entry) =>
-          defined({
-            created: entry.string('created'),
-            created_by: entry.string('created_by'),
-            comment: entry.string('comment'),
-            empty_layer: entry.value('empty_layer') === true ? true : undefined,
-          }),
-        )
+    architecture: fields.architecture.optionalText(),
+    os: fields.os.optionalText(),
+    variant: fields.variant.optionalText(),
+    created: fields.created.optionalText(),
+    config: config.isPresent ? readContainerConfig(config) : undefined,
+    rootfs: rootfs.isPresent
+      ? { type: 'layers' as const, diff_ids: rootfs.field('diff_ids').optionalTextList() ?? [] }
+      : undefined,
+    history: history.isPresent ? history.list().map(readHistory) : undefined,
+  });
+}
+
+function readContainerConfig(field: Field<never>): NonNullable<ImageConfig['config']> {
+  const fields = field.object(containerFields, { unknown: 'ignore' });
+  const ports = fields.ExposedPorts;
+  return defined({
+    Labels: fields.Labels.optionalTexts(),
+    Env: fields.Env.optionalTextList(),
+    Entrypoint: fields.Entrypoint.optionalTextList(),
+    Cmd: fields.Cmd.optionalTextList(),
+    WorkingDir: fields.WorkingDir.optionalText(Infinity),
+    User: fields.User.optionalText(Infinity),
+    ExposedPorts: ports.isPresent
+      ? Object.fromEntries(ports.entries(maxIndexEntries).map(([name, port]) => [name, port.jsonObject()]))
       : undefined,
   });
 }
 
-function readDescriptor(fields: Fields): Descriptor {
-  const mediaType = fields.string('mediaType');
-  if (mediaType === undefined) throw fields.invalid('mediaType is missing');
-  const digest = fields.string('digest');
-  if (digest === undefined || !isDigest(digest))
-    throw fields.invalid(`${show(digest ?? '')} is not a digest`, 'digest');
-  const size = fields.value('size');
-  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
-    throw fields.invalid('not a number of bytes', 'size');
-  }
+function readHistory(field: Field<never>): NonNullable<ImageConfig['history']>[number] {
+  const fields = field.object(['created', 'created_by', 'comment', 'empty_layer'], { unknown: 'ignore' });
   return defined({
-    mediaType,
-    digest,
-    size,
-    annotations: fields.strings('annotations'),
-    artifactType: fields.string('artifactType'),
-    platform: fields.object('platform', readPlatform),
-    data: fields.string('data'),
-    urls: fields.stringList('urls'),
+    created: fields.created.optionalText(Infinity),
+    created_by: fields.created_by.optionalText(Infinity),
+    comment: fields.comment.optionalText(Infinity),
+    empty_layer: fields.empty_layer.value === true ? (true as const) : undefined,
   });
 }
 
-function readPlatform(fields: Fields): Platform {
+function readDescriptor(field: Field<never>): Descriptor {
+  const fields = field.object(descriptorFields, { unknown: 'ignore' });
   return defined({
-    os: fields.string('os') ?? '',
-    architecture: fields.string('architecture') ?? '',
-    variant: fields.string('variant'),
-    'os.version': fields.string('os.version'),
-    'os.features': fields.stringList('os.features'),
+    mediaType: fields.mediaType.text(),
+    digest: fields.digest.digest(),
+    size: fields.size.size(),
+    annotations: fields.annotations.optionalTexts(),
+    artifactType: fields.artifactType.optionalText(),
+    platform: fields.platform.isPresent ? readPlatform(fields.platform) : undefined,
+    data: fields.data.isPresent ? fields.data.anyText(Infinity) : undefined,
+    urls: fields.urls.optionalTextList(),
   });
 }
 
-const documentFields: readonly string[] = [
+function readPlatform(field: Field<never>): Platform {
+  const keys = ['os', 'architecture', 'variant', 'os.version', 'os.features'] as const;
+  const fields = field.object(keys, { unknown: 'ignore' });
+  return defined({
+    os: fields.os.optionalText() ?? '',
+    architecture: fields.architecture.optionalText() ?? '',
+    variant: fields.variant.optionalText(),
+    'os.version': fields['os.version'].optionalText(),
+    'os.features': fields['os.features'].optionalTextList(),
+  });
+}
+
+const documentFields = [
   'schemaVersion',
   'mediaType',
   'artifactType',
@@ -177,105 +197,22 @@ const documentFields: readonly string[] = [
   'fsLayers',
   'history',
   'blobs',
-];
+] as const;
 
-/** The fields of one foreign object, each read with a check; null counts as absent, as Go writes it. */
-class Fields {
-  readonly #object: JsonObject;
-  readonly #subject: string;
-  readonly #path: string;
+const descriptorFields = [
+  'mediaType',
+  'digest',
+  'size',
+  'annotations',
+  'artifactType',
+  'platform',
+  'data',
+  'urls',
+] as const;
 
-  constructor(object: JsonObject, subject: string, path = '') {
-    this.#object = object;
-    this.#subject = subject;
-    this.#path = path;
-  }
+const configFields = ['architecture', 'os', 'variant', 'created', 'config', 'rootfs', 'history'] as const;
 
-  invalid(problem: string, key = ''): OpmateError {
-    const path = [this.#path, key].filter((part) => part !== '').join('.');
-    return new OpmateError('INVALID', `${this.#subject}: ${path === '' ? '' : `${path}: `}${problem}`);
-  }
-
-  has(key: string): boolean {
-    return Object.hasOwn(this.#object, key);
-  }
-
-  value(key: string): JsonValue | undefined {
-    return this.has(key) ? (this.#object[key] ?? undefined) : undefined;
-  }
-
-  string(key: string): string | undefined {
-    const value = this.value(key);
-    if (value !== undefined && typeof value !== 'string') throw this.invalid('not a string', key);
-    return value === '' && key !== 'data' ? undefined : value;
-  }
-
-  strings(key: string): Record<string, string> | undefined {
-    return this.object(key, (fields) => {
-      const result: Record<string, string> = {};
-      for (const [name, value] of Object.entries(fields.#object)) {
-        if (typeof value !== 'string') throw fields.invalid('not a string', name);
-        setJsonKey(result, name, value);
-      }
-      return result;
-    });
-  }
-
-  stringList(key: string): string[] | undefined {
-    const value = this.value(key);
-    if (value === undefined) return undefined;
-    if (!Array.isArray(value)) throw this.invalid('not a list', key);
-    return value.map((item, i) => {
-      if (typeof item !== 'string') throw this.invalid('not a string', `${key}[${i}]`);
-      return item;
-    });
-  }
-
-  object<T>(key: string, read: (fields: Fields) => T): T | undefined {
-    const value = this.value(key);
-    return value === undefined ? undefined : read(this.#inner(value, key));
-  }
-
-  list<T>(key: string, read: (fields: Fields) => T, limit = Infinity): T[] {
-    const value = this.value(key);
-    if (value === undefined) return [];
-    if (!Array.isArray(value)) throw this.invalid('not a list', key);
-    if (value.length > limit) {
-      throw new LimitError(`${this.#subject}: ${key}: ${value.length} entries, more than ${limit}`);
-    }
-    return value.map((item, i) => read(this.#inner(item, `${key}[${i}]`)));
-  }
-
-  /** All values, each of which must be an object. */
-  objects(): Record<string, object> {
-    const result: Record<string, object> = {};
-    for (const [name, value] of Object.entries(this.#object)) {
-      if (!isJsonObject(value)) throw this.invalid('not an object', name);
-      setJsonKey<object>(result, name, value);
-    }
-    return result;
-  }
-
-  refuse(keys: readonly string[], mediaType: string): void {
-    const found = keys.find((key) => this.has(key));
-    if (found !== undefined) throw this.invalid(`has ${found}, which ${mediaType} must not have`);
-  }
-
-  /** Go reads `Layers` as `layers`: a document with such a key means different things to different readers. */
-  refuseOtherCase(known: readonly string[]): void {
-    const byLowerCase = new Map(known.map((key) => [key.toLowerCase(), key]));
-    for (const key of Object.keys(this.#object)) {
-      const meant = byLowerCase.get(key.toLowerCase());
-      if (meant !== undefined && meant !== key) throw this.invalid(`has ${show(key)} in place of ${meant}`);
-    }
-  }
-
-  #inner(value: JsonValue, key: string): Fields {
-    const path = this.#path === '' ? key : `${this.#path}.${key}`;
-    if (!isJsonObject(value)) throw this.invalid('not an object', key);
-    return new Fields(value, this.#subject, path);
-  }
-}
+const containerFields = ['Labels', 'Env', 'Entrypoint', 'Cmd', 'WorkingDir', 'User', 'ExposedPorts'] as const;
 
 /** Drops the fields that are undefined. */
 function defined<T extends object>(object: T): { [K in keyof T]: Exclude<T[K], undefined> } {
@@ -291,18 +228,9 @@ function knownType(header: string | undefined): string | undefined {
 }
 
 function schema1(subject: string): OpmateError {
-  return new OpmateError(
-    'UNSUPPORTED',
-    `${subject}: a Docker schema 1 image, a format that was given up in 2017`,
-    {
-      hint: 'convert it: skopeo copy --format v2s2 docker://OLD docker://NEW',
-    },
-  );
-}
-
-/** Foreign text for a message: short and on one line. */
-function show(text: string): string {
-  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
+  return new OpmateError('UNSUPPORTED', `${subject}: Docker schema 1 images are no longer supported`, {
+    hint: 'convert it: skopeo copy --format v2s2 docker://OLD docker://NEW',
+  });
 }
 
 function parseDocument(bytes: Uint8Array, subject: string, what: string): JsonObject {
@@ -320,7 +248,7 @@ function parseDocument(bytes: Uint8Array, subject: string, what: string): JsonOb
   if (!isJsonObject(document)) throw new OpmateError('SYNTAX', `${subject}: ${what} is not a JSON object`);
   const repeated = findRepeatedKey(text);
   if (repeated !== undefined) {
-    throw new OpmateError('INVALID', `${subject}: ${what} has the key ${show(repeated)} twice in one object`);
+    throw new OpmateError('INVALID', `${subject}: ${what} duplicate key ${quoteShort(repeated)}`);
   }
   return document;
 }

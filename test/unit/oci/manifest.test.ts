@@ -59,64 +59,70 @@ describe('oci/manifest', () => {
   });
 
   it.each([
-    ['layers and manifests', { ...image, manifests: [] }, 'must not have'],
-    ['an index with layers', { ...index, layers: [] }, 'must not have'],
-    ['an index with a config', { ...index, config }, 'must not have'],
-    ['fsLayers', { ...image, fsLayers: [] }, 'must not have'],
+    ['layers and manifests', { ...image, manifests: [] }, 'not allowed in'],
+    ['an index with layers', { ...index, layers: [] }, 'not allowed in'],
+    ['an index with a config', { ...index, config }, 'not allowed in'],
+    ['fsLayers', { ...image, fsLayers: [] }, 'not allowed in'],
     ['a key in another case', { ...image, Layers: [] }, 'has "Layers" in place of layers'],
-    ['no config', { schemaVersion: 2, layers: [] }, 'config is missing'],
-    ['no schema version', { ...image, schemaVersion: undefined }, 'schemaVersion is not 2'],
+    ['no config', { schemaVersion: 2, layers: [] }, 'config: missing'],
+    ['no schema version', { ...image, schemaVersion: undefined }, 'schemaVersion: expected 2'],
     [
       'a negative size',
       { ...image, layers: [{ ...layer, size: -1 }] },
-      'layers[0].size: not a number of bytes',
+      'layers[0].size: expected a size in bytes',
     ],
     ['a size of 2^62', { ...image, layers: [{ ...layer, size: 2 ** 62 }] }, 'layers[0].size'],
     ['a size as text', { ...image, config: { ...config, size: '2' } }, 'config.size'],
-    ['a path as digest', { ...image, config: { ...config, digest: 'sha256:../../x' } }, 'is not a digest'],
+    [
+      'a path as digest',
+      { ...image, config: { ...config, digest: 'sha256:../../x' } },
+      'config.digest: invalid digest',
+    ],
     [
       'an upper-case digest',
       { ...image, config: { ...config, digest: layer.digest.toUpperCase() } },
-      'is not a digest',
+      'config.digest: invalid digest',
     ],
     [
       'a short digest',
       { ...image, config: { ...config, digest: layer.digest.slice(0, -1) } },
-      'is not a digest',
+      'config.digest: invalid digest',
     ],
     [
       'md5',
       { ...image, config: { ...config, digest: 'md5:d41d8cd98f00b204e9800998ecf8427e' } },
-      'is not a digest',
+      'config.digest: invalid digest',
     ],
-    ['no digest', { ...image, config: { ...config, digest: '' } }, 'is not a digest'],
-    ['a layer that is null', { ...image, layers: [null] }, 'layers[0]: not an object'],
-    ['layers that are no list', { ...image, layers: {} }, 'layers: not a list'],
-    ['annotations that are numbers', { ...image, annotations: { a: 1 } }, 'annotations.a: not a string'],
+    ['no digest', { ...image, config: { ...config, digest: '' } }, 'config.digest: missing'],
+    ['a layer that is null', { ...image, layers: [null] }, 'layers[0]: missing'],
+    ['layers that are no list', { ...image, layers: {} }, 'layers: expected a list'],
+    ['annotations that are numbers', { ...image, annotations: { a: 1 } }, 'annotations.a: expected a string'],
   ])('refuses %s', (_, document, problem) => {
     expect(refusal(document)).toContain('INVALID quay.io/ns/name:v1: ');
     expect(refusal(document)).toContain(problem);
   });
 
   it('refuses a type other than the announced one', () => {
-    expect(refusal(image, mediaTypes.dockerManifest)).toContain('INVALID quay.io/ns/name:v1: announced as');
-    expect(refusal(image, mediaTypes.ociIndex)).toContain('announced as');
+    expect(refusal(image, mediaTypes.dockerManifest)).toContain('INVALID quay.io/ns/name:v1: media type');
+    expect(refusal(image, mediaTypes.ociIndex)).toContain('differs from the announced');
     const bare = { ...image, mediaType: undefined };
-    expect(refusal(bare, mediaTypes.ociIndex)).toContain('must not have');
+    expect(refusal(bare, mediaTypes.ociIndex)).toContain('not allowed in');
   });
 
   it('refuses a key given twice, at any depth and under any spelling', () => {
     const text = JSON.stringify(image);
-    expect(refusal(text.replace('"layers"', '"layers":[],"layers"'))).toContain('has the key "layers" twice');
+    expect(refusal(text.replace('"layers"', '"layers":[],"layers"'))).toContain('duplicate key "layers"');
     expect(refusal(text.replace('"layers"', '"layers":[],"\\u006cayers"'))).toContain(
-      'has the key "layers" twice',
+      'duplicate key "layers"',
     );
-    expect(refusal(text.replace('"size":5', '"size":1, "size" : 5'))).toContain('has the key "size" twice');
+    expect(refusal(text.replace('"size":5', '"size":1, "size" : 5'))).toContain('duplicate key "size"');
   });
 
   it('names schema 1 and artifact manifests for what they are', () => {
     const schema1 = { schemaVersion: 1, name: 'x', fsLayers: [], history: [] };
-    expect(refusal(schema1)).toContain('UNSUPPORTED quay.io/ns/name:v1: a Docker schema 1 image');
+    expect(refusal(schema1)).toContain(
+      'UNSUPPORTED quay.io/ns/name:v1: Docker schema 1 images are no longer supported',
+    );
     expect(refusal(image, 'application/vnd.docker.distribution.manifest.v1+prettyjws')).toContain('schema 1');
     const artifact = 'application/vnd.oci.artifact.manifest.v1+json';
     expect(refusal({ mediaType: artifact, blobs: [] })).toBe(
@@ -144,7 +150,7 @@ describe('oci/manifest', () => {
       ['a', ''],
     ]);
     expect(() => parseImageConfig(Buffer.from('{"config":{"Labels":{"a":1}}}'), subject)).toThrow(
-      'config.Labels.a: not a string',
+      'config.Labels.a: expected a string',
     );
   });
 

@@ -156,6 +156,6 @@ describe('oci/platform, following indexes', () => {
     expect(size.code).toBe('DIGEST');
     serveIndex('kind', [{ ...image.descriptor, mediaType: mediaTypes.ociIndex }]);
     const kind = await failureOf(resolveImage(repository(), 'kind', { hostPlatform: host }));
-    expect(kind.message).toContain('announced as');
+    expect(kind.message).toContain('differs from the announced');
   });
 });

@@ -41,7 +41,7 @@ package manifest.`,
       '--save <destination>',
       'keep the image in oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE',
     )
-    .option('-o, --overwrite', 'write annotations, Dockerfile and copies anew where they are there')
+    .option('-o, --overwrite', 'write annotations, Dockerfile and copies, also over those that exist')
     .addOption(
       withChoices(new Option('-b, --image-builder <tool>', 'accepted and not needed'), [
         'docker',
@@ -52,8 +52,9 @@ package manifest.`,
     .addHelpText(
       'after',
       `
-Annotations and Dockerfile are generated where they are missing. A bundle.Dockerfile that is there gives its base image,
-its labels, and further directories that it copies. The same files make the same digest.`,
+Missing annotations are generated for the image. No file is written but the image, unless --output-dir asks for copies and
+annotations, or --overwrite for the Dockerfile too. A bundle.Dockerfile that is there gives its base image, its labels, and
+further directories that it copies. The same files make the same digest.`,
     );
   for (const value of ['true', 'false']) build.addOption(new Option(`--overwrite=${value}`).hideHelp());
   build.action((_options, command: Command) =>

@@ -123,15 +123,18 @@ describe('opmate bundle build', () => {
     const results = [
       await run(one, 'build', '-d', 'manifests', ...widget, '-t', 'r.test/w/b:v1', '--save', 'oci:layout'),
       await run(two, 'build', '-d', 'manifests', ...widget, '--save', 'oci-archive:image.tar:v1'),
-      await run(two, 'build', '-d', '.', '-t', 'r.test/w/b:v1', '--save', 'docker-archive:saved.tar'),
       await run(two, 'build', '-d', '.', '-b', 'podman', '-o', ...widget, '--save', 'oci:again:x'),
+      await run(two, 'build', '-d', '.', '-t', 'r.test/w/b:v1', '--save', 'docker-archive:saved.tar'),
+      await run(two, 'build', '-d', '.', '-o', '--save', 'oci:anew:x'),
     ];
-    expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+    expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0]);
     const digests = results.map(({ stdout }) => digestPattern.exec(stdout)?.[1]);
     expect(digests[0]).toMatch(/^sha256:/);
     expect(new Set(digests).size).toBe(1);
     expect(results[0]?.stdout.startsWith('oci:')).toBe(true);
-    expect(await filesOf(path.join(one, 'metadata'))).toEqual(['annotations.yaml']);
+    expect(await filesOf(path.join(two, 'metadata'))).toEqual(['annotations.yaml']);
+    const written = await filesOf(one);
+    expect(written.filter((name) => !name.startsWith('layout/'))).toEqual(['manifests/csv.yaml']);
   });
 
   it('makes an image that render reads as it reads the directory', async () => {

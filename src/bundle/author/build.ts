@@ -49,7 +49,7 @@ export interface PreparedBundle {
   warnings: Finding[];
   /** Sentences about what was found out from the place of the bundle. */
   inferred: string[];
-  /** What is missing beside the manifests, and is to be written. */
+  /** What is to be written: copies and annotations where an output directory is named, all of it with `overwrite`. */
   files: OutputFile[];
   labels: Record<string, string>;
   baseImage: string;
@@ -57,7 +57,7 @@ export interface PreparedBundle {
 }
 
 export interface PrepareOptions extends CancelOptions, LinkOptions {
-  /** Whether annotations, Dockerfile and copies that are there are written anew. */
+  /** Whether annotations, Dockerfile and copies are written anew; what annotations say is kept where the request is silent. */
   overwrite?: boolean | undefined;
   /**
    * Whether annotations must be there, nothing is to be written, and a Dockerfile in the working directory may be that
@@ -107,7 +107,8 @@ export async function prepareBundle(
   prepared.findings.push(...metadata.findings);
   if (metadata.findings.length > 0) return prepared;
 
-  const existing = overwrite ? undefined : await readText(places.annotations);
+  const present = await readText(places.annotations);
+  const existing = overwrite ? undefined : present;
   if (existing === undefined && readsOnly) {
     throw new OpmateError('NOT_FOUND', `${shown(places.annotations)}: no such file`, {
       hint: 'write it with opmate bundle generate',
@@ -117,10 +118,15 @@ export async function prepareBundle(
   let content: Buffer;
   let declared: string | undefined;
   if (existing === undefined) {
-    const { facts, inferred } = await completeFacts(request, mediaType, options);
+    const known =
+      present === undefined
+        ? request
+        : withFacts(request, readAnnotations(present, shown(places.annotations)));
+    const { facts, inferred } = await completeFacts(known, mediaType, options);
     prepared.inferred = inferred;
     content = Buffer.from(annotationsFile(facts));
-    prepared.files.push({ target: places.annotations, text: content.toString() });
+    if (overwrite || request.outputDirectory !== undefined)
+      prepared.files.push({ target: places.annotations, text: content.toString() });
     const values = new Map(annotationsOf(facts).map(([key, value]) => [key, { value, line: undefined }]));
     annotations = { values, findings: [] };
   } else {
@@ -168,6 +174,19 @@ export async function prepareBundle(
   return prepared;
 }
 
+/** The request with what the annotations that are to be replaced say where it is silent. */
+function withFacts(request: BundleRequest, { values }: ReadAnnotations): BundleRequest {
+  const text = (key: string): string => values.get(key)?.value ?? '';
+  return {
+    ...request,
+    packageName: request.packageName || text(bundleKeys.package),
+    channels: request.channels || text(bundleKeys.channels),
+    // A default channel is one of the channels that it was written with.
+    defaultChannel:
+      request.defaultChannel || (request.channels === '' ? text(bundleKeys.defaultChannel) : ''),
+  };
+}
+
 async function listMetadata(
   places: BundlePlaces,
   label: string,
@@ -210,7 +229,7 @@ async function applyDockerfile(
   });
   const existing = overwrite === true ? undefined : await readText(places.dockerfile);
   if (existing === undefined) {
-    if (readsOnly === true || prepared.findings.length > 0) return;
+    if (overwrite !== true || prepared.findings.length > 0) return;
     const text = (key: string): string => annotations.values.get(key)?.value ?? '';
     const facts = {
       mediaType: text(bundleKeys.mediaType) as 'plain',

@@ -1,6 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { OpmateError } from '../core/errors.js';
+import { sharedDirectoryFault } from '../files/private-directory.js';
 import type { CatalogFacts } from '../model/facts.js';
 import type { CommandContext } from './context.js';
 
@@ -29,10 +31,11 @@ export async function rememberNames(
   const names: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
   for (const { name } of packages) names[name] = [];
   for (const channel of channels) (names[channel.package] ??= []).push(channel.name);
-  const file = await fileOf(context, reference);
+  const file = await fileOf(context, reference).catch(() => undefined);
+  if (file === undefined) return;
   const temporary = `${file}.${randomUUID()}`;
   try {
-    await mkdir(path.dirname(file), { recursive: true });
+    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
     await writeFile(temporary, JSON.stringify(names), { flag: 'wx' });
     await rename(temporary, file);
   } catch {
@@ -64,5 +67,8 @@ export async function recalledNames(
 async function fileOf(context: CommandContext, reference: string): Promise<string> {
   const { storagesOf } = await import('./commands/serve-catalogs.js');
   const name = createHash('sha256').update(reference).digest('hex');
-  return path.join(path.dirname(storagesOf(context)), 'names', `${name}.json`);
+  const directory = path.join(path.dirname(storagesOf(context)), 'names');
+  const fault = await sharedDirectoryFault(directory);
+  if (fault !== undefined) throw new OpmateError('UNSAFE', `${directory}: ${fault}`);
+  return path.join(directory, `${name}.json`);
 }

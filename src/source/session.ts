@@ -2,6 +2,7 @@ import path from 'node:path';
 import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { type Logger, silentLogger } from '../core/log.js';
+import { sharedDirectoryFault } from '../files/private-directory.js';
 import { openBlobCache } from '../oci/blob-cache.js';
 import type { Connection, ConnectionOptions } from '../oci/connection.js';
 import type { Platform } from '../oci/types.js';
@@ -71,14 +72,17 @@ export function platformOfMachine(architecture: string): Platform {
 
 /**
  * Makes a session. Nothing is connected to before the first image is read; the blob cache is used where
- * `OPMATE_CACHE_DIR` (or `OLM_CACHE_DIR`) names one.
+ * `OPMATE_CACHE_DIR` (or `OLM_CACHE_DIR`) names one that nobody else owns or may write to.
  */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { environment, logger = silentLogger, now = () => new Date(), signal } = options;
   let connection: Promise<Connection> | undefined;
   const cacheDirectory = environment['OPMATE_CACHE_DIR'] || environment['OLM_CACHE_DIR'];
   const workingDirectory = path.resolve(options.workingDirectory ?? '.');
-  const directory = cacheDirectory ? path.resolve(workingDirectory, cacheDirectory) : undefined;
+  const directory = await privateCache(
+    cacheDirectory ? path.resolve(workingDirectory, cacheDirectory) : undefined,
+    logger,
+  );
   const cache =
     directory === undefined ? undefined : await openBlobCache({ directory, now: now().getTime(), logger });
   const { registry } = options;
@@ -110,6 +114,14 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       (await connection?.catch(() => undefined))?.close();
     },
   };
+}
+
+/** The directory, unless others could put something into it: then nothing is cached, and the user is told. */
+async function privateCache(directory: string | undefined, logger: Logger): Promise<string | undefined> {
+  const fault = directory === undefined ? undefined : await sharedDirectoryFault(directory);
+  if (directory === undefined || fault === undefined) return directory;
+  logger.log('warn', `${directory}: cache not used: ${fault}; use a directory of your own: chmod go-w`);
+  return undefined;
 }
 
 async function connect(options: SessionOptions, logger: Logger): Promise<Connection> {

@@ -20,7 +20,11 @@ const session = await openSession({
 
 try {
   // Bundles are read first; their manifests wait outside of memory.
-  const references = (await readdir(bundles)).map((version) => path.join(bundles, version));
+  // Repositories of operators have files beside the versions, such as ci.yaml.
+  const entries = await readdir(bundles, { withFileTypes: true });
+  const references = entries.flatMap((entry) =>
+    entry.isDirectory() ? [path.join(bundles, entry.name)] : [],
+  );
   const stage = await stageBundles(references, session);
   try {
     // One transaction: when it throws, the database is as it was.

@@ -9,7 +9,9 @@ import path from 'node:path';
 import { listBundles, loadCatalog, openSession, render, validate } from 'opmate';
 
 const bundles = path.resolve(process.argv[2] ?? 'fixtures/bundles/skupper-operator');
-const versions = (await readdir(bundles)).sort();
+const entries = await readdir(bundles, { withFileTypes: true });
+// Repositories of operators have files beside the versions, such as ci.yaml.
+const versions = entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])).sort();
 const work = await mkdtemp(path.join(tmpdir(), 'opmate-example-'));
 
 // Aborting the signal stops whatever runs, and leaves nothing behind.
@@ -35,13 +37,18 @@ try {
   // A catalog needs a package and a channel besides its bundles.
   const names = [...rendered.matchAll(/^ {4}"name": "(.+)",$/gm)].map(([, name]) => name);
   const packageName = /^ {4}"package": "(.+)",$/m.exec(rendered)[1];
-  const entries = names.map((name, i) => (i === 0 ? { name } : { name, replaces: names[i - 1] }));
+  const channelEntries = names.map((name, i) => (i === 0 ? { name } : { name, replaces: names[i - 1] }));
   const catalog = path.join(work, 'catalog');
   await mkdir(catalog);
   await writeFile(
     path.join(catalog, 'catalog.json'),
     JSON.stringify({ schema: 'olm.package', name: packageName, defaultChannel: 'stable' }) +
-      JSON.stringify({ schema: 'olm.channel', package: packageName, name: 'stable', entries }) +
+      JSON.stringify({
+        schema: 'olm.channel',
+        package: packageName,
+        name: 'stable',
+        entries: channelEntries,
+      }) +
       rendered,
   );
 

@@ -120,6 +120,11 @@ function checkRepository(source: GitSource, { network }: GitOptions): void {
     ? credentials.type === 'ssh'
     : credentials.type === 'basic' && /^https?:$/.test(url?.protocol ?? '');
   if (fits) return;
+  if (url?.protocol === 'file:' || (url === undefined && !isSsh)) {
+    throw new OpmateError('INVALID', `${shown}: credentials for a repository on this machine`, {
+      hint: 'remove the Secret: local repositories are read without credentials',
+    });
+  }
   const wanted = isSsh ? 'kubernetes.io/ssh-auth' : 'kubernetes.io/basic-auth';
   throw new OpmateError(
     'INVALID',

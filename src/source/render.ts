@@ -156,7 +156,9 @@ export function inReference(error: unknown, reference: string): unknown {
 export function wrapped(error: unknown, context: string, subject?: string): unknown {
   if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
   const { hint, file, line, message } = error;
-  const names = subject === undefined ? [] : [`${subject}: `, `image reference ${quoteGo(subject)}: `];
+  const quoted = quoteGo(subject ?? '');
+  const names =
+    subject === undefined ? [] : [`${subject}: `, `image reference ${quoted}: `, `render ${quoted}: `];
   const said = names.find((name) => message.startsWith(name)) ?? '';
   const rest = message.slice(said.length);
   return new OpmateError(error.code, `${context}: ${rest}`, { hint, file, line, cause: error });

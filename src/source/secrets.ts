@@ -103,7 +103,13 @@ function secretOf(manifest: Manifest, file: string): Secret {
   const { name, namespace } = manifest;
   const { type } = manifest.load();
   const place = placeAt(file, manifest.lineOf());
-  if (name === '') throw new OpmateError('INVALID', `${place}: a Secret without name`, { file });
+  if (name === '') {
+    throw new OpmateError('INVALID', `${place}: Secret: missing metadata.name`, {
+      file,
+      line: manifest.lineOf(),
+      hint: 'set the name that sources refer to, e.g. metadata: {name: registry}',
+    });
+  }
   return { name, namespace, type: typeof type === 'string' ? type : 'Opaque', place, file, manifest };
 }
 

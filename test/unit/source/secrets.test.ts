@@ -95,3 +95,14 @@ describe('source/secrets', () => {
     expect(await failureOf(readSecrets(path.join(broken, 'none')))).toMatchObject({ code: 'NOT_FOUND' });
   });
 });
+
+describe('source/secrets: a manifest without metadata', () => {
+  it('is refused with its place and what is missing', async () => {
+    const directory = await directoryWith({ 'a.yaml': '# a\napiVersion: v1\nkind: Secret\n' });
+    await expect(readSecrets(directory)).rejects.toMatchObject({
+      message: `${directory}/a.yaml:2: Secret: missing metadata.name`,
+      line: 2,
+      hint: expect.stringContaining('metadata') as string,
+    });
+  });
+});

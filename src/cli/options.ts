@@ -71,10 +71,9 @@ export function addGlobalOptions(program: Command): void {
     ).argParser(collect),
   );
   add(
-    new Option(
-      '--retry-timeout <duration>',
-      'how long a request may be retried in all (default: 60s)',
-    ).argParser(milliseconds),
+    new Option('--retry-timeout <duration>', 'total retry time of a request (default: 60s)').argParser(
+      milliseconds,
+    ),
   );
   add(new Option('--follow-links', 'follow links that lead out of a bundle or catalog directory'));
   add(

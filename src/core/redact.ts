@@ -93,6 +93,8 @@ function withoutUserInformation(text: string): string {
 
 /** What follows `scheme://`, up to the next URL of the text. */
 function withoutUser(rest: string): string {
+  // What hints say is to be written there.
+  if (rest.startsWith('user:password@')) return rest;
   const end = rest.search(/\s/);
   const word = end < 0 ? rest : rest.slice(0, end);
   const path = word.search(/[/?#]/);

@@ -43,8 +43,11 @@ export function decideRetry(failed: FailedAttempt, budget: RetryBudget): RetryDe
   if (retryAfterMs !== undefined && retryAfterMs > left) return { giveUp: 'asked for longer' };
   if (attempt >= (budget.maxAttempts ?? Infinity)) return { giveUp: 'attempts' };
   const factor = Math.min(maxBackoff, 2 ** (attempt - 1)) * (status === 429 ? 4 : 1);
-  const waitMs = Math.max(retryAfterMs ?? 0, budget.baseDelayMs * factor * (0.5 + jitter / 2));
-  return waitMs > left ? { giveUp: 'time' } : { waitMs };
+  const backoffMs = budget.baseDelayMs * factor * (0.5 + jitter / 2);
+  // Towards the end waits get shorter, so that the time is used and leaves some for an answer.
+  const lastMs = left * 0.75;
+  if (backoffMs > left && lastMs < budget.baseDelayMs) return { giveUp: 'time' };
+  return { waitMs: Math.max(retryAfterMs ?? 0, backoffMs > left ? lastMs : backoffMs) };
 }
 
 /** How often content that arrives damaged is read in all, and a manifest put whose content the target lacks. */

@@ -56,6 +56,7 @@ describe('core/redact', () => {
     'render basic template',
     'quay.io/ns/name: token server auth.quay.io: registry answered 401 Unauthorized',
     'put them into a Secret in a file: --secrets DIRECTORY --secret NAME',
+    'write http://user:password@host:port',
     'passwordFile=/run/secrets/x',
     'secrets: a, b',
   ])('leaves a message as it is: %s', (text) => {

@@ -20,7 +20,8 @@ describe('oci/retry-policy', () => {
 
   it('ends with the time, and with the attempts where they are limited', () => {
     expect(decideRetry({ ...failed, attempt: 99, elapsedMs: 50_000 }, budget)).toEqual({ waitMs: 4000 });
-    expect(decideRetry({ ...failed, attempt: 99, elapsedMs: 58_000 }, budget)).toEqual({ giveUp: 'time' });
+    expect(decideRetry({ ...failed, attempt: 99, elapsedMs: 58_000 }, budget)).toEqual({ waitMs: 1500 });
+    expect(decideRetry({ ...failed, attempt: 99, elapsedMs: 59_500 }, budget)).toEqual({ giveUp: 'time' });
     expect(decideRetry({ ...failed, attempt: 2 }, { ...budget, maxAttempts: 2 })).toEqual({
       giveUp: 'attempts',
     });

@@ -134,7 +134,9 @@ export function databaseOf(
   if (argument !== undefined && option !== undefined && ![defaultName, argument].includes(option)) {
     throw new UsageError(`${argument}: --database says ${option}`, { hint: 'name the database once' });
   }
-  return argument ?? option ?? defaultName;
+  const name = argument ?? option ?? defaultName;
+  if (name === '') throw new UsageError('database: empty file name', { hint: 'name the database file' });
+  return name;
 }
 
 /**
@@ -155,7 +157,7 @@ export function listAndDatabase(
 
 /** The value of an option that a command needs. Throws UsageError, in the words of `opm`, where it was not given. */
 export function requireFlag<T>(value: T | undefined, name: string): T {
-  if (value !== undefined) return value;
+  if (value !== undefined && value !== '') return value;
   throw new UsageError(`required flag(s) "${name}" not set`);
 }
 

@@ -89,6 +89,9 @@ describe('opmate registry rm', () => {
       '--bundle removes one bundle, and no package',
     ],
     [['rm', '-d', 'none.db', '-o', 'gadget'], 1, 'no such file or directory'],
+    [['rm', '-d', '', '-o', 'gadget'], 1, 'database: empty file name'],
+    [['rm', '-o', '', 'e.db'], 1, 'expected at least one item'],
+    [['rm', '', 'e.db'], 1, 'no package named'],
   ])('refuses %j with %i', async (args, expected, message) => {
     const { code, stderr } = await onCopy('e.db', args);
     expect(stderr).toContain(message);

@@ -1,5 +1,6 @@
 import { createDatabase } from '../../sqlite/edit.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { databaseOf } from '../options.js';
 import { useSession } from '../session.js';
 
 /** `opmate registry create`: an empty index, whole or not at all; refuses a file that holds something. */
@@ -9,7 +10,7 @@ export async function registryCreate(
   options: GlobalOptions,
 ): Promise<void> {
   await useSession(context, options, async ({ logger, signal }) => {
-    await createDatabase(file, { signal });
+    await createDatabase(databaseOf(file, undefined), { signal });
     logger.log('info', `created ${file}`);
   });
 }

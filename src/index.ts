@@ -60,7 +60,7 @@ export { drawGraph, type DrawOptions, type GraphDrawing } from './model/mermaid.
 export { migrationLevels } from './model/migrations.js';
 export { validateCatalog } from './model/validate.js';
 
-export type { OpenedIndex } from './sqlite/images.js';
+export type { OpenedIndex } from './sqlite/read/images.js';
 export { type PullFrom, stageBundles, type StageOptions } from './source/bundles.js';
 export {
   addBundles,
@@ -69,16 +69,16 @@ export {
   type AddReport,
   BundleImageAlreadyAddedError,
   VersionAlreadyAddedError,
-} from './sqlite/add.js';
-export type { Database } from './sqlite/database.js';
-export { deleteBundle } from './sqlite/delete-bundle.js';
-export { deprecateTruncate } from './sqlite/deprecate.js';
-export { editDatabase, type EditOptions } from './sqlite/edit.js';
-export { loadPackageManifests } from './sqlite/package-manifests.js';
-export { prunePackages } from './sqlite/prune.js';
-export { removePackages } from './sqlite/remove.js';
-export type { Stage, StagedBundle } from './sqlite/stage.js';
-export { pruneStranded } from './sqlite/stranded.js';
+} from './sqlite/add/add.js';
+export type { Database } from './sqlite/schema/database.js';
+export { deleteBundle } from './sqlite/remove/delete-bundle.js';
+export { deprecateTruncate } from './sqlite/remove/deprecate.js';
+export { editDatabase, type EditOptions } from './sqlite/schema/edit.js';
+export { loadPackageManifests } from './sqlite/legacy/package-manifests.js';
+export { prunePackages } from './sqlite/remove/prune.js';
+export { removePackages } from './sqlite/remove/remove.js';
+export type { Stage, StagedBundle } from './sqlite/add/stage.js';
+export { pruneStranded } from './sqlite/remove/stranded.js';
 
 export { type BundleFiles, readBundleDirectory } from './bundle/read.js';
 export { type RenderBundleOptions, renderBundleFiles } from './bundle/render.js';

@@ -2,5 +2,5 @@
 export { readBundleDirectory } from '../../dist/bundle/read.js';
 export { renderBundleFiles } from '../../dist/bundle/render.js';
 export { encodeBlob } from '../../dist/model/encode.js';
-export { addBundles } from '../../dist/sqlite/add.js';
-export { editDatabase } from '../../dist/sqlite/edit.js';
+export { addBundles } from '../../dist/sqlite/add/add.js';
+export { editDatabase } from '../../dist/sqlite/schema/edit.js';

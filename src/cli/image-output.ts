@@ -11,7 +11,7 @@ import { subjectOf } from '../oci/platform.js';
 import { replacedFile } from '../files/replace-file.js';
 import type { WritableRepository } from '../oci/repository.js';
 import type { Descriptor } from '../oci/types.js';
-import { defaultBinaryImage } from '../sqlite/index-image.js';
+import { defaultBinaryImage } from '../sqlite/read/index-image.js';
 import { type CommandSession, openOptionsOf } from './session.js';
 
 /** What is built on, a platform each; none for `scratch`. */

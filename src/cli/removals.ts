@@ -2,11 +2,11 @@
 import { OpmateError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { type PullFrom, stageBundles } from '../source/bundles.js';
-import type { DeleteReport, FetchManifests } from '../sqlite/delete-bundle.js';
-import type { DeprecateReport } from '../sqlite/deprecate.js';
-import type { PruneReport } from '../sqlite/prune.js';
-import type { RemoveReport } from '../sqlite/remove.js';
-import type { StrandedReport } from '../sqlite/stranded.js';
+import type { DeleteReport, FetchManifests } from '../sqlite/remove/delete-bundle.js';
+import type { DeprecateReport } from '../sqlite/remove/deprecate.js';
+import type { PruneReport } from '../sqlite/remove/prune.js';
+import type { RemoveReport } from '../sqlite/remove/remove.js';
+import type { StrandedReport } from '../sqlite/remove/stranded.js';
 import type { GlobalOptions } from './context.js';
 import { count } from './printable.js';
 import type { CommandSession } from './session.js';

@@ -7,9 +7,9 @@ import {
   isAppRegistryNamespace,
   parseAppRegistryEndpoint,
 } from '../oci/app-registry-client.js';
-import { loadAppRegistry } from '../sqlite/appregistry.js';
-import type { Database } from '../sqlite/database.js';
-import type { LoadOptions, LoadReport } from '../sqlite/manifest-loader.js';
+import { loadAppRegistry } from '../sqlite/legacy/appregistry.js';
+import type { Database } from '../sqlite/schema/database.js';
+import type { LoadOptions, LoadReport } from '../sqlite/legacy/manifest-loader.js';
 import type { Session } from './session.js';
 
 /** A namespace of an app registry. */

@@ -10,8 +10,8 @@ import { type Reference, type RegistryReference, parseReference } from '../core/
 import { imageLabels } from '../model/image-labels.js';
 import { type Image, layersOf, openImage } from '../oci/image.js';
 import { openReference } from '../oci/open.js';
-import { recordOf } from '../sqlite/bundle-record.js';
-import { Stage } from '../sqlite/stage.js';
+import { recordOf } from '../sqlite/schema/bundle-record.js';
+import { Stage } from '../sqlite/add/stage.js';
 import { type SourceOptions, statIfThere } from './source.js';
 
 /** Images whose name begins with `prefix` are pulled from `other` instead: `quay.io/prod`, `registry.internal/stage`. */

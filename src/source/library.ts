@@ -11,7 +11,7 @@ import { resolveMigrationLevel } from '../model/migrations.js';
 import { validateCatalog } from '../model/validate.js';
 import { type Image, layersOf, openImage } from '../oci/image.js';
 import { openReference } from '../oci/open.js';
-import type { OpenedIndex } from '../sqlite/images.js';
+import type { OpenedIndex } from '../sqlite/read/images.js';
 import { renderReferences } from './render.js';
 import type { Session } from './session.js';
 import { openSource, statIfThere, withImage } from './source.js';
@@ -128,11 +128,11 @@ export async function validate(reference: string, session: Session): Promise<Val
  * OpmateError.
  */
 export async function openIndex(reference: string, session: Session): Promise<OpenedIndex> {
-  const { openIndexFile } = await import('../sqlite/images.js');
+  const { openIndexFile } = await import('../sqlite/read/images.js');
   if ((await statIfThere(reference)) !== undefined) return openIndexFile(reference, session);
   return withImage(reference, session, (image) =>
     openInTemporaryDirectory(session, async (directory) => {
-      const { extractDatabase } = await import('../sqlite/index-image.js');
+      const { extractDatabase } = await import('../sqlite/read/index-image.js');
       const file = await extractDatabase(image, path.join(directory, 'image'), session);
       return openIndexFile(file, { ...session, name: reference });
     }),

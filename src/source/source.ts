@@ -18,7 +18,7 @@ import { openReference } from '../oci/open.js';
 import type { Platform } from '../oci/types.js';
 import { imageLabels, pathOfLabel } from '../model/image-labels.js';
 import { openInTemporaryDirectory } from '../files/temporary-directory.js';
-import { isDatabaseFile } from '../sqlite/database.js';
+import { isDatabaseFile } from '../sqlite/schema/database.js';
 
 /** What opening a source needs from the outside. */
 export interface SourceOptions extends CancelOptions, LinkOptions {
@@ -118,7 +118,7 @@ async function openDirectory(
 
 /** `label` is how messages name the index. */
 async function openDatabaseCatalog(file: string, label: string, options: SourceOptions): Promise<Catalog> {
-  const { openSqliteCatalog } = await import('../sqlite/catalog.js');
+  const { openSqliteCatalog } = await import('../sqlite/read/catalog.js');
   return openSqliteCatalog(file, { ...options, name: label });
 }
 
@@ -256,7 +256,7 @@ async function openDatabaseImage(
   options: SourceOptions,
 ): Promise<CatalogSource> {
   return openInTemporaryDirectory(options, async (temporary) => {
-    const { extractDatabase } = await import('../sqlite/index-image.js');
+    const { extractDatabase } = await import('../sqlite/read/index-image.js');
     const file = await extractDatabase(image, path.join(temporary, 'image'), options);
     return sourceOf(await openDatabaseCatalog(file, reference, options));
   });

@@ -22,7 +22,7 @@ import {
 import { createCatalogServer } from '../../src/serve/http/catalog-server.js';
 import { createSelfSignedCertificate } from '../../src/serve/http/self-signed.js';
 import { closeHttpServer, replaceCertificate } from '../../src/serve/server/http-server.js';
-import { openSqliteCatalog } from '../../src/sqlite/catalog.js';
+import { openSqliteCatalog } from '../../src/sqlite/read/catalog.js';
 import { projectRoot } from '../support/command-line.js';
 import { indexFile } from '../support/index-file.js';
 import { directoryWith } from '../support/temporary.js';

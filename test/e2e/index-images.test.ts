@@ -7,7 +7,7 @@ import { imageLabels } from '../../src/model/image-labels.js';
 import { openImage } from '../../src/oci/image.js';
 import { type BuiltImage, pushImage, pushImageIndex } from '../../src/oci/image-builder.js';
 import { openLayout } from '../../src/oci/layout.js';
-import { extractDatabase } from '../../src/sqlite/index-image.js';
+import { extractDatabase } from '../../src/sqlite/read/index-image.js';
 import { useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';

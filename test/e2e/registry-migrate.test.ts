@@ -2,8 +2,8 @@ import { copyFile, readFile, readdir, rm, stat, writeFile } from 'node:fs/promis
 import path from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../src/sqlite/database.js';
-import { migrateDatabase } from '../../src/sqlite/schema.js';
+import { openDatabase } from '../../src/sqlite/schema/database.js';
+import { migrateDatabase } from '../../src/sqlite/schema/schema.js';
 import { startOpmate, useSandbox } from '../support/command-line.js';
 import { fillOldIndex } from '../support/old-index.js';
 

@@ -1,6 +1,6 @@
 /**
  * Tests read databases with better-sqlite3 itself, beside opmate. From Node.js 24.19 on, an object of its native
- * part that is collected at the wrong moment ends the process (see src/sqlite/database.ts, which holds its own), so
+ * part that is collected at the wrong moment ends the process (see src/sqlite/schema/database.ts, which holds its own), so
  * those that tests make are held too.
  */
 import type { Database } from 'better-sqlite3';

@@ -1,8 +1,8 @@
 /** The file of a small index with manifests, and ways to spoil it. */
 import path from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { openDatabase } from '../../src/sqlite/database.js';
-import { migrateDatabase } from '../../src/sqlite/schema.js';
+import { openDatabase } from '../../src/sqlite/schema/database.js';
+import { migrateDatabase } from '../../src/sqlite/schema/schema.js';
 import { directoryWith } from './temporary.js';
 
 /** An icon whose base64 was wrapped with blanks, as some manifests have it. */

@@ -1,5 +1,5 @@
 /** Indexes of older schema versions, made by SQL as opm's loaders of their time filled them. */
-import type { Database } from '../../src/sqlite/database.js';
+import type { Database } from '../../src/sqlite/schema/database.js';
 
 export interface OldBundle {
   name: string;

@@ -1,10 +1,10 @@
 /** Indexes of a few bundles, written as `registry add` writes them. */
 import { onTestFinished } from 'vitest';
-import type { BundleRecord } from '../../src/sqlite/bundle-record.js';
-import { type Database, openDatabase } from '../../src/sqlite/database.js';
-import { insertBundle } from '../../src/sqlite/insert-bundle.js';
-import { writePackageChannels } from '../../src/sqlite/package-channels.js';
-import { migrateDatabase } from '../../src/sqlite/schema.js';
+import type { BundleRecord } from '../../src/sqlite/schema/bundle-record.js';
+import { type Database, openDatabase } from '../../src/sqlite/schema/database.js';
+import { insertBundle } from '../../src/sqlite/schema/insert-bundle.js';
+import { writePackageChannels } from '../../src/sqlite/schema/package-channels.js';
+import { migrateDatabase } from '../../src/sqlite/schema/schema.js';
 import { directoryWith } from './temporary.js';
 
 /** A bundle of version 1.MINOR.0, named `PACKAGE.v1.MINOR.0`. */

@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
-import { type AddOptions, type AddReport, addBundles } from '../../src/sqlite/add.js';
-import type { BundleRecord } from '../../src/sqlite/bundle-record.js';
-import { type Database, openDatabase } from '../../src/sqlite/database.js';
-import { migrateDatabase } from '../../src/sqlite/schema.js';
-import { Stage } from '../../src/sqlite/stage.js';
+import { type AddOptions, type AddReport, addBundles } from '../../src/sqlite/add/add.js';
+import type { BundleRecord } from '../../src/sqlite/schema/bundle-record.js';
+import { type Database, openDatabase } from '../../src/sqlite/schema/database.js';
+import { migrateDatabase } from '../../src/sqlite/schema/schema.js';
+import { Stage } from '../../src/sqlite/add/stage.js';
 import { directoryWith } from './temporary.js';
 
 /** An empty index of the latest schema, closed when the running test is done. */

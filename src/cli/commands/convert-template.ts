@@ -6,7 +6,7 @@ import { combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import { openSource, statIfThere } from '../../source/source.js';
-import { isDatabaseFile } from '../../sqlite/database.js';
+import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { catalogFormat } from '../formats.js';
 import { openInput } from '../opened-input.js';

@@ -1,4 +1,4 @@
-import { editDatabase } from '../../sqlite/edit.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
 import type { CommandContext } from '../context.js';
 import type { CommandSession } from '../session.js';
 import { type EditedIndex, type IndexImageFlags, editIndex } from './index-edit.js';

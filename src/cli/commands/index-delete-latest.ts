@@ -1,5 +1,5 @@
 import { parsePullFrom } from '../../source/bundles.js';
-import { deleteLatest } from '../../sqlite/delete-latest.js';
+import { deleteLatest } from '../../sqlite/remove/delete-latest.js';
 import type { CommandContext } from '../context.js';
 import { requireFlag } from '../options.js';
 import { manifestFetcher, reportDeleted } from '../removals.js';

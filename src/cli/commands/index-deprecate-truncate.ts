@@ -1,4 +1,4 @@
-import { deprecateTruncate } from '../../sqlite/deprecate.js';
+import { deprecateTruncate } from '../../sqlite/remove/deprecate.js';
 import type { CommandContext } from '../context.js';
 import { requireFlag } from '../options.js';
 import { reportDeprecated } from '../removals.js';

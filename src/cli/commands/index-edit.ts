@@ -9,15 +9,15 @@ import { type Reference, parseReference } from '../../core/reference.js';
 import { openImage } from '../../oci/image.js';
 import { openReference } from '../../oci/open.js';
 import { replacedFile } from '../../files/replace-file.js';
-import { type Database, openDatabase } from '../../sqlite/database.js';
-import { editDatabase } from '../../sqlite/edit.js';
+import { type Database, openDatabase } from '../../sqlite/schema/database.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
 import {
   buildIndexImages,
   defaultBinaryImage,
   extractDatabase,
   indexDockerfile,
   settleDatabase,
-} from '../../sqlite/index-image.js';
+} from '../../sqlite/read/index-image.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { openBase, putImages } from '../image-output.js';

@@ -1,4 +1,4 @@
-import { pruneStranded } from '../../sqlite/stranded.js';
+import { pruneStranded } from '../../sqlite/remove/stranded.js';
 import type { CommandContext } from '../context.js';
 import { requireFlag } from '../options.js';
 import { reportStranded } from '../removals.js';

@@ -1,4 +1,4 @@
-import { prunePackages } from '../../sqlite/prune.js';
+import { prunePackages } from '../../sqlite/remove/prune.js';
 import type { CommandContext } from '../context.js';
 import { requireFlag } from '../options.js';
 import { reportPruned } from '../removals.js';

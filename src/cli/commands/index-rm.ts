@@ -1,7 +1,7 @@
 import { UsageError } from '../../core/errors.js';
 import { parsePullFrom } from '../../source/bundles.js';
-import { deleteBundle } from '../../sqlite/delete-bundle.js';
-import { removePackages } from '../../sqlite/remove.js';
+import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
+import { removePackages } from '../../sqlite/remove/remove.js';
 import type { CommandContext } from '../context.js';
 import { requireFlag } from '../options.js';
 import { manifestFetcher, reportDeleted, reportRemoved } from '../removals.js';

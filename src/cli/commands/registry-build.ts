@@ -15,12 +15,12 @@ import {
   loadAppRegistryNamespace,
   parseAppRegistryNamespace,
 } from '../../source/app-registry.js';
-import { loadAppRegistry } from '../../sqlite/appregistry.js';
-import type { Database } from '../../sqlite/database.js';
-import { editDatabase } from '../../sqlite/edit.js';
-import { buildIndexImages, settleDatabase } from '../../sqlite/index-image.js';
-import { type LoadReport, ManifestsError } from '../../sqlite/manifest-loader.js';
-import { loadPackageManifests } from '../../sqlite/package-manifests.js';
+import { loadAppRegistry } from '../../sqlite/legacy/appregistry.js';
+import type { Database } from '../../sqlite/schema/database.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
+import { buildIndexImages, settleDatabase } from '../../sqlite/read/index-image.js';
+import { type LoadReport, ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
+import { loadPackageManifests } from '../../sqlite/legacy/package-manifests.js';
 import { type AddPlan, addToDatabase, planAdd, reportAdded } from '../add-bundles.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

@@ -1,4 +1,4 @@
-import { createDatabase } from '../../sqlite/edit.js';
+import { createDatabase } from '../../sqlite/schema/edit.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { databaseOf } from '../options.js';
 import { useSession } from '../session.js';

@@ -1,6 +1,6 @@
 import { parsePullFrom } from '../../source/bundles.js';
-import { deleteLatest } from '../../sqlite/delete-latest.js';
-import { editDatabase } from '../../sqlite/edit.js';
+import { deleteLatest } from '../../sqlite/remove/delete-latest.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
 import type { CommandContext } from '../context.js';
 import { databaseOf } from '../options.js';
 import type { RegistryCommandOptions } from '../removals.js';

@@ -1,5 +1,5 @@
-import { deprecateTruncate } from '../../sqlite/deprecate.js';
-import { editDatabase } from '../../sqlite/edit.js';
+import { deprecateTruncate } from '../../sqlite/remove/deprecate.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
 import { databaseOf } from '../options.js';

@@ -1,10 +1,10 @@
 import { type OpmateError, UsageError } from '../../core/errors.js';
-import { loadAppRegistry } from '../../sqlite/appregistry.js';
-import { loadConfigMap } from '../../sqlite/configmap.js';
-import type { Database } from '../../sqlite/database.js';
-import { editDatabase } from '../../sqlite/edit.js';
-import { type LoadReport, ManifestsError } from '../../sqlite/manifest-loader.js';
-import { loadPackageManifests } from '../../sqlite/package-manifests.js';
+import { loadAppRegistry } from '../../sqlite/legacy/appregistry.js';
+import { loadConfigMap } from '../../sqlite/legacy/configmap.js';
+import type { Database } from '../../sqlite/schema/database.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
+import { type LoadReport, ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
+import { loadPackageManifests } from '../../sqlite/legacy/package-manifests.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { count } from '../printable.js';

@@ -1,6 +1,6 @@
 import { UsageError } from '../../core/errors.js';
-import { migrateFile } from '../../sqlite/edit.js';
-import { latestVersion } from '../../sqlite/schema.js';
+import { migrateFile } from '../../sqlite/schema/edit.js';
+import { latestVersion } from '../../sqlite/schema/schema.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { useSession } from '../session.js';
 

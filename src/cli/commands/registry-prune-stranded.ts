@@ -1,5 +1,5 @@
-import { editDatabase } from '../../sqlite/edit.js';
-import { pruneStranded } from '../../sqlite/stranded.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
+import { pruneStranded } from '../../sqlite/remove/stranded.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
 import { databaseOf } from '../options.js';

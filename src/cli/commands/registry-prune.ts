@@ -1,5 +1,5 @@
-import { editDatabase } from '../../sqlite/edit.js';
-import { prunePackages } from '../../sqlite/prune.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
+import { prunePackages } from '../../sqlite/remove/prune.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
 import { databaseOf, requireFlag } from '../options.js';

@@ -1,8 +1,8 @@
 import { UsageError } from '../../core/errors.js';
 import { parsePullFrom } from '../../source/bundles.js';
-import { deleteBundle } from '../../sqlite/delete-bundle.js';
-import { editDatabase } from '../../sqlite/edit.js';
-import { removePackages } from '../../sqlite/remove.js';
+import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
+import { removePackages } from '../../sqlite/remove/remove.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
 import { databaseOf, itemsOf, listAndDatabase, requireFlag } from '../options.js';

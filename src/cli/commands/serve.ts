@@ -169,7 +169,7 @@ async function openAnswers(
   options: CatalogAnswersOptions,
 ): Promise<RegistryAnswers & Partial<Pick<CatalogAnswers, 'encoded'>>> {
   if (catalog.listFiles !== undefined) return openCatalogAnswers(catalog, options);
-  const { isDatabaseFile } = await import('../../sqlite/database.js');
+  const { isDatabaseFile } = await import('../../sqlite/schema/database.js');
   if (!(await isDatabaseFile(reference).catch(() => false))) {
     throw new OpmateError('UNSUPPORTED', `${reference}: an image of a sqlite index`, {
       hint: 'take the database out of the image, and serve the file',

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../core/json.js';
 import { encodeYaml } from '../../core/yaml.js';
 import type { Problem, WarningKind } from '../../model/facts.js';
 import { validateCatalog } from '../../model/validate.js';
-import { isDatabaseFile } from '../../sqlite/database.js';
+import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import { openSource, statIfThere } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

@@ -13,7 +13,7 @@ import { formatPlatform, isAttestation, subjectOf } from '../../oci/platform.js'
 import type { Platform } from '../../oci/types.js';
 import type { Session } from '../../source/session.js';
 import { openImageSource, openSource, withImage } from '../../source/source.js';
-import { isDatabaseFile } from '../../sqlite/database.js';
+import { isDatabaseFile } from '../../sqlite/schema/database.js';
 
 /** A catalog that is open to be mirrored. */
 export interface OpenedCatalog {

@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import type { ReadOptions } from '../../sqlite/edit.js';
+import type { ReadOptions } from '../../sqlite/schema/edit.js';
 import {
   type ProvidingEntry,
   type ServedBundle,
@@ -8,8 +8,8 @@ import {
   type ServedIndex,
   compareEntries,
   openServedIndex,
-} from '../../sqlite/served-index.js';
-import type { TypedValue } from '../../sqlite/bundle-record.js';
+} from '../../sqlite/read/served-index.js';
+import type { TypedValue } from '../../sqlite/schema/bundle-record.js';
 import { bundleFields } from './bundle-fields.js';
 import { type MessageWriter, encodeMessage } from './protobuf.js';
 import type { ApiName, ChannelEntryAnswer, PackageAnswer, RegistryAnswers } from './registry-answers.js';

@@ -10,7 +10,7 @@ import {
   listCatalogImages,
   mapToRegistry,
 } from '../../../../src/mirror/mapping/registry-images.js';
-import { openSqliteCatalog } from '../../../../src/sqlite/catalog.js';
+import { openSqliteCatalog } from '../../../../src/sqlite/read/catalog.js';
 import { failureOf } from '../../../support/connect.js';
 import { indexFile } from '../../../support/index-file.js';
 import { directoryWith } from '../../../support/temporary.js';

@@ -1,0 +1,375 @@
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, systemCode, throwIfCancelled } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import { compareBytes } from '../../core/order.js';
+import { SemverError, type Version } from '../../core/semver.js';
+import { type CheckedBundles, type Refusal, checkBundles } from './add-checks.js';
+import { findAddWarnings } from './add-warnings.js';
+import { joinRefusals } from './already-added.js';
+import type { BundleRecord } from '../schema/bundle-record.js';
+import { type ChannelMember, chooseHeads, compareWithBuild, headVersion } from './channel-heads.js';
+import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import {
+  withEditIndexes,
+  withEntryIndexes,
+  withEntryNames,
+  withSubstitutionIndexes,
+} from '../schema/helper-indexes.js';
+import { insertBundle, writeManifests } from '../schema/insert-bundle.js';
+import { dropManifestsOfNonHeads } from './minimal.js';
+import { removeOverwritten } from './overwrite.js';
+import { writePackageChannels } from '../schema/package-channels.js';
+import { type PackageState, readPackage } from '../schema/package-state.js';
+import { findPruned } from './pruned.js';
+import { refuseBytesAsNames } from '../schema/schema.js';
+import { addToSemverChannels } from './semver-channels.js';
+import type { StagedBundle } from './stage.js';
+import { applySubstitution } from './substitutes.js';
+
+export { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './already-added.js';
+
+/** How new bundles enter the upgrade graph. */
+export type AddMode = 'replaces' | 'semver' | 'semver-skippatch';
+
+export interface AddOptions extends CancelOptions {
+  mode: AddMode;
+  /** Replace the head of a channel by a bundle of the same name. */
+  overwriteLatest?: boolean | undefined;
+  /** Add what can be added, and report the rest. */
+  permissive?: boolean | undefined;
+  /** Take bundles that substitute for others. */
+  enableAlpha?: boolean | undefined;
+  /** Drop the manifests of bundles that head no channel; always so in the semver modes. */
+  minimal?: boolean | undefined;
+  /** Keep the manifests of every bundle, whatever the mode. */
+  allInOne?: boolean | undefined;
+  logger?: Logger | undefined;
+}
+
+export interface AddReport {
+  /** Names of the bundles that were added, in the order in which they were. */
+  added: string[];
+  /** With `permissive`: what was left out, and why. */
+  failures: { bundle: StagedBundle; error: OpmateError }[];
+}
+
+/**
+ * Adds bundles to an index, all of them or, unless `permissive`, none. Their order does not matter: they are
+ * taken by package, version, name and reference. Runs in the caller's transaction. Throws OpmateError INVALID
+ * with every bundle that cannot be added and why. Warns of those that make an index that cannot be read.
+ */
+export async function addBundles(
+  database: Database,
+  bundles: readonly StagedBundle[],
+  options: AddOptions,
+): Promise<AddReport> {
+  const { mode, overwriteLatest = false, enableAlpha = false } = options;
+  const sorted = inOrder(bundles);
+  const headsOnly = keepsHeadsOnly(options);
+  const refusals = new Refusals(options.permissive ?? false);
+  refuseBytesAsNames(database);
+  await withEntryIndexes(database, async () => {
+    const checked = await withEntryNames(database, () =>
+      checkBundles(database, sorted, { overwriteLatest, enableAlpha }),
+    );
+    checked.refusals.forEach((refusal) => refusals.add(refusal));
+    if (mode !== 'replaces') refuseOverwrites(sorted, checked, refusals);
+    refusals.throwUnlessPermissive();
+    const addAll = async (): Promise<void> => {
+      for (const [packageName, group] of byPackage(sorted.filter((bundle) => !refusals.has(bundle)))) {
+        const adding = new PackageAddition(
+          database,
+          packageName,
+          checked.overwritten,
+          { ...options, headsOnly },
+          refusals,
+        );
+        await adding.add(group);
+      }
+    };
+    const addWithAlpha = enableAlpha ? () => withSubstitutionIndexes(database, addAll) : addAll;
+    await (checked.overwritten.size > 0 ? withEditIndexes(database, addWithAlpha) : addWithAlpha());
+    refusals.throwUnlessPermissive();
+  });
+  const added = sorted.filter((bundle) => !refusals.has(bundle));
+  if (headsOnly) await keepManifestsOfHeads(database, added, options);
+  for (const warning of findAddWarnings(database, added)) options.logger?.log('warn', warning);
+  return { added: added.map(({ record }) => record.name), failures: refusals.failures() };
+}
+
+/** Whether only the heads of channels keep their manifests. */
+function keepsHeadsOnly({ mode, minimal = false, allInOne = false }: AddOptions): boolean {
+  return !allInOne && (minimal || mode !== 'replaces');
+}
+
+/**
+ * Writes the manifests of the new bundles that head a channel, and drops those of the bundles that did before.
+ * What none needs was never written, so the file does not grow by it.
+ */
+async function keepManifestsOfHeads(
+  database: Database,
+  added: readonly StagedBundle[],
+  { signal }: CancelOptions,
+): Promise<void> {
+  const rows = database.all<{ name: ColumnValue }>('SELECT head_operatorbundle_name AS name FROM channel');
+  const heads = new Set(rows.map(({ name }) => textOf(name)));
+  for (const bundle of added) {
+    throwIfCancelled(signal);
+    const { name, image } = bundle.record;
+    if (image !== '' && heads.has(name)) writeManifests(database, name, await bundle.manifests());
+  }
+  dropManifestsOfNonHeads(database);
+}
+
+function refuseOverwrites(
+  bundles: readonly StagedBundle[],
+  { overwritten }: CheckedBundles,
+  refusals: Refusals,
+): void {
+  for (const bundle of bundles) {
+    if (!overwritten.has(bundle.record.name) || refusals.has(bundle)) continue;
+    const message = `failed to add bundle "${bundle.record.name}": it is in the index already`;
+    const hint = '--overwrite-latest replaces it in --mode replaces only';
+    refusals.add({ bundle, error: new OpmateError('INVALID', message, { hint }) });
+  }
+}
+
+/** Bundles by package, version, name and reference. */
+function inOrder(bundles: readonly StagedBundle[]): StagedBundle[] {
+  const keyed = bundles.map((bundle) => ({ bundle, version: orderVersion(bundle.record.version) }));
+  keyed.sort((a, b) => {
+    const [one, other] = [a.bundle.record, b.bundle.record];
+    return (
+      compareBytes(one.packageName, other.packageName) ||
+      compareOrNone(a.version, b.version) ||
+      compareBytes(one.version, other.version) ||
+      compareBytes(one.name, other.name) ||
+      compareBytes(a.bundle.reference, b.bundle.reference)
+    );
+  });
+  return keyed.map(({ bundle }) => bundle);
+}
+
+/** The version by which a bundle is ordered; none where its text is no version that can be compared. */
+function orderVersion(text: string): Version | undefined {
+  try {
+    const version = headVersion(text);
+    compareWithBuild(version, version);
+    return version;
+  } catch (error) {
+    if (error instanceof SemverError) return undefined;
+    throw error;
+  }
+}
+
+function compareOrNone(a: Version | undefined, b: Version | undefined): number {
+  if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
+  return compareWithBuild(a, b);
+}
+
+function byPackage(bundles: readonly StagedBundle[]): Map<string, StagedBundle[]> {
+  const groups = new Map<string, StagedBundle[]>();
+  for (const bundle of bundles) {
+    const group = groups.get(bundle.record.packageName);
+    if (group === undefined) groups.set(bundle.record.packageName, [bundle]);
+    else group.push(bundle);
+  }
+  return groups;
+}
+
+/** What was refused, for one error, or for the report. */
+class Refusals {
+  readonly #permissive: boolean;
+  readonly #errors = new Map<StagedBundle, OpmateError[]>();
+
+  constructor(permissive: boolean) {
+    this.#permissive = permissive;
+  }
+
+  get permissive(): boolean {
+    return this.#permissive;
+  }
+
+  add({ bundle, error }: Refusal): void {
+    this.#errors.set(bundle, [...(this.#errors.get(bundle) ?? []), error]);
+  }
+
+  has(bundle: StagedBundle): boolean {
+    return this.#errors.has(bundle);
+  }
+
+  throwUnlessPermissive(): void {
+    if (this.#permissive || this.#errors.size === 0) return;
+    throw joinRefusals([...this.#errors.values()].flat());
+  }
+
+  failures(): AddReport['failures'] {
+    return [...this.#errors].map(([bundle, errors]) => ({ bundle, error: joinRefusals(errors) }));
+  }
+}
+
+/** Why a number of bundles could not be added together; `blamed` are those that the others can do without. */
+class RefusedTogether extends Error {
+  readonly error: OpmateError;
+  readonly blamed: Refusal[];
+  constructor(error: OpmateError, blamed: Refusal[] = []) {
+    super(error.message);
+    this.error = error;
+    this.blamed = blamed;
+  }
+}
+
+interface PackageOptions extends AddOptions {
+  headsOnly: boolean;
+}
+
+/** Adds bundles to one package. */
+class PackageAddition {
+  readonly #database: Database;
+  readonly #packageName: string;
+  readonly #overwritten: ReadonlySet<string>;
+  readonly #options: PackageOptions;
+  readonly #refusals: Refusals;
+  readonly #added: StagedBundle[] = [];
+
+  constructor(
+    database: Database,
+    packageName: string,
+    overwritten: ReadonlySet<string>,
+    options: PackageOptions,
+    refusals: Refusals,
+  ) {
+    this.#database = database;
+    this.#packageName = packageName;
+    this.#overwritten = overwritten;
+    this.#options = options;
+    this.#refusals = refusals;
+  }
+
+  /**
+   * Adds all, or refuses all, or where that is permitted, adds those that can be: without the ones that are
+   * known to be at fault; else the lower half by version and then, to that, the upper half.
+   */
+  async add(bundles: readonly StagedBundle[]): Promise<void> {
+    let refused: RefusedTogether;
+    try {
+      await this.#database.transaction(() => this.#write(bundles));
+      this.#added.push(...bundles);
+      return;
+    } catch (error) {
+      if (!(error instanceof RefusedTogether)) throw error;
+      refused = error;
+    }
+    const { blamed, error } = refused;
+    blamed.forEach((refusal) => this.#refusals.add(refusal));
+    if (!this.#refusals.permissive) {
+      if (blamed.length === 0 && bundles[0] !== undefined) this.#refusals.add({ bundle: bundles[0], error });
+      return;
+    }
+    if (blamed.length > 0) {
+      const others = bundles.filter((bundle) => !this.#refusals.has(bundle));
+      if (others.length > 0) await this.add(others);
+      return;
+    }
+    if (bundles.length === 1) {
+      this.#refusals.add({ bundle: bundles[0] as StagedBundle, error });
+      return;
+    }
+    const middle = bundles.length >> 1;
+    await this.add(bundles.slice(0, middle));
+    await this.add(bundles.slice(middle));
+  }
+
+  /** Throws RefusedTogether when the bundles cannot be added; what was written then has to be undone. */
+  async #write(bundles: readonly StagedBundle[]): Promise<void> {
+    const { mode, logger } = this.#options;
+    const [database, packageName] = [this.#database, this.#packageName];
+    const before = readPackage(database, packageName);
+    const overwritten = bundles.filter(({ record }) => this.#overwritten.has(record.name));
+    for (const { record } of overwritten) removeOverwritten(database, packageName, record.name);
+    // Before the rows of the new bundles are there.
+    const existing = overwritten.length === 0 ? before : readPackage(database, packageName);
+    await this.#insert(bundles);
+    const records = bundles.map(({ record }) => record);
+    await refusing(async () => {
+      if (mode === 'replaces') {
+        const heads = chooseHeads(packageName, membersOf(existing, records), records);
+        await writePackageChannels(database, heads);
+      } else {
+        const skipPatch = mode === 'semver-skippatch';
+        await addToSemverChannels(database, packageName, records, { skipPatch });
+      }
+    });
+    const after = readPackage(database, packageName);
+    const all = [...this.#added, ...bundles];
+    const pruned = await refusing(() =>
+      findPruned(
+        packageName,
+        after,
+        all.map(({ record }) => record),
+      ),
+    );
+    if (pruned.length > 0) {
+      const blamed = bundles.flatMap((bundle) =>
+        pruned.filter(({ record }) => record === bundle.record).map(({ error }) => ({ bundle, error })),
+      );
+      throw new RefusedTogether(joinRefusals(pruned.map(({ error }) => error)), blamed);
+    }
+    for (const name of before.bundles.keys()) {
+      if (after.bundles.has(name)) continue;
+      logger?.log('warn', `package ${packageName}: ${name} is in no channel any more: no bundle leads to it`);
+    }
+  }
+
+  async #insert(bundles: readonly StagedBundle[]): Promise<void> {
+    const { enableAlpha = false, headsOnly, signal } = this.#options;
+    for (const bundle of bundles) {
+      throwIfCancelled(signal);
+      const { record } = bundle;
+      // A bundle that cannot be pulled keeps its manifests in any case; for the others, heads are known later.
+      const manifests = headsOnly && record.image !== '' ? undefined : await bundle.manifests();
+      await refusing(() => {
+        insertBundle(this.#database, record, manifests);
+        if (enableAlpha) applySubstitution(this.#database, record.name);
+      }, bundle);
+    }
+  }
+}
+
+/**
+ * The bundles that a package has, for the choice of heads. A bundle that comes in this call may have been
+ * skipped before; then it is also one of these.
+ */
+function membersOf(
+  { entries, bundles, defaultChannel }: PackageState,
+  records: readonly BundleRecord[],
+): ChannelMember[] {
+  const versions = new Map([...bundles].map(([name, { version }]) => [name, version]));
+  for (const { name, version } of records) versions.set(name, version);
+  const channels = new Map<string, Set<string>>();
+  for (const { name, channel } of entries) {
+    if (!versions.has(name)) continue;
+    const found = channels.get(name) ?? new Set();
+    channels.set(name, found.add(channel));
+  }
+  return [...channels].map(([name, found]) => ({
+    name,
+    version: versions.get(name) as string,
+    channels: [...found],
+    defaultChannel,
+  }));
+}
+
+/** Runs `work`; what it finds wrong with the bundles, and not with the database or the machine, refuses them. */
+async function refusing<T>(work: () => T | Promise<T>, bundle?: StagedBundle): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const isFault =
+      error instanceof OpmateError &&
+      error.code === 'INVALID' &&
+      (error.cause === undefined || !/^SQLITE_(?!CONSTRAINT)/.test(systemCode(error.cause) ?? ''));
+    if (!isFault) throw error;
+    throw new RefusedTogether(error, bundle === undefined ? [] : [{ bundle, error }]);
+  }
+}

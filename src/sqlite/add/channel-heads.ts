@@ -1,0 +1,133 @@
+import { OpmateError } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
+import { SemverError, type Version, compareVersions, parseVersion } from '../../core/semver.js';
+import type { PackageChannels } from '../schema/package-channels.js';
+import { aggregateErrors } from '../schema/aggregate.js';
+
+/** A bundle as far as the choice of heads goes. */
+export interface ChannelMember {
+  name: string;
+  /** May be empty, which is lower than any proper version. */
+  version: string;
+  channels: readonly string[];
+  defaultChannel: string;
+}
+
+/** A bundle without a version counts as this one. */
+const noVersion = '0.0.0-z';
+
+/** The version of a bundle for the choice of heads. Throws SemverError. */
+export function headVersion(version: string): Version {
+  return parseVersion(version === '' ? noVersion : version);
+}
+
+/**
+ * Orders versions by precedence, and equal ones by their build metadata as if it were a prerelease; none comes
+ * before any. Throws SemverError for build metadata that cannot be compared: a number with a leading zero.
+ */
+export function compareWithBuild(a: Version, b: Version): number {
+  const order = compareVersions(a, b);
+  if (order !== 0 || (a.build.length === 0 && b.build.length === 0)) return order;
+  return compareVersions(buildRank(a), buildRank(b));
+}
+
+function buildRank({ build }: Version): Version {
+  return build.length === 0 ? parseVersion('0.0.0') : parseVersion(`1.0.0-${build.join('.')}`);
+}
+
+/**
+ * The heads of the channels of a package and its default channel, by the rule of the mode `replaces`: what has
+ * the highest version in a channel is its head, whatever replaces it. `existing` are the bundles that the
+ * package has, `added` the new ones, by ascending version. Throws OpmateError INVALID with each version that
+ * is none, for two bundles of the highest version, and where the default channel is none of the channels.
+ */
+export function chooseHeads(
+  packageName: string,
+  existing: readonly ChannelMember[],
+  added: readonly ChannelMember[],
+): PackageChannels {
+  const errors: OpmateError[] = [];
+  const fail = (message: string, hint?: string): void => {
+    errors.push(new OpmateError('INVALID', message, { hint }));
+  };
+  const highest = new Highest();
+  const channels = new Map<string, Highest>();
+  // Below this, no version chooses the default channel.
+  let top = parseVersion('0.0.0');
+  let defaultChannel = '';
+  for (const member of [...existing, ...added]) {
+    const { name, version: text } = member;
+    try {
+      const version = headVersion(text);
+      highest.meet(member, version);
+      for (const channel of new Set(member.channels)) {
+        const head = channels.get(channel) ?? new Highest();
+        channels.set(channel, head);
+        head.meet(member, version);
+      }
+      if (compareWithBuild(version, top) >= 0) {
+        top = version;
+        if (member.defaultChannel !== '') ({ defaultChannel } = member);
+      }
+    } catch (error) {
+      if (!(error instanceof SemverError)) throw error;
+      fail(
+        `error parsing bundle ${name} version ${text}: ${error.message}`,
+        `give ${name} a semantic version in spec.version`,
+      );
+    }
+  }
+  // With a version left out the rest says nothing.
+  if (errors.length > 0) throw aggregateErrors(errors);
+  if (highest.members.length > 1) {
+    fail(
+      `more than one bundle with maximum version ${highest.members[0]?.version}: ${showNames(highest)} of package ${packageName}`,
+      contested(highest),
+    );
+  }
+  for (const [channel, head] of channels) {
+    if (head.members.length <= 1) continue;
+    fail(
+      `more than one potential channel head for ${channel}: ${showNames(head)} of package ${packageName}`,
+      contested(head),
+    );
+  }
+  const names = sortedByBytes(channels.keys());
+  const [only] = names;
+  if (names.length === 1 && only !== undefined && (defaultChannel === '' || defaultChannel === only)) {
+    defaultChannel = only;
+  } else if (!channels.has(defaultChannel)) {
+    fail(
+      `unable to determine default channel among channel heads of package ${packageName}: ${
+        defaultChannel === '' ? 'no bundle names one' : `${defaultChannel} is none of its channels`
+      }`,
+      `name one of its channels as the default in the annotations of its newest bundle: ${names.join(', ')}`,
+    );
+  }
+  if (errors.length > 0) throw aggregateErrors(errors);
+  const heads = names.map((name) => ({ name, head: channels.get(name)?.members[0]?.name as string }));
+  return { packageName, channels: heads, defaultChannel };
+}
+
+/** The bundles that share the highest version so far. */
+class Highest {
+  #version: Version | undefined;
+  members: ChannelMember[] = [];
+
+  meet(member: ChannelMember, version: Version): void {
+    const order = this.#version === undefined ? 1 : compareWithBuild(version, this.#version);
+    if (order < 0) return;
+    this.members = order > 0 ? [member] : [...this.members, member];
+    this.#version = version;
+  }
+}
+
+function showNames({ members }: Highest): string {
+  return sortedByBytes(new Set(members.map(({ name }) => name))).join(', ');
+}
+
+function contested({ members }: Highest): string {
+  return new Set(members.map(({ name }) => name)).size === 1
+    ? 'a lower version in the index skips this bundle already'
+    : 'give each bundle a version of its own';
+}

@@ -1,0 +1,16 @@
+import type { Database } from '../schema/database.js';
+
+/**
+ * Drops the manifests of every bundle that heads no channel of any package and that can be pulled from its
+ * image; all else that the index has of it stays, so that listing, resolving and mirroring go on as before.
+ * Returns how many lost theirs.
+ */
+export function dropManifestsOfNonHeads(database: Database): number {
+  return database.run(
+    `UPDATE operatorbundle SET csv = NULL, bundle = NULL
+     WHERE (csv IS NOT NULL OR bundle IS NOT NULL)
+       AND name NOT IN (
+         SELECT head_operatorbundle_name FROM channel WHERE head_operatorbundle_name IS NOT NULL)
+       AND length(bundlepath) > 0`,
+  ).changes;
+}

@@ -1,0 +1,77 @@
+import { OpmateError } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
+import type { BundleRecord } from '../schema/bundle-record.js';
+import { type PackageState, edgesOf } from '../schema/package-state.js';
+
+/** A bundle that is not in its channel, though it should be. */
+export interface PrunedBundle {
+  record: BundleRecord;
+  error: OpmateError;
+}
+
+/**
+ * Which of `records` cannot be reached from the heads of their channels, once the package has been written.
+ * Throws OpmateError INVALID for a channel that has no single head.
+ */
+export function findPruned(
+  packageName: string,
+  state: PackageState,
+  records: readonly BundleRecord[],
+): PrunedBundle[] {
+  const channels = new Map<string, { head: string; skips: string[]; reached: Set<string> }>();
+  for (const [channel, edges] of edgesOf(state)) {
+    const head = headOf(packageName, channel, edges, state);
+    if (head === undefined) continue;
+    channels.set(channel, {
+      head,
+      skips: sortedByBytes(edges.get(head) ?? []),
+      reached: reachedFrom(head, edges),
+    });
+  }
+  const pruned: PrunedBundle[] = [];
+  for (const record of records) {
+    for (const channel of record.channels) {
+      const { head = '', skips = [], reached } = channels.get(channel) ?? {};
+      if (reached?.has(record.name) === true) continue;
+      const { name, image } = record;
+      const message =
+        `add prunes bundle ${name} (${image}) from package ${packageName}, channel ${channel}: this may be ` +
+        `due to incorrect channel head (${head}, skips/replaces [${skips.join(' ')}]). ` +
+        `Be aware that the head of the channel ${channel} where you are trying to add the ${name} is ${head}. ` +
+        'Upgrade graphs follows the Semantic Versioning 2.0.0 (https://semver.org/) which means that ' +
+        'is not possible add new versions lower then the head of the channel';
+      const hint = `let a bundle of the channel replace or skip ${name}, or give it a version above that of the head`;
+      pruned.push({ record, error: new OpmateError('INVALID', message, { hint }) });
+    }
+  }
+  return pruned;
+}
+
+/** The bundle of a channel that no other replaces or skips; undefined for a channel without bundles. */
+function headOf(
+  packageName: string,
+  channel: string,
+  edges: ReadonlyMap<string, ReadonlySet<string>>,
+  { bundles }: PackageState,
+): string | undefined {
+  const there = [...edges.keys()].filter((name) => bundles.has(name));
+  if (there.length === 0) return undefined;
+  const replaced = new Set([...edges.values()].flatMap((names) => [...names]));
+  const heads = there.filter((name) => !replaced.has(name));
+  if (heads.length === 1) return heads[0];
+  const subject = `unable to verify added bundles for package ${packageName}`;
+  throw heads.length === 0
+    ? new OpmateError('INVALID', `${subject}: no channel head found for ${channel}`, {
+        hint: 'its bundles replace or skip each other in a circle',
+      })
+    : new OpmateError(
+        'INVALID',
+        `${subject}: multiple candidate channel heads found for ${channel}: ${sortedByBytes(heads).join(', ')}`,
+      );
+}
+
+function reachedFrom(head: string, edges: ReadonlyMap<string, ReadonlySet<string>>): Set<string> {
+  const reached = new Set([head]);
+  for (const name of reached) for (const next of edges.get(name) ?? []) reached.add(next);
+  return reached;
+}

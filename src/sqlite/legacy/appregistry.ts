@@ -1,0 +1,165 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { extractLayers } from '../../archive/layers.js';
+import type { ArchiveLimits } from '../../archive/limits.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
+import { parseFirstDocument } from '../../bundle/manifest.js';
+import { readFileWithin } from '../../bundle/read.js';
+import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { compareBytes } from '../../core/order.js';
+import { requireWithin } from '../../files/directory-root.js';
+import { holdsManifestData, loadManifestData } from './configmap.js';
+import type { Database } from '../schema/database.js';
+import { type LoadOptions, type LoadReport, ManifestLoader } from './manifest-loader.js';
+import { loadTree } from './package-manifests.js';
+
+export interface LoadAppRegistryOptions extends LoadOptions {
+  /** Where archives are unpacked while they are read. */
+  temporaryDirectory: string;
+  now: () => Date;
+  limits?: ArchiveLimits | undefined;
+}
+
+const archiveName = /\.(?:tar|tgz|tar\.gz|tar\.zst)$/i;
+/** Bytes of a file that holds a flattened package. */
+const maxFlattenedSize = 64 * 1024 * 1024;
+
+/**
+ * Loads what was downloaded from a namespace of an app registry: a directory with an archive for each package,
+ * or with the archives unpacked, each into a directory. A package is either flattened, a single file with the
+ * same keys under `data` as a ConfigMap of manifests, or a tree of package manifests. Archives are unpacked
+ * within the caps of `limits`, and links in them never lead out. Runs in the caller's transaction. (Source: `appregistry-server` of operator-registry.)
+ *
+ * Throws ManifestsError with everything that is wrong unless the load is permissive, NOT_FOUND where the
+ * directory is missing or holds no package, LIMIT, and IO.
+ */
+export async function loadAppRegistry(
+  database: Database,
+  directory: string,
+  options: LoadAppRegistryOptions,
+): Promise<LoadReport> {
+  const { label = directory, signal, followLinks } = options;
+  const loader = new ManifestLoader(database, label, options);
+  let entries;
+  try {
+    entries = await readdir(directory, { withFileTypes: true });
+  } catch (error) {
+    throw fileError(label, error, { file: label });
+  }
+  let found = 0;
+  for (const entry of entries.sort((a, b) => compareBytes(a.name, b.name))) {
+    throwIfCancelled(signal);
+    if (entry.name.startsWith('.')) continue;
+    const place = { path: path.join(directory, entry.name), label: path.posix.join(label, entry.name) };
+    if (entry.isSymbolicLink())
+      await requireWithin(directory, place.path, { label: place.label, followLinks });
+    if (entry.isDirectory()) await loadPackage(loader, place, options);
+    else if (archiveName.test(entry.name)) await loadArchive(loader, place, options);
+    else if (!(await loadFlattened(loader, place, options))) {
+      loader.addSkipped(place.label, 'neither an archive nor a directory nor a flattened package');
+      continue;
+    }
+    found++;
+  }
+  if (found === 0) {
+    throw new OpmateError('NOT_FOUND', `${label}: no packages`, {
+      file: label,
+      hint: 'put the archives of the namespace there, e.g. etcd.tar.gz, or what they hold, each in a directory',
+    });
+  }
+  return loader.finish();
+}
+
+interface Place {
+  path: string;
+  label: string;
+}
+
+async function loadArchive(
+  loader: ManifestLoader,
+  { path: file, label }: Place,
+  options: LoadAppRegistryOptions,
+): Promise<void> {
+  await withTemporaryDirectory(options, async (directory) => {
+    try {
+      const unpacked = path.join(directory, 'package');
+      await extractLayers([{ label, open: () => openArchive(file, label) }], unpacked, {
+        roots: [''],
+        limits: options.limits,
+        signal: options.signal,
+      });
+      await loadPackage(loader, { path: unpacked, label }, options);
+    } catch (error) {
+      if (!(error instanceof OpmateError) || !/^layer /.test(error.message)) throw error;
+      const { code, message, hint, cause = error } = error;
+      const own = new OpmateError(code, message.replace(/^layer /, ''), { hint, cause, file: label });
+      // An archive that cannot be read is one package that is missing; one that is hostile ends the load.
+      if (code === 'UNSAFE' || code === 'LIMIT') throw own;
+      loader.addProblem(own);
+    }
+  });
+}
+
+async function openArchive(file: string, label: string): Promise<Readable> {
+  let handle: FileHandle | undefined;
+  try {
+    // Without O_NONBLOCK, opening a named pipe would wait for its writer.
+    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    if (!(await handle.stat()).isFile())
+      throw new OpmateError('UNSUPPORTED', `layer ${label}: no regular file`);
+    return handle.createReadStream();
+  } catch (error) {
+    await handle?.close();
+    throw fileError(`layer ${label}`, error, { file: label });
+  }
+}
+
+/** Loads one package from the directory that it is unpacked in. */
+async function loadPackage(
+  loader: ManifestLoader,
+  place: Place,
+  options: LoadAppRegistryOptions,
+): Promise<void> {
+  let names: string[];
+  try {
+    names = (await readdir(place.path)).filter((name) => !name.startsWith('.'));
+  } catch (error) {
+    throw fileError(place.label, error, { file: place.label });
+  }
+  const [name] = names;
+  if (names.length === 1 && name !== undefined) {
+    const file = { path: path.join(place.path, name), label: path.posix.join(place.label, name) };
+    const { followLinks } = options;
+    await requireWithin(place.path, file.path, { label: file.label, followLinks });
+    if (await loadFlattened(loader, file, options)) return;
+  }
+  await loadTree(loader, place.path, { ...options, label: place.label });
+}
+
+/** Loads a file that holds a flattened package; false where it is none. */
+async function loadFlattened(
+  loader: ManifestLoader,
+  place: Place,
+  options: LoadAppRegistryOptions,
+): Promise<boolean> {
+  if (!/\.(?:ya?ml|json)$/i.test(place.label)) return false;
+  const content = await readFileWithin(place.path, (size) => {
+    if (size > maxFlattenedSize)
+      throw new OpmateError('LIMIT', `${place.label}: ${size} bytes, more than ${maxFlattenedSize}`);
+  });
+  if (content === undefined) return false;
+  let value: JsonValue;
+  try {
+    ({ value } = parseFirstDocument(content));
+  } catch (error) {
+    // What does not parse is reported with its line by whoever reads it as part of a tree.
+    if (error instanceof OpmateError) return false;
+    throw error;
+  }
+  if (!isJsonObject(value) || !holdsManifestData(value['data'])) return false;
+  await loadManifestData(loader, (value as JsonObject)['data'] ?? null, place.label, options);
+  return true;
+}

@@ -1,0 +1,225 @@
+import { readFileWithin } from '../../bundle/read.js';
+import {
+  type Manifest,
+  bundleOfManifests,
+  manifestOf,
+  readPackageManifest,
+} from '../../bundle/package-manifests.js';
+import { parseFault, parseFirstDocument } from '../../bundle/manifest.js';
+import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { parseYaml } from '../../core/yaml.js';
+import { type ApiKey, csvCustomResources, csvSpec } from '../../model/csv.js';
+import { kindOf, readShape, struct } from '../../model/shape.js';
+import { readTypedCrd, readTypedCsv } from './configmap-shapes.js';
+import type { Database } from '../schema/database.js';
+import { type LoadOptions, type LoadReport, ManifestLoader } from './manifest-loader.js';
+
+/** The keys of a ConfigMap that holds manifests; under each is a YAML list. */
+const keys = {
+  crds: 'customResourceDefinitions',
+  csvs: 'clusterServiceVersions',
+  packages: 'packages',
+} as const;
+
+/** The API server takes a megabyte; files that never went there may be larger. */
+const maxConfigMapSize = 64 * 1024 * 1024;
+
+/**
+ * Loads the manifests in a ConfigMap, given as a file as `kubectl get configmap -o yaml` (or json) prints it.
+ * Each ClusterServiceVersion becomes a bundle together with the definitions that it owns. Definitions are kept
+ * as the API server would have given them back (fields of v1beta1, none unknown), ClusterServiceVersions
+ * without status. Runs in the caller's transaction. (Source: `configmap-server` of operator-registry.)
+ *
+ * Throws ManifestsError with everything that is wrong unless the load is permissive; NOT_FOUND, IO, SYNTAX or
+ * INVALID where the file is no ConfigMap.
+ */
+export async function loadConfigMap(
+  database: Database,
+  file: string,
+  options: LoadOptions = {},
+): Promise<LoadReport> {
+  const { label = file } = options;
+  const value = await readObject(file, label);
+  if (value['kind'] !== 'ConfigMap') {
+    const { kind = null } = value;
+    throw new OpmateError(
+      'INVALID',
+      `${label}: is ${typeof kind === 'string' ? `of kind ${JSON.stringify(kind)}` : 'of no kind'}, not a ConfigMap`,
+      { file: label, hint: 'give one as kubectl get configmap NAME -o yaml prints it' },
+    );
+  }
+  const loader = new ManifestLoader(database, label, options);
+  await loadManifestData(loader, value['data'] ?? null, label, options);
+  return loader.finish();
+}
+
+/** The object in a file. Throws OpmateError NOT_FOUND, IO, LIMIT, SYNTAX or INVALID. */
+async function readObject(file: string, label: string): Promise<JsonObject> {
+  const content = await readFileWithin(file, (size) => {
+    if (size > maxConfigMapSize) {
+      throw new LimitError(
+        `${label}: ${size} bytes, more than the ${maxConfigMapSize} that a ConfigMap may have`,
+      );
+    }
+  });
+  if (content === undefined) {
+    throw new OpmateError('NOT_FOUND', `${label}: no such file`, { file: label });
+  }
+  let value: JsonValue;
+  try {
+    ({ value } = parseFirstDocument(content));
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const line = parseFault(error)?.line;
+    throw new OpmateError(error.code, `${label}: ${error.message}`, { file: label, line, cause: error });
+  }
+  if (isJsonObject(value)) return value;
+  throw new OpmateError('INVALID', `${label}: is ${kindOf(value)}, not an object`, { file: label });
+}
+
+/** Whether an object holds manifests under any of the keys. */
+export function holdsManifestData(data: JsonValue | undefined): data is JsonObject {
+  return isJsonObject(data ?? null) && Object.values(keys).some((key) => key in (data as JsonObject));
+}
+
+/**
+ * Gives the manifests in the data of a ConfigMap, or of an app-registry file in the same form, to a loader.
+ * What is wrong becomes a problem of the loader.
+ */
+export async function loadManifestData(
+  loader: ManifestLoader,
+  data: JsonValue,
+  label: string,
+  options: LoadOptions,
+): Promise<void> {
+  const definitions = new Map<string, Manifest>();
+  for (const { value, subject } of listUnder(loader, data, keys.crds, label)) {
+    throwIfCancelled(options.signal);
+    attempt(loader, subject, () => {
+      const { crd, apis } = readTypedCrd(value);
+      const manifest = manifestOf(crd, subject);
+      for (const api of apis) {
+        const key = keyOf(api);
+        if (!definitions.has(key)) definitions.set(key, manifest);
+        else {
+          loader.addProblem(
+            new OpmateError(
+              'INVALID',
+              `${subject}: can't add the same CRD twice in one configmap: ${show(api)}`,
+              {
+                file: label,
+                hint: 'keep one of the two definitions',
+              },
+            ),
+          );
+        }
+      }
+    });
+  }
+  for (const { value, subject } of listUnder(loader, data, keys.csvs, label)) {
+    throwIfCancelled(options.signal);
+    const made = attempt(loader, subject, () => {
+      const typed = readTypedCsv(value);
+      const csv = manifestOf(typed, subject);
+      const own: Manifest[] = [];
+      for (const [index, definition] of ownedDefinitions(typed).entries()) {
+        const at = `${subject}: spec.customresourcedefinitions.owned[${index}]`;
+        attempt(loader, at, () => own.push(...definitionOf(definition, definitions, label)));
+      }
+      return bundleOfManifests(csv, [csv, ...own]).bundle;
+    });
+    if (made !== undefined) await loader.addBundle(made, subject);
+  }
+  for (const { value, subject } of listUnder(loader, data, keys.packages, label)) {
+    attempt(loader, subject, () => {
+      const manifest = readPackageManifest(value, subject);
+      if (manifest === undefined) throw new OpmateError('INVALID', 'packageName: not found');
+      loader.addPackage(manifest);
+    });
+  }
+}
+
+/** The entries of the list of definitions that a ClusterServiceVersion owns, as they stand there. */
+function ownedDefinitions(csv: JsonObject): JsonValue[] {
+  const spec = csvSpec(csv);
+  // Reads all of it, so that a value of the wrong kind anywhere counts against the whole bundle.
+  const shape = struct({ owned: { list: definitionShape }, required: { list: definitionShape } });
+  const lists = readShape(spec['customresourcedefinitions'] ?? null, shape, 'spec.customresourcedefinitions');
+  return ((lists as JsonObject)['owned'] ?? []) as JsonValue[];
+}
+
+const definitionShape = struct({ name: 'string', version: 'string', kind: 'string' });
+
+/** The manifest that defines what is owned. Throws OpmateError INVALID where there is none. */
+function definitionOf(
+  owned: JsonValue,
+  definitions: ReadonlyMap<string, Manifest>,
+  file: string,
+): Manifest[] {
+  return csvCustomResources({ customresourcedefinitions: { owned: [owned] } }, 'owned').map((api) => {
+    const definition = definitions.get(keyOf(api));
+    if (definition !== undefined) return definition;
+    throw new OpmateError('INVALID', `couldn't find owned CRD in crd list ${show(api)}`, {
+      file,
+      hint: `add it to ${keys.crds}`,
+    });
+  });
+}
+
+/** The objects of the list under a key, each with how messages name it. */
+function listUnder(
+  loader: ManifestLoader,
+  data: JsonValue,
+  key: string,
+  label: string,
+): { value: JsonObject; subject: string }[] {
+  const given = isJsonObject(data) ? data[key] : undefined;
+  const fail = (problem: string, hint?: string): [] => {
+    loader.addProblem(new OpmateError('INVALID', `${label}: ${problem}`, { file: label, hint }));
+    return [];
+  };
+  if (given === undefined || given === null) {
+    return fail(`couldn't find expected key ${key} in configmap`, `add data.${key}, a list, empty or not`);
+  }
+  let list: JsonValue = given;
+  if (typeof given === 'string') {
+    try {
+      list = parseYaml(given);
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      return fail(`data.${key}: ${error.message}`);
+    }
+  }
+  if (list === null) return [];
+  if (!Array.isArray(list)) return fail(`data.${key}: expected a list, found ${kindOf(list)}`);
+  const objects: { value: JsonObject; subject: string }[] = [];
+  list.forEach((value, index) => {
+    const subject = `${label}: data.${key}[${index}]`;
+    if (isJsonObject(value)) objects.push({ value, subject });
+    else
+      loader.addProblem(new OpmateError('INVALID', `${subject}: expected an object, found ${kindOf(value)}`));
+  });
+  return objects;
+}
+
+/** Runs `work`; a fault that it finds is a problem of the loader. */
+function attempt<T>(loader: ManifestLoader, subject: string, work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const { code, message, hint, cause = error } = error;
+    const text = message.startsWith(subject) ? message : `${subject}: ${message}`;
+    loader.addProblem(new OpmateError(code, text, { hint, cause }));
+    return undefined;
+  }
+}
+
+function keyOf({ group, version, kind, plural }: ApiKey): string {
+  return JSON.stringify([group, version, kind, plural]);
+}
+
+function show({ group, version, kind, plural }: ApiKey): string {
+  return `${group}/${version}/${kind} (${plural})`;
+}

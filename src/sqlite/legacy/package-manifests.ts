@@ -1,0 +1,33 @@
+import { readPackageManifests } from '../../bundle/package-manifests.js';
+import type { Database } from '../schema/database.js';
+import { type LoadOptions, type LoadReport, ManifestLoader } from './manifest-loader.js';
+
+/**
+ * Loads a tree of package manifests: its bundles, which have no image, and then its packages. Runs in the
+ * caller's transaction. Throws ManifestsError with everything that is wrong unless the load is permissive, and
+ * what reading the tree throws.
+ */
+export async function loadPackageManifests(
+  database: Database,
+  directory: string,
+  options: LoadOptions = {},
+): Promise<LoadReport> {
+  const { label = directory, signal, followLinks } = options;
+  const loader = new ManifestLoader(database, label, options);
+  await loadTree(loader, directory, { label, signal, followLinks });
+  return loader.finish();
+}
+
+/** Gives what a tree holds to a loader. */
+export async function loadTree(
+  loader: ManifestLoader,
+  directory: string,
+  options: LoadOptions & { label: string },
+): Promise<void> {
+  for await (const item of readPackageManifests(directory, options)) {
+    if (item.kind === 'bundle') await loader.addBundle(item.bundle, item.file);
+    else if (item.kind === 'package') loader.addPackage(item.manifest);
+    else if (item.kind === 'problem') loader.addProblem(item.error);
+    else loader.addSkipped(item.file, item.reason);
+  }
+}

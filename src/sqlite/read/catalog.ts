@@ -1,0 +1,282 @@
+import type { Catalog, MetasOptions, StoredImage } from '../../catalog/catalog.js';
+import { isFault } from '../../catalog/catalog.js';
+import type { Meta } from '../../catalog/meta.js';
+import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { encodeGoJson, quoteGo } from '../../core/go-json.js';
+import type { EncodableJson, JsonObject } from '../../core/json.js';
+import { sortedByBytes } from '../../core/order.js';
+import { type BundleBlob, type ChannelBlob, schemas } from '../../model/declarative-config.js';
+import { blobRecord, jsonIndent } from '../../model/encode.js';
+import { type ErrorTree, renderErrorTree } from '../../model/error-tree.js';
+import type { BlobOrigin } from '../../model/facts.js';
+import {
+  type ConvertedBundle,
+  checkPackage,
+  convertBundle,
+  convertChannels,
+  convertPackage,
+} from './convert-package.js';
+import { type ReadOptions, openForReading } from '../schema/edit.js';
+import { IndexQueries, type StoredBundle, type StoredMember, type StoredPackage } from './queries.js';
+
+/** Which blob of an index is meant. Its place in the file means nothing: rows have no line. */
+interface IndexOrigin extends BlobOrigin {
+  schema: string;
+  package: string;
+  name: string;
+}
+
+/** A package while its blobs are made. */
+interface OpenPackage {
+  stored: StoredPackage;
+  channels: Map<string, ChannelBlob>;
+  bundles: Map<string, BundlePlace>;
+  /** Names of its bundles, sorted. */
+  names: string[];
+}
+
+interface BundlePlace {
+  /** Row of the bundle. */
+  id: number;
+  /** Place among the names. */
+  index: number;
+}
+
+interface BundleOptions {
+  withoutManifests?: boolean | undefined;
+  /** Its manifests have been read before and are known to be JSON. */
+  isChecked?: boolean | undefined;
+}
+
+/** Bundles that are read together, without their manifests. */
+const batchSize = 256;
+
+/** Opens a database file as a catalog. Throws OpmateError, see `openForReading`. */
+export async function openSqliteCatalog(file: string, options: ReadOptions): Promise<SqliteCatalog> {
+  const { database, close } = await openForReading(file, options);
+  return new SqliteCatalog(new IndexQueries(database), close);
+}
+
+/**
+ * An index as a file-based catalog: each package, its channels and its bundles become blobs when they are
+ * asked for, the manifests of one bundle at a time. Deprecated bundles are left out, as `opm` does. Throws
+ * OpmateError that begins with the name of the database, and, after the last blob, one with all that is wrong
+ * with its packages, in the words of `opm`; with `onFault` it does not, since who takes faults checks the
+ * graph too.
+ */
+export class SqliteCatalog implements Catalog {
+  readonly name: string;
+  readonly #queries: IndexQueries;
+  readonly #close: () => Promise<void>;
+  readonly #state: number;
+  #stored: Map<string, StoredPackage> | undefined;
+  #last: OpenPackage | undefined;
+  #batch = new Map<number, StoredBundle>();
+
+  constructor(queries: IndexQueries, close: () => Promise<void>) {
+    this.name = queries.name;
+    this.#queries = queries;
+    this.#close = close;
+    this.#state = queries.state();
+  }
+
+  async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
+    const { logger, signal, onFault } = options;
+    const task = `read ${this.name}`;
+    const lost = this.#queries.findLostBundle();
+    if (lost !== undefined) {
+      const names = `unknown package ${quoteGo(lost.package)} for bundle ${quoteGo(lost.bundle)}`;
+      this.#tell(new OpmateError('INVALID', `${this.name}: ${names}`, { file: this.name }), onFault);
+    }
+    const tree: ErrorTree = { message: 'invalid index', children: [] };
+    const packages = [...this.#packages().values()];
+    for (const [current, stored] of packages.entries()) {
+      logger?.progress({ task, state: 'update', current, total: packages.length, unit: 'items' });
+      try {
+        const found = yield* this.#metasOf(stored, options);
+        if (found.children.length > 0) tree.children.push(found);
+      } catch (error) {
+        this.#tell(error, onFault);
+      }
+      throwIfCancelled(signal);
+      this.#checkState();
+    }
+    logger?.progress({ task, state: 'done' });
+    if (tree.children.length > 0 && onFault === undefined) throw this.#invalid(tree);
+  }
+
+  #tell(error: unknown, onFault: MetasOptions['onFault']): void {
+    if (onFault === undefined || !isFault(error)) throw error;
+    onFault(error);
+  }
+
+  #unreadable(blob: BundleBlob, faults: readonly string[]): OpmateError {
+    const subject = `package ${quoteGo(blob.package)}, bundle ${quoteGo(blob.name)}`;
+    return new OpmateError('INVALID', `${this.name}: ${subject}: ${faults.join('; ')}`, { file: this.name });
+  }
+
+  #invalid(tree: ErrorTree): OpmateError {
+    return new OpmateError('INVALID', `${this.name}: ${renderErrorTree(tree)}`, {
+      file: this.name,
+      hint: 'opmate validate tells every problem by itself',
+    });
+  }
+
+  async *#metasOf(stored: StoredPackage, options: MetasOptions): AsyncGenerator<Meta, ErrorTree, undefined> {
+    const open = this.#open(stored);
+    yield this.#meta(schemas.package, stored.name, '', this.#packageRecord(open, options.withoutManifests));
+    for (const blob of open.channels.values()) {
+      yield this.#meta(schemas.channel, stored.name, blob.name, blobRecord({ kind: 'channel', blob }));
+    }
+    const checked = new Map<string, Pick<ConvertedBundle, 'version' | 'faults'>>();
+    for (const name of open.names) {
+      throwIfCancelled(options.signal);
+      try {
+        const converted = this.#bundle(open, name, options);
+        if (converted === undefined) throw this.#changed();
+        const { blob, version, faults, unreadable } = converted;
+        checked.set(name, { version, faults });
+        if (unreadable && options.onFault !== undefined) throw this.#unreadable(blob, faults);
+        if (unreadable) continue;
+        yield this.#meta(schemas.bundle, stored.name, name, blobRecord({ kind: 'bundle', blob }));
+      } catch (error) {
+        this.#tell(error, options.onFault);
+      }
+    }
+    return checkPackage(stored, [...open.channels.values()], checked);
+  }
+
+  #meta(schema: string, packageName: string, name: string, value: EncodableJson): Meta {
+    const origin: IndexOrigin = {
+      file: this.name,
+      offset: 0,
+      length: 0,
+      syntax: 'json',
+      schema,
+      package: packageName,
+      name,
+    };
+    // Values that are kept as text are texts of JSON, which whoever reads blobs passes on.
+    return { schema, package: packageName, name, value: value as JsonObject, origin };
+  }
+
+  #packages(): Map<string, StoredPackage> {
+    return (this.#stored ??= new Map(this.#queries.packages().map((stored) => [stored.name, stored])));
+  }
+
+  /** What the blobs of a package have in common is kept until another package is asked for. */
+  #open(stored: StoredPackage): OpenPackage {
+    if (this.#last?.stored === stored) return this.#last;
+    const all = this.#queries.members(stored.name);
+    const skipRanges = this.#queries.liveSkipRanges([...new Set(all.map(({ id }) => id))]);
+    const members = all.filter(({ id }) => skipRanges.has(id));
+    const ids = new Map(members.map(({ name, id }) => [name, id]));
+    const names = sortedByBytes(ids.keys());
+    const bundles = new Map(names.map((name, index) => [name, { id: ids.get(name) as number, index }]));
+    const skipRangeOf = ({ id }: StoredMember): string => skipRanges.get(id) ?? '';
+    const blobs = this.#named(`package ${quoteGo(stored.name)}`, () =>
+      convertChannels(stored, members, skipRangeOf),
+    );
+    const channels = new Map(blobs.map((blob) => [blob.name, blob]));
+    this.#last = { stored, channels, bundles, names };
+    this.#batch = new Map();
+    return this.#last;
+  }
+
+  #packageRecord({ stored }: OpenPackage, withoutIcon = false): EncodableJson {
+    const channel = stored.channels.find(({ name }) => name === stored.defaultChannel);
+    const head = channel === undefined || withoutIcon ? undefined : this.#queries.findBundle(channel.head);
+    const csv = head === undefined ? Buffer.alloc(0) : this.#queries.manifestsAt(head).csv;
+    const subject = `package ${quoteGo(stored.name)}, bundle ${quoteGo(channel?.head ?? '')}`;
+    const blob = this.#named(subject, () => convertPackage(stored, csv));
+    return blobRecord({ kind: 'package', blob });
+  }
+
+  #bundle(open: OpenPackage, name: string, options: BundleOptions): ConvertedBundle | undefined {
+    const stored = this.#storedBundle(open, name);
+    if (stored === undefined) return undefined;
+    const isNeeded = !options.withoutManifests || stored.image === '' || stored.version === null;
+    const manifests = isNeeded ? this.#queries.manifestsAt(stored.id) : undefined;
+    return this.#named(`package ${quoteGo(open.stored.name)}, bundle ${quoteGo(name)}`, () =>
+      convertBundle(stored, open.stored.name, manifests?.objects, options),
+    );
+  }
+
+  /** Bundles are asked for in order, so those that come next are read with each. */
+  #storedBundle({ bundles, names }: OpenPackage, name: string): StoredBundle | undefined {
+    const place = bundles.get(name);
+    if (place === undefined) return undefined;
+    const known = this.#batch.get(place.id);
+    if (known !== undefined) return known;
+    const wanted = names.slice(place.index, place.index + batchSize);
+    this.#batch = this.#queries.bundlesAt(wanted.map((next) => (bundles.get(next) as BundlePlace).id));
+    return this.#batch.get(place.id);
+  }
+
+  #named<T>(subject: string, work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof OpmateError) || error instanceof CancelledError) throw error;
+      if (error.message.startsWith(`${this.name}: `)) throw error;
+      throw new OpmateError(error.code, `${this.name}: ${subject}: ${error.message}`, {
+        file: this.name,
+        hint: error.hint,
+        cause: error,
+      });
+    }
+  }
+
+  async read(origin: BlobOrigin): Promise<JsonObject> {
+    this.#checkState();
+    const { schema, package: packageName, name } = origin as IndexOrigin;
+    const stored = this.#packages().get(packageName);
+    const open = stored && this.#open(stored);
+    let record: EncodableJson | undefined;
+    if (open !== undefined && schema === schemas.package) {
+      record = this.#packageRecord(open);
+    } else if (schema === schemas.channel) {
+      const blob = open?.channels.get(name);
+      record = blob && blobRecord({ kind: 'channel', blob });
+    } else {
+      const converted = open && this.#bundle(open, name, { isChecked: true });
+      record = converted && blobRecord({ kind: 'bundle', blob: converted.blob });
+    }
+    if (record === undefined) throw this.#changed();
+    return record as JsonObject;
+  }
+
+  async readText(origin: BlobOrigin): Promise<Buffer> {
+    return Buffer.from(encodeGoJson(await this.read(origin), { indent: jsonIndent }));
+  }
+
+  storedImages(): Iterable<StoredImage> {
+    this.#checkState();
+    return this.#queries.bundleImages();
+  }
+
+  storedMembers(): Iterable<{ package: string; channel: string; bundle: string }> {
+    this.#checkState();
+    return this.#queries.channelMembers();
+  }
+
+  /** Rows have no lines. */
+  lineOf(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  #checkState(): void {
+    if (this.#queries.state() !== this.#state) throw this.#changed();
+  }
+
+  #changed(): OpmateError {
+    return new OpmateError('IO', `${this.name}: changed while it was read`, {
+      file: this.name,
+      hint: 'run the command again',
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#close();
+  }
+}

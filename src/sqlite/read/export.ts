@@ -1,0 +1,267 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, lstat, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { extractLayers } from '../../archive/layers.js';
+import type { ArchiveLimits } from '../../archive/limits.js';
+import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { OpmateError, fileError, messageOf, systemCode, throwIfCancelled } from '../../core/errors.js';
+import { decodeUtf8, parseGoJson, quoteGo } from '../../core/go-json.js';
+import { isJsonObject } from '../../core/json.js';
+import type { Logger } from '../../core/log.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { encodeYaml } from '../../core/yaml.js';
+import { NameIndex } from '../../core/suggest.js';
+import { type Image, layersOf } from '../../oci/image.js';
+import { splitObjects } from './convert-package.js';
+import type { Database } from '../schema/database.js';
+import { IndexQueries, type StoredPackage } from './queries.js';
+
+export interface ExportOptions extends CancelOptions {
+  /** Opens the image of a bundle; `close` is called when its layers were read. */
+  openImage(reference: string): Promise<{ image: Image; close(): Promise<void> }>;
+  limits?: ArchiveLimits | undefined;
+  logger?: Logger | undefined;
+  /** Bundles that are pulled at the same time; 8 unless told. */
+  concurrency?: number | undefined;
+}
+
+/** What was written. */
+export interface ExportReport {
+  packages: string[];
+  bundles: number;
+}
+
+/**
+ * Writes packages of an index (all of them, when none is named) as directories of package manifests:
+ * `PACKAGE/package.yaml`, and the manifests of each bundle in `PACKAGE/VERSION`, or in a directory of its name
+ * where its version is no file name or that of another bundle too. They come from its image, or from the index
+ * where it has none. All packages appear below `directory` when all is written, or none. Throws OpmateError:
+ * NOT_FOUND for a package that is not in the index; IO where there is one of its name already; UNSAFE for names
+ * that are no file names; INVALID for a bundle without manifests; and what pulling throws.
+ */
+export async function exportPackages(
+  database: Database,
+  names: readonly string[],
+  directory: string,
+  options: ExportOptions,
+): Promise<ExportReport> {
+  const queries = new IndexQueries(database);
+  const packages = choosePackages(queries, names);
+  for (const { name } of packages) {
+    checkFileName(queries.name, 'package', name);
+    await checkAbsent(path.join(directory, name));
+  }
+  const bundles = packages.flatMap(({ name }) => planBundles(queries, name));
+  const staging = path.join(directory, `.opmate-${randomBytes(6).toString('hex')}`);
+  const isNew = await mkdir(directory, { recursive: true }).catch((error: unknown) => {
+    throw systemCode(error) === 'EEXIST'
+      ? new OpmateError('IO', `${directory}: is a file, not a directory`, {
+          cause: error,
+          hint: 'name another directory with --download-folder',
+        })
+      : fileError(directory, error);
+  });
+  const moved: string[] = [];
+  try {
+    for (const stored of packages) {
+      await mkdir(path.join(staging, 'packages', stored.name), { recursive: true });
+      await writeFile(path.join(staging, 'packages', stored.name, packageFile), packageManifest(stored));
+    }
+    await mapConcurrent(
+      bundles,
+      options.concurrency ?? 8,
+      (bundle, i) => writeBundle(queries, bundle, staging, i, options),
+      options,
+    );
+    for (const { name } of packages) {
+      throwIfCancelled(options.signal);
+      await checkAbsent(path.join(directory, name));
+      await rename(path.join(staging, 'packages', name), path.join(directory, name));
+      moved.push(name);
+    }
+  } catch (error) {
+    for (const name of moved) await rm(path.join(directory, name), { recursive: true, force: true });
+    await rm(staging, { recursive: true, force: true });
+    if (isNew !== undefined) await rmdir(directory).catch(() => undefined);
+    throw fileError(directory, error);
+  }
+  await rm(staging, { recursive: true, force: true });
+  return { packages: packages.map(({ name }) => name), bundles: bundles.length };
+}
+
+const packageFile = 'package.yaml';
+
+function choosePackages(queries: IndexQueries, names: readonly string[]): StoredPackage[] {
+  const all = queries.packages();
+  if (names.length === 0) return all;
+  const known = new Map(all.map((stored) => [stored.name, stored]));
+  const unknown = [...new Set(names)].filter((name) => !known.has(name));
+  if (unknown.length === 0) return [...new Set(names)].map((name) => known.get(name) as StoredPackage);
+  const near = new NameIndex(known.keys()).nearest(unknown[0] as string);
+  throw new OpmateError(
+    'NOT_FOUND',
+    `${queries.name}: package ${unknown.map(quoteGo).join(', ')} not found`,
+    {
+      hint: near === undefined ? 'opmate list packages shows what there is' : `did you mean ${quoteGo(near)}`,
+    },
+  );
+}
+
+interface ExportedBundle {
+  id: number;
+  name: string;
+  /** May be empty, as may the image. */
+  version: string;
+  image: string;
+}
+
+/** A bundle and where it goes, relative to the directory of all packages. */
+interface PlannedBundle {
+  bundle: ExportedBundle;
+  directory: string;
+}
+
+function planBundles(queries: IndexQueries, packageName: string): PlannedBundle[] {
+  const ids = queries.members(packageName).map(({ id }) => id);
+  const bundles = [...queries.bundlesAt([...new Set(ids)]).values()]
+    .map(({ id, name, version, image }): ExportedBundle => ({ id, name, version: version ?? '', image }))
+    .sort((a, b) => compareBytes(a.name, b.name));
+  const counts = new Map<string, number>();
+  // Some file systems take names for the same that differ in case.
+  const versionOf = ({ version }: ExportedBundle): string => version.toLowerCase();
+  for (const bundle of bundles) counts.set(versionOf(bundle), (counts.get(versionOf(bundle)) ?? 0) + 1);
+  const taken = new Set<string>();
+  return bundles.map((bundle) => {
+    const isGood = isFileName(bundle.version) && counts.get(versionOf(bundle)) === 1;
+    const name = isGood ? bundle.version : bundle.name;
+    if (!isGood) checkFileName(queries.name, 'bundle', name);
+    if (taken.has(name)) {
+      throw new OpmateError('INVALID', `${queries.name}: two bundles of ${packageName} would be in ${name}`);
+    }
+    taken.add(name);
+    return { bundle, directory: path.join(packageName, name) };
+  });
+}
+
+function isFileName(name: string): boolean {
+  if (name === '' || name.startsWith('.') || name === packageFile) return false;
+  return !/[/\\\0-\x1f\x7f]/.test(name) && Buffer.byteLength(name) <= 255;
+}
+
+function checkFileName(index: string, what: string, name: string): void {
+  if (isFileName(name)) return;
+  throw new OpmateError(
+    'UNSAFE',
+    `${index}: ${what} ${quoteGo(name)}: its name cannot be that of a directory`,
+  );
+}
+
+async function checkAbsent(target: string): Promise<void> {
+  const found = await lstat(target).catch(() => undefined);
+  if (found === undefined) return;
+  throw new OpmateError('IO', `${target}: is there already`, {
+    hint: 'remove it, or name another directory with --download-folder',
+  });
+}
+
+/** With the order of keys and the indentation of `opm`. */
+function packageManifest({ name, defaultChannel, channels }: StoredPackage): string {
+  const sorted = [...channels].sort((a, b) => compareBytes(a.name, b.name));
+  const lines = sorted.map(
+    (one) => `    - name: ${scalar(one.name)}\n      currentCSV: ${scalar(one.head)}\n`,
+  );
+  const list = lines.length === 0 ? ' []\n' : `\n${lines.join('')}`;
+  return `packageName: ${scalar(name)}\nchannels:${list}defaultChannel: ${scalar(defaultChannel)}\n`;
+}
+
+function scalar(text: string): string {
+  const encoded = encodeYaml(text).trimEnd();
+  return encoded.includes('\n') ? JSON.stringify(text) : encoded;
+}
+
+async function writeBundle(
+  queries: IndexQueries,
+  { bundle, directory }: PlannedBundle,
+  staging: string,
+  number: number,
+  options: ExportOptions,
+): Promise<void> {
+  const target = path.join(staging, 'packages', directory);
+  if (bundle.image === '') return writeStoredManifests(queries, bundle, target);
+  const { limits, signal, logger } = options;
+  const unpacked = path.join(staging, `image-${number}`);
+  const { image, close } = await options.openImage(bundle.image).catch((error: unknown) => {
+    throw naming(bundle, error);
+  });
+  try {
+    const { files, directories, problems } = await extractLayers(layersOf(image, signal), unpacked, {
+      roots: [manifestsDirectory],
+      limits,
+      signal,
+      logger,
+    });
+    for (const problem of problems.values()) throw problem;
+    if (!directories.includes(manifestsDirectory)) {
+      throw new OpmateError('INVALID', `${bundle.image}: has no directory /${manifestsDirectory}`, {
+        hint: 'this is not the image of a bundle',
+      });
+    }
+    for (const name of files) await chmod(path.join(unpacked, name), 0o644);
+    for (const name of directories) await chmod(path.join(unpacked, name), 0o755);
+    await rename(path.join(unpacked, manifestsDirectory), target);
+    await rm(unpacked, { recursive: true, force: true });
+  } finally {
+    await close();
+  }
+}
+
+const manifestsDirectory = 'manifests';
+
+/** The same error with the bundle in front: of a host that cannot be reached it names the host only. */
+function naming({ name, image }: ExportedBundle, error: unknown): unknown {
+  if (!(error instanceof OpmateError) || error.code === 'CANCELLED') return error;
+  const { code, message, hint } = error;
+  const of = message.includes(image) ? '' : ` (${image})`;
+  return new OpmateError(code, `bundle ${quoteGo(name)}${of}: ${message}`, { hint, cause: error });
+}
+
+/** Writes what the index itself has of a bundle, an object a file. */
+async function writeStoredManifests(
+  queries: IndexQueries,
+  bundle: ExportedBundle,
+  target: string,
+): Promise<void> {
+  const { csv, objects } = queries.manifestsAt(bundle.id);
+  const bytes = objects.length > 0 ? objects : csv;
+  if (bytes.length === 0) {
+    throw new OpmateError('INVALID', `${queries.name}: bundle ${bundle.name}: neither image nor manifests`, {
+      hint: 'add the bundle anew from where it came from',
+    });
+  }
+  const files = new Map<string, string>();
+  try {
+    for (const object of splitObjects(bytes)) {
+      const value = parseGoJson(decodeUtf8(object));
+      const { kind, metadata } = isJsonObject(value) ? value : {};
+      const name = isJsonObject(metadata) ? metadata['name'] : undefined;
+      const stem = [name, kind].map((part) => cleanName(String(part ?? 'unnamed'))).join('.');
+      let file = `${stem}.yaml`;
+      for (let i = 2; files.has(file); i++) file = `${stem}-${i}.yaml`;
+      files.set(file, encodeYaml(value));
+    }
+  } catch (error) {
+    const what = `${queries.name}: bundle ${bundle.name}: its manifests are not JSON: ${messageOf(error)}`;
+    throw new OpmateError('INVALID', what, { cause: error });
+  }
+  await mkdir(target);
+  for (const file of sortedByBytes(files.keys())) {
+    await writeFile(path.join(target, file), files.get(file) as string, { flag: 'wx' });
+  }
+}
+
+function cleanName(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/[^a-z0-9._-]/g, '_')
+    .slice(0, 100);
+}

@@ -1,0 +1,73 @@
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json.js';
+import { NameIndex } from '../../core/suggest.js';
+import { type ReadOptions, openForReading } from '../schema/edit.js';
+import { IndexQueries } from './queries.js';
+
+/**
+ * An index that is open for questions; `close` it when done. Its file is never changed. Who asks for images
+ * gets them as they are stored; OpmateError INVALID where one has control characters, as these are no
+ * references, and in a list with one a line would make lines of their own.
+ */
+export interface OpenedIndex {
+  readonly name: string;
+  /** Every image that some bundle needs, each once, sorted. */
+  listImages(): string[];
+  /** The images that one bundle needs, each once, sorted. Throws OpmateError NOT_FOUND for an unknown name. */
+  getImagesForBundle(name: string): string[];
+  /** Name and pull specification of every bundle, by name; empty for a bundle that is in no registry. */
+  listBundleReferences(): { name: string; image: string }[];
+  close(): Promise<void>;
+}
+
+/** Opens a database file for questions about images. Throws OpmateError, see `openForReading`. */
+export async function openIndexFile(
+  file: string,
+  options: ReadOptions & CancelOptions,
+): Promise<OpenedIndex> {
+  const { database, close } = await openForReading(file, options);
+  const queries = new IndexQueries(database);
+  return {
+    name: database.name,
+    listImages: () => checkImages(queries, queries.allImages()),
+    getImagesForBundle: (name) => checkImages(queries, imagesForBundle(queries, name)),
+    listBundleReferences: () => {
+      const bundles = queries.bundleReferences();
+      checkImages(
+        queries,
+        bundles.map(({ image }) => image),
+      );
+      return bundles;
+    },
+    close,
+  };
+}
+
+function checkImages(queries: IndexQueries, images: string[]): string[] {
+  const bad = images.find((image) => /[\0-\x1f\x7f-\x9f\u2028\u2029]/.test(image));
+  if (bad === undefined) return images;
+  throw new OpmateError('INVALID', `${queries.name}: image ${quoteGo(bad)}: has control characters`, {
+    file: queries.name,
+    hint: 'no image has such a name: get the index from where it came from, or correct it',
+  });
+}
+
+/** How many names a hint shows. */
+const maxShown = 5;
+
+function imagesForBundle(queries: IndexQueries, name: string): string[] {
+  if (queries.findBundle(name) !== undefined) return queries.imagesOfBundle(name);
+  const names = queries.bundleNames();
+  const near = new NameIndex(names).nearest(name);
+  // Another version of the same operator, perhaps.
+  const stem = /^\D*/.exec(name)?.[0] ?? '';
+  const others = stem === '' ? [] : names.filter((other) => other.startsWith(stem));
+  let hint = 'opmate list bundles shows all names';
+  if (near !== undefined) hint = `did you mean ${quoteGo(near)}`;
+  else if (others.length > 0) hint = `there is ${others.slice(-maxShown).map(quoteGo).join(', ')}`;
+  throw new OpmateError('NOT_FOUND', `${queries.name}: bundle ${quoteGo(name)} is not in the index`, {
+    file: queries.name,
+    hint,
+  });
+}

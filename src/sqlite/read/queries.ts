@@ -1,0 +1,383 @@
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import type { TypedValue } from '../schema/bundle-record.js';
+import { type ColumnValue, type Database, type Row, textOf } from '../schema/database.js';
+import { LookupTables } from './lookup-tables.js';
+
+/** A package as it is stored. */
+export interface StoredPackage {
+  name: string;
+  /** Empty where none is stored; may name a channel that is not there. */
+  defaultChannel: string;
+  /** In the order in which they were stored. */
+  channels: StoredChannel[];
+}
+
+export interface StoredChannel {
+  name: string;
+  /** Name of the bundle at its head; empty where none is stored. */
+  head: string;
+}
+
+/** The place of a bundle in a channel. */
+export interface StoredMember {
+  /** Row of the bundle: what `bundleAt` takes. */
+  id: number;
+  name: string;
+  channel: string;
+  /** What it replaces in this channel; empty where it replaces nothing. */
+  replaces: string;
+  /** What else it leads away from, in the order in which it was stored. */
+  skips: string[];
+}
+
+/** A bundle as it is stored, without its manifests. A column that holds NULL is an empty text, but for `version`. */
+export interface StoredBundle {
+  id: number;
+  name: string;
+  version: string | null;
+  skipRange: string;
+  replaces: string;
+  skips: string[];
+  substitutesFor: string;
+  /** Pull specification; empty for a bundle that is in no registry. */
+  image: string;
+  /** The images that it needs, each once, sorted; an empty one where its manifests have none for a name. */
+  images: string[];
+  /** In the order in which they were stored, each once. */
+  properties: TypedValue[];
+  dependencies: TypedValue[];
+}
+
+/** The manifests of a bundle as they are stored: one object; and objects one after the other. Empty where there are none. */
+export interface StoredManifests {
+  csv: Buffer;
+  objects: Buffer;
+}
+
+/** Bundles whose rows a parameter lists, as JSON; joined in this order, whatever sqlite thinks of it. */
+export const wantedBundles =
+  'json_each(?) AS wanted CROSS JOIN main.operatorbundle ON operatorbundle.rowid = wanted.value';
+
+/**
+ * Reads what is in an index, package by package or bundle by bundle, whatever its size. The database must have
+ * the latest schema. All methods throw OpmateError that begins with the database's name:
+ * INVALID where a table is missing or is none, LIMIT for a value above 64 MiB.
+ */
+export class IndexQueries {
+  readonly #database: Database;
+  readonly #lookups: LookupTables;
+  #minDepth: number | undefined;
+  #deprecated: ReadonlySet<number> | undefined;
+
+  constructor(database: Database, lookups = new LookupTables(database)) {
+    this.#database = database;
+    this.#lookups = lookups;
+  }
+
+  /** How messages name the database. */
+  get name(): string {
+    return this.#database.name;
+  }
+
+  /** Every package with its channels, by name. */
+  packages(): StoredPackage[] {
+    this.#lookups.check('package', 'channel');
+    const channels = new Map<string, StoredChannel[]>();
+    for (const row of this.#database.iterate(
+      'SELECT package_name AS package, name, head_operatorbundle_name AS head FROM channel ORDER BY rowid',
+    )) {
+      const owner = text(row['package']);
+      const channel = { name: text(row['name']), head: text(row['head']) };
+      const ofPackage = channels.get(owner);
+      if (ofPackage === undefined) channels.set(owner, [channel]);
+      else ofPackage.push(channel);
+    }
+    return this.#database
+      .all('SELECT name, default_channel FROM package')
+      .map((row) => ({
+        name: text(row['name']),
+        defaultChannel: text(row['default_channel']),
+        channels: channels.get(text(row['name'])) ?? [],
+      }))
+      .sort((a, b) => compareBytes(a.name, b.name));
+  }
+
+  /**
+   * The bundles of a package, each once for every channel that it is in, by channel and name. An entry
+   * names one bundle that it leads away from; those along the way from the heads are what bundles replace,
+   * the others what they skip. (Source: ListBundles of operator-registry.)
+   */
+  members(packageName: string): StoredMember[] {
+    this.#lookups.check('operatorbundle', 'channel_entry');
+    const entries = this.#database.all<EntryRow>(
+      `SELECT entry_id AS id, channel_name AS channel, operatorbundle_name AS name,
+              channel_entry.replaces AS replaces, depth, operatorbundle.rowid AS bundle
+       FROM ${this.#lookups.table('entriesOfPackage')} AS own
+       JOIN main.channel_entry ON channel_entry.rowid = own.id
+       LEFT JOIN main.operatorbundle ON operatorbundle.name = channel_entry.operatorbundle_name
+       WHERE own.owner = ? ORDER BY entry_id`,
+      packageName,
+    );
+    return this.#membersOf(entries);
+  }
+
+  #membersOf(entries: readonly EntryRow[]): StoredMember[] {
+    const byId = new Map(entries.map((entry) => [entry.id, entry]));
+    const onChain = new Set<EntryRow>();
+    for (const entry of entries) {
+      if (entry.depth !== this.#headDepth()) continue;
+      let next: EntryRow | undefined = entry;
+      for (; next !== undefined && !onChain.has(next); next = byId.get(next.replaces ?? -1))
+        onChain.add(next);
+    }
+    const members = new Map<string, Map<string, StoredMember>>();
+    for (const entry of entries) {
+      // Entries also stand for bundles that are not in the index.
+      if (entry.bundle === null || entry.channel === null) continue;
+      const channel = text(entry.channel);
+      let ofChannel = members.get(channel);
+      if (ofChannel === undefined) members.set(channel, (ofChannel = new Map()));
+      const name = text(entry.name);
+      let member = ofChannel.get(name);
+      if (member === undefined) {
+        member = { id: entry.bundle, name, channel, replaces: '', skips: [] };
+        ofChannel.set(name, member);
+      }
+      if (entry.replaces === null) continue;
+      const replaced = byId.get(entry.replaces) ?? this.#entryAt(entry.replaces);
+      const replacedName = textOf(replaced?.name ?? null);
+      if (replacedName === null) continue;
+      if (!onChain.has(entry)) member.skips.push(replacedName);
+      else if (compareBytes(replacedName, member.replaces) > 0) member.replaces = replacedName;
+    }
+    return [...members.values()]
+      .flatMap((ofChannel) => [...ofChannel.values()])
+      .sort((a, b) => compareBytes(a.channel, b.channel) || compareBytes(a.name, b.name));
+  }
+
+  /** An entry of another package; only a database that no tool has made refers to one. */
+  #entryAt(id: number): { name: ColumnValue } | undefined {
+    return this.#database.get('SELECT operatorbundle_name AS name FROM channel_entry WHERE entry_id = ?', id);
+  }
+
+  /** The depth of entries that stand for channel heads. */
+  #headDepth(): number {
+    this.#minDepth ??= Number(
+      this.#database.get<{ depth: number | null }>('SELECT min(depth) AS depth FROM channel_entry')?.depth ??
+        0,
+    );
+    return this.#minDepth;
+  }
+
+  /**
+   * A bundle that is in a package which the index does not have; undefined where there is none, as in every
+   * sound index. A bundle that is deprecated does not count.
+   */
+  findLostBundle(): { package: string; bundle: string } | undefined {
+    this.#lookups.check('operatorbundle', 'package', 'channel_entry');
+    const deprecated = this.#deprecatedBundles();
+    const rows = this.#database.iterate<{ id: number; package: ColumnValue; bundle: ColumnValue }>(
+      `SELECT operatorbundle.rowid AS id, package_name AS package, operatorbundle.name AS bundle
+       FROM channel_entry CROSS JOIN operatorbundle ON operatorbundle.name = operatorbundle_name
+       WHERE NOT EXISTS (SELECT 1 FROM package WHERE package.name = package_name)`,
+    );
+    for (const row of rows) {
+      if (!deprecated.has(row.id)) return { package: text(row.package), bundle: text(row.bundle) };
+    }
+    return undefined;
+  }
+
+  /** The row of the bundle of a name; undefined where there is none. */
+  findBundle(name: string): number | undefined {
+    this.#lookups.check('operatorbundle');
+    return this.#database.get<{ id: number }>('SELECT rowid AS id FROM operatorbundle WHERE name = ?', name)
+      ?.id;
+  }
+
+  /** Names of all bundles, sorted. */
+  bundleNames(): string[] {
+    this.#lookups.check('operatorbundle');
+    const rows = this.#database.all('SELECT name FROM operatorbundle WHERE name IS NOT NULL');
+    return rows.map((row) => text(row['name'])).sort(compareBytes);
+  }
+
+  /** The skip ranges of bundles by their rows; deprecated bundles are left out. */
+  liveSkipRanges(ids: readonly number[]): Map<number, string> {
+    this.#lookups.check('operatorbundle');
+    const deprecated = this.#deprecatedBundles();
+    const live = ids.filter((id) => !deprecated.has(id));
+    const rows = this.#database.all<{ id: number; skiprange: ColumnValue }>(
+      `SELECT operatorbundle.rowid AS id, skiprange FROM ${wantedBundles}`,
+      JSON.stringify(live),
+    );
+    return new Map(rows.map(({ id, skiprange }) => [id, text(skiprange)]));
+  }
+
+  #deprecatedBundles(): ReadonlySet<number> {
+    if (this.#deprecated === undefined) {
+      this.#lookups.check('operatorbundle', 'properties');
+      const rows = this.#database.all<{ id: number }>(
+        `SELECT DISTINCT operatorbundle.rowid AS id FROM properties
+         CROSS JOIN main.operatorbundle ON operatorbundle.name = operatorbundle_name
+         WHERE CAST(type AS TEXT) = 'olm.deprecated'`,
+      );
+      this.#deprecated = new Set(rows.map(({ id }) => id));
+    }
+    return this.#deprecated;
+  }
+
+  /** Bundles by their rows, with what is stored for their names; those that are not there are left out. */
+  bundlesAt(ids: readonly number[]): Map<number, StoredBundle> {
+    this.#lookups.check('operatorbundle', 'properties', 'dependencies', 'related_image');
+    const wanted = JSON.stringify(ids);
+    const bundles = new Map<number, StoredBundle>();
+    for (const row of this.#database.all(
+      `SELECT operatorbundle.rowid AS id, name, version, skiprange, replaces, skips, substitutesfor, bundlepath
+       FROM ${wantedBundles}`,
+      wanted,
+    )) {
+      const skips = text(row['skips']);
+      const id = Number(row['id']);
+      bundles.set(id, {
+        id,
+        name: text(row['name']),
+        version: textOf(row['version'] ?? null),
+        skipRange: text(row['skiprange']),
+        replaces: text(row['replaces']),
+        skips: skips === '' ? [] : skips.split(','),
+        substitutesFor: text(row['substitutesfor']),
+        image: text(row['bundlepath']),
+        images: [],
+        properties: [],
+        dependencies: [],
+      });
+    }
+    for (const field of ['properties', 'dependencies'] as const) {
+      for (const { id, type, value } of this.#rowsOf(field, `${field}.type, ${field}.value`, wanted))
+        bundles.get(Number(id))?.[field].push({ type: text(type), value: text(value) });
+    }
+    for (const { id, image } of this.#rowsOf('related_image', 'image', wanted))
+      if (image !== null) bundles.get(Number(id))?.images.push(text(image));
+    for (const bundle of bundles.values()) {
+      bundle.properties = withoutRepeats(bundle.properties);
+      bundle.dependencies = withoutRepeats(bundle.dependencies);
+      bundle.images = sortedByBytes(new Set(bundle.images));
+    }
+    return bundles;
+  }
+
+  /** The rows of a table that are stored for the names of bundles, in the order in which they were stored. */
+  #rowsOf(table: 'properties' | 'dependencies' | 'related_image', fields: string, wanted: string): Row[] {
+    return this.#database.all(
+      `SELECT operatorbundle.rowid AS id, ${fields} FROM ${wantedBundles}
+       CROSS JOIN ${this.#lookups.table(table)} AS own ON own.owner = operatorbundle.name
+       CROSS JOIN main.${table} ON ${table}.rowid = own.id ORDER BY own.id`,
+      wanted,
+    );
+  }
+
+  /** The manifests of a bundle by its row; of those that are cleared in the index, empty ones. */
+  manifestsAt(id: number): StoredManifests {
+    this.#lookups.check('operatorbundle');
+    const row = this.#database.get('SELECT csv, bundle FROM operatorbundle WHERE rowid = ?', id);
+    return { csv: bytesOf(row?.['csv'] ?? null), objects: bytesOf(row?.['bundle'] ?? null) };
+  }
+
+  /** The images that a bundle needs, each once, sorted; none for a name that is not in the index. */
+  imagesOfBundle(name: string): string[] {
+    return imagesOf(
+      this.#database.all(
+        `SELECT image FROM ${this.#lookups.table('related_image')} AS own
+         CROSS JOIN main.related_image ON related_image.rowid = own.id WHERE own.owner = ? AND image <> ''`,
+        name,
+      ),
+    );
+  }
+
+  /** Every image that some bundle needs, each once, sorted. */
+  allImages(): string[] {
+    this.#lookups.check('related_image');
+    return imagesOf(this.#database.all(`SELECT DISTINCT image FROM related_image WHERE image <> ''`));
+  }
+
+  /**
+   * The images that are stored for bundles, by bundle: its own first, then the others that it needs, sorted. A
+   * bundle in several packages is told with the first of them; rows of a bundle that is not there count too.
+   */
+  *bundleImages(): Generator<{ image: string; kind: 'bundle' | 'related'; package: string; bundle: string }> {
+    this.#lookups.check('operatorbundle', 'channel_entry', 'related_image');
+    const packages = new Map<string, string>();
+    for (const row of this.#database.iterate(
+      `SELECT DISTINCT operatorbundle_name AS bundle, package_name AS package FROM channel_entry
+       ORDER BY package_name DESC`,
+    ))
+      packages.set(text(row['bundle']), text(row['package']));
+    const rows = this.#database.all(
+      `SELECT name AS bundle, bundlepath AS image, 0 AS rank FROM operatorbundle WHERE bundlepath <> ''
+       UNION SELECT operatorbundle_name, image, 1 FROM related_image WHERE image <> ''
+       ORDER BY bundle, rank, image`,
+    );
+    let last: { bundle: string; images: Set<string> } | undefined;
+    for (const row of rows) {
+      const [bundle, image] = [text(row['bundle']), text(row['image'])];
+      if (last?.bundle !== bundle) last = { bundle, images: new Set() };
+      if (image === '' || last.images.has(image)) continue;
+      last.images.add(image);
+      const kind = Number(row['rank']) === 0 ? 'bundle' : 'related';
+      yield { image, kind, package: packages.get(bundle) ?? '', bundle };
+    }
+  }
+
+  /** Which bundles are in which channels, deprecated ones included; entries of bundles that are not there do not count. */
+  *channelMembers(): Generator<{ package: string; channel: string; bundle: string }> {
+    this.#lookups.check('operatorbundle', 'channel_entry');
+    const rows = this.#database.all(
+      `SELECT DISTINCT package_name AS package, channel_name AS channel, operatorbundle_name AS bundle
+       FROM channel_entry WHERE operatorbundle_name IN (SELECT name FROM operatorbundle) ORDER BY 1, 2, 3`,
+    );
+    for (const row of rows)
+      yield { package: text(row['package']), channel: text(row['channel']), bundle: text(row['bundle']) };
+  }
+
+  /** Name and pull specification of every bundle, by name. */
+  bundleReferences(): { name: string; image: string }[] {
+    this.#lookups.check('operatorbundle');
+    return this.#database
+      .all('SELECT name, bundlepath FROM operatorbundle')
+      .map((row) => ({ name: text(row['name']), image: text(row['bundlepath']) }))
+      .sort((a, b) => compareBytes(a.name, b.name) || compareBytes(a.image, b.image));
+  }
+
+  /** A number that changes when another connection changes the database. */
+  state(): number {
+    return Number(this.#database.get('PRAGMA data_version')?.['data_version']);
+  }
+}
+
+interface EntryRow {
+  id: number;
+  channel: ColumnValue;
+  name: ColumnValue;
+  replaces: number | null;
+  depth: number | null;
+  bundle: number | null;
+}
+
+/** A column as text; an empty one where it holds NULL. */
+export function text(value: ColumnValue | undefined): string {
+  return textOf(value ?? null) ?? '';
+}
+
+/** A column as bytes; none where it holds NULL. */
+export function bytesOf(value: ColumnValue): Buffer {
+  return Buffer.isBuffer(value) ? value : Buffer.from(textOf(value) ?? '');
+}
+
+function imagesOf(rows: readonly Row[]): string[] {
+  return sortedByBytes(new Set(rows.map((row) => text(row['image']))));
+}
+
+/** The values without those that came before. */
+export function withoutRepeats(values: readonly TypedValue[]): TypedValue[] {
+  return [...new Map(values.map((value) => [`${value.type}\0${value.value}`, value])).values()];
+}

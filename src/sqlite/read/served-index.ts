@@ -1,0 +1,470 @@
+import { isUtf8 } from 'node:buffer';
+import { propertyFields } from '../../bundle/parse.js';
+import { OpmateError, messageOf } from '../../core/errors.js';
+import { decodeUtf8, parseGoJson, quoteGo } from '../../core/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { compareBytes } from '../../core/order.js';
+import { isCsv } from '../../model/csv.js';
+import { propertyTypes } from '../../model/declarative-config.js';
+import type { TypedValue } from '../schema/bundle-record.js';
+import { splitObjects } from './convert-package.js';
+import type { Database, Row } from '../schema/database.js';
+import { type ReadOptions, openForReading } from '../schema/edit.js';
+import { LookupTables } from './lookup-tables.js';
+import {
+  IndexQueries,
+  type StoredMember,
+  type StoredPackage,
+  bytesOf,
+  text,
+  wantedBundles,
+  withoutRepeats,
+} from './queries.js';
+import { refuseBytesAsNames } from '../schema/schema.js';
+
+/** An API of Kubernetes; the plural is empty where the index does not know it. */
+export interface ServedApi {
+  group: string;
+  version: string;
+  kind: string;
+  plural: string;
+}
+
+/** What is served of a bundle whatever its channel. */
+export interface ServedBundle {
+  name: string;
+  version: string;
+  skipRange: string;
+  /** Pull specification; empty for a bundle that is in no registry. */
+  image: string;
+  providedApis: ServedApi[];
+  requiredApis: ServedApi[];
+  /** In the order in which they were stored, each once. */
+  properties: TypedValue[];
+  dependencies: TypedValue[];
+  /** Its manifests as they are stored, JSON; none where the index has none. */
+  objects: Buffer[];
+  /** The first of them that is a ClusterServiceVersion; empty where there is none. */
+  csv: Buffer;
+}
+
+/** A bundle in a channel, and one that it leads away from; `replaces` is empty where there is none. */
+export interface ServedEntry {
+  package: string;
+  channel: string;
+  bundle: string;
+  replaces: string;
+}
+
+/** An entry with its distance from the head of its channel; infinite where none is stored. */
+export interface ProvidingEntry extends ServedEntry {
+  depth: number;
+}
+
+/** The bundles of a package that are read together. */
+const batchSize = 64;
+/** How long a commit of another process is waited for; meanwhile nobody else is answered. */
+const lockTimeoutMs = 500;
+/** APIs are read once for all bundles that have them, up to so many. */
+const maxKnownApis = 10_000;
+
+/**
+ * Opens an index for the registry API. The file is never changed, and may be changed by others: what they commit is
+ * what is answered from then on. Throws OpmateError, see `openForReading`; INVALID where names are no texts.
+ */
+export async function openServedIndex(file: string, options: ReadOptions): Promise<ServedIndex> {
+  const { database, close } = await openForReading(file, { timeoutMs: lockTimeoutMs, ...options });
+  try {
+    return new ServedIndex(database, close);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** A bundle without its objects, and the text that they are in, where that was asked for. */
+interface ReadBundle {
+  bundle: ServedBundle;
+  manifests: Buffer;
+}
+
+/** What was read of the file when it was as it is. */
+interface Content {
+  state: number;
+  queries: IndexQueries;
+  packages: ReadonlyMap<string, StoredPackage>;
+  /** The place of the CSV among the objects of bundles whose manifests are known to be JSON, by row; -1 for none. */
+  csvPlaces: Map<number, number>;
+}
+
+/**
+ * What an index answers, a bundle at a time. Each answer is of one moment; bundles are found by their names, as
+ * all rows of an index are. All methods throw OpmateError that begins with the name of the database.
+ */
+export class ServedIndex {
+  readonly name: string;
+  readonly #database: Database;
+  readonly #lookups: LookupTables;
+  readonly #close: () => Promise<void>;
+  readonly #apis = new Map<string, ServedApi | undefined>();
+  #content: Content | undefined;
+
+  /** Made by `openServedIndex`. */
+  constructor(database: Database, close: () => Promise<void>) {
+    this.name = database.name;
+    this.#database = database;
+    this.#close = close;
+    this.#lookups = new LookupTables(database);
+    try {
+      this.#read(() => undefined);
+    } catch (error) {
+      if (!(error instanceof OpmateError) || error.code !== 'IO') throw error;
+      // Where no temporary file can be made, as in a container whose file system is read-only.
+      this.#lookups.clear();
+      database.execute('PRAGMA temp_store = MEMORY');
+      this.#read(() => undefined);
+    }
+  }
+
+  /** Runs `work` on what the file holds at one moment. */
+  #read<T>(work: (content: Content) => T): T {
+    this.#database.execute('BEGIN');
+    try {
+      // Reading takes the lock; BEGIN alone does not.
+      this.#database.get('SELECT 1 FROM sqlite_master');
+      const result = work(this.#refreshed());
+      this.#database.execute('COMMIT');
+      return result;
+    } catch (error) {
+      // Damage may have ended it already; what else keeps it from ending comes up with the next one.
+      try {
+        if (this.#database.inTransaction) this.#database.execute('ROLLBACK');
+      } catch {
+        throw error;
+      }
+      throw error;
+    }
+  }
+
+  #refreshed(): Content {
+    const queries = new IndexQueries(this.#database, this.#lookups);
+    const state = queries.state();
+    if (this.#content?.state === state) return this.#content;
+    this.#content = undefined;
+    this.#lookups.clear();
+    const packages = this.#prepare(queries);
+    return (this.#content = { state, queries, packages, csvPlaces: new Map() });
+  }
+
+  /** Makes what rows are found by, and reads the packages, which are few. */
+  #prepare(queries: IndexQueries): Map<string, StoredPackage> {
+    refuseBytesAsNames(this.#database);
+    this.#lookups.check('operatorbundle', 'api');
+    this.#lookups.table('entriesOfPackage');
+    this.#lookups.table('entriesOfBundle');
+    this.#lookups.table('entriesByReplaced');
+    this.#lookups.table('properties');
+    this.#lookups.table('dependencies');
+    this.#lookups.providedApis();
+    const stored = queries.packages().filter(({ name }) => name !== '');
+    return new Map(stored.map((one) => [one.name, one]));
+  }
+
+  /** Names of the packages, sorted. */
+  packageNames(): string[] {
+    return this.#read(({ packages }) => [...packages.keys()]);
+  }
+
+  findPackage(name: string): StoredPackage | undefined {
+    return this.#read(({ packages }) => packages.get(name));
+  }
+
+  /** The head of a channel with its CSV as it is stored; undefined where the bundle is not there. */
+  findHead(packageName: string, channelName: string): { name: string; csv: Buffer } | undefined {
+    return this.#read(({ packages, queries }) => {
+      const channel = packages.get(packageName)?.channels.find(({ name }) => name === channelName);
+      const id = channel && queries.findBundle(channel.head);
+      if (channel === undefined || id === undefined) return undefined;
+      const row = this.#database.get('SELECT csv FROM operatorbundle WHERE rowid = ?', id);
+      return { name: channel.head, csv: utf8Of(bytesOf(row?.['csv'] ?? null)) };
+    });
+  }
+
+  /** A bundle with its manifests; undefined where the channel does not have it. */
+  findBundle(packageName: string, channelName: string, name: string): ServedBundle | undefined {
+    return this.#read((content) => {
+      const found = this.#database.get<{ id: number }>(
+        `SELECT operatorbundle.rowid AS id FROM ${this.#lookups.table('entriesOfBundle')} AS own
+         CROSS JOIN main.channel_entry ON channel_entry.rowid = own.id
+         JOIN main.operatorbundle ON operatorbundle.name = own.owner
+         WHERE own.owner = ? AND package_name = ? AND channel_name = ? LIMIT 1`,
+        name,
+        packageName,
+        channelName,
+      );
+      return found && this.#bundle(content, found.id, packageName);
+    });
+  }
+
+  /** The bundle that leads away from `name` in a channel; of several the one that was stored first. */
+  findReplacement(name: string, packageName: string, channelName: string): ServedBundle | undefined {
+    return this.#read((content) => {
+      const found = this.#database.get<{ id: number }>(
+        `SELECT operatorbundle.rowid AS id FROM ${this.#lookups.table('entriesOfBundle')} AS replaced
+         CROSS JOIN main.channel_entry AS lower ON lower.rowid = replaced.id
+         CROSS JOIN ${this.#lookups.table('entriesByReplaced')} AS own ON own.owner = lower.rowid
+         CROSS JOIN main.channel_entry AS upper ON upper.rowid = own.id
+         JOIN main.operatorbundle ON operatorbundle.name = upper.operatorbundle_name
+         WHERE replaced.owner = ? AND lower.package_name = ? AND lower.channel_name = ?
+         ORDER BY upper.entry_id LIMIT 1`,
+        name,
+        packageName,
+        channelName,
+      );
+      return found && this.#bundle(content, found.id, packageName);
+    });
+  }
+
+  /** Where bundles lead away from `name`, each place once, sorted. */
+  listReplacements(name: string): ServedEntry[] {
+    return this.#read(() => {
+      const rows = this.#database.all(
+        `SELECT DISTINCT upper.package_name AS package, upper.channel_name AS channel,
+           upper.operatorbundle_name AS bundle
+         FROM ${this.#lookups.table('entriesOfBundle')} AS replaced
+         CROSS JOIN ${this.#lookups.table('entriesByReplaced')} AS own ON own.owner = replaced.id
+         CROSS JOIN main.channel_entry AS upper ON upper.rowid = own.id
+         WHERE replaced.owner = ?`,
+        name,
+      );
+      return rows.map((row) => ({ ...entryOf(row), replaces: name })).sort(compareEntries);
+    });
+  }
+
+  /** The entries of bundles that provide an API, in the order in which they were stored. */
+  listProviders(group: string, version: string, kind: string): ProvidingEntry[] {
+    return this.#read(() => {
+      const rows = this.#database.all(
+        `SELECT upper.package_name AS package, upper.channel_name AS channel,
+           upper.operatorbundle_name AS bundle, lower.operatorbundle_name AS replaces, upper.depth AS depth
+         FROM ${this.#lookups.providedApis()} AS provided
+         CROSS JOIN ${this.#lookups.table('entriesOfBundle')} AS own ON own.owner = provided.owner
+         CROSS JOIN main.channel_entry AS upper ON upper.rowid = own.id
+         LEFT JOIN main.channel_entry AS lower ON lower.rowid = upper.replaces
+         WHERE provided.group_name = ? AND provided.version = ? AND provided.kind = ?
+         ORDER BY upper.entry_id`,
+        group,
+        version,
+        kind,
+      );
+      return rows.map((row) => ({
+        ...entryOf(row),
+        replaces: text(row['replaces']),
+        depth: typeof row['depth'] === 'number' ? row['depth'] : Infinity,
+      }));
+    });
+  }
+
+  /**
+   * All bundles that are in channels, by package and name, each with its places there; those that are in a registry
+   * without their manifests. Throws OpmateError IO where the file has changed meanwhile.
+   */
+  *listBundles(): Generator<{ bundle: ServedBundle; package: string; places: StoredMember[] }> {
+    let content: Content | undefined;
+    const names = this.#read((now) => {
+      content = now;
+      const rows = this.#database.all(
+        `SELECT DISTINCT owner FROM ${this.#lookups.table('entriesOfPackage')}`,
+      );
+      return rows.map((row) => text(row['owner'])).sort(compareBytes);
+    });
+    const same = <T>(work: (content: Content) => T): T =>
+      this.#read((now) => {
+        if (now === content) return work(now);
+        throw new OpmateError('IO', `${this.name}: changed while it was read`, {
+          file: this.name,
+          hint: 'ask again',
+        });
+      });
+    for (const name of names) {
+      const bundles = new Map<number, StoredMember[]>();
+      const members = same(({ queries }) => queries.members(name));
+      for (const member of members.sort((a, b) => compareBytes(a.name, b.name))) {
+        const places = bundles.get(member.id);
+        if (places === undefined) bundles.set(member.id, [member]);
+        else places.push(member);
+      }
+      const ids = [...bundles.keys()];
+      for (let at = 0; at < ids.length; at += batchSize) {
+        const read = same(() => this.#bundles(ids.slice(at, at + batchSize), false));
+        for (const [id, { bundle }] of read) {
+          // One at a time, since manifests may be large.
+          const manifests = (now: Content): Pick<ServedBundle, 'objects' | 'csv'> =>
+            this.#split(now, id, name, { bundle, manifests: this.#manifestsAt(id) });
+          const whole = bundle.image === '' ? { ...bundle, ...same(manifests) } : bundle;
+          yield { bundle: whole, package: name, places: bundles.get(id) ?? [] };
+        }
+      }
+    }
+  }
+
+  #bundle(content: Content, id: number, packageName: string): ServedBundle | undefined {
+    const found = this.#bundles([id], true).get(id);
+    return found && { ...found.bundle, ...this.#split(content, id, packageName, found) };
+  }
+
+  /**
+   * Bundles by their rows, in this order. One that is asked for by itself is read with its manifests, and tells
+   * plurals and each required API once; a list does not, as with opm.
+   */
+  #bundles(ids: readonly number[], isWhole: boolean): Map<number, ReadBundle> {
+    const wanted = JSON.stringify(ids);
+    const found = new Map<number, ReadBundle>();
+    for (const row of this.#database.all(
+      `SELECT operatorbundle.rowid AS id, name, version, skiprange, bundlepath, ${isWhole ? 'bundle' : 'NULL AS bundle'}
+       FROM ${wantedBundles} ORDER BY wanted.key`,
+      wanted,
+    )) {
+      const bundle: ServedBundle = {
+        name: text(row['name']),
+        version: text(row['version']),
+        skipRange: text(row['skiprange']),
+        image: text(row['bundlepath']),
+        providedApis: [],
+        requiredApis: [],
+        properties: [],
+        dependencies: [],
+        objects: [],
+        csv: Buffer.alloc(0),
+      };
+      found.set(Number(row['id']), { bundle, manifests: bytesOf(row['bundle'] ?? null) });
+    }
+    for (const field of ['properties', 'dependencies'] as const) {
+      for (const row of this.#database.all(
+        `SELECT operatorbundle.rowid AS id, ${field}.type AS type, ${field}.value AS value FROM ${wantedBundles}
+         CROSS JOIN ${this.#lookups.table(field)} AS own ON own.owner = operatorbundle.name
+         CROSS JOIN main.${field} ON ${field}.rowid = own.id ORDER BY own.id`,
+        wanted,
+      )) {
+        const values = found.get(Number(row['id']))?.bundle[field];
+        values?.push({ type: text(row['type']), value: text(row['value']) });
+      }
+    }
+    for (const { bundle } of found.values()) {
+      const { properties, dependencies } = bundle;
+      bundle.properties = withoutRepeats(properties);
+      bundle.dependencies = withoutRepeats(dependencies);
+      bundle.providedApis = this.#apisOf(properties, isWhole);
+      bundle.requiredApis = this.#apisOf(isWhole ? bundle.dependencies : dependencies, isWhole);
+    }
+    return found;
+  }
+
+  #apisOf(values: readonly TypedValue[], withPlurals: boolean): ServedApi[] {
+    const apis: ServedApi[] = [];
+    for (const { type, value } of values) {
+      const api = type === propertyTypes.gvk ? this.#api(value) : undefined;
+      if (api !== undefined) apis.push(withPlurals ? { ...api, plural: this.#pluralOf(api) } : api);
+    }
+    return apis;
+  }
+
+  #api(value: string): ServedApi | undefined {
+    if (this.#apis.has(value)) return this.#apis.get(value);
+    const api = parseApi(value);
+    if (this.#apis.size >= maxKnownApis) this.#apis.clear();
+    this.#apis.set(value, api);
+    return api;
+  }
+
+  #pluralOf({ group, version, kind }: ServedApi): string {
+    const row = this.#database.get(
+      'SELECT plural FROM api WHERE group_name = ? AND version = ? AND kind = ?',
+      group,
+      version,
+      kind,
+    );
+    return text(row?.['plural']);
+  }
+
+  #manifestsAt(id: number): Buffer {
+    const row = this.#database.get('SELECT bundle FROM operatorbundle WHERE rowid = ?', id);
+    return bytesOf(row?.['bundle'] ?? null);
+  }
+
+  #split(
+    { csvPlaces }: Content,
+    id: number,
+    packageName: string,
+    { bundle: { name }, manifests }: ReadBundle,
+  ): Pick<ServedBundle, 'objects' | 'csv'> {
+    const objects = splitObjects(manifests);
+    let place = csvPlaces.get(id);
+    if (place === undefined) {
+      try {
+        place = objects.map(parseObject).findIndex(isCsv);
+      } catch (error) {
+        const subject = `package ${quoteGo(packageName)}, bundle ${quoteGo(name)}`;
+        const message = `${this.name}: ${subject}: its manifests are not JSON: ${messageOf(error)}`;
+        throw new OpmateError('INVALID', message, {
+          file: this.name,
+          hint: 'the bundle was not stored whole: add it anew',
+          cause: error,
+        });
+      }
+      csvPlaces.set(id, place);
+    }
+    const texts = objects.map(utf8Of);
+    return { objects: texts, csv: texts[place] ?? Buffer.alloc(0) };
+  }
+
+  close(): Promise<void> {
+    return this.#close();
+  }
+}
+
+function parseObject(bytes: Buffer): JsonObject {
+  const value = parseJson(bytes);
+  if (isJsonObject(value)) return value;
+  throw new OpmateError('INVALID', 'a value is no object');
+}
+
+function parseJson(bytes: Buffer): JsonValue {
+  try {
+    return JSON.parse(bytes.toString()) as JsonValue;
+  } catch {
+    // Says what is wrong without showing what is there.
+    return parseGoJson(decodeUtf8(bytes));
+  }
+}
+
+function parseApi(value: string): ServedApi | undefined {
+  const property = { type: propertyTypes.gvk, text: value };
+  try {
+    const { group = '', version = '', kind = '' } = propertyFields(property, ['group', 'version', 'kind']);
+    return { group, version, kind, plural: '' };
+  } catch (error) {
+    // What is no API is a property like any other.
+    if (error instanceof OpmateError) return undefined;
+    throw error;
+  }
+}
+
+/** Texts of protocol buffers are UTF-8. */
+function utf8Of(bytes: Buffer): Buffer {
+  return isUtf8(bytes) ? bytes : Buffer.from(decodeUtf8(bytes));
+}
+
+function entryOf(row: Row): Omit<ServedEntry, 'replaces'> {
+  return { package: text(row['package']), channel: text(row['channel']), bundle: text(row['bundle']) };
+}
+
+/** By package, channel, bundle and what is replaced. */
+export function compareEntries(a: ServedEntry, b: ServedEntry): number {
+  return (
+    compareBytes(a.package, b.package) ||
+    compareBytes(a.channel, b.channel) ||
+    compareBytes(a.bundle, b.bundle) ||
+    compareBytes(a.replaces, b.replaces)
+  );
+}

@@ -1,0 +1,417 @@
+import { OpmateError } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
+import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
+import type { BundleManifests } from '../schema/bundle-record.js';
+import { type ChannelNode, hasBundle, readChain, writeChain } from '../schema/channel-edges.js';
+import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { withEditIndexes } from '../schema/helper-indexes.js';
+import { isDeprecated, writeManifests } from '../schema/insert-bundle.js';
+import { type BundleEdges, readEdges } from '../schema/package-state.js';
+import { removeBundleRows } from '../schema/remove-bundle.js';
+
+/** Gets the manifests of a bundle from its image, and the name that it has there. */
+export type FetchManifests = (image: string) => Promise<{ name: string; manifests: BundleManifests }>;
+
+export interface DeleteBundleOptions {
+  /** Needed where the next bundle of a channel has lost its manifests to a smaller index. */
+  fetchManifests?: FetchManifests | undefined;
+}
+
+/** What deleting bundles changed. */
+export interface DeleteReport {
+  /** Names of the bundles that went. */
+  bundles: string[];
+  packages: string[];
+  /** Channels that have another head now. */
+  heads: { packageName: string; channel: string; head: string }[];
+  /** Channels that went, as no bundle was left in them that is not deprecated. */
+  emptied: { packageName: string; channel: string }[];
+  /** Packages whose default channel went, and what it is now. */
+  defaults: { packageName: string; channel: string }[];
+  /** Names of the bundles whose manifests were fetched again. */
+  restored: string[];
+}
+
+/**
+ * Removes one bundle, and repairs the upgrade graph of its package:
+ * - what replaced it replaces what it replaced, skips what it skipped, and skips it, so that clusters that run it
+ *   can leave it, and it can be added again;
+ * - where it was the head, the next is what it replaced, or, when it skipped bundles that nothing else leads to
+ *   and that are newer than that, the newest of these, which then skips or replaces the others; names that
+ *   it skipped and that are no bundles are dropped there, as nothing says that they are older than the next;
+ * - a channel that has no other bundle goes, and when that was the default channel, the one with the newest head
+ *   takes its place, of equals the first by name;
+ * - a new head gets its manifests back when it had lost them.
+ *
+ * Where it was only skipped, the graph stays as it is. Throws OpmateError: NOT_FOUND when there is no such bundle;
+ * INVALID when its package would have no channel left, when the bundles that it skipped cannot be ordered by
+ * version, with their names, and when manifests are not to be had again.
+ */
+export async function deleteBundle(
+  database: Database,
+  name: string,
+  { fetchManifests }: DeleteBundleOptions = {},
+): Promise<DeleteReport> {
+  return withEditIndexes(database, async () => {
+    const report = emptyReport();
+    takeOut(database, name, report);
+    await restoreHeads(database, report, fetchManifests);
+    return report;
+  });
+}
+
+export function emptyReport(): DeleteReport {
+  return { bundles: [], packages: [], heads: [], emptied: [], defaults: [], restored: [] };
+}
+
+/** A bundle as the graph needs it. */
+interface BundleRow extends Omit<BundleEdges, 'version'> {
+  version: Version | undefined;
+  isDeprecated: boolean;
+}
+
+/** Removes a bundle and repairs the graph, but leaves heads without manifests. Within `withEditIndexes`. */
+export function takeOut(database: Database, name: string, report: DeleteReport): void {
+  const bundle = readBundle(database, name);
+  if (bundle === undefined) throw noSuchBundle(database, name);
+  repairColumns(database, bundle);
+  const packages = database.all<{ name: ColumnValue }>(
+    'SELECT DISTINCT package_name AS name FROM channel_entry WHERE operatorbundle_name = ? ORDER BY package_name',
+    name,
+  );
+  for (const owner of packages) {
+    const packageName = textOf(owner.name) ?? '';
+    takeOutOfPackage(database, packageName, bundle, report);
+    if (!report.packages.includes(packageName)) report.packages.push(packageName);
+  }
+  removeBundleRows(database, name, report.bundles);
+  database.run('DELETE FROM deprecated WHERE operatorbundle_name = ?', name);
+}
+
+function readBundle(database: Database, name: string): BundleRow | undefined {
+  const edges = readEdges(database, name);
+  return edges && { ...edges, version: versionOf(edges.version), isDeprecated: isDeprecated(database, name) };
+}
+
+function versionOf(text: string): Version | undefined {
+  try {
+    return parseVersion(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function noSuchBundle(database: Database, name: string): OpmateError {
+  const upper = database.get<{ name: ColumnValue }>(
+    `SELECT upper.operatorbundle_name AS name FROM channel_entry AS lower
+      JOIN channel_entry AS upper ON upper.replaces = lower.entry_id WHERE lower.operatorbundle_name = ? LIMIT 1`,
+    name,
+  );
+  return new OpmateError('NOT_FOUND', `${database.name}: no bundle ${name}`, {
+    hint:
+      upper === undefined
+        ? 'name the bundle as its ClusterServiceVersion is named'
+        : `it is not in the index, ${textOf(upper.name)} only skips or replaces that name`,
+  });
+}
+
+function takeOutOfPackage(
+  database: Database,
+  packageName: string,
+  bundle: BundleRow,
+  report: DeleteReport,
+): void {
+  const channels = database.all<Record<'name' | 'head', ColumnValue>>(
+    'SELECT name, head_operatorbundle_name AS head FROM channel WHERE package_name = ? ORDER BY rowid',
+    packageName,
+  );
+  const left: { channel: string; head: string }[] = [];
+  const changed: { channel: string; nodes: ChannelNode[] }[] = [];
+  for (const row of channels) {
+    const [channel, head] = [textOf(row.name) ?? '', textOf(row.head) ?? ''];
+    const nodes = readChain(database, packageName, channel, head);
+    const index = nodes.findIndex((node) => node.name === bundle.name);
+    if (index < 0) {
+      left.push({ channel, head });
+      continue;
+    }
+    const repaired =
+      index > 0
+        ? withoutLower(nodes, index, bundle)
+        : withoutHead(database, `package ${packageName}, channel ${channel}`, nodes, bundle);
+    const next = repaired[0]?.name;
+    changed.push({ channel, nodes: repaired });
+    if (next !== undefined) left.push({ channel, head: next });
+  }
+  if (channels.length > 0 && left.length === 0) {
+    throw new OpmateError(
+      'INVALID',
+      `${database.name}: without ${bundle.name} package ${packageName} has no channel left`,
+      { hint: `to remove the package, run registry rm --packages ${packageName}` },
+    );
+  }
+  const next = nextDefault(database, packageName, left);
+  if (next !== undefined) {
+    database.run('UPDATE package SET default_channel = ? WHERE name = ?', next, packageName);
+    report.defaults = report.defaults.filter((one) => one.packageName !== packageName);
+    report.defaults.push({ packageName, channel: next });
+  }
+  for (const { channel, nodes } of changed) {
+    const head = nodes[0]?.name;
+    const heads = report.heads.filter(
+      (one) => one.packageName !== packageName || one.channel !== channel || one.head === head,
+    );
+    report.heads = heads;
+    if (head === undefined) {
+      // Its entries go with it.
+      database.run('DELETE FROM channel WHERE name = ? AND package_name = ?', channel, packageName);
+      report.emptied.push({ packageName, channel });
+      continue;
+    }
+    if (channels.some((one) => textOf(one.name) === channel && textOf(one.head) !== head)) {
+      database.run(
+        'UPDATE channel SET head_operatorbundle_name = ? WHERE name = ? AND package_name = ?',
+        head,
+        channel,
+        packageName,
+      );
+      report.heads.push({ packageName, channel, head });
+    }
+    writeChain(database, packageName, channel, nodes);
+  }
+}
+
+/** The chain without a bundle that something replaces. */
+function withoutLower(nodes: readonly ChannelNode[], index: number, bundle: BundleRow): ChannelNode[] {
+  const [upper, node] = [nodes[index - 1], nodes[index]] as [ChannelNode, ChannelNode];
+  const skips = new Set([...upper.skips, bundle.name, ...node.skips]);
+  skips.delete(upper.name);
+  return [...nodes.slice(0, index - 1), { name: upper.name, skips: [...skips] }, ...nodes.slice(index + 1)];
+}
+
+/** The chain without its head; empty when there is nothing left that is not deprecated. */
+function withoutHead(
+  database: Database,
+  subject: string,
+  nodes: readonly ChannelNode[],
+  bundle: BundleRow,
+): ChannelNode[] {
+  const [head, ...below] = nodes as [ChannelNode, ...ChannelNode[]];
+  const reached = new Set(below.flatMap((node) => [node.name, ...node.skips]));
+  // What only the head led to.
+  const loose = head.skips
+    .filter((name) => name !== bundle.name && !reached.has(name))
+    .map((name) => readBundle(database, name))
+    .filter((one) => one !== undefined);
+  const top = below[0] === undefined ? undefined : readBundle(database, below[0].name);
+  const isLive = (one: BundleRow | undefined): boolean => one !== undefined && !one.isDeprecated;
+  if (!isLive(top) && !loose.some(isLive)) return [];
+  if (loose.length === 0) return below;
+  const ordered = newestFirst([...loose, ...(top === undefined ? [] : [top])]);
+  if (ordered === undefined) {
+    const names = loose.map(({ name }) => name).join(', ');
+    throw new OpmateError(
+      'INVALID',
+      `${database.name}: ${subject}: without ${bundle.name} nothing leads to ${names}, and their versions do not tell which is next`,
+      { hint: `delete those first, or add a bundle that replaces ${bundle.name}` },
+    );
+  }
+  const newer = ordered.slice(0, isLive(top) ? ordered.findIndex((one) => one === top) : undefined);
+  const { chain, next } = chainOf(newer.filter(isLive), below);
+  const result = [...chain, ...below.slice(next)];
+  const placed = new Set(result.flatMap((node) => [node.name, ...node.skips]));
+  const skip = (node: ChannelNode | undefined, name: string): void => {
+    if (!placed.has(name)) node?.skips.push(name);
+    placed.add(name);
+  };
+  for (const node of below.slice(0, next))
+    [node.name, ...node.skips].forEach((name) => skip(chain.at(-1), name));
+  // The others are skipped by the lowest that is newer than they are.
+  const chained = new Map(result.map((node) => [node.name, node]));
+  let above = result[0];
+  for (const { name } of ordered) {
+    skip(above, name);
+    above = chained.get(name) ?? above;
+  }
+  // Readers of catalogs do not follow the chain through a bundle that is skipped.
+  const inner = new Set(result.slice(0, -1).map(({ name }) => name));
+  for (const node of result) node.skips = node.skips.filter((name) => !inner.has(name));
+  for (const [index, node] of result.slice(0, chain.length + 1).entries())
+    writeEdges(database, node, index < chain.length ? result[index + 1]?.name : undefined, inner);
+  return result;
+}
+
+/** Newest first; undefined when a version is missing or there twice. */
+function newestFirst(bundles: readonly BundleRow[]): BundleRow[] | undefined {
+  const sorted = [...bundles].sort((a, b) => compareByVersion(b, a));
+  const isClear = sorted.every((one, index) => {
+    const next = sorted[index + 1];
+    return one.version !== undefined && (next === undefined || compareByVersion(one, next) > 0);
+  });
+  return isClear ? sorted : undefined;
+}
+
+/** As `registry add` orders bundles: build metadata counts among equals, and no version is the least. */
+export function compareByVersion(a: Pick<BundleRow, 'version'>, b: Pick<BundleRow, 'version'>): number {
+  if (a.version === undefined || b.version === undefined) {
+    return Number(a.version !== undefined) - Number(b.version !== undefined);
+  }
+  const order = compareVersions(a.version, b.version);
+  if (order !== 0) return order;
+  const [left, right] = [a.version.build, b.version.build];
+  if (left.length === 0 || right.length === 0) return Math.sign(left.length - right.length);
+  return compareVersions(releaseOf(left), releaseOf(right));
+}
+
+/** Build metadata as a version, so that its parts compare as those of a prerelease do. */
+function releaseOf(build: readonly string[]): Version {
+  const pre = build.map((part) => (/^(0|[1-9]\d{0,14})$/.test(part) ? Number(part) : part));
+  return { major: 0, minor: 0, patch: 0, pre, build: [] };
+}
+
+/**
+ * The chain that begins with the newest of these and follows what each says that it replaces, and where it goes
+ * on in the chain below: at what the last says that it replaces, or at the top.
+ */
+function chainOf(
+  newestToOldest: readonly BundleRow[],
+  below: readonly ChannelNode[],
+): { chain: ChannelNode[]; next: number } {
+  const chain: ChannelNode[] = [];
+  let index = 0;
+  let at = newestToOldest[0];
+  let next = 0;
+  while (at !== undefined) {
+    const { name, skips, replaces } = at;
+    chain.push({ name, skips: [...skips] });
+    const lower = newestToOldest.findIndex((one) => one.name === replaces);
+    if (lower <= index) {
+      next = Math.max(
+        0,
+        below.findIndex((node) => node.name === replaces),
+      );
+      break;
+    }
+    index = lower;
+    at = newestToOldest[lower];
+  }
+  return { chain, next };
+}
+
+/**
+ * Has the columns of a bundle say what its entries say, so that writing the package anew keeps these; what it
+ * replaces only where that is told.
+ */
+function writeEdges(
+  database: Database,
+  node: ChannelNode,
+  replaces: string | undefined,
+  inner: ReadonlySet<string>,
+): void {
+  const bundle = readBundle(database, node.name);
+  if (bundle === undefined || bundle.isDeprecated) return;
+  const skips = [...new Set([...bundle.skips, ...node.skips])].filter((name) => !inner.has(name));
+  database.run(
+    'UPDATE operatorbundle SET replaces = ?, skips = ? WHERE name = ?',
+    replaces ?? bundle.replaces,
+    skips.join(','),
+    node.name,
+  );
+}
+
+/** The channel that is to be the default one from now on; undefined when that which is stays. */
+function nextDefault(
+  database: Database,
+  packageName: string,
+  left: readonly { channel: string; head: string }[],
+): string | undefined {
+  const row = database.get<{ channel: ColumnValue }>(
+    'SELECT default_channel AS channel FROM package WHERE name = ?',
+    packageName,
+  );
+  if (row === undefined || left.some(({ channel }) => channel === textOf(row.channel))) return undefined;
+  const ranked = left.map(({ channel, head }) => ({
+    channel,
+    version: readBundle(database, head)?.version,
+  }));
+  ranked.sort((a, b) => compareByVersion(b, a) || compareBytes(a.channel, b.channel));
+  return ranked[0]?.channel;
+}
+
+/** Has what replaced a bundle, and what substituted for it, take over from it in their own rows. */
+function repairColumns(database: Database, bundle: BundleRow): void {
+  const { name, replaces, skips, substitutesFor, isDeprecated } = bundle;
+  // What a deprecated bundle replaced and skipped is not followed any more, and mostly gone.
+  const next = !isDeprecated && hasBundle(database, replaces) ? replaces : '';
+  // Only those of its packages: these columns are behind the manifests, so reading all takes the whole file.
+  const others = database.all<{ name: ColumnValue }>(
+    `SELECT DISTINCT operatorbundle_name AS name FROM channel_entry WHERE package_name IN
+      (SELECT package_name FROM channel_entry WHERE operatorbundle_name = ?) ORDER BY name`,
+    name,
+  );
+  for (const other of others) {
+    const row = readBundle(database, textOf(other.name) ?? '');
+    if (row === undefined || row.name === name) continue;
+    if (row.replaces === name) {
+      const merged = new Set([...row.skips, name, ...(isDeprecated ? [] : skips)]);
+      merged.delete(row.name);
+      database.run(
+        'UPDATE operatorbundle SET replaces = ?, skips = ? WHERE name = ?',
+        next === row.name ? '' : next,
+        [...merged].join(','),
+        row.name,
+      );
+    }
+    if (row.substitutesFor === name && substitutesFor !== '' && substitutesFor !== row.name) {
+      database.run('UPDATE operatorbundle SET substitutesfor = ? WHERE name = ?', substitutesFor, row.name);
+    }
+  }
+}
+
+/**
+ * Gives the new heads of a report their manifests back where they have none. Throws OpmateError INVALID when
+ * they cannot be had, and what fetching throws.
+ */
+export async function restoreHeads(
+  database: Database,
+  report: DeleteReport,
+  fetchManifests: FetchManifests | undefined,
+): Promise<void> {
+  for (const { packageName, channel, head } of report.heads) {
+    const row = database.get<{ image: ColumnValue }>(
+      `SELECT bundlepath AS image FROM operatorbundle
+        WHERE name = ? AND (coalesce(length(csv), 0) = 0 OR coalesce(length(bundle), 0) = 0)`,
+      head,
+    );
+    if (row === undefined || report.restored.includes(head)) continue;
+    const image = textOf(row.image) ?? '';
+    const subject = `${database.name}: ${head}, now the head of channel ${channel} of package ${packageName}`;
+    if (image === '')
+      throw new OpmateError('INVALID', `${subject}, has no manifests in the index and no image`);
+    if (fetchManifests === undefined)
+      throw new OpmateError('INVALID', `${subject}, has no manifests in the index`);
+    const fetched = await fetchManifests(image);
+    if (fetched.name !== head) {
+      throw new OpmateError('INVALID', `${subject}: its image ${image} holds ${fetched.name} now`, {
+        hint: 'the tag was moved; nothing was changed',
+      });
+    }
+    writeManifests(database, head, fetched.manifests);
+    report.restored.push(head);
+  }
+}
+
+/** The bundles that head the channels of a package, newest first. */
+export function headsOf(
+  database: Database,
+  packageName: string,
+): { name: string; version: Version | undefined }[] {
+  const rows = database.all<{ name: ColumnValue }>(
+    'SELECT DISTINCT head_operatorbundle_name AS name FROM channel WHERE package_name = ? AND head_operatorbundle_name IS NOT NULL',
+    packageName,
+  );
+  return rows
+    .map(({ name }) => readBundle(database, textOf(name) ?? ''))
+    .filter((one) => one !== undefined)
+    .sort((a, b) => compareByVersion(b, a) || compareBytes(a.name, b.name));
+}

@@ -1,0 +1,264 @@
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { withEditIndexes } from '../schema/helper-indexes.js';
+import { deprecatedProperty, insertProperty } from '../schema/insert-bundle.js';
+import { aggregateErrors } from '../schema/aggregate.js';
+import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
+import { brokenEdges, checkEdges, removePackages } from './remove.js';
+import { type BundlesByPackage, packagesOfBundles, removeOfUnknownPackages } from './stranded.js';
+
+export interface DeprecateOptions extends CancelOptions {
+  /** Deprecate what can be deprecated, and report the rest. */
+  permissive?: boolean | undefined;
+  /** Remove a package when the heads of all its channels, the default one among them, are to be deprecated. */
+  allowPackageRemoval?: boolean | undefined;
+}
+
+/** What deprecating did. */
+export interface DeprecateReport {
+  /** Names of the bundles that are deprecated now, in the order of their images. */
+  deprecated: string[];
+  /** Packages that went altogether. */
+  packages: string[];
+  /** Names of the bundles that went, in the order in which they did. */
+  bundles: string[];
+  /** With `permissive`: what was not done, and why. */
+  failures: OpmateError[];
+}
+
+/**
+ * Deprecates bundles, which their images name: each stays as the last of its channels, what it replaces and
+ * skips goes from these, and from the index where nothing else leads there; channels that it heads go. An
+ * image that truncating has removed does not count, nor does any where the index has no bundles. Throws
+ * OpmateError: NOT_FOUND for images that are not in the index, INVALID with every bundle without which the
+ * default channel would go; with `permissive` these are reported, and the others deprecated.
+ */
+export async function deprecateTruncate(
+  database: Database,
+  images: readonly string[],
+  options: DeprecateOptions = {},
+): Promise<DeprecateReport> {
+  const { permissive = false, allowPackageRemoval = false, signal } = options;
+  return withEditIndexes(database, async () => {
+    const report: DeprecateReport = { deprecated: [], packages: [], bundles: [], failures: [] };
+    const listed = listedBundles(database);
+    if (listed.size === 0) return report;
+    const failed = (problems: OpmateError[]): void => {
+      if (problems.length === 0) return;
+      if (!permissive) throw aggregateErrors(problems);
+      report.failures.push(...problems);
+    };
+    const wanted = [...new Set(images)];
+    const missing = wanted.filter((image) => !listed.has(image));
+    if (missing.length > 0) failed([notInIndex(database, missing)]);
+    let remaining = wanted.filter((image) => listed.has(image));
+    if (allowPackageRemoval) {
+      try {
+        const named = remaining;
+        remaining = await database.transaction(() => removeWholePackages(database, named, listed, report));
+      } catch (error) {
+        if (!(error instanceof OpmateError)) throw error;
+        failed([error]);
+      }
+    }
+    let owners = packagesOfBundles(database);
+    const broken = brokenEdges(database);
+    const problems: OpmateError[] = [];
+    for (const image of remaining) {
+      throwIfCancelled(signal);
+      const name = listed.get(image) as string;
+      const removed: RemovedBundles = [];
+      try {
+        const done = await database.transaction(() => {
+          const found = deprecateBundle(database, { name, image }, owners, removed);
+          checkEdges(database, broken);
+          return found;
+        });
+        report.bundles.push(...removed);
+        if (done) report.deprecated.push(name);
+      } catch (error) {
+        if (!(error instanceof OpmateError)) throw error;
+        problems.push(aboutImage(database, image, error));
+        owners = packagesOfBundles(database);
+      }
+    }
+    failed(problems);
+    return report;
+  });
+}
+
+/** Names of the bundles that are in a channel, by image. */
+function listedBundles(database: Database): Map<string, string> {
+  const rows = database.all<{ image: ColumnValue; name: string }>(
+    `SELECT bundlepath AS image, name FROM operatorbundle
+      WHERE typeof(name) = 'text' AND version IS NOT NULL AND bundlepath IS NOT NULL AND EXISTS
+        (SELECT 1 FROM channel_entry WHERE operatorbundle_name = operatorbundle.name AND channel_name IS NOT NULL)`,
+  );
+  return new Map(rows.map(({ image, name }) => [textOf(image) ?? '', name]));
+}
+
+function notInIndex(database: Database, images: readonly string[]): OpmateError {
+  const text = `target bundlepaths for deprecation missing from registry: [${images.join(' ')}]`;
+  return new OpmateError('NOT_FOUND', `${database.name}: ${text}`, {
+    hint: 'name the images as the index does, see registry bundles',
+  });
+}
+
+function aboutImage(database: Database, image: string, error: OpmateError): OpmateError {
+  const { code, hint, message } = error;
+  const reason = message.startsWith(`${database.name}: `) ? message.slice(database.name.length + 2) : message;
+  return new OpmateError(code, `${database.name}: error deprecating bundle ${image}: ${reason}`, {
+    hint,
+    cause: error,
+  });
+}
+
+/**
+ * Removes the packages whose default channel is headed by one of the images, and returns the images that are
+ * left. Throws INVALID when another channel of such a package has a head that is not among them.
+ */
+async function removeWholePackages(
+  database: Database,
+  images: readonly string[],
+  listed: ReadonlyMap<string, string>,
+  report: DeprecateReport,
+): Promise<string[]> {
+  const packages = new Set<string>();
+  for (const image of images) {
+    const headed = database.all<{ name: ColumnValue }>(
+      `SELECT package.name AS name FROM channel JOIN package ON channel.package_name = package.name
+        AND channel.name = package.default_channel WHERE head_operatorbundle_name = ?`,
+      listed.get(image) as string,
+    );
+    for (const { name } of headed) packages.add(textOf(name) ?? '');
+  }
+  const removed = new Set<string>();
+  for (const packageName of packages) {
+    const heads = database.all<{ channel: ColumnValue; image: ColumnValue }>(
+      `SELECT channel.name AS channel, bundlepath AS image FROM channel
+        LEFT JOIN operatorbundle ON operatorbundle.name = head_operatorbundle_name
+        WHERE package_name = ? ORDER BY channel.name`,
+      packageName,
+    );
+    for (const head of heads) {
+      const image = textOf(head.image) ?? '';
+      if (images.includes(image)) {
+        removed.add(image);
+        continue;
+      }
+      throw new OpmateError(
+        'INVALID',
+        `${database.name}: cannot deprecate default channel head from package without removing all other ` +
+          `channel heads in package ${packageName}: must deprecate ${image}, head of channel ${textOf(head.channel)}`,
+      );
+    }
+  }
+  if (packages.size === 0) return [...images];
+  const { bundles } = await removePackages(database, [...packages]);
+  report.packages.push(...packages);
+  report.bundles.push(...bundles);
+  return images.filter((image) => !removed.has(image));
+}
+
+/** What an entry of a bundle is connected with. */
+interface TailEntry {
+  channels: Set<ColumnValue>;
+  /** What the bundle replaces or skips. */
+  below: Set<string>;
+  /** What replaces or skips the bundle. */
+  above: Set<string>;
+}
+
+/** Deprecates one bundle; false when it is not there any more. Within `withEditIndexes`. */
+function deprecateBundle(
+  database: Database,
+  { name, image }: { name: string; image: string },
+  owners: BundlesByPackage,
+  removed: RemovedBundles,
+): boolean {
+  const bundle = database.get<{ version: ColumnValue }>(
+    'SELECT version FROM operatorbundle WHERE name = ?',
+    name,
+  );
+  if (bundle === undefined) return false;
+  const tail = readTail(database, name);
+  const ownChannels = tail.get(name)?.channels ?? new Set();
+  const isTail = (one: string): boolean => tail.has(one);
+  for (const [below, { channels, above }] of tail) {
+    if (below === name) continue;
+    removeFromChannels(database, below, ownChannels);
+    // What another channel, or another bundle, leads to has to stay.
+    if ([...channels].every((channel) => ownChannels.has(channel)) && [...above].every(isTail))
+      removeBundle(database, below, removed);
+  }
+  database.run('UPDATE channel_entry SET replaces = NULL WHERE operatorbundle_name = ?', name);
+  database.run('DELETE FROM channel WHERE head_operatorbundle_name = ?', name);
+  const { type, value } = deprecatedProperty;
+  insertProperty(database, { name, version: textOf(bundle.version) ?? '', image }, type, value);
+  database.run('INSERT OR REPLACE INTO deprecated (operatorbundle_name) VALUES (?)', name);
+  removeOfUnknownPackages(database, owners, removed);
+  return true;
+}
+
+/**
+ * A bundle and all that is below it, nearest first, over all channels. Throws INVALID when the default channel
+ * of its package is headed by one of them.
+ */
+function readTail(database: Database, name: string): Map<string, TailEntry> {
+  const head = database.get<{ head: ColumnValue }>(
+    `SELECT head_operatorbundle_name AS head FROM channel
+      JOIN package ON channel.name = package.default_channel AND channel.package_name = package.name
+      JOIN channel_entry ON channel.package_name = channel_entry.package_name
+      WHERE channel_entry.operatorbundle_name = ? LIMIT 1`,
+    name,
+  )?.head;
+  if (head === undefined || head === null) {
+    throw new OpmateError('INVALID', `${database.name}: error getting default channel head for ${name}`, {
+      hint: 'its package has no default channel',
+    });
+  }
+  const tail = new Map<string, TailEntry>();
+  const seen = new Set([name]);
+  for (const bundle of seen) {
+    const rows = database.all<Record<'channel' | 'below' | 'above', ColumnValue>>(
+      `SELECT entry.channel_name AS channel, lower.operatorbundle_name AS below, upper.operatorbundle_name AS above
+        FROM channel_entry AS entry
+        LEFT JOIN channel_entry AS lower ON lower.entry_id = entry.replaces
+        LEFT JOIN channel_entry AS upper ON upper.replaces = entry.entry_id
+        WHERE entry.operatorbundle_name = ? ORDER BY entry.entry_id`,
+      bundle,
+    );
+    if (rows.length === 0) continue;
+    const found: TailEntry = { channels: new Set(), below: new Set(), above: new Set() };
+    for (const { channel, below, above } of rows) {
+      if (channel !== null) found.channels.add(channel);
+      // Bytes would never be equal to what was seen before; no tool writes names as such.
+      if (typeof above === 'string') found.above.add(above);
+      if (typeof below === 'string') found.below.add(below);
+    }
+    if (bundle === head) {
+      throw new OpmateError(
+        'INVALID',
+        `${database.name}: Bundle deprecation causing default channel removal`,
+        {
+          hint: 'to remove its package, name the heads of all its channels, with --allow-package-removal',
+        },
+      );
+    }
+    tail.set(bundle, found);
+    // The loop takes what is added meanwhile.
+    for (const below of found.below) seen.add(below);
+  }
+  return tail;
+}
+
+/** Takes the entries of a bundle out of channels, given by name. */
+function removeFromChannels(database: Database, bundle: string, channels: ReadonlySet<ColumnValue>): void {
+  // The sign keeps sqlite from looking up the channel: many packages have channels of the same name.
+  const entries = 'SELECT entry_id FROM channel_entry WHERE operatorbundle_name = ? AND +channel_name = ?';
+  for (const channel of channels) {
+    database.run(`UPDATE channel_entry SET replaces = NULL WHERE replaces IN (${entries})`, bundle, channel);
+    database.run(`DELETE FROM channel_entry WHERE entry_id IN (${entries})`, bundle, channel);
+  }
+}

@@ -1,0 +1,34 @@
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError } from '../../core/errors.js';
+import type { Database } from '../schema/database.js';
+import { type RemoveReport, packageNames, packagesHint, removePackages } from './remove.js';
+
+/** What pruning removed. */
+export interface PruneReport extends Omit<RemoveReport, 'failures'> {
+  /** Packages that were to be kept but are not in the index. */
+  unknown: string[];
+}
+
+/**
+ * Removes all packages but those to keep. Throws OpmateError NOT_FOUND when none of these is in the index: a
+ * slip would empty it.
+ */
+export async function prunePackages(
+  database: Database,
+  keep: readonly string[],
+  options: CancelOptions = {},
+): Promise<PruneReport> {
+  const names = packageNames(database);
+  const kept = new Set(keep);
+  const unknown = [...kept].filter((name) => !names.includes(name));
+  if (names.length > 0 && unknown.length === kept.size) {
+    const what = kept.size === 0 ? 'no package is to be kept' : `no package found of ${unknown.join(', ')}`;
+    throw new OpmateError('NOT_FOUND', `${database.name}: ${what}, pruning would empty the index`, {
+      hint: packagesHint(database),
+    });
+  }
+  const others = names.filter((name) => !kept.has(name));
+  if (others.length === 0) return { packages: [], bundles: [], unknown };
+  const { packages, bundles } = await removePackages(database, others, options);
+  return { packages, bundles, unknown };
+}

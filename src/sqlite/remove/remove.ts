@@ -1,0 +1,150 @@
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { withEditIndexes } from '../schema/helper-indexes.js';
+import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
+import { packagesOfBundles, removeStranded } from './stranded.js';
+
+export interface RemoveOptions extends CancelOptions {
+  /** Remove what can be removed, and report the rest. */
+  permissive?: boolean | undefined;
+}
+
+/** What was removed, in the order in which it went. */
+export interface RemoveReport {
+  packages: string[];
+  bundles: string[];
+  /** With `permissive`: the packages that stayed, and why. */
+  failures: { packageName: string; error: OpmateError }[];
+}
+
+/**
+ * Removes packages with all their bundles, and the bundles that are in no channel. Throws OpmateError NOT_FOUND
+ * with all packages that are not in the index, and INVALID when bundles of others would lose what they
+ * replace; with `permissive` these are reported, and the others go.
+ */
+export async function removePackages(
+  database: Database,
+  names: readonly string[],
+  { permissive = false, signal }: RemoveOptions = {},
+): Promise<RemoveReport> {
+  return withEditIndexes(database, async () => {
+    const wanted = [...new Set(names)];
+    const missing = wanted.filter((name) => !hasPackage(database, name));
+    if (missing.length > 0 && !permissive) throw noSuchPackage(database, missing);
+    const failures = missing.map((packageName) => ({
+      packageName,
+      error: noSuchPackage(database, [packageName]),
+    }));
+    const report: RemoveReport = { packages: [], bundles: [], failures };
+    const owners = packagesOfBundles(database);
+    const broken = brokenEdges(database);
+    for (const name of wanted.filter((one) => !missing.includes(one))) {
+      throwIfCancelled(signal);
+      const removed: RemovedBundles = [];
+      const remove = (): void => removePackage(database, name, removed);
+      try {
+        if (permissive) {
+          await database.transaction(() => {
+            remove();
+            checkEdges(database, broken);
+          });
+        } else {
+          remove();
+        }
+      } catch (error) {
+        if (!permissive || !(error instanceof OpmateError)) throw error;
+        report.failures.push({ packageName: name, error });
+        continue;
+      }
+      report.packages.push(name);
+      report.bundles.push(...removed);
+    }
+    // Once for all packages, as it looks at every bundle; again where what went has headed channels of others.
+    let before: number;
+    do {
+      before = report.bundles.length;
+      removeStranded(database, owners, report.bundles);
+    } while (report.bundles.length > before);
+    checkEdges(database, broken);
+    return report;
+  });
+}
+
+/** Removes one package and the bundles of its channels. Within `withEditIndexes`. */
+function removePackage(database: Database, name: string, removed: RemovedBundles): void {
+  database.run(
+    `DELETE FROM deprecated WHERE EXISTS (SELECT 1 FROM channel_entry
+      WHERE channel_entry.operatorbundle_name = deprecated.operatorbundle_name AND package_name = ?)`,
+    name,
+  );
+  const bundles = database.all<{ name: ColumnValue }>(
+    `SELECT operatorbundle_name AS name, min(entry_id) AS first FROM channel_entry
+      WHERE package_name = ? AND operatorbundle_name IS NOT NULL GROUP BY operatorbundle_name ORDER BY first`,
+    name,
+  );
+  for (const bundle of bundles) removeBundle(database, bundle.name, removed);
+  database.run('DELETE FROM package WHERE name = ?', name);
+  // Their entries go with them.
+  database.run('DELETE FROM channel WHERE package_name = ?', name);
+  database.run('DELETE FROM channel_entry WHERE package_name = ?', name);
+}
+
+function hasPackage(database: Database, name: string): boolean {
+  const tables = [
+    'package WHERE name = ?',
+    'channel WHERE package_name = ?',
+    'channel_entry WHERE package_name = ?',
+  ];
+  return tables.some((table) => database.get(`SELECT 1 FROM ${table} LIMIT 1`, name) !== undefined);
+}
+
+/** Names of the packages of an index, sorted. */
+export function packageNames(database: Database): string[] {
+  return database
+    .all<{ name: ColumnValue }>('SELECT name FROM package WHERE name IS NOT NULL ORDER BY name')
+    .map(({ name }) => textOf(name) ?? '');
+}
+
+/** The error for packages that are not in an index. */
+export function noSuchPackage(database: Database, names: readonly string[]): OpmateError {
+  const problems = names.map((name) => `no package found for packagename ${name}`);
+  return new OpmateError('NOT_FOUND', `${database.name}: ${problems.join('; ')}`, {
+    hint: packagesHint(database),
+  });
+}
+
+/** Which packages there are, for the hint of an error. */
+export function packagesHint(database: Database): string {
+  const names = packageNames(database).filter((name) => name !== '');
+  if (names.length === 0) return 'the index has no packages';
+  const shown = names.slice(0, 10).join(', ');
+  return `the index has ${shown}${names.length > 10 ? ` and ${names.length - 10} more` : ''}`;
+}
+
+/** Entries that replace one that is not there. Such an index could not be saved, were they new. */
+export function brokenEdges(database: Database): Set<number> {
+  const rows = database.all<{ id: number }>(
+    `SELECT entry_id AS id FROM channel_entry AS upper WHERE replaces IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM channel_entry WHERE entry_id = upper.replaces)`,
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** Throws INVALID when there are broken edges besides those known. */
+export function checkEdges(database: Database, known: ReadonlySet<number>): void {
+  const found = [...brokenEdges(database)].find((id) => !known.has(id));
+  if (found === undefined) return;
+  const entry = database.get<Record<'bundle' | 'channel' | 'package', ColumnValue>>(
+    'SELECT operatorbundle_name AS bundle, channel_name AS channel, package_name AS package FROM channel_entry WHERE entry_id = ?',
+    found,
+  );
+  const [bundle, channel, owner] = [entry?.bundle, entry?.channel, entry?.package].map((value) =>
+    textOf(value ?? null),
+  );
+  throw new OpmateError(
+    'INVALID',
+    `${database.name}: package ${owner}, channel ${channel}: ${bundle} replaces a bundle that would be removed`,
+    { hint: `remove package ${owner} as well` },
+  );
+}

@@ -1,0 +1,168 @@
+import type { Bundle, RawProperty } from '../../bundle/parse.js';
+import { OpmateError } from '../../core/errors.js';
+import { encodeGoJson, parseGoJson } from '../../core/go-json.js';
+import { type JsonObject, RawJson } from '../../core/json.js';
+import { sortedByBytes } from '../../core/order.js';
+import { type ApiKey, csvSpec, readCsvMetadata } from '../../model/csv.js';
+import { propertyTypes } from '../../model/declarative-config.js';
+import { type Shape, exactStruct, readShape, struct } from '../../model/shape.js';
+
+/** A property or dependency as it is stored: its value is JSON text. */
+export interface TypedValue {
+  type: string;
+  value: string;
+}
+
+/** All that an index keeps of a bundle but its manifests, as the columns have it. */
+export interface BundleRecord {
+  /** Name of its ClusterServiceVersion; never empty. */
+  name: string;
+  packageName: string;
+  channels: string[];
+  /** May be empty. */
+  defaultChannel: string;
+  /** May be empty. */
+  version: string;
+  skipRange: string;
+  replaces: string;
+  skips: string[];
+  substitutesFor: string;
+  /** Pull specification that the index records; empty for a bundle that is in no registry. */
+  image: string;
+  /** Each image once, sorted. */
+  relatedImages: string[];
+  /** In the order in which they are stored. */
+  dependencies: TypedValue[];
+  properties: TypedValue[];
+  /** Sorted by group, version, kind. */
+  providedApis: ApiKey[];
+  requiredApis: ApiKey[];
+}
+
+/** The manifests of a bundle, as the columns `csv` and `bundle` hold them: JSON texts, each with a line feed. */
+export interface BundleManifests {
+  csv: Buffer;
+  objects: Buffer;
+}
+
+/**
+ * What an index keeps of a bundle. Throws OpmateError INVALID, with the bundle and what to correct, where the
+ * bundle cannot be in an index.
+ */
+export function recordOf(
+  bundle: Bundle,
+  image: string,
+  subject: string,
+): { record: BundleRecord; manifests: BundleManifests } {
+  if (bundle.name === '') {
+    throw new OpmateError('INVALID', `${subject}: csv name not found`, {
+      hint: 'give the ClusterServiceVersion a metadata.name',
+    });
+  }
+  const blame = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      const details = { hint: error.hint, cause: error };
+      throw new OpmateError(error.code, `${subject}: ${bundle.name}: ${error.message}`, details);
+    }
+  };
+  const { annotations } = readCsvMetadata(bundle.csv);
+  const edges = blame(() => readShape(csvSpec(bundle.csv), edgesShape, 'spec')) as unknown as Edges;
+  blame(() => checkAnnotatedProperties(annotations));
+  const { version, providedApis, requiredApis } = bundle;
+  const record: BundleRecord = {
+    name: bundle.name,
+    packageName: bundle.packageName,
+    channels: [...new Set(bundle.channels)],
+    defaultChannel: bundle.defaultChannel,
+    version,
+    skipRange: annotation(annotations, 'olm.skipRange'),
+    replaces: edges.replaces,
+    skips: edges.skips ?? [],
+    substitutesFor: annotation(annotations, 'olm.substitutesFor'),
+    image,
+    relatedImages: sortedByBytes(
+      new Set([
+        ...(image === '' ? [] : [image]),
+        ...bundle.deploymentImages,
+        ...bundle.relatedImages.map((related) => related.image),
+      ]),
+    ),
+    dependencies: [
+      ...bundle.dependencies.map(({ type, text }) => ({ type, value: text ?? 'null' })),
+      ...requiredApis.map(gvkOf),
+    ],
+    properties: distinct([...bundle.properties.map(storedProperty), ...providedApis.map(gvkOf)]),
+    providedApis,
+    requiredApis,
+  };
+  return { record, manifests: manifestsOf(bundle) };
+}
+
+/** The texts of the columns `csv` and `bundle`. */
+function manifestsOf(bundle: Bundle): BundleManifests {
+  const objects = bundle.objects.map((text) => `${text}\n`).join('');
+  return { csv: Buffer.from(`${bundle.csvText}\n`), objects: Buffer.from(objects) };
+}
+
+interface Edges {
+  replaces: string;
+  skips: string[] | null;
+}
+
+/** Read key by key upstream, so that only these very names count. */
+const edgesShape = exactStruct({ replaces: 'string', skips: { list: 'string' } });
+
+function annotation(annotations: JsonObject, key: string): string {
+  const value = annotations[key];
+  return typeof value === 'string' ? value : '';
+}
+
+function gvkOf({ group, kind, version }: ApiKey): TypedValue {
+  return { type: propertyTypes.gvk, value: encodeGoJson({ group, kind, version }, { escapeHtml: true }) };
+}
+
+/** Values are written anew without white space, their keys in the order that they have. */
+function storedProperty({ type, text }: RawProperty): TypedValue {
+  return { type, value: encodeGoJson(new RawJson(text ?? 'null'), { escapeHtml: true }) };
+}
+
+function distinct(values: TypedValue[]): TypedValue[] {
+  return [...new Map(values.map((item) => [`${item.type}\0${item.value}`, item])).values()];
+}
+
+const propertiesAnnotation = 'olm.properties';
+
+const listedShape: Shape = { list: struct({ type: 'string', 'value?': 'any' }) };
+
+/** What the value of a property must be, where an index looks into it. */
+const valueShapes = new Map<string, Shape>([
+  ['olm.label', struct({ label: 'string' })],
+  [propertyTypes.package, struct({ packageName: 'string', version: 'string', release: 'string' })],
+  [propertyTypes.gvk, struct({ group: 'string', kind: 'string', version: 'string' })],
+]);
+
+/** Rendering passes over properties in the annotation that do not parse; an index refuses them. */
+function checkAnnotatedProperties(annotations: JsonObject): void {
+  const text = annotations[propertiesAnnotation];
+  if (typeof text !== 'string') return;
+  try {
+    const list = (readShape(parseGoJson(text), listedShape, 'list') ?? []) as JsonObject[];
+    for (const [index, item] of list.entries()) {
+      const shape = valueShapes.get(item['type'] as string);
+      if (shape === undefined) continue;
+      const value = item['value'];
+      if (value === undefined) throw new OpmateError('INVALID', `list.${index}.value: not found`);
+      readShape(value, shape, `list.${index}.value`);
+    }
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const message = `failed to add properties: annotation ${propertiesAnnotation}: ${error.message}`;
+    throw new OpmateError('INVALID', message, {
+      hint: 'it must be a JSON list such as [{"type": "olm.label", "value": {"label": "x"}}]',
+      cause: error,
+    });
+  }
+}

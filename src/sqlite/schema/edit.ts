@@ -1,0 +1,323 @@
+import { randomBytes } from 'node:crypto';
+import type { Stats } from 'node:fs';
+import { chmod, copyFile, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
+import { type CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, UsageError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import { type Database, openDatabase, writesAhead } from './database.js';
+import { checkTables, latestVersion, migrateDatabase, readVersion } from './schema.js';
+
+export interface EditOptions extends CancelOptions {
+  /** Where the result goes; the input then stays as it is. */
+  outputFile?: string | undefined;
+  /** Make a database where there is none. */
+  create?: boolean | undefined;
+  /** Give free pages back when the edit is done. */
+  vacuum?: boolean | undefined;
+  /** Is told where that was not possible. */
+  logger?: Logger | undefined;
+  /** Milliseconds to wait for another process that writes. */
+  timeoutMs?: number | undefined;
+  /** How messages name the database; its path where it is left out. */
+  name?: string | undefined;
+}
+
+/**
+ * Changes a database: brings it to the latest schema and runs `work`, all in one transaction. When `work`
+ * throws or the process ends, the database is as it was. A new database, and the result with `outputFile`,
+ * appears whole, or not at all. Throws what opening, migrating and `work` throw; UsageError where
+ * `outputFile` is the input.
+ */
+export async function editDatabase<T>(
+  file: string,
+  options: EditOptions,
+  work: (database: Database) => T | Promise<T>,
+): Promise<T> {
+  return changeDatabase(file, options, async (database) => {
+    migrateDatabase(database);
+    return work(database);
+  });
+}
+
+/** Makes an empty index. Throws OpmateError INVALID where there is a file that holds something. */
+export async function createDatabase(file: string, options: CancelOptions = {}): Promise<void> {
+  if (((await existing(file))?.size ?? 0) > 0) {
+    throw new OpmateError('INVALID', `${file}: there is a file already`, {
+      file,
+      hint: 'take another name, or remove it first',
+    });
+  }
+  await editDatabase(file, { ...options, create: true }, () => undefined);
+}
+
+/** Brings a database to a schema version, the latest unless told; returns the version it had. */
+export async function migrateFile(
+  file: string,
+  { to = latestVersion, ...options }: EditOptions & { to?: number | undefined },
+): Promise<number> {
+  return changeDatabase(file, options, (database) => {
+    const from = readVersion(database);
+    migrateDatabase(database, to);
+    return from;
+  });
+}
+
+async function changeDatabase<T>(
+  file: string,
+  options: EditOptions,
+  work: (database: Database) => T | Promise<T>,
+): Promise<T> {
+  const { outputFile, create = false, name = file } = options;
+  const input = await existing(file);
+  if (outputFile !== undefined) {
+    const target = await checkOutput(outputFile, input);
+    return staged(target, async (staging) => {
+      if (input !== undefined || !create) await copyDatabase(file, name, staging);
+      const result = await changeInPlace(staging, name, options, work);
+      await rename(staging, target).catch((error: unknown) => {
+        throw fileError(outputFile, error, { file: outputFile });
+      });
+      return result;
+    });
+  }
+  if (input !== undefined || !create) return changeInPlace(file, name, options, work);
+  // Under its name only when it is done: a file that others wait for could not be taken away again.
+  await checkOutput(file, undefined);
+  return staged(file, async (staging) => {
+    const result = await changeInPlace(staging, name, options, work);
+    await publishNew(staging, file);
+    return result;
+  });
+}
+
+async function changeInPlace<T>(
+  file: string,
+  name: string,
+  { create = false, vacuum = false, timeoutMs, signal, logger }: EditOptions,
+  work: (database: Database) => T | Promise<T>,
+): Promise<T> {
+  const database = await openDatabase(file, { access: create ? 'create' : 'write', name, timeoutMs });
+  try {
+    const result = await database.transaction(async () => {
+      const worked = await work(database);
+      throwIfCancelled(signal);
+      return worked;
+    });
+    if (vacuum) giveBackPages(database, logger);
+    return result;
+  } finally {
+    database.close();
+  }
+}
+
+/** What fails here, as on a full disk, does not undo what was done: no edit fails by it. */
+function giveBackPages(database: Database, logger: Logger = silentLogger): void {
+  try {
+    database.vacuum();
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    logger.log('warn', `${error.message}: the changes are made, but free pages stay in the file`);
+  }
+}
+
+/** What there is of this name, links followed. */
+async function existing(file: string): Promise<Stats | undefined> {
+  return stat(file).catch(() => undefined);
+}
+
+/** Where an output file may go: its path without links. */
+async function checkOutput(file: string, input: Stats | undefined): Promise<string> {
+  const directory = path.dirname(path.resolve(file));
+  await stat(directory + path.sep).catch((error: unknown) => {
+    throw fileError(`${file}: its directory ${directory}`, error, { file });
+  });
+  const found = await existing(file);
+  if (found === undefined) {
+    if ((await lstat(file).catch(() => undefined)) === undefined) return file;
+    throw new OpmateError('NOT_FOUND', `${file}: a link to a file that does not exist`, { file });
+  }
+  if (!found.isFile()) throw new OpmateError('INVALID', `${file}: is not a file`, { file });
+  if (input !== undefined && found.ino === input.ino && found.dev === input.dev) {
+    throw new UsageError(`${file}: the output is the input`, {
+      hint: 'leave out the output to change it in place',
+    });
+  }
+  const target = await realpath(file);
+  for (const suffix of ['-journal', '-wal']) {
+    if ((await existing(target + suffix)) === undefined) continue;
+    // It would be taken for that of the new database.
+    throw new OpmateError(
+      'IO',
+      `${file}: is being written, or was left unfinished: there is ${target + suffix}`,
+      {
+        file,
+        hint: 'take another name',
+      },
+    );
+  }
+  return target;
+}
+
+/** Runs `work` with the name of a file beside `target`, which is gone afterwards. */
+async function staged<T>(target: string, work: (staging: string) => Promise<T>): Promise<T> {
+  const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
+  try {
+    return await work(staging);
+  } finally {
+    for (const suffix of ['', '-journal', '-wal', '-shm'])
+      await rm(staging + suffix, { force: true }).catch(() => undefined);
+  }
+}
+
+/** Gives a file its name, unless something else has it by now. */
+async function publishNew(staging: string, file: string): Promise<void> {
+  try {
+    try {
+      await link(staging, file);
+    } catch (error) {
+      if (!/^(?:EPERM|ENOSYS|ENOTSUP|EOPNOTSUPP|EMLINK)$/.test(systemCode(error) ?? '')) throw error;
+      // A file system without hard links.
+      await (await open(file, 'wx')).close();
+      await rename(staging, file);
+    }
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw fileError(file, error, { file });
+    throw new OpmateError('IO', `${file}: another process has made it meanwhile`, {
+      cause: error,
+      file,
+      hint: 'run it again',
+    });
+  }
+}
+
+/** Copies a database as of one moment, into a file that is there for nobody else. Leaves nothing beside it. */
+async function copyDatabase(file: string, name: string, to: string): Promise<void> {
+  const from = await realpath(file).catch((error: unknown) => {
+    throw fileError(name, error, { file: name });
+  });
+  if (!(await copyByReading(from, name, to))) await copyFiles(from, name, to);
+  const { mode } = await stat(from);
+  await chmod(to, (mode & 0o777) | 0o600);
+}
+
+/** Copies as sqlite reads; false where it cannot read without writing. */
+async function copyByReading(from: string, name: string, to: string): Promise<boolean> {
+  if (await needsFilesBeside(from)) return false;
+  try {
+    const source = await openDatabase(from, { access: 'read', name });
+    try {
+      await source.copyTo(to);
+      return true;
+    } finally {
+      source.close();
+    }
+  } catch (error) {
+    if (!isUnfinished(error)) throw error;
+    await rm(to, { force: true });
+    return false;
+  }
+}
+
+/** Whether reading would make files beside the database, which stay when the reader may not write. */
+async function needsFilesBeside(file: string): Promise<boolean> {
+  if ((await existing(file))?.isFile() !== true) return false;
+  return (await writesAhead(file)) && (await existing(`${await realpath(file)}-shm`)) === undefined;
+}
+
+/** How often a copy is tried while others write. */
+const attempts = 5;
+
+/**
+ * Copies the file of a database that nobody has open, with what an unfinished writer has left beside it.
+ * Should somebody begin meanwhile, it is done again.
+ */
+async function copyFiles(from: string, name: string, to: string): Promise<void> {
+  const suffixes = ['-journal', '-wal', ''];
+  const state = async (): Promise<string> => {
+    const found = await Promise.all(suffixes.map((suffix) => existing(from + suffix)));
+    return JSON.stringify(found.map((file) => file && [file.ino, file.size, file.mtimeMs]));
+  };
+  for (let attempt = 1; attempt <= attempts; attempt++) {
+    const before = await state();
+    for (const suffix of suffixes) {
+      await rm(to + suffix, { force: true });
+      await copyFile(from + suffix, to + suffix).catch((error: unknown) => {
+        if (suffix === '' || systemCode(error) !== 'ENOENT') throw fileError(name, error, { file: name });
+      });
+    }
+    if ((await state()) === before) return;
+  }
+  throw new OpmateError('IO', `${name}: another process writes to it all the time`, { file: name });
+}
+
+/** Whether reading failed because what another process has begun would have to be undone first. */
+function isUnfinished(error: unknown): boolean {
+  const code = error instanceof OpmateError ? systemCode(error.cause) : undefined;
+  return code !== undefined && /^SQLITE_(?:READONLY|CANTOPEN)/.test(code);
+}
+
+export interface ReadOptions extends CancelOptions {
+  /** Where a private copy is made, if one is needed. */
+  temporaryDirectory: string;
+  now: () => Date;
+  /** How messages name the database; its path where it is left out. */
+  name?: string | undefined;
+  /** Milliseconds to wait for another process that writes; 10 s unless told. */
+  timeoutMs?: number | undefined;
+}
+
+/** A database that is open for reading; `close` it when done. */
+export interface ReadableDatabase {
+  database: Database;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a database for reading at the latest schema. The file is never changed, and nothing is made beside
+ * it: one of an older schema, or one that an interrupted writer has left unfinished, is copied, and the copy
+ * is read. Throws what opening and migrating throw.
+ */
+export async function openForReading(file: string, options: ReadOptions): Promise<ReadableDatabase> {
+  const { name = file, signal, timeoutMs } = options;
+  throwIfCancelled(signal);
+  const direct = await openAsItIs(file, name, timeoutMs);
+  if (direct !== undefined) return { database: direct, close: async () => direct.close() };
+  return openInTemporaryDirectory(options, async (directory) => {
+    const copy = path.join(directory, 'index.db');
+    await copyDatabase(file, name, copy);
+    throwIfCancelled(signal);
+    const database = await openDatabase(copy, { access: 'write', name });
+    try {
+      await database.transaction(() => migrateDatabase(database));
+      return { database, close: async () => database.close() };
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  });
+}
+
+/** The database itself where it can be read in place at the latest schema; undefined where a copy is needed. */
+async function openAsItIs(
+  file: string,
+  name: string,
+  timeoutMs: number | undefined,
+): Promise<Database | undefined> {
+  let database: Database | undefined;
+  try {
+    if (await needsFilesBeside(file)) return undefined;
+    database = await openDatabase(file, { access: 'read', name, timeoutMs });
+    if (readVersion(database) === latestVersion) {
+      checkTables(database);
+      return database;
+    }
+  } catch (error) {
+    database?.close();
+    if (isUnfinished(error)) return undefined;
+    throw error;
+  }
+  database.close();
+  return undefined;
+}

@@ -1,0 +1,122 @@
+import { OpmateError } from '../../core/errors.js';
+import type { ApiKey } from '../../model/csv.js';
+import type { BundleManifests, BundleRecord } from './bundle-record.js';
+import type { Database } from './database.js';
+
+/** The property of a bundle whose older versions are cut off. */
+export const deprecatedProperty = { type: 'olm.deprecated', value: '{}' } as const;
+
+/**
+ * Writes the rows of one bundle: itself, its APIs, dependencies, properties and images; no channel. Without
+ * `manifests` it has none in the index until `writeManifests`. Throws OpmateError INVALID when a bundle of that
+ * name is there.
+ */
+export function insertBundle(
+  database: Database,
+  record: BundleRecord,
+  manifests: BundleManifests | undefined,
+): void {
+  const { name, version, image } = record;
+  const there = database.get<{ bundlepath: unknown }>(
+    'SELECT bundlepath FROM operatorbundle INDEXED BY pk WHERE name = ?',
+    name,
+  );
+  if (there !== undefined) {
+    throw new OpmateError('INVALID', `failed to add bundle "${name}": a bundle of that name is in the index`);
+  }
+  database.run(
+    `INSERT INTO operatorbundle
+       (name, csv, bundle, bundlepath, version, skiprange, replaces, skips, substitutesfor)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    name,
+    manifests?.csv ?? null,
+    manifests?.objects ?? null,
+    image,
+    version,
+    record.skipRange,
+    record.replaces,
+    record.skips.join(','),
+    record.substitutesFor,
+  );
+  for (const related of record.relatedImages) {
+    database.run('INSERT INTO related_image (image, operatorbundle_name) VALUES (?, ?)', related, name);
+  }
+  const owner = [name, orNull(version), orNull(image)] as const;
+  for (const { type, value } of record.dependencies) {
+    database.run(
+      `INSERT INTO dependencies
+         (type, value, operatorbundle_name, operatorbundle_version, operatorbundle_path)
+       VALUES (?, ?, ?, ?, ?)`,
+      type,
+      Buffer.from(value),
+      ...owner,
+    );
+  }
+  const isKnown = record.properties.some(
+    ({ type, value }) => type === deprecatedProperty.type && value === deprecatedProperty.value,
+  );
+  const deprecated = !isKnown && isDeprecated(database, name) ? [deprecatedProperty] : [];
+  for (const { type, value } of [...record.properties, ...deprecated]) {
+    insertProperty(database, record, type, value);
+  }
+  for (const api of record.providedApis) insertApi(database, 'api_provider', api, owner);
+  for (const api of record.requiredApis) insertApi(database, 'api_requirer', api, owner);
+}
+
+/** Writes the manifests of a bundle whose row is there. */
+export function writeManifests(database: Database, bundle: string, { csv, objects }: BundleManifests): void {
+  database.run('UPDATE operatorbundle SET csv = ?, bundle = ? WHERE name = ?', csv, objects, bundle);
+}
+
+/** Whether a bundle is deprecated, which its row need not be there for. */
+export function isDeprecated(database: Database, name: string): boolean {
+  return database.get('SELECT 1 FROM deprecated WHERE operatorbundle_name = ?', name) !== undefined;
+}
+
+/** Writes one property of a bundle. */
+export function insertProperty(
+  database: Database,
+  bundle: { name: string; version: string; image: string },
+  type: string,
+  value: string,
+): void {
+  database.run(
+    `INSERT INTO properties
+       (type, value, operatorbundle_name, operatorbundle_version, operatorbundle_path)
+     VALUES (?, ?, ?, ?, ?)`,
+    type,
+    value,
+    bundle.name,
+    orNull(bundle.version),
+    orNull(bundle.image),
+  );
+}
+
+function insertApi(
+  database: Database,
+  table: 'api_provider' | 'api_requirer',
+  { group, version, kind, plural }: ApiKey,
+  owner: readonly [string, string | null, string | null],
+): void {
+  database.run(
+    'INSERT OR IGNORE INTO api (group_name, version, kind, plural) VALUES (?, ?, ?, ?)',
+    group,
+    version,
+    kind,
+    plural,
+  );
+  database.run(
+    `INSERT INTO ${table}
+       (group_name, version, kind, operatorbundle_name, operatorbundle_version, operatorbundle_path)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+    group,
+    version,
+    kind,
+    ...owner,
+  );
+}
+
+/** What hangs on a bundle names an empty version or image as null. */
+function orNull(text: string): string | null {
+  return text === '' ? null : text;
+}

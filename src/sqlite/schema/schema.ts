@@ -1,0 +1,230 @@
+import { OpmateError } from '../../core/errors.js';
+import { type ColumnValue, type Database, notAnIndex } from './database.js';
+import { latestColumns, triggers, versionTable } from './migration-tables.js';
+import { completeBundles, migrations } from './migrations.js';
+
+/** The schema version that opmate reads and writes: the last one there is. */
+export const latestVersion = 13;
+
+/** What is written beside the version: a fixed time, so that equal inputs make equal files. */
+const timestamp = '1970-01-01 00:00:00';
+
+/**
+ * The schema version of a database: what it names, or where it names none, what its tables are; -1 for an
+ * empty one. The indexes of late 2019 number their versions by date, which says nothing about their tables:
+ * for them too the tables count. Throws OpmateError: INVALID for what is no version or no index, UNSUPPORTED
+ * for a version newer than the latest.
+ */
+export function readVersion(database: Database): number {
+  const tables = tablesOf(database);
+  if (tables.has('schema_migrations')) {
+    const row = database.get<{ version: ColumnValue }>('SELECT version FROM schema_migrations LIMIT 1');
+    if (row !== undefined) {
+      const version = row.version;
+      if (!Number.isSafeInteger(version) || Number(version) < -1) {
+        throw new OpmateError('INVALID', `${database.name}: the schema version is no version`, {
+          hint: notAnIndex,
+        });
+      }
+      if (!/^20(?:19|20)\d{8}(?:\d\d)?$/.test(String(version)))
+        return requireKnown(database, Number(version));
+    }
+  }
+  const others = [...tables.keys()].filter((name) => name !== 'schema_migrations');
+  if (others.length > 0 && !tables.has('operatorbundle')) {
+    throw new OpmateError('INVALID', `${database.name}: a sqlite database, but not an index of operators`, {
+      hint: 'give the file of an index: it has a table operatorbundle',
+    });
+  }
+  return versionOfTables(database, tables);
+}
+
+function requireKnown(database: Database, version: number): number {
+  if (version <= latestVersion) return version;
+  throw new OpmateError('UNSUPPORTED', `${database.name}: schema version ${version} is not supported`, {
+    hint: `versions -1 to ${latestVersion} are`,
+  });
+}
+
+/** The columns of all tables. */
+function tablesOf(database: Database): Map<string, Set<string>> {
+  const tables = new Map<string, Set<string>>();
+  for (const { name } of database.all<{ name: string }>(
+    "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'",
+  )) {
+    const columns = database.all<{ name: string }>(
+      'SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0',
+      name,
+    );
+    tables.set(name, new Set(columns.map((column) => column.name)));
+  }
+  return tables;
+}
+
+/** The newest version whose change to the tables is there. Changes of rows alone are made again: they may be. */
+function versionOfTables(database: Database, tables: ReadonlyMap<string, ReadonlySet<string>>): number {
+  const has = (table: string, column: string): boolean => tables.get(table)?.has(column) === true;
+  if (has('deprecated', 'operatorbundle_name')) return 12;
+  if (has('operatorbundle', 'substitutesfor')) return 11;
+  if (has('properties', 'value')) return 9;
+  if (has('dependencies', 'value')) return 8;
+  if (has('operatorbundle', 'replaces')) return 7;
+  if (has('api_provider', 'operatorbundle_name')) return 6;
+  if (has('operatorbundle', 'version')) return 5;
+  const cascades = database.get(
+    "SELECT 1 FROM pragma_foreign_key_list('channel') WHERE on_delete = 'CASCADE'",
+  );
+  if (cascades !== undefined) return 4;
+  if (tables.has('api_requirer')) return 3;
+  if (has('operatorbundle', 'bundlepath')) return 2;
+  if (tables.has('related_image')) return 1;
+  return tables.has('operatorbundle') ? 0 : -1;
+}
+
+/**
+ * Brings a database to the latest schema, or to version `to`. Runs in the caller's transaction. Throws
+ * OpmateError: UNSUPPORTED for a newer one, and for a way back; INVALID where tables, columns or triggers
+ * are not those of an index.
+ */
+export function migrateDatabase(database: Database, to: number = latestVersion): void {
+  const from = readVersion(database);
+  if (from > to) {
+    throw new OpmateError('UNSUPPORTED', `${database.name}: schema version ${from} cannot go back to ${to}`);
+  }
+  refuseViews(database);
+  settleTriggers(database, from);
+  if (from < to) {
+    if (from === -1) migrations[0]?.(database);
+    makeNamesUnique(database);
+    if (from >= 5) completeBundles(database);
+    for (let version = Math.max(from, 0) + 1; version <= to; version++) {
+      try {
+        migrations[version]?.(database);
+      } catch (error) {
+        throw migrationError(database, version, error);
+      }
+    }
+    writeVersion(database, to);
+  }
+  if (to === latestVersion) checkTables(database);
+}
+
+/** A view in the place of a table could compute without end. */
+function refuseViews(database: Database): void {
+  for (const { name } of database.all<{ name: string }>(
+    "SELECT name FROM sqlite_master WHERE type = 'view'",
+  )) {
+    if (!latestColumns.has(name)) continue;
+    throw new OpmateError('INVALID', `${database.name}: there is no table ${name}, only a view`, {
+      hint: notAnIndex,
+    });
+  }
+}
+
+/** Triggers run with every edit, so none may be there but those of the schema, as they are there. */
+function settleTriggers(database: Database, version: number): void {
+  const found = new Map<string, ColumnValue>();
+  for (const { name, sql } of database.all<{ name: string; sql: ColumnValue }>(
+    "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name",
+  )) {
+    if (!triggers.has(name)) {
+      throw new OpmateError('INVALID', `${database.name}: the trigger ${name} does not belong to an index`, {
+        hint: `remove it with: DROP TRIGGER "${name}"`,
+      });
+    }
+    found.set(name, sql);
+  }
+  for (const [name, sql] of triggers) {
+    if (version >= 7 && inOneForm(found.get(name)) === inOneForm(sql)) continue;
+    if (found.has(name)) database.execute(`DROP TRIGGER ${name}`);
+    if (version >= 7) database.execute(sql);
+  }
+}
+
+function inOneForm(sql: ColumnValue | undefined): string {
+  return String(sql).replace(/\s+/g, '').toLowerCase();
+}
+
+/**
+ * Some early indexes were made anew without the key of their bundles, which foreign keys refer to. The
+ * index made here goes with the table, in version 4.
+ */
+function makeNamesUnique(database: Database): void {
+  const isKey = database.get(
+    "SELECT 1 FROM pragma_table_info('operatorbundle') WHERE name = 'name' AND pk = 1",
+  );
+  if (isKey === undefined)
+    database.execute('CREATE UNIQUE INDEX IF NOT EXISTS operatorbundle_name ON operatorbundle (name)');
+}
+
+function writeVersion(database: Database, version: number): void {
+  database.execute('DROP TABLE IF EXISTS schema_migrations');
+  database.execute(versionTable);
+  database.run('INSERT INTO schema_migrations (version, timestamp) VALUES (?, ?)', version, timestamp);
+}
+
+/** Which row breaks a foreign key, where that is why a migration failed. */
+function migrationError(database: Database, version: number, error: unknown): unknown {
+  if (!(error instanceof OpmateError) || !/FOREIGN KEY/.test(error.message)) return error;
+  const broken = database.get<{ table: string; parent: string }>('PRAGMA foreign_key_check');
+  const where =
+    broken === undefined
+      ? ''
+      : `: a row of ${withoutOld(broken.table)} refers to one of ${withoutOld(broken.parent)} that is not there`;
+  return new OpmateError(
+    'INVALID',
+    `${database.name}: cannot be brought to schema version ${version}${where}`,
+    {
+      cause: error,
+    },
+  );
+}
+
+function withoutOld(table: string): string {
+  return table.replace(/_old$/, '');
+}
+
+/**
+ * Whether a database of the latest version has the tables of one, with their columns; views and the like do
+ * not count, as they compute. Throws OpmateError INVALID.
+ */
+export function checkTables(database: Database): void {
+  const tables = tablesOf(database);
+  for (const [table, columns] of latestColumns) {
+    const found = tables.get(table);
+    const missing = columns.find((column) => found?.has(column) !== true);
+    if (missing === undefined) continue;
+    const what =
+      found === undefined ? `there is no table ${table}` : `table ${table} has no column ${missing}`;
+    throw new OpmateError('INVALID', `${database.name}: ${what}`, {
+      hint: notAnIndex,
+    });
+  }
+}
+
+/** The columns by whose names rows find each other. */
+const nameColumns: readonly (readonly [table: string, columns: readonly string[]])[] = [
+  ['package', ['name', 'default_channel']],
+  ['channel', ['package_name', 'name', 'head_operatorbundle_name']],
+  ['channel_entry', ['package_name', 'channel_name', 'operatorbundle_name']],
+  ['operatorbundle', ['name']],
+];
+
+/**
+ * Throws OpmateError INVALID where names are stored as bytes. No tool does that; they are equal to no text, so
+ * bundles would be taken for those of no channel, and go.
+ */
+export function refuseBytesAsNames(database: Database): void {
+  for (const [table, columns] of nameColumns) {
+    const found = database.get(
+      `SELECT 1 FROM ${table} WHERE ${columns.map((column) => `typeof(${column}) = 'blob'`).join(' OR ')} LIMIT 1`,
+    );
+    if (found === undefined) continue;
+    const column = columns.find(
+      (one) => database.get(`SELECT 1 FROM ${table} WHERE typeof(${one}) = 'blob' LIMIT 1`) !== undefined,
+    );
+    throw new OpmateError('INVALID', `${database.name}: table ${table} has a ${column} that is no text`, {
+      hint: `correct it with: UPDATE ${table} SET ${column} = CAST(${column} AS TEXT)`,
+    });
+  }
+}

@@ -147,13 +147,10 @@ async function findHolder(
     if (!isUnfinished && !lockPattern.test(name)) continue;
     const lock = await readLockFile(file);
     if (lock === undefined) continue;
-    if (isUnfinished) {
-      // It is a lock only under its final name.
-      if (ageOf(lock) > staleMilliseconds) await rm(file, { force: true }).catch(() => undefined);
-      continue;
-    }
-    if (await isAlive(lock, self)) found ??= { file, holder: lock.holder };
-    else await rm(file, { force: true }).catch(() => undefined);
+    const alive = await isAlive(lock, self);
+    // Only what has its final name is a lock.
+    if (alive && !isUnfinished) found ??= { file, holder: lock.holder };
+    if (!alive) await rm(file, { force: true }).catch(() => undefined);
   }
   return found;
 }

@@ -1,4 +1,5 @@
-import { stat } from 'node:fs/promises';
+import type { KeyObject } from 'node:crypto';
+import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { digestOf, isDigest } from '../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
@@ -7,9 +8,23 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { readRegularFile } from '../files/read-file.js';
 import { type NamedImage, layoutOf, maxParts } from './archive-layout.js';
+import { signDetached, verifyDetached } from './detached-signature.js';
 import { isRepositoryName, isTag } from './registry-names.js';
+import { writeNewFile } from '../files/write-new-file.js';
 
 export const archiveIndexName = 'mirror_archive.json';
+
+/** File name of the detached signature over the bytes of the index, which lies beside it. */
+export const archiveSignatureName = `${archiveIndexName}.sig`;
+const maxSignatureBytes = 8192;
+
+/** What a reader knows of an archive from elsewhere than the archive. */
+export interface ArchiveProof {
+  /** The id that the run which wrote it printed. */
+  id?: string | undefined;
+  /** Key of whoever signed it. */
+  key?: KeyObject | undefined;
+}
 
 /** The largest index of an archive set that is read or written. */
 export const maxArchiveIndexBytes = 256 * 1024 * 1024;
@@ -88,13 +103,16 @@ export function findNameProblem({ repository, tag }: { repository: string; tag?:
 }
 
 /**
- * Reads the index of an archive set from its directory or its own file. Throws OpmateError NOT_FOUND, IO, SYNTAX,
- * INVALID, UNSUPPORTED (a newer version) or LIMIT.
+ * Reads the index of an archive set from its directory or its own file. Its signature is verified before a byte of it
+ * is parsed, and its id compared before anything else of it is used. Throws OpmateError NOT_FOUND, IO, SYNTAX,
+ * INVALID, UNSUPPORTED (a newer version), LIMIT, and DIGEST for what `proof` does not prove.
  */
-export async function readArchiveIndex(place: string): Promise<ArchiveIndex> {
+export async function readArchiveIndex(place: string, proof: ArchiveProof = {}): Promise<ArchiveIndex> {
   const file = (await isDirectory(place)) ? path.join(place, archiveIndexName) : place;
   try {
-    return parseArchiveIndex(await readPlainFile(file, maxArchiveIndexBytes), file);
+    const bytes = await readPlainFile(file, maxArchiveIndexBytes);
+    if (proof.key !== undefined) await requireSignature(bytes, file, proof.key);
+    return parseArchiveIndex(bytes, file, { id: proof.id });
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
     throw new OpmateError('NOT_FOUND', `${place}: not an archive: there is no ${path.basename(file)}`, {
@@ -102,6 +120,35 @@ export async function readArchiveIndex(place: string): Promise<ArchiveIndex> {
       cause: error,
     });
   }
+}
+
+/** Signs an archive set: writes the detached signature over its index beside it. Throws OpmateError. */
+export async function signArchive(directory: string, key: KeyObject): Promise<void> {
+  const bytes = await readPlainFile(path.join(directory, archiveIndexName), maxArchiveIndexBytes);
+  const file = path.join(directory, archiveSignatureName);
+  try {
+    // Not through a link that may be there.
+    await rm(file, { force: true });
+    await writeNewFile(file, signDetached(bytes, key));
+  } catch (error) {
+    throw fileError(file, error, { file });
+  }
+}
+
+async function requireSignature(bytes: Buffer, file: string, key: KeyObject): Promise<void> {
+  const signatureFile = `${file}.sig`;
+  const signature = await readPlainFile(signatureFile, maxSignatureBytes).catch((error: unknown) => {
+    if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
+    throw new OpmateError('DIGEST', `${file}: not signed: ${path.basename(signatureFile)} not found`, {
+      file,
+      hint: 'sign the archive when it is written, with --sign-by, and carry the signature along',
+    });
+  });
+  if (verifyDetached(bytes, signature.toString('latin1'), key)) return;
+  throw new OpmateError('DIGEST', `${file}: its signature is not of this key, or not over this archive`, {
+    file,
+    hint: 'do not use the archive: it was changed, or signed by somebody else',
+  });
 }
 
 /** Reads a file whole that is neither link nor device. Throws OpmateError. */
@@ -113,11 +160,14 @@ export async function readPlainFile(file: string, limit: number): Promise<Buffer
   }
 }
 
-/** Reads and checks the text of an index. With `unfinished` the sums of its parts may be missing. */
+/**
+ * Reads and checks the text of an index, which must have this `id`. With `unfinished` the sums of its parts may be
+ * missing.
+ */
 export function parseArchiveIndex(
   bytes: Buffer,
   file: string,
-  options: { unfinished?: boolean } = {},
+  options: { unfinished?: boolean; id?: string | undefined } = {},
 ): ArchiveIndex {
   let document: unknown;
   try {
@@ -136,6 +186,11 @@ export function parseArchiveIndex(
       file,
       hint: 'it may need a newer opmate',
     });
+  }
+  const id = fields.digest('id');
+  if (options.id !== undefined && id !== options.id) {
+    const hint = 'do not use it: compare with what the run printed that wrote the archive';
+    throw new OpmateError('DIGEST', `${file}: is archive ${id}, expected ${options.id}`, { file, hint });
   }
   const parts = fields.list('parts', maxParts).map((part) => ({
     file: part.text('file'),
@@ -178,7 +233,7 @@ export function parseArchiveIndex(
   });
   const base = fields.value('base') === undefined ? undefined : fields.digest('base');
   if (base === undefined && inBase.size > 0) throw fields.invalid('inBase lists blobs, but base is missing');
-  const index = { id: fields.digest('id'), base, parts, blobs, inBase, images, lock: fields.text('lock') };
+  const index = { id, base, parts, blobs, inBase, images, lock: fields.text('lock') };
   for (const { repository, tag, descriptor } of images) {
     const { digest, size } = descriptor;
     const found = blobs.get(digest)?.size ?? inBase.get(digest);

@@ -1,5 +1,5 @@
 import { paddedSize, tarEnd, tarFileHeader, tarHeaderSize } from '../archive/tar-header.js';
-import { parseDigest } from '../core/digest.js';
+import { digestOf, parseDigest } from '../core/digest.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { compareBytes } from '../core/order.js';
@@ -43,6 +43,25 @@ export interface NamedImage {
 /** File name of a part. */
 export function partName(number: number): string {
   return `mirror_${String(number).padStart(6, '0')}.tar`;
+}
+
+/** Names a set as it is divided into parts, in the names of files that are not in their places yet: 16 hex digits. */
+export function keyOfParts({ id, parts }: { id: string; parts: readonly { size: number }[] }): string {
+  const { hex } = parseDigest(digestOf(`${id} ${parts.map(({ size }) => size).join(' ')}`));
+  return hex.slice(0, 16);
+}
+
+/** File name of an unfinished part. */
+export function partialName(number: number, key: string): string {
+  return `mirror_${String(number).padStart(6, '0')}.${key}.partial`;
+}
+
+/**
+ * File name of a part that is whole and waits for its place, which the part of an earlier set may still have. Where
+ * there is such a file, it is the part.
+ */
+export function stagedName(number: number, key: string): string {
+  return `mirror_${String(number).padStart(6, '0')}.${key}.tar`;
 }
 
 /** The tar header of a blob. */

@@ -9,8 +9,8 @@ import {
   parseArchiveIndex,
   readPlainFile,
 } from './archive-index.js';
-import { type PlacedBlob, blobHeader } from './archive-layout.js';
-import { partialName, planPattern } from './archive-set-writer.js';
+import { type PlacedBlob, blobHeader, partialName, stagedName } from './archive-layout.js';
+import { planPattern } from './archive-set-writer.js';
 
 /** An archive set that is being written, or was when the writing was interrupted. */
 export interface UnfinishedArchive {
@@ -43,7 +43,8 @@ export async function readUnfinishedArchives(
     for (const [i, part] of index.parts.entries()) {
       throwIfCancelled(signal);
       // Where all parts were whole, some may have got their names already.
-      const names = [partialName(i + 1, key), ...(part.sha256 === '' ? [] : [part.file])];
+      const named = part.sha256 === '' ? [] : [stagedName(i + 1, key), part.file];
+      const names = [partialName(i + 1, key), ...named];
       for (const digest of await readHeaders(directory, names, part.size, blobs[i] ?? []))
         written.add(digest);
     }

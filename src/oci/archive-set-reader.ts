@@ -1,10 +1,10 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { type ErrorCode, OpmateError, fileError } from '../core/errors.js';
-import { type ArchiveIndex, readArchiveIndex } from './archive-index.js';
-import { entriesOf } from './archive-layout.js';
+import { type ArchiveIndex, type ArchiveProof, readArchiveIndex } from './archive-index.js';
+import { entriesOf, keyOfParts, stagedName } from './archive-layout.js';
 import { ContentRepository, type LocalRepository } from './layout-content.js';
 import { refNameAnnotation } from './layout-store.js';
 import type { Descriptor } from './types.js';
@@ -36,20 +36,25 @@ export interface OpenedArchive {
 
 /**
  * Opens archive sets by directory: the one that is wanted, then those that it is based on, where they are at hand.
- * Throws OpmateError USAGE where the first is the base of another, NOT_FOUND for a part that is missing, DIGEST for one whose size is wrong, and what
+ * `proof` is about the first, whose id covers all that it needs of the others. Throws OpmateError USAGE where the first
+ * is the base of another, NOT_FOUND for a part that is missing, DIGEST for one whose size is wrong, and what
  * `readArchiveIndex` throws; contents are checked as they are read.
  */
-export async function openArchiveSets(directories: readonly string[]): Promise<OpenedArchive> {
-  const sets: { directory: string; index: ArchiveIndex }[] = [];
+export async function openArchiveSets(
+  directories: readonly string[],
+  proof: ArchiveProof = {},
+): Promise<OpenedArchive> {
+  const sets: OpenedSet[] = [];
   for (const directory of directories) {
-    const index = await readArchiveIndex(directory);
-    for (const part of index.parts) {
-      const problem = await findPartProblem(directory, part);
+    const index = await readArchiveIndex(directory, sets.length === 0 ? proof : {});
+    const files = await findPartFiles(directory, index);
+    for (const [i, part] of index.parts.entries()) {
+      const file = files[i] as string;
+      const problem = await findPartProblem(file, part);
       if (problem === undefined) continue;
-      const file = path.join(directory, part.file);
       throw new OpmateError(problem.code, `${file}: ${problem.message}`, { file, hint: problem.hint });
     }
-    sets.push({ directory, index });
+    sets.push({ directory, index, files });
   }
   const [first] = sets;
   if (first === undefined) throw new OpmateError('USAGE', 'no archive is named');
@@ -61,12 +66,33 @@ export async function openArchiveSets(directories: readonly string[]): Promise<O
   return new ArchiveSets(first, sets);
 }
 
+/** A set that is open, and the files of its parts. */
+interface OpenedSet {
+  directory: string;
+  index: ArchiveIndex;
+  files: readonly string[];
+}
+
+/**
+ * The files of the parts of a set: under their staged names where the run that replaced an earlier set has not moved
+ * them yet, or was ended before it could. Whether they are there is not said.
+ */
+export async function findPartFiles(directory: string, index: ArchiveIndex): Promise<string[]> {
+  const key = keyOfParts(index);
+  return Promise.all(
+    index.parts.map(async ({ file, size }, i) => {
+      const staged = path.join(directory, stagedName(i + 1, key));
+      const found = await lstat(staged).catch(() => undefined);
+      return found?.isFile() && found.size === size ? staged : path.join(directory, file);
+    }),
+  );
+}
+
 /** What is wrong with the file of a part, unless it is there, a file and of the right size. Throws OpmateError IO. */
 export async function findPartProblem(
-  directory: string,
-  part: { file: string; size: number },
+  file: string,
+  part: { size: number },
 ): Promise<{ code: ErrorCode; message: string; hint: string } | undefined> {
-  const file = path.join(directory, part.file);
   const found = await lstat(file).catch((error: unknown) => {
     if (fileError(file, error).code === 'NOT_FOUND') return undefined;
     throw fileError(file, error, { file });
@@ -90,12 +116,9 @@ class ArchiveSets implements OpenedArchive {
   readonly index: ArchiveIndex;
   readonly entries: readonly Descriptor[];
   readonly #directory: string;
-  readonly #sets: readonly { directory: string; index: ArchiveIndex }[];
+  readonly #sets: readonly OpenedSet[];
 
-  constructor(
-    first: { directory: string; index: ArchiveIndex },
-    sets: readonly { directory: string; index: ArchiveIndex }[],
-  ) {
+  constructor(first: OpenedSet, sets: readonly OpenedSet[]) {
     this.index = first.index;
     this.entries = entriesOf(first.index.images);
     this.#directory = first.directory;
@@ -124,11 +147,14 @@ class ArchiveSets implements OpenedArchive {
   }
 
   locate(digest: string): BlobPlace | undefined {
-    for (const { directory, index } of this.#sets) {
+    for (const { directory, index, files } of this.#sets) {
       const found = index.blobs.get(digest);
       if (found === undefined) continue;
-      const { file } = index.parts[found.part - 1] as { file: string };
-      return { file: path.join(directory, file), offset: found.offset, size: found.size };
+      const own = path.join(directory, index.parts[found.part - 1]?.file as string);
+      const known = files[found.part - 1] as string;
+      // A staged part may have come to its place meanwhile.
+      const file = known === own || existsSync(known) ? known : own;
+      return { file, offset: found.offset, size: found.size };
     }
     return undefined;
   }

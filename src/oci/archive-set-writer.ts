@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { paddedSize } from '../archive/tar-header.js';
@@ -21,6 +21,7 @@ import { compareBytes } from '../core/order.js';
 import {
   type ArchiveIndex,
   archiveIndexName,
+  archiveSignatureName,
   compareImages,
   encodeArchiveIndex,
   findNameProblem,
@@ -37,8 +38,12 @@ import {
   blobHeader,
   isTooLarge,
   layOut,
+  keyOfParts,
   partName,
+  partialName,
+  stagedName,
 } from './archive-layout.js';
+import { withLock } from '../files/lock.js';
 import { readRegion, writeRegion } from './file-region.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { retryDamaged } from './retry-policy.js';
@@ -80,11 +85,13 @@ export interface WrittenArchive {
 /**
  * Writes an archive set into a directory, replacing one that is there when the new one is whole and on disk.
  * Equal content makes equal bytes. What an interrupted run has completed, blob by blob, is checked and kept, and
- * so is what the archive before holds. Nobody else may write to the directory meanwhile.
+ * so is what the archive before holds. The directory is locked meanwhile. At every moment it holds the archive before,
+ * if there is one, or the new one: the index takes its place in one step, and names parts that lie beside those before.
  *
  * `blobs` has every blob and manifest that the images need, those in the base included.
  * Throws OpmateError: INVALID for names that no registry takes, an image without its manifest, or parts in the
- * directory that no index tells of; IO before anything is fetched where the disk is too small; LIMIT with
+ * directory that no index tells of; IO where another process writes to the directory, and before anything is fetched
+ * where the disk is too small; LIMIT with
  * `strict`; DIGEST for content that is not what was promised; and what `open` throws.
  */
 export async function writeArchiveSet(
@@ -97,7 +104,9 @@ export async function writeArchiveSet(
   const plan = planArchive(directory, images, blobs, options);
   try {
     await makeDirectory(directory);
-    return await new ArchiveWriter(directory, plan, options).run();
+    return await withLock(directory, { task: 'write an archive', signal: options.signal }, () =>
+      new ArchiveWriter(directory, plan, options).run(),
+    );
   } catch (error) {
     if (options.signal?.aborted) throw new CancelledError('cancelled', { cause: error });
     if (systemCode(error) === 'ENOSPC') {
@@ -174,10 +183,7 @@ function planArchive(
   if (inBase.size === 0) unnamed.base = undefined;
   const id = idOf(unnamed);
   const index = { ...unnamed, id, parts: parts.map(({ file, size }) => ({ file, size, sha256: '' })) };
-  const key = createHash('sha256')
-    .update(`${id} ${parts.map(({ size }) => size).join(' ')}`)
-    .digest('hex')
-    .slice(0, 16);
+  const key = keyOfParts(index);
   // With the sums that it has not yet.
   const indexBytes = Buffer.byteLength(encodeArchiveIndex(index)) + 64 * parts.length;
   if (indexBytes > maxArchiveIndexBytes) {
@@ -196,13 +202,10 @@ interface OldArchive {
 
 /** Names of indexes of unfinished archive sets; the first group is the key in the names of their parts. */
 export const planPattern = /^mirror_archive\.([0-9a-f]{16})\.partial$/;
-/** File name of an unfinished part. */
-export function partialName(number: number, key: string): string {
-  return `mirror_${String(number).padStart(6, '0')}.${key}.partial`;
-}
 
 const partPattern = /^mirror_(\d{6})\.tar$/;
-const leftoverPattern = /^mirror_(?:archive|\d{6})\.[0-9a-f]{16}\.partial(?:\.new)?$/;
+const leftoverPattern =
+  /^mirror_(?:(?:archive|\d{6})\.[0-9a-f]{16}\.partial(?:\.new)?|\d{6}\.[0-9a-f]{16}\.tar)$/;
 
 class ArchiveWriter {
   readonly #directory: string;
@@ -249,7 +252,7 @@ class ArchiveWriter {
 
   async #write(): Promise<ArchiveIndex> {
     const { parts, index, key } = this.#plan;
-    const before = await this.#readArchive(archiveIndexName, undefined);
+    const before = await this.#readCurrent();
     const same = before !== undefined && (await this.#findSame(before));
     if (same) {
       this.#kept = this.#total;
@@ -299,6 +302,13 @@ class ArchiveWriter {
     return this.#at(partialName(number, key));
   }
 
+  /** The archive that is there, with all of its parts in their places. */
+  async #readCurrent(): Promise<OldArchive | undefined> {
+    const current = await this.#readArchive(archiveIndexName, undefined);
+    const isMoved = current !== undefined && (await this.#placeParts(current.index));
+    return isMoved ? this.#readArchive(archiveIndexName, undefined) : current;
+  }
+
   /**
    * An index that is there and can be read, the final one or one of an unfinished run. What is damaged is of no
    * use, and is replaced.
@@ -319,7 +329,7 @@ class ArchiveWriter {
     for (const { file, size } of index.parts) {
       const number = files.length + 1;
       const candidates = key === undefined ? [] : [this.#partialOf(number, key)];
-      if (isFinished) candidates.push(this.#at(file));
+      if (isFinished) candidates.push(this.#at(stagedName(number, key ?? keyOfParts(index))), this.#at(file));
       files.push(undefined);
       for (const candidate of candidates) {
         const found = await stat(candidate).catch(() => undefined);
@@ -370,17 +380,20 @@ class ArchiveWriter {
       if (found?.key === this.#plan.key) old.unshift(found);
       else if (found !== undefined) old.push(found);
     }
-    if (before !== undefined) return [...old, before];
     const [own] = old;
-    if (own?.key === this.#plan.key) await this.#takeNamesBack(own.files);
-    return old;
+    if (own?.key === this.#plan.key) await this.#takeNamesBack(own.files, before !== undefined);
+    return before === undefined ? old : [...old, before];
   }
 
-  /** After an end between the first and the last renaming, gives the parts the names of unfinished ones again. */
-  async #takeNamesBack(files: (string | undefined)[]): Promise<void> {
+  /**
+   * After an end between the first and the last renaming, gives the parts the names of unfinished ones again; those of
+   * the archive that is there keep theirs.
+   */
+  async #takeNamesBack(files: (string | undefined)[], isReplacing: boolean): Promise<void> {
     for (const [i, file] of files.entries()) {
       const partial = this.#partialOf(i + 1);
       if (file === undefined || file === partial) continue;
+      if (isReplacing && file !== this.#at(stagedName(i + 1, this.#plan.key))) continue;
       await rename(file, partial);
       files[i] = partial;
     }
@@ -550,22 +563,43 @@ class ArchiveWriter {
 
   /** The sums are known and everything is on disk: gives it its name, and takes away what was there before. */
   async #commit(): Promise<void> {
-    // Without an index the directory is no archive, rather than one whose parts do not belong together.
-    await rm(this.#at(archiveIndexName), { force: true });
+    const { parts, key, index } = this.#plan;
+    for (const { number } of parts) await rename(this.#partialOf(number), this.#at(stagedName(number, key)));
     await this.#syncDirectory();
-    for (const { number, file } of this.#plan.parts) await rename(this.#partialOf(number), this.#at(file));
-    await this.#syncDirectory();
+    await rm(this.#at(archiveSignatureName), { force: true });
+    // From here on the archive is the new one, whose parts readers find under their staged names.
     await rename(this.#planFile, this.#at(archiveIndexName));
+    await this.#syncDirectory();
+    await this.#placeParts(index);
     await this.#removeLeftovers();
     await this.#syncDirectory();
+  }
+
+  /**
+   * Moves the parts of the archive that is there to their places, once those of the archive before are gone that it has
+   * no part for. Returns whether some were not there yet.
+   */
+  async #placeParts(index: ArchiveIndex): Promise<boolean> {
+    const key = keyOfParts(index);
+    const staged: { from: string; to: string }[] = [];
+    for (const [i, { file, size }] of index.parts.entries()) {
+      const from = this.#at(stagedName(i + 1, key));
+      const found = await lstat(from).catch(() => undefined);
+      if (found?.isFile() && found.size === size) staged.push({ from, to: this.#at(file) });
+    }
+    if (staged.length === 0) return false;
+    for (const name of await readdir(this.#directory)) {
+      if (isExtraPart(name, index)) await rm(this.#at(name), { force: true });
+    }
+    for (const { from, to } of staged) await rename(from, to);
+    return true;
   }
 
   /** Removes unfinished files of this and other plans, and parts that the archive does not have. */
   async #removeLeftovers(isKept: (name: string) => boolean = () => false): Promise<void> {
     for (const name of await readdir(this.#directory)) {
-      const number = Number(partPattern.exec(name)?.[1]);
-      const isExtra = number > this.#plan.parts.length && name === partName(number);
-      if ((isExtra || leftoverPattern.test(name)) && !isKept(name)) await rm(this.#at(name), { force: true });
+      if ((isExtraPart(name, this.#plan.index) || leftoverPattern.test(name)) && !isKept(name))
+        await rm(this.#at(name), { force: true });
     }
   }
 
@@ -596,6 +630,12 @@ class ArchiveWriter {
     const task = `write ${this.#directory}`;
     this.#logger.progress({ task, state: 'update', current, total: this.#total, unit: 'bytes' });
   }
+}
+
+/** Whether a file is named as a part that an archive does not have. */
+function isExtraPart(name: string, { parts }: ArchiveIndex): boolean {
+  const number = Number(partPattern.exec(name)?.[1]);
+  return number > parts.length && name === partName(number);
 }
 
 /** Whether the sums of all parts are known. */

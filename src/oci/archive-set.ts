@@ -4,7 +4,13 @@
  * never divided. The last part has the layout's `oci-layout` and `index.json`, so that a set of one part is an
  * `oci-archive:`. A set may have a base: another set that it needs blobs of.
  */
-export { type ArchiveIndex, archiveIndexName, readArchiveIndex } from './archive-index.js';
+export {
+  type ArchiveIndex,
+  type ArchiveProof,
+  archiveIndexName,
+  readArchiveIndex,
+  signArchive,
+} from './archive-index.js';
 export { type BlobPlace, type OpenedArchive, openArchiveSets } from './archive-set-reader.js';
 export {
   type ArchivedBlob,

@@ -9,9 +9,9 @@ import { fileError, messageOf, systemCode, systemReason, throwIfCancelled } from
 import { type Logger, silentLogger } from '../core/log.js';
 import { sortedByBytes } from '../core/order.js';
 import { openRegularFile } from '../files/read-file.js';
-import { type ArchiveIndex, archiveIndexName, readArchiveIndex } from './archive-index.js';
+import { type ArchiveIndex, type ArchiveProof, archiveIndexName, readArchiveIndex } from './archive-index.js';
 import { type PartLayout, blobHeader, layoutOf } from './archive-layout.js';
-import { findPartProblem } from './archive-set-reader.js';
+import { findPartFiles, findPartProblem } from './archive-set-reader.js';
 import { readRegion } from './file-region.js';
 import { isNonDistributable, readManifestFacts } from './layout-manifest.js';
 import { type Descriptor, maxManifestBytes } from './types.js';
@@ -35,10 +35,11 @@ const parallelParts = 2;
  */
 export async function verifyArchiveSet(
   directory: string,
-  options: CancelOptions & { logger?: Logger } = {},
+  options: CancelOptions & { logger?: Logger; proof?: ArchiveProof } = {},
 ): Promise<ArchiveFault[]> {
-  const { logger = silentLogger } = options;
-  const index = await readArchiveIndex(directory);
+  const { logger = silentLogger, proof } = options;
+  const index = await readArchiveIndex(directory, proof);
+  const files = await findPartFiles(directory, index);
   const parts = layoutOf(index.parts, index.blobs, index.images, archiveIndexName);
   const task = `verify ${directory}`;
   const total = parts.reduce((sum, { size }) => sum + size, 0);
@@ -52,11 +53,18 @@ export async function verifyArchiveSet(
     const found = await mapConcurrent(
       parts,
       parallelParts,
-      (part) => verifyPart(directory, part, index.parts[part.number - 1]?.sha256, tell, options),
+      (part) =>
+        verifyPart(
+          files[part.number - 1] as string,
+          part,
+          index.parts[part.number - 1]?.sha256,
+          tell,
+          options,
+        ),
       options,
     );
-    const faults = [...found.flat(), ...(await findExtraParts(directory, index))];
-    faults.push(...(await findMissingBlobs(directory, index, faults, options)));
+    const faults = [...found.flat(), ...(await findExtraParts(directory, index, files))];
+    faults.push(...(await findMissingBlobs(files, index, faults, options)));
     logger.progress({ task, state: 'done' });
     return faults;
   } catch (error) {
@@ -79,20 +87,20 @@ function* segmentsOf(part: PartLayout): Generator<Segment> {
 }
 
 async function verifyPart(
-  directory: string,
+  place: string,
   part: PartLayout,
   sum: string | undefined,
   tell: (bytes: number) => void,
   { signal }: CancelOptions,
 ): Promise<ArchiveFault[]> {
-  const file = part.file;
-  const problem = await findPartProblem(directory, part);
+  const { file } = part;
+  const problem = await findPartProblem(place, part);
   if (problem !== undefined) return [{ file, message: problem.message }];
   const faults: ArchiveFault[] = [];
   const whole = createHash('sha256');
   const check = new SegmentCheck(part, (message, digest) => faults.push({ file, digest, message }));
   try {
-    const handle = await openRegularFile(path.join(directory, file), { noFollow: true });
+    const handle = await openRegularFile(place, { noFollow: true });
     try {
       for await (const piece of readRegion(handle, 0, part.size, file)) {
         throwIfCancelled(signal);
@@ -165,8 +173,14 @@ class SegmentCheck {
   }
 }
 
-async function findExtraParts(directory: string, index: ArchiveIndex): Promise<ArchiveFault[]> {
+async function findExtraParts(
+  directory: string,
+  index: ArchiveIndex,
+  files: readonly string[],
+): Promise<ArchiveFault[]> {
   const named = new Set(index.parts.map(({ file }) => file));
+  // Those of the earlier set go when the last part of this one has come to its place.
+  if (files.some((file) => !named.has(path.basename(file)))) return [];
   const names = await readdir(directory).catch((error: unknown) => {
     throw fileError(directory, error);
   });
@@ -180,7 +194,7 @@ async function findExtraParts(directory: string, index: ArchiveIndex): Promise<A
  * leaves the others out. Those that are in the base cannot be read here.
  */
 async function findMissingBlobs(
-  directory: string,
+  files: readonly string[],
   index: ArchiveIndex,
   known: readonly ArchiveFault[],
   { signal }: CancelOptions,
@@ -198,7 +212,7 @@ async function findMissingBlobs(
       seen.add(item.digest);
       const { file } = index.parts[place.part - 1] as { file: string };
       try {
-        const bytes = await readManifest(path.join(directory, file), place);
+        const bytes = await readManifest(files[place.part - 1] as string, place);
         if (digestOf(bytes, parseDigest(item.digest).algorithm) !== item.digest) continue;
         const facts = readManifestFacts(bytes, item.digest);
         for (const blob of facts.blobs) {

@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, open, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, open, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -170,15 +170,16 @@ const amount = 24;
 const blobSize = 300_000;
 const script = `
   import { createHash } from 'node:crypto';
-  import { statfsSync, writeFileSync, writeSync } from 'node:fs';
+  import { existsSync, statfsSync, writeFileSync, writeSync } from 'node:fs';
   import { Readable } from 'node:stream';
   import { setTimeout as sleep } from 'node:timers/promises';
   const { writeArchiveSet } = await import(process.argv[1]);
   const [, , directory, way] = process.argv;
   const [fill, first] = [way === 'fill', way === 'other' ? 5 : 0];
+  const amount = way === 'fewer' ? 10 : ${amount};
   let opened = 0;
   const blobs = [];
-  for (let i = first; i < first + ${amount}; i++) {
+  for (let i = first; i < first + amount; i++) {
     const bytes = Buffer.alloc(${blobSize}, createHash('sha512').update(String(i)).digest());
     const digest = 'sha256:' + createHash('sha256').update(bytes).digest('hex');
     const open = () => {
@@ -188,6 +189,7 @@ const script = `
         writeFileSync(directory + '/filler', Buffer.alloc(bavail * bsize));
       }
       return Readable.from((async function* () {
+        while (way === 'held' && !existsSync(directory + '.go')) await sleep(5);
         for (let at = 0; at < bytes.length; at += 30_000) {
           await sleep(1);
           yield bytes.subarray(at, at + 30_000);
@@ -254,6 +256,63 @@ describe('writing an archive', () => {
       }
       expect(await sumsOf(directory)).toEqual(expected);
     }
+  });
+
+  it('leaves one of both archives wherever SIGKILL ends the replacing of one', async () => {
+    const root = await directoryWith();
+    const preload = pathToFileURL(path.join(projectRoot, 'test/support/kill-at.js')).href;
+    const run = (directory: string, way: string, killAt?: number) =>
+      spawnSync(process.execPath, ['--import', preload, ...scriptArgs(directory, way)], {
+        env: {
+          OPMATE_TEST_KILL_BELOW: directory,
+          ...(killAt !== undefined && { OPMATE_TEST_KILL_AT: String(killAt) }),
+        },
+      });
+    const [before, after] = [path.join(root, 'before'), path.join(root, 'after')];
+    spawnSync(process.execPath, scriptArgs(before));
+    spawnSync(process.execPath, scriptArgs(after, 'fewer'));
+    const ids = await Promise.all([before, after].map(async (place) => (await readArchiveIndex(place)).id));
+    const expected = await sumsOf(after);
+    const counted = path.join(root, 'counted');
+    await cp(before, counted, { recursive: true });
+    await writeFile(path.join(counted, 'armed'), '');
+    run(counted, 'fewer');
+    const calls = (await readFile(path.join(counted, 'calls'), 'utf8')).trim().split('\n');
+    expect(calls.filter((call) => call.startsWith('rename')).length).toBeGreaterThan(5);
+    const seen = new Set<string>();
+    for (let step = 1; step <= calls.length; step++) {
+      const directory = path.join(root, `killed-${step}`);
+      await cp(before, directory, { recursive: true });
+      await writeFile(path.join(directory, 'armed'), '');
+      expect(run(directory, 'fewer', step).signal).toBe('SIGKILL');
+      expect(await verifyArchiveSet(directory).then((faults) => ({ step, faults }))).toEqual({
+        step,
+        faults: [],
+      });
+      seen.add((await readArchiveIndex(directory)).id);
+      await rm(path.join(directory, 'armed'));
+      expect(run(directory, 'fewer').stdout.toString()).toMatch(/^kept \d+$/m);
+      expect({ step, sums: await sumsOf(directory) }).toEqual({ step, sums: expected });
+      await rm(directory, { recursive: true });
+    }
+    expect([...seen]).toEqual(ids);
+  });
+
+  it('refuses a second run at once, by name, and the first one ends as it would', async () => {
+    const [directory, clean] = [path.join(await directoryWith(), 'a'), path.join(await directoryWith(), 'b')];
+    spawnSync(process.execPath, scriptArgs(clean));
+    const first = spawn(process.execPath, scriptArgs(directory, 'held'), {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    await once(first.stdout, 'data');
+    const second = spawnSync(process.execPath, scriptArgs(directory, 'other'), { encoding: 'utf8' });
+    expect(second.stdout).toMatch(
+      new RegExp(`^IO ${directory}: in use by process ${first.pid} on .* \\(write an archive\\) since `),
+    );
+    first.stdout.resume();
+    await writeFile(`${directory}.go`, '');
+    await once(first, 'close');
+    expect(await sumsOf(directory)).toEqual(await sumsOf(clean));
   });
 
   describe.skipIf(!hasNamespaces)('on a disk of 9 MiB that gets full', () => {

@@ -21,10 +21,12 @@ export function addMirrorCommands(
       'mirror what an ImageSetConfiguration says: to docker://REGISTRY[/PATH] or file://DIR',
     )
     .option(
-      '--from <file://directory>',
-      'with --config: copy from an archive on disk, repeatable for its bases',
+      '--from <archive>',
+      'copy from an archive on disk, repeatable for its base archives; --config then bounds what it may hold',
       collect,
     )
+    .option('--id <digest>', 'with --from: copy only from the archive with this id')
+    .option('--verify-key <file>', 'with --from: copy only from an archive signed by this public key')
     .option('--max-per-registry <count>', 'most requests to a registry at a time', '6')
     .option('--dir <directory>', 'root of file:// (default: the working directory)')
     .option('--from-dir <directory>', 'root of file:// sources, where it is another')
@@ -36,7 +38,8 @@ export function addMirrorCommands(
       'with --config, for images that cannot be copied: stop, skip-image or skip-bundle (default: stop)',
     )
     .option('--shard <i/n>', 'with --config and --locked: copy the part of machine I, from 0, of N')
-    .option('--base <archive>', 'with --config and file://: leave out what this earlier archive holds');
+    .option('--base <archive>', 'with --config and file://: leave out what this earlier archive holds')
+    .option('--sign-by <file>', 'with --config and file://: sign the archive with this private key, in PEM');
   booleanFlag(mirror, 'strict-archive', 'with --config and file://: refuse a blob larger than archiveSize');
   booleanFlag(
     mirror,
@@ -231,7 +234,9 @@ export function addArchiveCommands(program: Command, context: CommandContext, ru
     .description('work with archives that mirror has written to disk')
     .command('verify')
     .description('read all of an archive and report what is damaged or missing')
-    .argument('<directory>', 'directory of the archive')
+    .argument('<archive>', 'directory of the archive')
+    .option('--id <digest>', 'fail unless the archive has this id')
+    .option('--verify-key <file>', 'fail unless the archive is signed by this public key')
     .addOption(outputFormatOf('text', 'json'))
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>

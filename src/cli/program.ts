@@ -347,7 +347,9 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
     )
     .option('--tls-cert <file>', 'serve HTTPS with this certificate; read again when it changes')
     .option('--tls-key <file>', 'key of the certificate')
-    .option('--archive-base <directory>', 'archive that the archive needs blobs of, repeatable', collect);
+    .option('--archive-base <directory>', 'base archive of the archive, repeatable', collect)
+    .option('--id <digest>', 'serve only the archive with this id')
+    .option('--verify-key <file>', 'serve only an archive signed by this public key');
   addConnectionOptions(serve).action((directory: string, _options, command: Command) =>
     runner.run(command, async (options) =>
       (await import('./commands/oci-serve.js')).ociServe(context, directory, options),

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { access, constants, rename, rm, stat } from 'node:fs/promises';
+import { access, constants, lstat, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { fileError, systemCode } from '../core/errors.js';
+import { OpmateError, fileError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { writeNewFile } from '../files/write-new-file.js';
@@ -43,6 +43,20 @@ export async function requireWritableDirectory(directory: string): Promise<void>
   } catch (error) {
     throw fileError(`output dir ${quoteGo(directory)}`, error, {
       hint: 'name another with --workspace file://DIRECTORY, or with --lock FILE',
+    });
+  }
+}
+
+/**
+ * Throws OpmateError UNSAFE for one of these places that is a link: whoever made the directory above it, such as the
+ * writer of an archive, would choose what is written to.
+ */
+export async function requireNoLinks(places: readonly string[]): Promise<void> {
+  for (const place of places) {
+    const found = await lstat(place).catch(() => undefined);
+    if (found?.isSymbolicLink() !== true) continue;
+    throw new OpmateError('UNSAFE', `output dir ${quoteGo(place)}: is a link`, {
+      hint: 'remove the link, or name another directory with --workspace file://DIRECTORY',
     });
   }
 }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { systemCode } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { openRegularFile } from '../files/read-file.js';
-import { archiveIndexName, openArchiveSets } from '../oci/archive-set.js';
+import { type ArchiveProof, archiveIndexName, openArchiveSets } from '../oci/archive-set.js';
 import { LayoutStore } from '../oci/layout-store.js';
 import type { Descriptor } from '../oci/types.js';
 
@@ -35,13 +35,14 @@ export async function openRegistryStore(
   directory: string,
   bases: readonly string[],
   logger: Logger,
+  proof: ArchiveProof = {},
 ): Promise<RegistryStore> {
   const isArchive = await stat(path.join(directory, archiveIndexName)).then(
     () => true,
     () => false,
   );
-  return isArchive || bases.length > 0
-    ? await openArchive(directory, bases, logger)
+  return isArchive || bases.length > 0 || proof.id !== undefined || proof.key !== undefined
+    ? await openArchive(directory, bases, logger, proof)
     : serveLayout(await LayoutStore.open(directory, { create: true }));
 }
 
@@ -66,8 +67,9 @@ async function openArchive(
   directory: string,
   bases: readonly string[],
   logger: Logger,
+  proof: ArchiveProof,
 ): Promise<RegistryStore> {
-  const archive = await openArchiveSets([directory, ...bases]);
+  const archive = await openArchiveSets([directory, ...bases], proof);
   const { entries, index } = archive;
   const missing = archive.missing().size;
   if (missing > 0) {

@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { type DigestAlgorithm, digestOf, isDigest, parseDigest } from '../core/digest.js';
 import { LimitError, UsageError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import type { ArchiveProof } from '../oci/archive-set.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { referrerOf } from '../oci/layout-content.js';
@@ -50,6 +51,8 @@ export interface RegistryOptions extends CancelOptions {
   directory: string;
   /** Directories of the archive sets that this one is based on. */
   archiveBases?: readonly string[];
+  /** What the archive set must be; a directory that is no archive set is refused then. */
+  archiveProof?: ArchiveProof;
   /** Address to listen on; loopback when left out. Others need `htpasswd` or `insecureListen`. */
   host?: string;
   /** Port to listen on; any free one when left out or 0. */
@@ -97,7 +100,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
     );
   }
   const passwords = options.htpasswd === undefined ? undefined : await PasswordFile.open(options.htpasswd);
-  const store = await openRegistryStore(directory, options.archiveBases ?? [], logger);
+  const store = await openRegistryStore(directory, options.archiveBases ?? [], logger, options.archiveProof);
   const contents = new RegistryContents(store, toRepositoryName(basename(await realpath(directory))), logger);
   const layout = options.readOnly === true ? undefined : store.layout;
   const limit =

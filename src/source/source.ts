@@ -15,6 +15,7 @@ import type { BlobCache } from '../oci/blob-cache.js';
 import type { Connection } from '../oci/connection.js';
 import { type Image, layersOf, openImage } from '../oci/image.js';
 import { openReference } from '../oci/open.js';
+import type { Repository } from '../oci/repository.js';
 import type { Platform } from '../oci/types.js';
 import { imageLabels, pathOfLabel } from '../model/image-labels.js';
 import { openInTemporaryDirectory } from '../files/temporary-directory.js';
@@ -131,6 +132,20 @@ export async function openImageSource(
   return withImage(reference, options, (image, parsed) => openByLabel(parsed, image, options, allowed));
 }
 
+/** Opens the catalog of an image by its digest in a repository, which `subject` names in messages. Throws OpmateError. */
+export async function openCatalogIn(
+  repository: Repository,
+  digest: string,
+  subject: Reference,
+  options: SourceOptions,
+): Promise<CatalogSource> {
+  const image = await openImage(repository, digest, options);
+  const source = await openByLabel(subject, image, options, { bundles: false, catalogs: true });
+  if (source.kind === 'catalog') return source;
+  await source.close();
+  throw new OpmateError('INVALID', `${subject.text}: not a catalog`);
+}
+
 /** Opens the image that a reference names for as long as `work` takes. Throws OpmateError. */
 export async function withImage<T>(
   reference: string | Reference,
@@ -138,14 +153,13 @@ export async function withImage<T>(
   work: (image: Image, parsed: Reference) => Promise<T>,
 ): Promise<T> {
   const parsed = typeof reference === 'string' ? parseImageReference(reference) : reference;
-  const { signal, logger = silentLogger } = options;
+  const { logger = silentLogger } = options;
   const task = `pull ${parsed.text}`;
   logger.progress({ task, state: 'start' });
   try {
     const opened = await openReference(parsed, { ...options, connection: await options.connect() });
     try {
-      const { platform, hostPlatform } = options;
-      const image = await openImage(opened.repository, opened.reference, { platform, hostPlatform, signal });
+      const image = await openImage(opened.repository, opened.reference, options);
       const total = image.manifest.layers.reduce((sum, layer) => sum + layer.size, 0);
       logger.progress({ task, state: 'update', current: 0, total, unit: 'bytes' });
       return await work(image, parsed);

@@ -300,7 +300,7 @@ describe('opmate mirror --config', () => {
     expect(fromDisk).toMatchObject({ code: 0 });
     expect(source.requests).toEqual([]);
     expect(await contentsAt()).toEqual(contents);
-    expect((await readdir(at('carry', 'working-dir', 'cluster-resources'))).length).toBe(4);
+    expect((await readdir(at('working-dir', 'cluster-resources'))).length).toBe(4);
   });
 
   it('applies an archive with a base only where the base is', async () => {

@@ -82,7 +82,7 @@ describe('mirror list operators', () => {
     }
   });
 
-  it('lists the channels of a package, and the versions in a channel by name of the bundle', async () => {
+  it('lists the channels of a package, and the versions in a channel, oldest first', async () => {
     const channels = await list('--catalog', 'catalog', '--package', 'widget');
     expect(channels).toMatchObject({ code: 0, stderr: '' });
     expect(channels.stdout).toBe(
@@ -96,7 +96,7 @@ describe('mirror list operators', () => {
       ),
     );
     const versions = await list('--catalog=catalog', '--package=widget', '--channel=stable', '--v2');
-    expect(versions.stdout).toBe(lines('VERSIONS', '1.10.0', '1.10.1', '1.2.0', '1.9.0'));
+    expect(versions.stdout).toBe(lines('VERSIONS', '1.2.0', '1.9.0', '1.10.0', '1.10.1'));
   });
 
   it('tells which of the well-known catalogs of a version there are', async () => {

@@ -33,7 +33,7 @@ describe('opmate mirror diff', () => {
   it('tells a lock from a workspace in lines', async () => {
     const result = await sandbox.run(['mirror', 'diff', 'a.lock', 'b']);
     expect(result).toEqual({
-      code: 0,
+      code: 3,
       stderr: '',
       stdout: `packages
 + beta

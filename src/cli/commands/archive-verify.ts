@@ -8,19 +8,21 @@ import {
   readArchiveIndex,
   verifyArchiveSet,
 } from '../../oci/archive-set.js';
+import { type ArchiveProofFlags, archiveDirectoryOf, proofOf } from '../archive-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 
-interface ArchiveVerifyOptions extends GlobalOptions {
+interface ArchiveVerifyOptions extends GlobalOptions, ArchiveProofFlags {
   output?: string;
 }
 
 /**
  * `opmate archive verify DIR`: reads all of an archive. Says on stdout that it is sound, or each fault on stderr;
- * with `-o json` the verdict is data on stdout. Exit code 3 when it is damaged.
+ * with `-o json` the verdict is data on stdout. Exit code 3 when it is damaged, 1 when it is not the one that `--id` or
+ * `--verify-key` wants.
  */
 export async function archiveVerify(
   context: CommandContext,
@@ -31,13 +33,14 @@ export async function archiveVerify(
   if (output !== 'text' && output !== 'json') {
     throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json)`);
   }
-  const place = path.resolve(context.workingDirectory, directory);
+  const place = archiveDirectoryOf(directory, context);
+  const proof = await proofOf(options, context);
   const logger = createLogger(context, options);
   let index: ArchiveIndex | undefined;
   let faults: ArchiveFault[];
   try {
-    index = await readArchiveIndex(place);
-    faults = await verifyArchiveSet(place, { logger, signal: context.signal });
+    index = await readArchiveIndex(place, proof);
+    faults = await verifyArchiveSet(place, { logger, proof, signal: context.signal });
   } catch (error) {
     const isDamaged = error instanceof OpmateError && damages.has(error.code);
     if (!isDamaged || index !== undefined) throw error;

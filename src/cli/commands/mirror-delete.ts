@@ -13,7 +13,7 @@ import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set/ima
 import { openPinnedCatalog, planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { KeptImages } from '../../mirror/image-set/kept-images.js';
 import { readLock } from '../../mirror/lock/lock.js';
-import { writeOutputFiles } from '../../mirror/output-files.js';
+import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { type ImageSetFlags, maxNestedPathsOf, maxPerRegistryOf, workspaceOf } from '../image-set-options.js';
@@ -106,6 +106,7 @@ async function generateList(
   const directory = path.join(workspace, 'working-dir', 'delete');
   const suffix = deleteId === undefined ? '' : `-${deleteId}`;
   const name = `delete-images${suffix}.yaml`;
+  await requireNoLinks([path.dirname(directory), directory]);
   await writeOutputFiles(
     directory,
     new Map([

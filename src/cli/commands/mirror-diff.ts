@@ -2,6 +2,7 @@ import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
 import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock/lock-diff.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
 import { readNamedLock } from '../lock-input.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
@@ -12,20 +13,21 @@ interface MirrorDiffOptions extends GlobalOptions {
 
 /**
  * `opmate mirror diff`: what differs between two locks or archives, a line a difference under the heading of its
- * kind, and sums at the end.
+ * kind, and sums at the end. Exit code 3 where they differ.
  */
 export async function mirrorDiff(
   context: CommandContext,
   from: string,
   to: string,
   { output = 'text' }: MirrorDiffOptions,
-): Promise<void> {
+): Promise<number> {
   if (output !== 'text' && output !== 'json')
     throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json)`);
   const before = await readNamedLock(from, context.workingDirectory);
   const diff = diffLocks(before, await readNamedLock(to, context.workingDirectory));
   const text = output === 'json' ? `${JSON.stringify(diff, null, 2)}\n` : textOf(diff);
   await writeAll(context.stdout, text, context.signal);
+  return isSameSet(diff) ? exitCodes.done : exitCodes.findings;
 }
 
 function textOf(diff: LockDiff): string {

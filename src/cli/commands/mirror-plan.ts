@@ -39,10 +39,10 @@ export async function mirrorPlan(
     await work.requireWritable();
     const { config, digest } = await work.readConfig();
     const plan = await work.withMirror(config, session, async (mirror, names) => {
-      await work.requireResources(names, config);
+      const templates = await work.requireResources(names, config);
       await mirror.prepare();
       const bytes = await work.survey(mirror);
-      await work.writeLock(mirror.lock(digest, work.lockOptions('unknown')));
+      await work.writeLock(mirror.lock(digest, work.lockOptions('unknown'), templates));
       return bytes;
     });
     session.logger.log('info', `${work.shownLock()}: written`);

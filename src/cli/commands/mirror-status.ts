@@ -45,7 +45,7 @@ export async function mirrorStatus(
   const maxNestedPaths = maxNestedPathsOf(options);
   const maxPerRegistry = maxPerRegistryOf(options);
   return useSession(context, options, async (session) => {
-    const lock = await findLock(place, options, context);
+    const { lock, name } = await findLock(place, options, context);
     let status: LockStatus;
     if (place.kind === 'disk') status = await readArchiveStatus(lock, place.directory, session);
     else {
@@ -62,8 +62,8 @@ export async function mirrorStatus(
     session.logger.close();
     const text =
       output === 'json'
-        ? `${JSON.stringify({ destination, ...status }, null, 2)}\n`
-        : textOf(destination, place, status);
+        ? `${JSON.stringify({ destination, lock: name, ...status }, null, 2)}\n`
+        : textOf(destination, name, place, status);
     await writeAll(context.stdout, text, session.signal);
     return status.isComplete ? exitCodes.done : exitCodes.partly;
   });
@@ -71,28 +71,31 @@ export async function mirrorStatus(
 
 /**
  * The lock that is named. Else of a directory that of the archive that is being written, which is what was wanted
- * last; that of the workspace; that of the archive.
+ * last; that of the workspace; that of the archive. `name` is how the result names it.
  */
 async function findLock(
   place: Destination,
   options: MirrorStatusOptions,
   context: CommandContext,
-): Promise<ImageSetLock> {
+): Promise<{ lock: ImageSetLock; name: string }> {
   const { workingDirectory, signal } = context;
-  if (options.lock !== undefined) return readLock(path.resolve(workingDirectory, options.lock), options.lock);
+  if (options.lock !== undefined) {
+    const lock = await readLock(path.resolve(workingDirectory, options.lock), options.lock);
+    return { lock, name: options.lock };
+  }
   const workspace = workspaceOf(options, context, place.kind === 'disk' ? place.directory : undefined);
   const file = path.join(workspace, 'working-dir', lockName);
   const shown = path.relative(workingDirectory, file);
   const ofArchive = (unfinished: boolean) =>
     place.kind === 'disk' ? readLockOfArchive(place.directory, { unfinished, signal }) : undefined;
   const unfinished = await ofArchive(true);
-  if (unfinished !== undefined) return unfinished;
+  if (unfinished !== undefined) return { lock: unfinished, name: 'of the archive that is being written' };
   try {
-    return await readLock(file, shown);
+    return { lock: await readLock(file, shown), name: shown };
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
     const finished = await ofArchive(false);
-    if (finished !== undefined) return finished;
+    if (finished !== undefined) return { lock: finished, name: 'of the archive' };
     throw new OpmateError('NOT_FOUND', `${shown}: no lock is there`, {
       file: shown,
       hint: 'opmate mirror and mirror plan write it; name another one with --lock, or where it is with --workspace',
@@ -103,9 +106,12 @@ async function findLock(
 
 const maxNamed = 20;
 
-function textOf(destination: string, place: Destination, status: LockStatus): string {
+function textOf(destination: string, lock: string, place: Destination, status: LockStatus): string {
   const { images, blobs, bytes, catalogs, packages, incomplete, archive } = status;
-  const lines = [`${destination}: ${images.complete} of ${count(images.total, 'image')} complete`];
+  const lines = [
+    `${destination}: ${images.complete} of ${count(images.total, 'image')} complete`,
+    `lock: ${lock}`,
+  ];
   if (place.kind === 'disk') lines.push(`archive: ${describeArchive(archive, status.isComplete)}`);
   lines.push(
     `left: ${count(blobs.left, 'blob')}, ${amountOfBytes(bytes.left)} of ${count(blobs.total, 'blob')}, ${amountOfBytes(bytes.total)}`,

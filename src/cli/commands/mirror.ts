@@ -1,8 +1,12 @@
+import type { KeyObject } from 'node:crypto';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { digestOf } from '../../core/digest.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
+import { addContext } from '../../core/diagnostics-error.js';
+import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json.js';
+import { parseReference } from '../../core/reference.js';
+import { withLock } from '../../files/lock.js';
 import { type BytePlan, planBytes } from '../../mirror/lock/byte-plan.js';
 import { LockMirror, mirroredOfLock } from '../../mirror/lock/lock-mirror.js';
 import {
@@ -10,7 +14,12 @@ import {
   readImageSetConfiguration,
 } from '../../mirror/image-set/image-set-config.js';
 import { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
-import type { MirrorTarget } from '../../mirror/image-set/image-set-names.js';
+import {
+  planArchivedSet,
+  requireAllowedImages,
+  requireListedImages,
+} from '../../mirror/image-set/archived-set.js';
+import { type MirrorTarget, pathBelow } from '../../mirror/image-set/image-set-names.js';
 import {
   type ImageSetPlan,
   type NamedImage,
@@ -22,6 +31,8 @@ import {
   type MirroredSet,
   clusterResources,
   readCatalogSourceTemplates,
+  requireSameTemplates,
+  templatesOfLock,
 } from '../../mirror/image-set/image-set-resources.js';
 import {
   type ImageSetLock,
@@ -31,7 +42,12 @@ import {
   parseLock,
   readLock,
 } from '../../mirror/lock/lock.js';
-import { replaceDirectories, requireWritableDirectory, writeOutputFiles } from '../../mirror/output-files.js';
+import {
+  replaceDirectories,
+  requireNoLinks,
+  requireWritableDirectory,
+  writeOutputFiles,
+} from '../../mirror/output-files.js';
 import { rebuiltOnDemand } from '../../mirror/lock/locked-catalogs.js';
 import { withSignatures } from '../../mirror/lock/locked-signatures.js';
 import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
@@ -40,10 +56,15 @@ import { type ArchivableSet, archiveImageSet } from '../../mirror/image-set/set-
 import { type Shard, parseShard } from '../../mirror/lock/shard.js';
 import {
   type ArchiveIndex,
+  type OpenedArchive,
   archiveIndexName,
   openArchiveSets,
   readArchiveIndex,
+  signArchive,
 } from '../../oci/archive-set.js';
+import { parseSigningKey } from '../../oci/detached-signature.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { openReference } from '../../oci/open.js';
 import { formatPlatform } from '../../oci/platform.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -52,7 +73,6 @@ import {
   type Destination,
   type ImageSetFlags,
   dependenciesOf,
-  directoryOf,
   maxNestedPathsOf,
   maxPerRegistryOf,
   namingOf,
@@ -60,6 +80,7 @@ import {
   parseDestination,
   workspaceOf,
 } from '../image-set-options.js';
+import { archiveDirectoryOf, proofOf } from '../archive-options.js';
 import { readInputFile } from '../input.js';
 import { finishTransfer, globalOptionsOf } from '../mirror-options.js';
 import { booleanOf } from '../options.js';
@@ -71,6 +92,9 @@ export interface MirrorCommandOptions extends ImageSetFlags {
   filename?: string;
   from?: string[];
   shard?: string;
+  id?: string;
+  verifyKey?: string;
+  signBy?: string;
 }
 
 /**
@@ -96,8 +120,8 @@ export async function mirrorImageSet(
   const destination = parseDestination(text, context);
   const work = new ImageSetWork(context, options, destination);
   return useSession(context, options, async (session) => {
-    await work.requireWritable();
     if (options.from !== undefined) return work.fromDisk(session, options.from);
+    await work.requireWritable();
     if (options.locked === true) return work.locked(session);
     if (booleanOf(options, 'dryRun')) return work.dryRun(session);
     return destination.kind === 'disk'
@@ -119,6 +143,11 @@ function requireOwnFlags(options: MirrorCommandOptions): void {
   }
 }
 
+type Templates = Awaited<ReturnType<typeof readCatalogSourceTemplates>>;
+
+/** How long a run waits for another one to write its results into the same workspace. */
+const workspaceWait = 30_000;
+
 /** What the ways of mirroring an image set have in common: the flags, read once, and the files that are written. */
 export class ImageSetWork {
   readonly #context: CommandContext;
@@ -127,6 +156,7 @@ export class ImageSetWork {
   readonly #maxNestedPaths: number | undefined;
   readonly #naming: ReturnType<typeof namingOf>;
   readonly #shard: Shard | undefined;
+  #signingKey: KeyObject | undefined;
 
   /** Throws UsageError for flags that mean nothing, or exclude each other. */
   constructor(context: CommandContext, options: MirrorCommandOptions, destination: Destination) {
@@ -149,6 +179,14 @@ export class ImageSetWork {
       const hint = 'every machine must have the same plan: add --locked, and a registry to mirror to';
       throw new UsageError('--shard: only with --locked', { hint });
     }
+    if (options.signBy !== undefined && destination.kind === 'registry') {
+      throw new UsageError('--sign-by: signs an archive', { hint: 'mirror to file://DIRECTORY' });
+    }
+    if (options.from === undefined && (options.id !== undefined || options.verifyKey !== undefined)) {
+      throw new UsageError('--id and --verify-key are for archives', {
+        hint: 'name the archive with --from',
+      });
+    }
     if (destination.kind === 'registry' && (options.base !== undefined || options.strictArchive === true)) {
       const hint = 'mirror to file://DIRECTORY';
       throw new UsageError('--base and --strict-archive are for archives', { hint });
@@ -160,17 +198,17 @@ export class ImageSetWork {
     const { config } = await this.readConfig();
     return this.withPlan(config, session, async (plan) => {
       describePlan(plan, session.logger, this.#options.icsp === true);
-      return this.#writeNames(plan, config.operators, session);
+      return this.#writeNames(plan, await this.#readTemplates(config.operators), session);
     });
   }
 
   /** What a dry run writes. */
   async #writeNames(
     set: MirroredSet<NamedImage>,
-    operators: Parameters<typeof readCatalogSourceTemplates>[0],
+    templates: Templates,
     session: CommandSession,
   ): Promise<number> {
-    const resources = this.#resources(set, await this.#readTemplates(operators));
+    const resources = this.#resources(set, templates);
     const lines = mappingLines(set.images, this.#destination.target);
     const text = (all: readonly string[]): string => all.map((line) => `${line}\n`).join('');
     const files = new Map([['mapping.txt', text(lines)]]);
@@ -179,7 +217,7 @@ export class ImageSetWork {
     const directories = new Map<string, ReadonlyMap<string, string>>([['dry-run', files]]);
     const isRegistry = this.#destination.kind === 'registry';
     if (isRegistry) directories.set('cluster-resources', resources);
-    await replaceDirectories(this.#workingDirectory(), directories);
+    await this.#replace(directories);
     session.logger.close();
     session.logger.log('info', `${this.#shown('dry-run', 'mapping.txt')}: ${count(lines.length, 'image')}`);
     if (missing.length > 0)
@@ -189,12 +227,6 @@ export class ImageSetWork {
       );
     if (isRegistry) this.#tellResources(resources, session);
     return exitCodes.done;
-  }
-
-  /** The same of a lock. */
-  #writeNamesOfLock(lock: ImageSetLock, session: CommandSession): Promise<number> {
-    const set = mirroredOfLock(lock, this.#destination.target, this.#maxNestedPaths);
-    return this.#writeNames(set, lock.catalogs, session);
   }
 
   async toRegistry(session: CommandSession): Promise<number> {
@@ -209,7 +241,7 @@ export class ImageSetWork {
       describeBytes(bytes, session.logger);
       const report = await mirror.copy();
       for (const change of report.changes) session.logger.log('warn', change);
-      const lock = mirror.lock(digest, this.lockOptions('yes'));
+      const lock = mirror.lock(digest, this.lockOptions('yes'), templates);
       await this.#writeResult(mirror.mirrored(), templates, session, lock);
       return finishTransfer(this.#context, session.logger, report, { dryRun: false });
     });
@@ -219,12 +251,12 @@ export class ImageSetWork {
     const { config, digest } = await this.readConfig();
     await this.#base();
     return this.withMirror(config, session, async (mirror, plan) => {
-      await this.requireResources(plan, config);
+      const templates = await this.requireResources(plan, config);
       await mirror.prepare();
       await mirror.addSignatures();
       const set = {
         transfers: () => mirror.transfers(),
-        lock: () => mirror.lock(digest, this.lockOptions('yes')),
+        lock: () => mirror.lock(digest, this.lockOptions('yes'), templates),
         skip: (targetName: string, error: OpmateError) => mirror.skip(targetName, error),
       };
       await this.writeLock(await this.#archive(set, directory, config, session));
@@ -251,6 +283,7 @@ export class ImageSetWork {
       logger,
       signal,
     });
+    if (this.#signingKey !== undefined) await signArchive(directory, this.#signingKey);
     const { id, parts, blobs } = written.index;
     const size = amountOfBytes(parts.reduce((sum, part) => sum + part.size, 0));
     const kept = written.keptBytes > 0 ? `, ${amountOfBytes(written.keptBytes)} from an earlier run` : '';
@@ -266,11 +299,14 @@ export class ImageSetWork {
         hint: 'write docker://REGISTRY[/PATH]',
       });
     }
-    const archive = await openArchiveSets(from.map((text) => directoryOf(text, this.#context)));
+    const directories = from.map((text) => archiveDirectoryOf(text, this.#context));
+    const archive = await openArchiveSets(directories, await proofOf(this.#options, this.#context));
     try {
+      await this.requireWritable();
       const lock = parseLock(archive.index.lock, 'the lock of the archive');
-      if (this.#options.config !== undefined) await this.#requireSame(lock, 'archive');
-      if (booleanOf(this.#options, 'dryRun')) return await this.#writeNamesOfLock(lock, session);
+      requireListedImages(archive, lock);
+      const { set, templates } = await this.#setOf(archive, lock, session);
+      if (booleanOf(this.#options, 'dryRun')) return await this.#writeNames(set, templates, session);
       const mirror = new LockMirror(lock, {
         target: this.#destination.target,
         maxNestedPaths: this.#maxNestedPaths,
@@ -286,16 +322,67 @@ export class ImageSetWork {
             }),
         logger: session.logger,
       });
-      return await this.#mirrorLock(mirror, lock, session);
+      return await this.#mirrorLock(mirror, set, templates, session);
     } finally {
       await archive.close();
+    }
+  }
+
+  /**
+   * What of an archive is to be mirrored, for the objects of a cluster: all that its lock names, or with a configuration
+   * what that allows, which is computed here. Throws OpmateError for an archive that holds more.
+   */
+  async #setOf(
+    archive: OpenedArchive,
+    lock: ImageSetLock,
+    session: CommandSession,
+  ): Promise<{ set: MirroredSet<NamedImage>; templates: Templates }> {
+    const { target } = this.#destination;
+    if (this.#options.config === undefined) {
+      const templates = templatesOfLock(lock, 'the lock of the archive');
+      return { set: mirroredOfLock(lock, target, this.#maxNestedPaths), templates };
+    }
+    const { config } = await this.#requireSame(lock, 'archive');
+    const templates = await this.#readTemplates(config.operators);
+    const { logger, signal, platform } = session;
+    const open = await openOptionsOf(session);
+    const plan = await planArchivedSet(config, {
+      target,
+      maxNestedPaths: this.#maxNestedPaths,
+      dependencies: dependenciesOf(this.#options),
+      platforms: platform === undefined ? undefined : [platform],
+      logger,
+      signal,
+      archive,
+      lock,
+      source: session,
+      openAtTarget: ({ repository, contents: { root } }) => {
+        const path = pathBelow(target, repository, this.#maxNestedPaths);
+        const name = `docker://${target.registry}/${path}@${root.digest}`;
+        return openReference(parseReference(name), open);
+      },
+    });
+    try {
+      return { set: requireAllowedImages(lock, plan), templates };
+    } catch (error) {
+      const had = lock.options['dependencies'];
+      if (!(error instanceof OpmateError) || had !== 'add' || dependenciesOf(this.#options) === had)
+        throw error;
+      throw addContext(error, {
+        hint: 'the archive was made with --dependencies add: give it here too, if that is what you want',
+      });
+    } finally {
+      await plan.close();
     }
   }
 
   async locked(session: CommandSession): Promise<number> {
     const planned = await this.#readLock();
     const { config } = await this.#requireSame(planned, 'lock');
-    if (booleanOf(this.#options, 'dryRun')) return this.#writeNamesOfLock(planned, session);
+    const templates = await this.#readTemplates(config.operators);
+    requireSameTemplates(planned, templates);
+    const mirrored = mirroredOfLock(planned, this.#destination.target, this.#maxNestedPaths);
+    if (booleanOf(this.#options, 'dryRun')) return this.#writeNames(mirrored, templates, session);
     const isUnsigned = planned.options.signatures === 'unknown' && this.#options.removeSignatures !== true;
     const lock = isUnsigned ? await withSignatures(planned, await this.#transferOptions(session)) : planned;
     const rebuilt = rebuiltOnDemand(lock, {
@@ -320,18 +407,22 @@ export class ImageSetWork {
         shard: this.#shard,
         logger: session.logger,
       });
-      return await this.#mirrorLock(mirror, lock, session);
+      return await this.#mirrorLock(mirror, mirrored, templates, session);
     } finally {
       await rebuilt.close();
     }
   }
 
-  async #mirrorLock(mirror: LockMirror, lock: ImageSetLock, session: CommandSession): Promise<number> {
-    const templates = await this.#readTemplates(lock.catalogs);
-    this.#resources(mirror.mirrored(), templates);
+  async #mirrorLock(
+    mirror: LockMirror,
+    set: MirroredSet<NamedImage>,
+    templates: Templates,
+    session: CommandSession,
+  ): Promise<number> {
+    this.#resources(set, templates);
     describeBytes(await mirror.survey(), session.logger);
     const report = await mirror.copy();
-    await this.#writeResult(mirror.mirrored(), templates, session, undefined);
+    await this.#writeResult(set, templates, session, undefined);
     if (report.waiting > 0) {
       const what = `${count(report.waiting, 'image')} of other machines not there yet`;
       session.logger.log('info', `${what}: the catalogs are copied by the one that ends last`);
@@ -439,12 +530,18 @@ export class ImageSetWork {
   }
 
   /** Throws where the cluster resources of a plan cannot be written, before the images are copied for nothing. */
-  async requireResources(plan: ImageSetPlan, config: ImageSetConfiguration): Promise<void> {
-    this.#resources(plan, await this.#readTemplates(config.operators));
+  async requireResources(plan: ImageSetPlan, config: ImageSetConfiguration): Promise<Templates> {
+    const templates = await this.#readTemplates(config.operators);
+    this.#resources(plan, templates);
+    return templates;
   }
 
-  /** Throws where a run could not write its results, before it has worked for them. */
+  /** Throws where a run could not write its results, or sign them, before it has worked for them. */
   async requireWritable(): Promise<void> {
+    const { signBy } = this.#options;
+    if (signBy !== undefined)
+      this.#signingKey = parseSigningKey(await readInputFile(this.#resolve(signBy)), signBy);
+    await requireNoLinks([this.#workingDirectory()]);
     const file = this.lockFile();
     const found = await stat(file).catch(() => undefined);
     if (found?.isDirectory() === true) {
@@ -536,10 +633,12 @@ export class ImageSetWork {
   async #base(): Promise<ArchiveIndex | undefined> {
     const { base } = this.#options;
     if (base === undefined) return undefined;
-    const index = await readArchiveIndex(this.#resolve(base));
+    const index = await readArchiveIndex(archiveDirectoryOf(base, this.#context));
     if (this.#destination.kind === 'disk') {
       const { directory } = this.#destination;
-      const [place, target] = await Promise.all([this.#resolve(base), directory].map(realPath));
+      const [place, target] = await Promise.all(
+        [archiveDirectoryOf(base, this.#context), directory].map(realPath),
+      );
       if (place === target || place === path.join(target as string, archiveIndexName)) {
         const problem = `--base ${quoteGo(base)}: the new archive would replace it, and could not be used without it`;
         const hint = 'write to another directory, or keep its mirror_archive.json elsewhere and name that';
@@ -553,16 +652,10 @@ export class ImageSetWork {
     return path.resolve(this.#context.workingDirectory, file);
   }
 
-  /** Archives have their `working-dir` beside them. */
+  /** An archive has its `working-dir` beside it where it is written. */
   #workingDirectory(): string {
-    const { from: [from] = [] } = this.#options;
-    const { kind } = this.#destination;
-    const otherwise =
-      kind === 'disk'
-        ? this.#destination.directory
-        : from === undefined
-          ? undefined
-          : directoryOf(from, this.#context);
+    // That of an archive that came from elsewhere is nothing to write to.
+    const otherwise = this.#destination.kind === 'disk' ? this.#destination.directory : undefined;
     return path.join(workspaceOf(this.#options, this.#context, otherwise), 'working-dir');
   }
 
@@ -574,10 +667,7 @@ export class ImageSetWork {
     return readCatalogSourceTemplates(catalogs, (file) => this.#resolve(file));
   }
 
-  #resources(
-    set: MirroredSet,
-    templates: Awaited<ReturnType<typeof readCatalogSourceTemplates>>,
-  ): Map<string, string> {
+  #resources(set: MirroredSet, templates: Templates): Map<string, string> {
     const target: MirrorTarget = this.#destination.target;
     return clusterResources(set, {
       registry: target.registry,
@@ -590,14 +680,29 @@ export class ImageSetWork {
 
   async #writeResult(
     set: MirroredSet,
-    templates: Awaited<ReturnType<typeof readCatalogSourceTemplates>>,
+    templates: Templates,
     session: CommandSession,
     lock: ImageSetLock | undefined,
   ): Promise<void> {
     const resources = this.#resources(set, templates);
-    await replaceDirectories(this.#workingDirectory(), new Map([['cluster-resources', resources]]));
+    await this.#replace(new Map([['cluster-resources', resources]]));
     if (lock !== undefined) await this.writeLock(lock);
     this.#tellResources(resources, session);
+  }
+
+  /** Replaces directories of the workspace, while no other run does. */
+  async #replace(directories: ReadonlyMap<string, ReadonlyMap<string, string>>): Promise<void> {
+    const root = this.#workingDirectory();
+    try {
+      await makeDirectory(root);
+    } catch (error) {
+      throw fileError(`output dir ${quoteGo(root)}`, error);
+    }
+    await requireNoLinks([root]);
+    const { signal } = this.#context;
+    await withLock(root, { task: 'opmate mirror', waitMilliseconds: workspaceWait, signal }, () =>
+      replaceDirectories(root, directories),
+    );
   }
 
   #tellResources(resources: ReadonlyMap<string, string> | undefined, { logger }: CommandSession): void {
@@ -610,7 +715,10 @@ export class ImageSetWork {
     if (this.#destination.kind === 'registry') return [];
     const known = new Set<string>();
     const { base } = this.#options;
-    const places = [this.#destination.directory, ...(base === undefined ? [] : [this.#resolve(base)])];
+    const places = [
+      this.#destination.directory,
+      ...(base === undefined ? [] : [archiveDirectoryOf(base, this.#context)]),
+    ];
     for (const place of places) {
       const index = await readArchiveIndex(place).catch((error: unknown) => {
         if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;

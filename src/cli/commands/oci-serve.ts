@@ -2,12 +2,13 @@ import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { startRegistry } from '../../serve/registry.js';
 import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
+import { type ArchiveProofFlags, archiveDirectoryOf, proofOf } from '../archive-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { portOf, tlsFilesOf } from '../listen-options.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
 
-interface OciServeOptions extends GlobalOptions {
+interface OciServeOptions extends GlobalOptions, ArchiveProofFlags {
   port?: string;
   host?: string;
   tlsCert?: string;
@@ -41,7 +42,8 @@ export async function ociServe(
   const tls = files === undefined ? undefined : await readCertificateFiles(files);
   const registry = await startRegistry({
     directory,
-    archiveBases: options.archiveBase ?? [],
+    archiveBases: (options.archiveBase ?? []).map((text) => archiveDirectoryOf(text, context)),
+    archiveProof: await proofOf(options, context),
     host,
     port,
     htpasswd,

@@ -7,7 +7,7 @@ import type { BytePlan } from '../lock/byte-plan.js';
 import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
 import { type MirrorTarget, targetReference } from './image-set-names.js';
 import type { ImageSetPlan, PlannedCatalog, PlannedImage } from './image-set-plan.js';
-import type { MirroredSet } from './image-set-resources.js';
+import type { CatalogSourceTemplate, MirroredSet } from './image-set-resources.js';
 import { leaveOut } from '../../catalog/selection/leave-out.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
 import { planSurveyed } from '../lock/surveyed-set.js';
@@ -170,13 +170,19 @@ export class ImageSetMirror {
     );
   }
 
-  lock(configuration: string, options: Readonly<Record<string, string>>): ImageSetLock {
+  lock(
+    configuration: string,
+    options: Readonly<Record<string, string>>,
+    templates: ReadonlyMap<string, CatalogSourceTemplate> = new Map(),
+  ): ImageSetLock {
     const { catalogs } = this.mirrored();
     const names = new Set(catalogs.map(({ destination }) => destination));
     return {
       configuration,
       options,
-      catalogs: this.#plan.catalogs.filter(({ destination }) => names.has(destination)).map(lockedCatalogOf),
+      catalogs: this.#plan.catalogs
+        .filter(({ destination }) => names.has(destination))
+        .map((catalog) => lockedCatalogOf(catalog, templates)),
       images: this.lockedImages(),
     };
   }
@@ -339,7 +345,11 @@ function signatureOf({ source, target, contents }: PinnedTransfer, plan: ImageSe
   };
 }
 
-function lockedCatalogOf({ operator, digest, name, selection }: PlannedCatalog): LockedCatalog {
+function lockedCatalogOf(
+  { operator, digest, name, selection }: PlannedCatalog,
+  templates: ReadonlyMap<string, CatalogSourceTemplate>,
+): LockedCatalog {
+  const file = operator.targetCatalogSourceTemplate;
   const { facts, isWhole, packages } = selection;
   const versionsOf = new Map<string, { name: string; version: string }[]>();
   for (const { package: of, name: bundle, packageProperties } of facts.bundles) {
@@ -352,8 +362,8 @@ function lockedCatalogOf({ operator, digest, name, selection }: PlannedCatalog):
     sourceDigest: digest,
     ...name,
     isWhole,
-    ...(operator.targetCatalogSourceTemplate !== undefined && {
-      targetCatalogSourceTemplate: operator.targetCatalogSourceTemplate,
+    ...(file !== undefined && {
+      targetCatalogSourceTemplate: { file, text: templates.get(file)?.text },
     }),
     packages: packages.map(({ name: of, defaultChannel, channels }) => ({
       name: of,

@@ -1,5 +1,6 @@
 import { OpmateError, fileError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
+import { quoteGo } from '../../core/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
 import { parseYamlWithPlaces } from '../../core/yaml.js';
 import { readRegularFile } from '../../files/read-file.js';
@@ -10,6 +11,7 @@ import {
   encodeClusterCatalog,
   encodeMirrorSets,
 } from '../cluster-manifests.js';
+import type { ImageSetLock } from '../lock/lock.js';
 import type { PlannedCatalog, PlannedImage } from './image-set-plan.js';
 
 export interface ClusterResourceOptions {
@@ -178,6 +180,8 @@ function objectSuffixOf({ name: { repository, tag } }: MirroredCatalog, prefix: 
 
 /** What a CatalogSource template gives besides name, namespace, source type and image. */
 export interface CatalogSourceTemplate {
+  /** As it was read. */
+  text: string;
   labels: Record<string, string> | undefined;
   annotations: Record<string, string> | undefined;
   spec: JsonObject;
@@ -204,6 +208,53 @@ export async function readCatalogSourceTemplates(
   }
   if (faults.length > 0) throw combineErrors(faults);
   return templates;
+}
+
+/**
+ * The templates that a lock holds, by file as `readCatalogSourceTemplates` has them; no file is read. Throws OpmateError,
+ * of all templates at fault: those of which the lock only has the path, and two under one name among them.
+ */
+export function templatesOfLock(lock: ImageSetLock, subject: string): Map<string, CatalogSourceTemplate> {
+  const templates = new Map<string, CatalogSourceTemplate>();
+  const faults: OpmateError[] = [];
+  for (const { targetCatalogSourceTemplate: template } of lock.catalogs) {
+    if (template === undefined) continue;
+    const { file, text } = template;
+    const name = `${subject}: template ${quoteGo(file)}`;
+    const known = templates.get(file);
+    if (text === undefined) {
+      const hint = 'name the configuration with --config, whose templates are read, or mirror to disk again';
+      faults.push(new OpmateError('INVALID', `${name}: only its path is in the lock`, { hint }));
+    } else if (known === undefined) {
+      try {
+        templates.set(file, readTemplate(text, name));
+      } catch (error) {
+        if (!(error instanceof OpmateError)) throw error;
+        faults.push(error);
+      }
+    } else if (known.text !== text)
+      faults.push(new OpmateError('INVALID', `${name}: duplicate, with other content`));
+  }
+  if (faults.length > 0) throw combineErrors(faults);
+  return templates;
+}
+
+/** Throws OpmateError INVALID, of all, for templates that are not what a lock was made with. */
+export function requireSameTemplates(
+  lock: ImageSetLock,
+  templates: ReadonlyMap<string, CatalogSourceTemplate>,
+): void {
+  const changed = lock.catalogs.flatMap(({ targetCatalogSourceTemplate: template }) => {
+    const now = template && templates.get(template.file)?.text;
+    return now === undefined || template?.text === undefined || now === template.text ? [] : [template.file];
+  });
+  if (changed.length === 0) return;
+  const hint = 'mirror without --locked to make a new lock';
+  const faults = [...new Set(changed)].map(
+    (file) =>
+      new OpmateError('INVALID', `${file}: is not the template that the lock was made with`, { file, hint }),
+  );
+  throw combineErrors(faults);
 }
 
 const maxTemplateBytes = 1024 * 1024;
@@ -238,7 +289,7 @@ function readTemplate(text: string, file: string): CatalogSourceTemplate {
   if (sourceType !== '' && sourceType !== 'grpc') throw fail('spec.sourceType: not grpc');
   if (configMap !== '') throw fail('spec.configMap: a mirrored catalog is an image');
   const meta = isJsonObject(metadata) ? metadata : {};
-  return { labels: textsOf(meta['labels']), annotations: textsOf(meta['annotations']), spec };
+  return { text, labels: textsOf(meta['labels']), annotations: textsOf(meta['annotations']), spec };
 }
 
 function textsOf(value: JsonValue | undefined): Record<string, string> | undefined {

@@ -62,7 +62,7 @@ export async function archiveImageSet(
 }
 
 /** An image under its tag, and without tag what refers to it, so that whoever serves the archive finds that. */
-function archivedImagesOf({ repository, tag, contents }: LockedImage): ArchivedImage[] {
+export function archivedImagesOf({ repository, tag, contents }: LockedImage): ArchivedImage[] {
   const { root, manifests } = contents;
   const at = manifests.findIndex(({ descriptor }) => descriptor.digest === root.digest);
   const referrers = manifests

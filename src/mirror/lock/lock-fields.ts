@@ -82,11 +82,10 @@ export class LockField {
   }
 
   /** Text that is what a catalog says, and so may be empty. */
-  name(): string {
+  name(maxLength = maxTextLength): string {
     this.#require();
     if (typeof this.value !== 'string') throw this.fault('expected text');
-    if (this.value.length > maxTextLength)
-      throw this.fault(`longer than ${maxTextLength} characters`, 'LIMIT');
+    if (this.value.length > maxLength) throw this.fault(`longer than ${maxLength} characters`, 'LIMIT');
     return this.value;
   }
 

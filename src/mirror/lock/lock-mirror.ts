@@ -145,7 +145,7 @@ export function mirroredOfLock(
     return [{ kind, reference: parseReference(image.reference), source, repository, destination }];
   });
   const catalogs = lock.catalogs.map(({ catalog, repository, tag, targetCatalogSourceTemplate }) => ({
-    operator: { catalog, targetCatalogSourceTemplate },
+    operator: { catalog, targetCatalogSourceTemplate: targetCatalogSourceTemplate?.file },
     destination: destinationOf(target, pathBelow(target, repository, maxNestedPaths), tag),
     name: { repository, tag },
   }));

@@ -38,9 +38,16 @@ export interface LockedCatalog {
   repository: string;
   tag: string;
   isWhole: boolean;
-  targetCatalogSourceTemplate?: string | undefined;
+  targetCatalogSourceTemplate?: LockedTemplate | undefined;
   /** By name. */
   packages: LockedPackage[];
+}
+
+/** A CatalogSource template: its file as the configuration names it, and what that held. */
+export interface LockedTemplate {
+  file: string;
+  /** Undefined in locks that were written before locks held it. */
+  text: string | undefined;
 }
 
 export interface LockedPackage {
@@ -74,6 +81,7 @@ const maxOptions = 100;
 const maxCatalogs = 1000;
 const maxNames = 100_000;
 const maxImages = 100_000;
+const maxTemplateLength = 1024 * 1024;
 /** Of the tables, and of all images together: one that names a large index twice counts it twice. */
 const maxManifests = 1_000_000;
 const maxBlobs = 10_000_000;
@@ -138,7 +146,10 @@ function encodeCatalog(catalog: LockedCatalog): JsonValue {
     repository: catalog.repository,
     tag: catalog.tag,
     isWhole: catalog.isWhole,
-    ...(template !== undefined && { targetCatalogSourceTemplate: template }),
+    ...(template !== undefined && {
+      targetCatalogSourceTemplate:
+        template.text === undefined ? template.file : { file: template.file, text: template.text },
+    }),
     packages: catalog.packages.map(({ name, defaultChannel, channels, bundles }) => ({
       name,
       defaultChannel,
@@ -349,12 +360,18 @@ function readCatalogs(field: LockField): LockedCatalog[] {
       repository: fields.repository.repository(),
       tag: fields.tag.tag(),
       isWhole: fields.isWhole.boolean(),
-      ...(template.isGiven && { targetCatalogSourceTemplate: template.text() }),
+      ...(template.isGiven && { targetCatalogSourceTemplate: readTemplate(template) }),
       packages: readPackages(fields.packages),
     };
     names.add(`${catalog.repository}:${catalog.tag}`, item);
     return catalog;
   });
+}
+
+function readTemplate(field: LockField): LockedTemplate {
+  if (typeof field.value === 'string') return { file: field.text(), text: undefined };
+  const { file, text } = field.object(['file', 'text']);
+  return { file: file.text(), text: text.name(maxTemplateLength) };
 }
 
 function readPackages(field: LockField): LockedPackage[] {

@@ -50,8 +50,12 @@ function highestBundles(facts: CatalogFacts): Map<string, BundleFacts> {
 }
 
 function versionOf({ packageProperties: [own] }: BundleFacts): Version | undefined {
+  return own && versionOfText(own.version);
+}
+
+function versionOfText(text: string): Version | undefined {
   try {
-    return own === undefined ? undefined : parseVersion(own.version);
+    return parseVersion(text);
   } catch {
     return undefined;
   }
@@ -80,7 +84,7 @@ export function requirePackage(facts: CatalogFacts, packageName: string, catalog
 }
 
 /**
- * The versions of the bundles in a channel, in the order of the bundles' names. Throws OpmateError NOT_FOUND with the
+ * The versions of the bundles in a channel, oldest first; what is no version comes last, as text. Throws OpmateError NOT_FOUND with the
  * nearest name where the package has no such channel.
  */
 export function listVersions(
@@ -102,9 +106,14 @@ export function listVersions(
     const version = bundle.packageProperties[0]?.version;
     if (bundle.package === packageName && version !== undefined) versions.set(bundle.name, version);
   }
-  return sortedByBytes(new Set(channel.entries.map(({ name }) => name)))
-    .map((name) => versions.get(name))
-    .filter((version) => version !== undefined);
+  const listed = new Set(channel.entries.flatMap(({ name }) => versions.get(name) ?? []));
+  const parsed = sortedByBytes(listed).map((text) => ({ text, version: versionOfText(text) }));
+  return parsed
+    .sort((a, b) => {
+      if (a.version !== undefined && b.version !== undefined) return compareVersions(a.version, b.version);
+      return Number(a.version === undefined) - Number(b.version === undefined);
+    })
+    .map(({ text }) => text);
 }
 
 const maxListed = 10;

@@ -45,7 +45,9 @@ function fullLock(): ImageSetLock {
     lockedImage('index', contentsOf([arm64]), { kind: 'catalog', source: 'oci:catalogs/index:v1' }),
   ];
   const catalog = { ...lockedCatalog({ acme: ['acme.v0', 'acme.v1'], beta: ['beta.v2'] }), isWhole: false };
-  return lockOf(images.sort(compareLocked), [{ ...catalog, targetCatalogSourceTemplate: 'cs.yaml' }]);
+  return lockOf(images.sort(compareLocked), [
+    { ...catalog, targetCatalogSourceTemplate: { file: 'cs.yaml', text: 'kind: CatalogSource\n' } },
+  ]);
 }
 
 const text = encodeLock(fullLock());

@@ -1,0 +1,188 @@
+import { OpmateError } from '../../core/errors.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
+import { quoteGo } from '../../core/go-json.js';
+import { type Reference } from '../../core/reference.js';
+import type { OpenedArchive } from '../../oci/archive-set.js';
+import type { OpenedReference } from '../../oci/open.js';
+import type { Repository } from '../../oci/repository.js';
+import { type SourceOptions, openCatalogIn } from '../../source/source.js';
+import { type ImageSetLock, type LockedCatalog, type LockedImage, nameOfLocked } from '../lock/lock.js';
+import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
+import {
+  type ImageSetPlan,
+  type NamedImage,
+  type OpenedCatalog,
+  type PlanOptions,
+  planImageSet,
+} from './image-set-plan.js';
+import type { MirroredSet } from './image-set-resources.js';
+import { archivedImagesOf } from './set-archive.js';
+
+export interface ArchivedSetOptions extends Omit<PlanOptions, 'openCatalog' | 'digestOfRebuilt'> {
+  archive: OpenedArchive;
+  lock: ImageSetLock;
+  source: SourceOptions;
+  /** Opens an image at the target, which holds what the base of the archive brought. */
+  openAtTarget: (image: LockedImage) => Promise<OpenedReference>;
+}
+
+/**
+ * Throws OpmateError INVALID for every image that an archive lists and its lock does not name. What is served, and what
+ * is mirrored, would differ.
+ */
+export function requireListedImages({ index }: OpenedArchive, lock: ImageSetLock): void {
+  const locked = lock.images.flatMap(archivedImagesOf);
+  const names = new Set(locked.map(({ repository, tag, root }) => nameOf(repository, tag, root.digest)));
+  const faults = index.images
+    .map(({ repository, tag, descriptor }) => nameOf(repository, tag, descriptor.digest))
+    .filter((name) => !names.has(name))
+    .map((name) => new OpmateError('INVALID', `${name}: in the archive, but not in its lock`));
+  if (faults.length > 0) throw combineErrors(faults);
+}
+
+/**
+ * Plans a configuration from the catalogs that an archive holds: what the configuration allows of them. Nothing but the
+ * contents of the catalogs is taken from the archive. Throws what `planImageSet` throws, and OpmateError NOT_FOUND and
+ * DIGEST for a catalog of the configuration that the archive does not hold.
+ */
+export async function planArchivedSet(
+  config: ImageSetConfiguration,
+  options: ArchivedSetOptions,
+): Promise<ImageSetPlan> {
+  const images = new Map<string, LockedImage>();
+  for (const operator of config.operators) {
+    const { repository, tag } = targetOfCatalog(operator);
+    const catalog = options.lock.catalogs.find(
+      (one) =>
+        one.catalog === operator.catalog &&
+        one.repository === repository &&
+        (tag === undefined || one.tag === tag),
+    );
+    images.set(operator.reference.text, findCatalogImage(operator.reference, catalog, options));
+  }
+  return planImageSet(config, {
+    ...options,
+    openCatalog: (reference) => openArchivedCatalog(reference, images.get(reference.text), options),
+    // The archive holds the rebuilt catalog, and names it by its own digest.
+    digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
+  });
+}
+
+function findCatalogImage(
+  { text, digest }: Reference,
+  catalog: LockedCatalog | undefined,
+  { lock }: ArchivedSetOptions,
+): LockedImage {
+  const image =
+    catalog &&
+    lock.images.find(
+      ({ kind, repository, tag }) =>
+        kind === 'catalog' && repository === catalog.repository && tag === catalog.tag,
+    );
+  if (catalog === undefined || image === undefined) {
+    throw new OpmateError(
+      'NOT_FOUND',
+      `${text}: not in the archive under the name that the configuration gives it`,
+    );
+  }
+  const own = catalog.isWhole ? image.contents.root.digest : catalog.sourceDigest;
+  if (digest !== undefined && own !== digest) {
+    throw new OpmateError('DIGEST', `${text}: the archive has it with digest ${own}`);
+  }
+  return image;
+}
+
+async function openArchivedCatalog(
+  reference: Reference,
+  image: LockedImage | undefined,
+  { archive, source, openAtTarget }: ArchivedSetOptions,
+): Promise<OpenedCatalog> {
+  if (image === undefined) throw new OpmateError('NOT_FOUND', `${reference.text}: not in the archive`);
+  const { digest } = image.contents.root;
+  const missing = archive.missing();
+  const isWhole = image.contents.manifests.every(
+    ({ descriptor, blobs }) =>
+      !missing.has(descriptor.digest) && !blobs.some((blob) => missing.has(blob.digest)),
+  );
+  const own = archive.repository(image.repository);
+  if (isWhole) {
+    const { catalog, close } = await openCatalogIn(own, digest, reference, source);
+    return { catalog, digest, close };
+  }
+  const target = await openAtTarget(image);
+  try {
+    const repository = withBase(own, target.repository, (wanted) => archive.locate(wanted) !== undefined);
+    const { catalog, close } = await openCatalogIn(repository, digest, reference, source);
+    return { catalog, digest, close };
+  } finally {
+    await target.close();
+  }
+}
+
+/** A repository whose content is found by digest in the archive, and else at the target, where its base was copied to. */
+function withBase(own: Repository, base: Repository, isOwn: (digest: string) => boolean): Repository {
+  const pick = (digest: string): Repository => (isOwn(digest) ? own : base);
+  return {
+    name: own.name,
+    getManifest: (digest, options) => pick(digest).getManifest(digest, options),
+    headManifest: (digest, options) => pick(digest).headManifest(digest, options),
+    openBlob: (blob, options) => pick(blob.digest).openBlob(blob, options),
+    hasBlob: (blob, options) => pick(blob.digest).hasBlob(blob, options),
+    listTags: (options) => own.listTags(options),
+    listReferrers: (digest, options) => own.listReferrers(digest, options),
+  };
+}
+
+/**
+ * What of a plan is in a lock, for the objects of a cluster: names are the plan's, never the lock's. Throws OpmateError
+ * INVALID, naming each, for images, catalogs and repositories that the plan does not have.
+ */
+export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): MirroredSet<NamedImage> {
+  const planned = new Map(plan.images.map((image) => [`${image.name.repository}:${image.name.tag}`, image]));
+  const repositories = new Map<string, Set<string>>();
+  const names = new Set<string>();
+  const faults: OpmateError[] = [];
+  const refuse = (name: string, problem: string): void => {
+    faults.push(new OpmateError('INVALID', `${name}: ${problem}`));
+  };
+  for (const image of lock.images) {
+    if (image.kind === 'signature') continue;
+    const name = nameOfLocked(image);
+    const allowed = planned.get(name);
+    const { digest } = image.contents.root;
+    const wanted = allowed?.reference.digest;
+    if (allowed === undefined) refuse(name, 'the configuration does not ask for this image');
+    else if (allowed.kind !== image.kind) refuse(name, `is a ${image.kind} image, expected ${allowed.kind}`);
+    else if (wanted !== undefined && wanted !== digest)
+      refuse(name, `has digest ${digest}, expected ${wanted}`);
+    else {
+      names.add(name);
+      const manifests = repositories.get(image.repository) ?? new Set();
+      for (const { descriptor } of image.contents.manifests) manifests.add(descriptor.digest);
+      repositories.set(image.repository, manifests);
+    }
+  }
+  for (const image of lock.images) {
+    if (image.kind !== 'signature') continue;
+    const [, hex] = /^sha256-([0-9a-f]{64})(?:\.(?:sig|att|sbom))?$/.exec(image.tag ?? '') ?? [];
+    const isOfImage = repositories.get(image.repository)?.has(`sha256:${hex}`) ?? false;
+    if (!isOfImage)
+      refuse(nameOfLocked(image), 'not a signature of an image that the configuration asks for');
+  }
+  for (const { catalog, repository, tag } of lock.catalogs) {
+    const isPlanned = plan.catalogs.some(
+      ({ operator, name }) =>
+        operator.catalog === catalog && name.repository === repository && name.tag === tag,
+    );
+    if (!isPlanned)
+      refuse(`${repository}:${tag}`, `the configuration does not ask for catalog ${quoteGo(catalog)}`);
+  }
+  if (faults.length > 0) throw combineErrors(faults);
+  const isThere = ({ name }: { name: { repository: string; tag: string } }): boolean =>
+    names.has(`${name.repository}:${name.tag}`);
+  return { images: plan.images.filter(isThere), catalogs: plan.catalogs.filter(isThere) };
+}
+
+function nameOf(repository: string, tag: string | undefined, digest: string): string {
+  return tag === undefined ? `${repository}@${digest}` : `${repository}:${tag} (${digest})`;
+}

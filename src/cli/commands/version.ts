@@ -15,15 +15,17 @@ interface VersionOptions extends GlobalOptions {
  */
 export async function version(context: CommandContext, options: VersionOptions): Promise<void> {
   const own = await ownVersion();
+  const { commit, date } = await readBuild();
   const { os, architecture } = platformOfMachine(context.architecture);
   if (options.output !== undefined) {
-    const value = { version: own, os, architecture, node: process.versions.node };
+    const build = commit === '' ? {} : { commit, buildDate: date };
+    const value = { version: own, ...build, os, architecture, node: process.versions.node };
     const text = options.output === 'yaml' ? encodeYaml(value) : `${encodeGoJson(value, { indent: 2 })}\n`;
     await writeAll(context.stdout, text);
     return;
   }
   const line =
-    `Version: version.Version{OpmVersion:"v${own}", GitCommit:"", BuildDate:"", ` +
+    `Version: version.Version{OpmVersion:"v${own}", GitCommit:"${commit}", BuildDate:"${date}", ` +
     `GoOs:"${os}", GoArch:"${architecture}"}\n`;
   await writeAll(context.stdout, line);
 }
@@ -33,4 +35,12 @@ export async function ownVersion(): Promise<string> {
   const packageFile = new URL('../../../package.json', import.meta.url);
   const { version: own } = JSON.parse(await readFile(packageFile, 'utf8')) as { version: string };
   return own;
+}
+
+/** The commit that was compiled and its date in UTC; both empty where that was done without git. */
+async function readBuild(): Promise<{ commit: string; date: string }> {
+  const text = await readFile(new URL('../../build.json', import.meta.url), 'utf8').catch(() => undefined);
+  return text === undefined
+    ? { commit: '', date: '' }
+    : (JSON.parse(text) as { commit: string; date: string });
 }

@@ -22,6 +22,15 @@ const command = path.join(root, 'bin', 'opmate.js');
 const bundles = path.join(root, 'fixtures', 'bundles');
 const work = mkdtempSync(path.join(tmpdir(), 'opmate-demo-'));
 
+// `npm run demo | head`: nobody reads any more. Servers end with this process, whatever ends it.
+const servers = new Set();
+process.stdout.on('error', () => process.exit(0));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
+process.on('exit', () => {
+  for (const child of servers) child.kill('SIGKILL');
+  rmSync(work, { recursive: true, force: true });
+});
+
 /** The bundles of the demo by package, oldest first, and the channel that they are installed from. */
 const packages = [
   { name: 'skupper-operator', channel: 'stable', versions: ['1.8.2', '1.8.3', '1.8.4', '1.9.0'] },
@@ -56,6 +65,7 @@ function opmate(args, { lines = 12, expect = 0, show = true } = {}) {
 function startRegistry() {
   console.log('$ opmate oci serve registry --port 0 &');
   const child = spawn(process.execPath, [command, 'oci', 'serve', 'registry', '--port', '0'], { cwd: work });
+  servers.add(child);
   return new Promise((resolve, reject) => {
     child.stdout.setEncoding('utf8').once('data', (line) => {
       console.log(`  ${line.trim()}`);
@@ -74,6 +84,7 @@ async function serveAndAsk() {
     cwd: work,
     stdio: ['ignore', 'pipe', 'ignore'],
   });
+  servers.add(child);
   try {
     const url = await new Promise((resolve, reject) => {
       child.stdout.setEncoding('utf8').once('data', (line) => resolve(line.trim()));

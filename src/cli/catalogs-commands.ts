@@ -25,7 +25,7 @@ export function addCatalogsCommands(program: Command, context: CommandContext, r
   add('wait', 'wait until catalogs are served')
     .argument('[name...]', 'catalogs (default: all)')
     .option('--for <condition>', 'Serving or Progressing, also with =True or =False', 'Serving')
-    .option('--timeout <duration>', 'how long to wait', milliseconds, 60_000)
+    .option('--timeout <duration>', 'how long to wait (default: 60s)', milliseconds)
     .action((names: string[], _options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./commands/catalogs-status.js')).catalogsWait(context, names, options),

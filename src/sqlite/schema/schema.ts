@@ -42,7 +42,7 @@ export function readVersion(database: Database): number {
 function requireKnown(database: Database, version: number): number {
   if (version <= latestVersion) return version;
   throw new OpmateError('UNSUPPORTED', `${database.name}: schema version ${version} is not supported`, {
-    hint: `versions -1 to ${latestVersion} are`,
+    hint: `use an index of schema version 0 to ${latestVersion}, or one from before versions`,
   });
 }
 

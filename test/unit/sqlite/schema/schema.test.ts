@@ -132,8 +132,16 @@ describe('sqlite/schema', () => {
   });
 
   it.each([
-    [14, 'schema version 14 is not supported', 'versions -1 to 13 are'],
-    [20210101, 'schema version 20210101 is not supported', 'versions -1 to 13 are'],
+    [
+      14,
+      'schema version 14 is not supported',
+      'use an index of schema version 0 to 13, or one from before versions',
+    ],
+    [
+      20210101,
+      'schema version 20210101 is not supported',
+      'use an index of schema version 0 to 13, or one from before versions',
+    ],
   ])('refuses version %s', async (version, message, hint) => {
     const { file, database } = await latest();
     database.run('UPDATE schema_migrations SET version = ?', version);

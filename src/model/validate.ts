@@ -1,4 +1,5 @@
-import { messageOf } from '../core/errors.js';
+import { type CancelOptions, takeTurn } from '../core/concurrency.js';
+import { messageOf, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, compareVersions, parseRange, parseRelease, parseVersion } from '../core/semver.js';
@@ -28,8 +29,32 @@ import { NameIndex } from '../core/suggest.js';
  * operator-registry.)
  */
 export function validateCatalog(facts: CatalogFacts): ValidationReport {
-  return new Validation(facts).run();
+  const steps = new Validation(facts).run();
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
 }
+
+/** The same for servers: the event loop is left to others between packages and between bundles. */
+export async function validateInTurns(
+  facts: CatalogFacts,
+  { signal }: CancelOptions = {},
+): Promise<ValidationReport> {
+  throwIfCancelled(signal);
+  const steps = new Validation(facts).run();
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+    const turn = takeTurn();
+    if (turn === undefined) continue;
+    await turn;
+    throwIfCancelled(signal);
+  }
+}
+
+/** Work that may stop at each yield and go on later. */
+type Steps<T> = Generator<void, T, void>;
 
 /** A package with all that belongs to it, of each name the first. */
 interface PackageModel {
@@ -83,14 +108,20 @@ class Validation {
     this.facts = facts;
   }
 
-  run(): ValidationReport {
+  *run(): Steps<ValidationReport> {
     for (const blob of this.facts.packages) this.addPackage(blob);
-    for (const blob of this.facts.channels) this.addChannel(blob);
-    for (const blob of this.facts.bundles) this.addBundle(blob);
-    this.checkMissingBundles();
+    for (const blob of this.facts.channels) {
+      this.addChannel(blob);
+      yield;
+    }
+    for (const blob of this.facts.bundles) {
+      this.addBundle(blob);
+      yield;
+    }
+    yield* this.checkMissingBundles();
     for (const [index, blob] of this.facts.deprecations.entries()) this.addDeprecations(blob, index);
     const tree: ErrorTree = { message: 'invalid index', children: [] };
-    for (const model of this.packages.values()) addBranch(tree, this.checkPackage(model));
+    for (const model of this.packages.values()) addBranch(tree, yield* this.checkPackage(model));
     this.warnOfEmptiness();
 
     const { problems, warnings } = this;
@@ -293,7 +324,7 @@ class Validation {
   }
 
   /** Entries without a bundle. `opm` looks at the last channel of each package only. */
-  private checkMissingBundles(): void {
+  private *checkMissingBundles(): Steps<void> {
     const names = [...this.packages.keys()].sort(compareBytes);
     for (const name of names) {
       const model = this.packages.get(name) as PackageModel;
@@ -304,11 +335,12 @@ class Validation {
         this.fatal ??= `no olm.bundle blobs found in ${where}`;
       }
       this.reportUnlisted(model);
-      this.reportMissingBundles(model);
+      yield;
+      yield* this.reportMissingBundles(model);
     }
   }
 
-  private reportMissingBundles(model: PackageModel): void {
+  private *reportMissingBundles(model: PackageModel): Steps<void> {
     const packageName = model.facts.name;
     const reported = new Set<string>();
     for (const channel of model.channels.values()) {
@@ -323,6 +355,7 @@ class Validation {
             ? 'add the bundle to the catalog, or remove the entry from every channel'
             : `write ${quoteGo(near)}, or add the bundle`;
         this.report(message, { ...place, path: ['entries', at, 'name'] }, hint);
+        yield;
       }
     }
   }
@@ -401,7 +434,7 @@ class Validation {
 
   // The second stage.
 
-  private checkPackage(model: PackageModel): ErrorTree {
+  private *checkPackage(model: PackageModel): Steps<ErrorTree> {
     const { name, defaultChannel, origin } = model.facts;
     const quoted = quoteGo(name);
     const tree: ErrorTree = { message: `invalid package ${quoted}`, children: [] };
@@ -424,10 +457,11 @@ class Validation {
     }
     const reported = new Set<string>();
     for (const channel of model.channels.values())
-      addBranch(tree, this.checkChannel(model, channel, reported));
+      addBranch(tree, yield* this.checkChannel(model, channel, reported));
     if (defaultChannel !== '' && !model.channels.has(defaultChannel)) {
       this.addMissingDefault(model, tree, { ...place, path });
     }
+    yield;
     this.checkVersions(model, tree);
     if (model.emptyDeprecations.has(`${schemas.package}/`)) addLeaf(tree, emptyDeprecation);
     return tree;
@@ -457,7 +491,7 @@ class Validation {
     this.report(message, place, hint);
   }
 
-  private checkChannel(model: PackageModel, channel: ChannelFacts, reported: Set<string>): ErrorTree {
+  private *checkChannel(model: PackageModel, channel: ChannelFacts, reported: Set<string>): Steps<ErrorTree> {
     const { origin, entries } = channel;
     const tree: ErrorTree = { message: `invalid channel ${quoteGo(channel.name)}`, children: [] };
     const place: Place = { package: channel.package, channel: channel.name, origin };
@@ -486,12 +520,14 @@ class Validation {
       } else {
         this.warnOfGraph(channel, findSkippedInChain(graph));
       }
+      yield;
       this.warnOfNames(channel, graph.entries);
     }
     const seen = new Set<string>();
     for (const [index, entry] of entries.entries()) {
       if (seen.has(entry.name)) continue;
       seen.add(entry.name);
+      yield;
       const faults = this.checkBundle(model, entry);
       if (faults === noFaults) continue;
       const branch: ErrorTree = { message: `invalid bundle ${quoteGo(entry.name)}`, children: [] };

@@ -8,7 +8,7 @@ import { OpmateError } from '../core/errors.js';
 import { parseReference } from '../core/reference.js';
 import type { CatalogFacts, ValidationReport } from '../model/facts.js';
 import { resolveMigrationLevel } from '../model/migrations.js';
-import { validateCatalog } from '../model/validate.js';
+import { validateInTurns } from '../model/validate.js';
 import { type Image, layersOf, openImage } from '../oci/image.js';
 import { openReference } from '../oci/open.js';
 import type { OpenedIndex } from '../sqlite/read/images.js';
@@ -116,7 +116,7 @@ export async function loadCatalog(reference: string, session: Session): Promise<
 export async function validate(reference: string, session: Session): Promise<ValidationReport> {
   const catalog = await loadCatalog(reference, session);
   try {
-    return validateCatalog(await collectFacts(catalog, { ...session, withoutManifests: false }));
+    return validateInTurns(await collectFacts(catalog, { ...session, withoutManifests: false }), session);
   } finally {
     await catalog.close();
   }

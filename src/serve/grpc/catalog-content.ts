@@ -21,7 +21,7 @@ import {
 } from '../../model/describe.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
 import { readGraph } from '../../model/graph.js';
-import { validateCatalog } from '../../model/validate.js';
+import { validateInTurns } from '../../model/validate.js';
 import { encodeFacts, encodeManifests, providedApis } from './bundle-messages.js';
 import type { RecordFile, Slot } from './record-file.js';
 
@@ -131,7 +131,7 @@ export class CatalogContent {
         cause: new AggregateError(faults),
       });
     }
-    const report = validateCatalog(facts);
+    const report = await validateInTurns(facts, options);
     if (!report.passed) {
       throw new OpmateError('INVALID', report.message ?? 'invalid index', {
         hint: 'opmate validate tells every problem with its place',

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChannelEntry } from '../../../src/model/declarative-config.js';
 import type { Problem, ValidationReport } from '../../../src/model/facts.js';
-import { validateCatalog } from '../../../src/model/validate.js';
+import { validateCatalog, validateInTurns } from '../../../src/model/validate.js';
 import { bundle, catalog, factsOf, fixture, readFacts } from './read-facts.js';
 
 function validate(blobs: object[]): ValidationReport {
@@ -325,5 +325,34 @@ describe('model/validate, beyond it', () => {
       }),
       { numRuns: 1000 },
     );
+  });
+});
+
+describe('model/validate validateInTurns', () => {
+  it('reports the same, and leaves the event loop to others', async () => {
+    const entries = Array.from({ length: 5000 }, (_, index) => ({
+      name: `w.v0.0.${index}`,
+      replaces: `w.v0.0.${index - 1}`,
+      skips: [],
+      skipRange: '',
+    }));
+    const facts = {
+      packages: [{ name: 'p', defaultChannel: 'c' }],
+      channels: [{ package: 'p', name: 'c', entries }],
+      bundles: [],
+      deprecations: [],
+    };
+    let turns = 0;
+    const count = (): void => {
+      turns++;
+      immediate = setImmediate(count);
+    };
+    let immediate = setImmediate(count);
+    const report = await validateInTurns(facts);
+    clearImmediate(immediate);
+    expect(report.problems).toHaveLength(5000);
+    expect(report).toEqual(validateCatalog(facts));
+    expect(turns).toBeGreaterThan(0);
+    await expect(validateInTurns(facts, { signal: AbortSignal.abort() })).rejects.toThrow();
   });
 });

@@ -1,0 +1,186 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { median, opmate } from './support/measure.js';
+import { spawn } from 'node:child_process';
+
+export const summary =
+  'time of readers and checks on catalogs of hostile shapes, as a ratio of doubled input to input';
+
+/** Doubled input may take this many times as long; quadratic work takes four times. */
+const maxRatio = 3;
+const runs = 3;
+
+const line = (blob) => `${JSON.stringify(blob)}\n`;
+const packageBlob = { schema: 'olm.package', name: 'p', defaultChannel: 'c' };
+const bundle = (index) => ({
+  schema: 'olm.bundle',
+  package: 'p',
+  name: `p.v0.0.${index}`,
+  image: `quay.io/p/p:v0.0.${index}`,
+  properties: [{ type: 'olm.package', value: { packageName: 'p', version: `0.0.${index}` } }],
+});
+const channel = (entries) => ({ schema: 'olm.channel', package: 'p', name: 'c', entries });
+const numbers = (count) => Array.from({ length: count }, (_, index) => index);
+const chain = (count) =>
+  channel(
+    numbers(count).map((i) => ({
+      name: `p.v0.0.${i}`,
+      ...(i > 0 && { replaces: `p.v0.0.${i - 1}`, skipRange: `<0.0.${i}` }),
+    })),
+  );
+const healthy = (count) => [packageBlob, chain(count), ...numbers(count).map(bundle)].map(line).join('');
+const yamlChain = (count) =>
+  `---\nschema: olm.package\nname: p\ndefaultChannel: c\n---\nschema: olm.channel\npackage: p\nname: c\nentries:\n${numbers(
+    count,
+  )
+    .map((i) => `- name: p.v0.0.${i}\n${i > 0 ? `  replaces: p.v0.0.${i - 1}\n` : ''}`)
+    .join('')}`;
+
+/** Catalogs by their size, and what reads or checks them; commands may end with findings. */
+const cases = [
+  {
+    name: 'JSON with nothing between the blobs',
+    count: 40_000,
+    make: (count) =>
+      numbers(count)
+        .map((i) => JSON.stringify({ schema: 'x', name: `n${i}` }))
+        .join(''),
+    commands: [['validate'], ['render', '-o', 'yaml'], ['catalog', 'doctor']],
+  },
+  {
+    name: 'JSON blobs that open as pretty ones and do not end so',
+    count: 40_000,
+    make: (count) => '{\n"schema":"x"}'.repeat(count),
+    commands: [['validate']],
+  },
+  {
+    name: 'JSON blobs without schema',
+    count: 20_000,
+    make: (count) => '{}'.repeat(count),
+    commands: [['validate'], ['catalog', 'doctor']],
+  },
+  {
+    name: 'empty YAML documents',
+    count: 20_000,
+    make: (count) => '---\n'.repeat(count),
+    commands: [['validate'], ['catalog', 'doctor']],
+  },
+  {
+    name: 'YAML that the quick reader does not take',
+    count: 20_000,
+    make: (count) =>
+      `schema: x\n? list\n: ${numbers(count)
+        .map((i) => `\n  - !!str "a${i}"`)
+        .join('')}\n`,
+    commands: [['validate']],
+  },
+  {
+    name: 'channel without bundles, JSON',
+    count: 10_000,
+    make: (count) => line(packageBlob) + line(chain(count)),
+    commands: [['validate'], ['catalog', 'doctor']],
+  },
+  {
+    name: 'channel without bundles, YAML',
+    count: 10_000,
+    make: yamlChain,
+    commands: [['validate'], ['catalog', 'doctor']],
+  },
+  {
+    name: 'one long channel',
+    count: 4_000,
+    make: healthy,
+    commands: [
+      ['validate'],
+      ['catalog', 'doctor'],
+      ['list', 'bundles'],
+      ['list', 'channels'],
+      ['catalog', 'filter', '-p', 'p'],
+    ],
+  },
+  {
+    name: 'one long chain without ranges',
+    count: 10_000,
+    make: (count) =>
+      [
+        packageBlob,
+        channel(
+          numbers(count).map((i) => ({ name: `p.v0.0.${i}`, ...(i > 0 && { replaces: `p.v0.0.${i - 1}` }) })),
+        ),
+        ...numbers(count).map(bundle),
+      ]
+        .map(line)
+        .join(''),
+    commands: [['graph'], ['catalog', 'diff', '{catalog}']],
+  },
+  {
+    name: 'many packages',
+    count: 5_000,
+    make: (count) =>
+      numbers(count)
+        .map((i) =>
+          [
+            { schema: 'olm.package', name: `p${i}`, defaultChannel: 'c' },
+            { schema: 'olm.channel', package: `p${i}`, name: 'c', entries: [{ name: `p${i}.v1.0.0` }] },
+          ]
+            .map(line)
+            .join(''),
+        )
+        .join(''),
+    commands: [['validate'], ['catalog', 'doctor']],
+  },
+];
+
+/** Seconds that a command takes; one that ends with findings or refuses the catalog is done as well. */
+function time(args) {
+  return new Promise((resolve, reject) => {
+    const start = performance.now();
+    const child = spawn(process.execPath, [opmate, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+    let errors = '';
+    child.stderr.on('data', (chunk) => (errors = errors.length > 2000 ? errors : errors + chunk));
+    child.on('error', reject);
+    child.on('close', (code) => {
+      if ([0, 1, 3].includes(code)) resolve((performance.now() - start) / 1000);
+      else reject(new Error(`opmate ${args.join(' ')}: exit ${code}\n${errors}`));
+    });
+  });
+}
+
+export async function run() {
+  const work = mkdtempSync(path.join(tmpdir(), 'opmate-bench-'));
+  let good = true;
+  try {
+    for (const [index, { name, count, make, commands }] of cases.entries()) {
+      const [once, twice] = [1, 2].map((factor) => {
+        const directory = path.join(work, `${index}-${factor}`);
+        mkdirSync(directory);
+        writeFileSync(path.join(directory, 'catalog.yaml'), make(count * factor));
+        return directory;
+      });
+      for (const command of commands) {
+        const argsFor = (directory) => [
+          ...command.map((word) => (word === '{catalog}' ? directory : word)),
+          directory,
+        ];
+        const seconds = [];
+        const ratios = [];
+        for (let i = 0; i < runs; i++) {
+          const base = await time(argsFor(once));
+          const doubled = await time(argsFor(twice));
+          seconds.push(doubled);
+          ratios.push(doubled / base);
+        }
+        const ratio = median(ratios);
+        const isGood = ratio <= maxRatio;
+        good &&= isGood;
+        console.log(
+          `  ${name}, ${command.filter((word) => word !== '{catalog}').join(' ')}: ${median(seconds).toFixed(2)} s for ${2 * count}, ratio ${ratio.toFixed(2)} (limit ${maxRatio})${isGood ? '' : '  EXCEEDED'}`,
+        );
+      }
+    }
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+  return good;
+}

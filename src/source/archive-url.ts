@@ -26,6 +26,13 @@ export async function lookAtArchive(
   const { directory } = origin;
   const url = new URL(origin.url);
   const shown = shownUrl(url);
+  if (origin.insecure !== true) {
+    requireHttps(
+      url,
+      options.network,
+      'use https, or allow it with insecure: true in the source, or --use-http',
+    );
+  }
   const response = await request(url, conditionsOf(known), options);
   try {
     if (response.status === 304 && known !== undefined) {
@@ -126,11 +133,7 @@ function checkedUrl({ url: text, credentials }: HttpSource, { network }: Content
       hint: 'put them into the auth file, or into a Secret in a file: --secrets DIRECTORY --secret NAME',
     });
   }
-  if (url.protocol === 'http:' && !isLoopback(url.hostname) && network?.allowHttp !== true) {
-    throw new OpmateError('UNSAFE', `${shown}: plain HTTP can be changed by anybody on the way`, {
-      hint: 'use https, or allow it with --use-http',
-    });
-  }
+  requireHttps(url, network, 'use https, or allow it with --use-http');
   if (credentials !== undefined && credentials.type !== 'basic') {
     throw new OpmateError(
       'INVALID',
@@ -141,6 +144,14 @@ function checkedUrl({ url: text, credentials }: HttpSource, { network }: Content
     );
   }
   return url;
+}
+
+/** Throws OpmateError UNSAFE for plain HTTP that is not allowed: content and credentials would be open to anybody. */
+function requireHttps(url: URL, network: { allowHttp?: boolean } | undefined, hint: string): void {
+  if (url.protocol !== 'http:' || isLoopback(url.hostname) || network?.allowHttp === true) return;
+  throw new OpmateError('UNSAFE', `${shownUrl(url)}: plain HTTP can be changed by anybody on the way`, {
+    hint,
+  });
 }
 
 /** Sends a request with the credentials that the auth file has for the host. */

@@ -14,8 +14,8 @@ export type CatalogOrigin =
   | { type: 'Directory'; path: string }
   /** A git repository; the default branch where nothing is named. */
   | ({ type: 'Git'; repository: string; branch?: string; tag?: string; commit?: string } & WithinOrigin)
-  /** A tar archive, compressed or not. */
-  | ({ type: 'HTTP'; url: string } & WithinOrigin)
+  /** A tar archive, compressed or not; over plain HTTP only where `insecure` is true. */
+  | ({ type: 'HTTP'; url: string; insecure?: boolean } & WithinOrigin)
   /** The data of a ConfigMap: catalog files, or manifests as OLM's `configmap` sources hold them. */
   | { type: 'ConfigMap'; name: string; data: JsonObject; binaryData?: JsonObject };
 
@@ -50,4 +50,6 @@ export interface FoundOrigin {
 export interface OriginOptions extends SourceOptions {
   /** For programs that are started: paths, proxies and agents are taken from it, nothing else. */
   environment: Readonly<Record<string, string | undefined>>;
+  /** Allows archives over plain HTTP from everywhere. */
+  network?: { allowHttp?: boolean } | undefined;
 }

@@ -421,9 +421,10 @@ function readUnion(
       return { origin, pollMs };
     }
     case 'HTTP': {
-      reader.checkKeys(value, at, ['url', 'directory', ...poll]);
+      reader.checkKeys(value, at, ['url', 'directory', 'insecure', ...poll]);
       const url = readUrl(reader, value, at);
-      return { origin: url === undefined ? undefined : { type, url, ...within() }, pollMs };
+      const insecure = reader.boolean(value, at, 'insecure') === true ? { insecure: true } : {};
+      return { origin: url === undefined ? undefined : { type, url, ...insecure, ...within() }, pollMs };
     }
     case 'ConfigMap': {
       reader.checkKeys(value, at, ['name', 'namespace']);

@@ -175,6 +175,12 @@ export class FieldReader {
     return this.fail([...path, key], `expected a whole number from ${least} to ${most}, found ${found}`);
   }
 
+  boolean(parent: JsonObject, path: YamlPath, key: string): boolean | undefined {
+    const value = fieldOf(parent, key);
+    if (value === undefined || typeof value === 'boolean') return value;
+    return this.fail([...path, key], `expected true or false, found ${kindOf(value)}`);
+  }
+
   /** One of some texts. */
   choice<T extends string>(
     parent: JsonObject,

@@ -67,6 +67,15 @@ const look = (origin: CatalogOrigin, known?: FoundOrigin): Promise<FoundOrigin> 
 describe('source/origin of an archive at a URL', () => {
   const origin = (): CatalogOrigin => ({ type: 'HTTP', url: `${server.origin}/c.tar.gz?token=s3cret` });
 
+  it('asks nobody over plain HTTP unless that is allowed', async () => {
+    const url = 'http://catalogs.example/c.tar.gz?token=s3cret';
+    await expect(look({ type: 'HTTP', url })).rejects.toMatchObject({
+      code: 'UNSAFE',
+      message: 'http://catalogs.example/c.tar.gz: plain HTTP can be changed by anybody on the way',
+      hint: expect.stringContaining('insecure: true') as string,
+    });
+  });
+
   it('asks with what it knows, and takes 304 for an answer', async () => {
     const etag = '"one"';
     server.on({

@@ -43,6 +43,20 @@ const image = (ref: string, more = ''): string =>
   cluster(`source:\n  type: Image\n  image:\n    ref: ${ref}\n${more.replace(/^(?=.)/gm, '    ')}`);
 
 describe('serve/catalogs/catalog-manifests', () => {
+  it('takes plain HTTP of a source for allowed only where it says so in so many words', async () => {
+    const http = (more: string): string =>
+      cluster(`source:\n  type: HTTP\n  http:\n    url: http://catalogs.example/c.tar.gz\n${more}`);
+    const originOf = async (more: string): Promise<unknown> =>
+      (await read({ 'a.yaml': http(more) }))[0]?.origin;
+    const url = 'http://catalogs.example/c.tar.gz';
+    expect(await originOf('')).toEqual({ type: 'HTTP', url });
+    expect(await originOf('    insecure: false\n')).toEqual({ type: 'HTTP', url });
+    expect(await originOf('    insecure: true\n')).toEqual({ type: 'HTTP', url, insecure: true });
+    expect(await faultsOf({ 'a.yaml': http('    insecure: "yes"\n') })).toEqual([
+      'a.yaml:10: spec.source.http.insecure: expected true or false, found a string',
+    ]);
+  });
+
   it('row 18: reads ClusterCatalog as pasted from a cluster', async () => {
     const [found] = await read({
       'a.yaml': `

@@ -40,6 +40,8 @@ const maxUnreadBytes = 256 * 1024;
 /** Answers of calls with one that a connection may have unread; one where those of all connections are too large. */
 const maxUnreadAnswers = 16;
 const maxUnreadAnswerBytes = 64 * 1024 * 1024;
+/** Streams that a connection may have at work; others wait. One where the unread of all connections is too large. */
+const maxStreamsAtWork = 16;
 /** A connection on which nothing comes for this long is asked whether it is alive, and dropped without an answer. */
 const keepaliveMs = 60_000;
 const keepaliveTimeoutMs = 20_000;
@@ -220,7 +222,7 @@ class ServiceBuilder implements Service {
     this.handlers[name] = (call: ServerWritableStream<Buffer, Uint8Array>): void => {
       const end = this.#calls.begin(path, this.#level);
       call.once('cancelled', () => end(status.CANCELLED));
-      this.#calls.unread.enter(call.getPeer(), (answered) => {
+      const leave = this.#calls.unread.enter(call.getPeer(), (answered) => {
         if (call.cancelled) return answered.taken();
         call.once('cancelled', () => answered.taken());
         const fail = (error: unknown): void => {
@@ -244,6 +246,7 @@ class ServiceBuilder implements Service {
           fail(error);
         }
       });
+      call.once('cancelled', leave);
     };
     return this;
   }
@@ -253,45 +256,61 @@ class ServiceBuilder implements Service {
     this.definition[name] = method(path, { streamsOut: true });
     this.handlers[name] = (call: ServerWritableStream<Buffer, Uint8Array>): void => {
       const end = this.#calls.begin(path, this.#level);
-      sendAll(call, () => answer(call.request, call.metadata)).then(
-        (isWhole) => end(isWhole ? status.OK : status.CANCELLED),
-        (error: unknown) => {
-          const told = statusOf(error);
-          end(told.code, error);
-          call.emit('error', told);
-        },
-      );
+      call.once('cancelled', () => end(status.CANCELLED));
+      const leave = this.#calls.streams.enter(call.getPeer(), (answered) => {
+        // A call that is taken back at once, as many together may be, has been by then.
+        setImmediate(() => {
+          if (call.cancelled) return answered.taken();
+          const messages = () => answer(call.request, call.metadata);
+          sendAll(call, messages, answered, () => end(status.OK))
+            .catch((error: unknown) => {
+              const told = statusOf(error);
+              end(told.code, error);
+              if (!call.cancelled) call.emit('error', told);
+            })
+            .finally(() => answered.taken());
+        });
+      });
+      call.once('cancelled', leave);
     };
     return this;
   }
 }
 
-/** Sends messages as fast as they are read at the other end. Returns whether all were; false after a cancellation. */
+/** Sends messages as fast as they are read at the other end, and waits until all are, or the call is cancelled. */
 async function sendAll(
   call: ServerWritableStream<Buffer, Uint8Array>,
   messages: () => Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-): Promise<boolean> {
+  answered: Answered,
+  sent: () => void,
+): Promise<void> {
   let unread = 0;
   let wake: (() => void) | undefined;
+  let wakeAtEnd: (() => void) | undefined;
   const awaken = (): void => {
     wake?.();
     wake = undefined;
+    if (unread === 0 || call.cancelled) wakeAtEnd?.();
   };
   call.once('cancelled', awaken);
   for await (const message of messages()) {
-    if (call.cancelled) return false;
+    if (call.cancelled) return;
     unread += message.length;
+    answered.with(message.length);
     call.write(message, () => {
       unread -= message.length;
+      answered.with(-message.length);
       if (unread <= maxUnreadBytes) awaken();
     });
     while (unread > maxUnreadBytes && !call.cancelled) {
       await new Promise<void>((resolve) => (wake = resolve));
     }
   }
-  if (call.cancelled) return false;
+  if (call.cancelled) return;
   call.end();
-  return true;
+  sent();
+  // What is not read yet still counts.
+  while (unread > 0 && !call.cancelled) await new Promise<void>((resolve) => (wakeAtEnd = resolve));
 }
 
 /** What a caller is told of a failure. All that upstream does not find is UNKNOWN. */
@@ -320,6 +339,7 @@ function codeOf(error: unknown): number {
 }
 
 interface Answered {
+  /** So many more bytes are unread. */
   with(bytes: number): void;
   /** Read at the other end, or not wanted any more. Only the first time counts. */
   taken(): void;
@@ -327,16 +347,20 @@ interface Answered {
 
 /** Answers of calls with one that are in the making or not read yet: a connection that does not read gets few. */
 class UnreadAnswers {
+  readonly #max: number;
   #bytes = 0;
   readonly #connections = new Map<string, { answers: number; waiting: (() => void)[] }>();
 
-  /** Calls `work`, at once or when earlier answers on the connection have been taken. */
-  enter(peer: string, work: (answered: Answered) => void): void {
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Calls `work`, at once or when earlier answers on the connection have been taken; what it returns gives up waiting. */
+  enter(peer: string, work: (answered: Answered) => void): () => void {
     const connection = this.#connections.get(peer) ?? { answers: 0, waiting: [] };
     this.#connections.set(peer, connection);
     const hasRoom = (): boolean =>
-      connection.answers === 0 ||
-      (connection.answers < maxUnreadAnswers && this.#bytes < maxUnreadAnswerBytes);
+      connection.answers === 0 || (connection.answers < this.#max && this.#bytes < maxUnreadAnswerBytes);
     // Later: of a connection that has gone the other calls are cancelled first.
     const startWaiting = (): void => {
       while (connection.waiting.length > 0 && hasRoom()) connection.waiting.shift()?.();
@@ -346,7 +370,8 @@ class UnreadAnswers {
       let [held, isTaken] = [0, false];
       work({
         with: (bytes) => {
-          held = bytes;
+          if (isTaken) return;
+          held += bytes;
           this.#bytes += bytes;
         },
         taken: () => {
@@ -361,12 +386,17 @@ class UnreadAnswers {
     };
     if (connection.waiting.length === 0 && hasRoom()) start();
     else connection.waiting.push(start);
+    return () => {
+      const place = connection.waiting.indexOf(start);
+      if (place >= 0) connection.waiting.splice(place, 1);
+    };
   }
 }
 
 /** Knows which calls are under way, and logs them when they end. */
 class Calls {
-  readonly unread = new UnreadAnswers();
+  readonly unread = new UnreadAnswers(maxUnreadAnswers);
+  readonly streams = new UnreadAnswers(maxStreamsAtWork);
   readonly #logger: Logger;
   #underWay = 0;
 

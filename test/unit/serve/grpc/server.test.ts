@@ -71,6 +71,49 @@ describe('serve/grpc/server', () => {
     expect(await client.failure('List')).toMatch(/^12: /);
   });
 
+  it('does no work for calls that are taken back, and little for those that nobody reads', async () => {
+    let [begun, atWork] = [0, 0];
+    async function* listBundles(): AsyncGenerator<Uint8Array> {
+      begun++;
+      atWork++;
+      try {
+        for (let i = 0; i < 100; i++) yield bundleOf('b', 100_000);
+      } finally {
+        atWork--;
+      }
+    }
+    const server = await start({ listBundles });
+    const session = connectHttp2(`http://127.0.0.1:${server.port}`);
+    onTestFinished(() => session.destroy());
+    session.on('error', () => undefined);
+    const open = () => {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': '/api.Registry/ListBundles',
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      });
+      stream.on('error', () => undefined);
+      stream.end(Buffer.alloc(5));
+      return stream;
+    };
+    const held = Array.from({ length: 60 }, open);
+    await until(() => begun === 16);
+    for (let i = 0; i < 300; i++) {
+      const stream = open();
+      await new Promise((resolve) => setImmediate(resolve));
+      stream.close(8);
+    }
+    expect(begun).toBe(16);
+    for (const stream of held) stream.close(8);
+    await until(() => atWork === 0);
+    // The connection is as good as before.
+    const last = open();
+    last.resume();
+    await new Promise((resolve) => last.once('end', resolve));
+    expect(atWork).toBe(0);
+  });
+
   it('leaves the experimental service out where there are no blobs', async () => {
     const client = clientOf(await start(), { service: 'api.ExperimentalRegistry' });
     expect(await client.failure('ExperimentalListPackageCustomSchemas')).toMatch(/^12: /);

@@ -1,5 +1,4 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -12,6 +11,7 @@ import { LimitError, OpmateError, fileError } from '../core/errors.js';
 import { isJsonObject } from '../core/json.js';
 import { openRegularFile } from '../files/read-file.js';
 import { ContentRepository, type ContentSource, type LocalRepository } from './layout-content.js';
+import { readRegion } from './file-region.js';
 import { readManifestFacts } from './layout-manifest.js';
 import { parseLayoutIndex, refNameAnnotation } from './layout-store.js';
 import { type Descriptor, type ImageManifest, mediaTypes, maxManifestBytes } from './types.js';
@@ -92,14 +92,12 @@ class ArchiveFile {
 
   openSlice(slice: TarSlice): Readable {
     if (slice.size === 0) return Readable.from([]);
-    return createReadStream('', {
-      // The number: a stream over the handle itself leaves a listener on it.
-      fd: this.#handle.fd,
-      autoClose: false,
-      start: slice.offset,
-      end: slice.offset + slice.size - 1,
-      highWaterMark: 256 * 1024,
-    });
+    // A stream over the descriptor would close it, when it is destroyed, for all that are read at the time.
+    return Readable.from(this.#read(slice), { objectMode: false });
+  }
+
+  async *#read({ offset, size }: TarSlice): AsyncGenerator<Buffer> {
+    for await (const piece of readRegion(this.#handle, offset, size, this.path)) yield Buffer.from(piece);
   }
 
   /** Reads a small file whole, or undefined when there is none. */

@@ -47,6 +47,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     if (await this.hasBlob(descriptor)) return;
     const { digest, size } = descriptor;
     const path = this.#store.temporaryPath();
+    let failure: unknown;
     try {
       const handle = await open(path, 'wx');
       try {
@@ -54,7 +55,13 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
         const checked = verifyContent({ digest, size, subject: `${this.name}: ${digest}` });
         const write = async (chunks: AsyncIterable<Buffer>) => {
           // Appends; unlike `write` it leaves nothing over.
-          for await (const chunk of chunks) await handle.writeFile(chunk);
+          for await (const chunk of chunks) {
+            await handle.writeFile(chunk).catch((error: unknown) => {
+              // The pipeline would tell of the abort that follows it.
+              failure = error;
+              throw error;
+            });
+          }
         };
         const unwatch = onAbort(options.signal, () => void checked.destroy(new CancelledError()));
         await pipeline(content, checked, write).finally(unwatch);
@@ -66,7 +73,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     } catch (error) {
       await rm(path, { force: true });
       if (options.signal?.aborted) throw new CancelledError('cancelled', { cause: error });
-      throw ioErrorUnlessOurs(this.name, error);
+      throw ioErrorUnlessOurs(this.name, failure ?? error);
     }
   }
 

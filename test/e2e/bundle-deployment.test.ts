@@ -84,7 +84,7 @@ describe('opmate bundle deployment', () => {
     expect(keys).toContain('Deployment skupper-operator-system skupper-site-controller');
     expect(stderr).toContain(`file://${sandbox.work}/operator@${commits['operator']}`);
     expect(stderr).toMatch(/a-operator: rendered namespace=skupper-operator-system hash=sha256:[0-9a-f]{64}/);
-    const again = await sandbox.run(['bundle', 'deployment', 'render', '-f', '-'], {
+    const again = await sandbox.run(['bundle', 'deployment', 'render', '--allow-local', '-f', '-'], {
       stdin: `${operator}---\n${plain}`,
     });
     expect(again.stdout).toBe(stdout);
@@ -270,7 +270,10 @@ describe('opmate bundle deployment', () => {
     await sandbox.write({ 'rendered.yaml': old.stdout });
     expect((await render('-f', 'old.yaml', '--output-dir', 'rendered')).code).toBe(0);
     const diff = (file: string, against: string, ...args: string[]) =>
-      sandbox.run(['bundle', 'deployment', 'diff', '-f', file, '--against', against, ...args]);
+      sandbox.run([
+        ...['bundle', 'deployment', 'diff', '-f', file, '--against', against, '--allow-local'],
+        ...args,
+      ]);
     for (const against of ['rendered', 'rendered.yaml']) {
       expect(await diff('old.yaml', against)).toMatchObject({ code: 0, stdout: '' });
       expect(await diff('new.yaml', against)).toMatchObject({

@@ -50,7 +50,13 @@ export async function readPlainDirectory(
       },
     );
   };
-  const destinations = sortedByBytes(new Set(options.destinations ?? [])).filter((place) => place !== '');
+  // Where there are manifests/, whatever stands beside them is not applied.
+  const hasManifests = (await list(directory)).some(
+    (entry) => entry.name === 'manifests' && entry.isDirectory(),
+  );
+  const destinations = sortedByBytes(new Set(options.destinations ?? [])).filter(
+    (place) => place !== '' && (!hasManifests || place.startsWith('manifests/')),
+  );
   const isDestination = (name: string): boolean =>
     destinations.some((place) => place === name || place.startsWith(`${name}/`));
   const readPlace = async (place: string): Promise<string> => {

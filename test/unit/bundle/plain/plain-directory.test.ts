@@ -22,6 +22,12 @@ describe('bundle/plain/plain-directory', () => {
     ]);
   });
 
+  it('reads nothing beside manifests, where there are some', async () => {
+    const directory = await directoryWith({ 'manifests/a.yaml': map('a'), 'else/b.yaml': map('b') });
+    const { objects } = await readPlainDirectory(directory, { destinations: ['else', 'manifests'] });
+    expect(objects.map(({ name }) => name)).toEqual(['a']);
+  });
+
   it('reads destinations within manifests', async () => {
     const directory = await directoryWith({ 'manifests/a/a.yaml': map('a'), 'manifests/b/b.yaml': map('b') });
     const { objects } = await readPlainDirectory(directory, { destinations: ['manifests/a', 'manifests/b'] });

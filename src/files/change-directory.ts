@@ -19,7 +19,7 @@ import {
   writeJournal,
 } from './journal.js';
 import { isWithoutLinks } from './replace-file.js';
-import { changedName, journalName, stagingName, sweepLeftovers } from './staging.js';
+import { changedName, journalName, stagingName } from './staging.js';
 import { writeNewFile } from './write-new-file.js';
 
 /** Changes of a directory that are made together. */
@@ -30,7 +30,7 @@ export interface DirectoryChange {
   put(staged: string, place: string): void;
   /** Puts it there unless something has that name: then the whole change fails. */
   add(staged: string, place: string): void;
-  /** Removes a file or directory, if there is one. */
+  /** Removes a file or directory, if there is one, and the directory that it was in where that is empty then. */
   remove(place: string): void;
 }
 
@@ -88,9 +88,7 @@ async function change<T>(
   work: (change: DirectoryChange) => Promise<T>,
 ): Promise<T> {
   await recoverDirectory(root);
-  await sweepLeftovers(root);
   const isBeside = beside && (await canStageBeside(root));
-  if (isBeside) await sweepLeftovers(path.dirname(root));
   const start: Journal = { staging: stagingName(), isBeside, entries: [], directories: [] };
   const staging = stagingOf(root, start);
   let hasJournal = false;
@@ -101,7 +99,7 @@ async function change<T>(
   let journal = start;
   try {
     if (filling) {
-      await writeJournal(root, start);
+      await writeJournal(root, start, root);
       hasJournal = true;
     }
     await mkdir(staging, { mode: 0o700 });
@@ -118,7 +116,7 @@ async function change<T>(
     });
     if (plans.length > 0) {
       journal = { ...start, ...(await prepare(root, plans)) };
-      await (hasJournal ? rewriteJournal(root, journal) : writeJournal(root, journal));
+      await (hasJournal ? rewriteJournal : writeJournal)(root, journal, staging);
       hasJournal = true;
       await move(root, staging, plans, journal.entries);
     }
@@ -205,6 +203,10 @@ async function move(
     // Nothing can take the name between; renaming would replace what does.
     else if (isNew && (await lstatIfPresent(target)) !== undefined) throw taken(target);
     if (staged !== undefined) await rename(staged, target);
+  }
+  for (const { staged, place } of plans) {
+    const directory = path.dirname(path.join(root, place));
+    if (staged === undefined && directory !== root) await removeEmptyDirectories([directory]);
   }
 }
 

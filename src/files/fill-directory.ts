@@ -14,7 +14,6 @@ export async function requireEmptyDirectory(directory: string): Promise<void> {
   try {
     if ((await readNames(directory)).length === 0) return;
     await recoverDirectory(await realpath(directory));
-    await sweepLeftovers(directory);
     if ((await readNames(directory)).length > 0) throw notEmpty(directory);
   } catch (error) {
     throw fileError(`output dir ${quoteGo(directory)}`, error);

@@ -3,10 +3,10 @@ import path from 'node:path';
 import { OpmateError, systemCode } from '../core/errors.js';
 import { type JsonObject, isJsonObject } from '../core/json.js';
 import { lstatIfPresent } from './file-status.js';
-import { removeEmptyDirectories, syncDirectory } from './make-directory.js';
+import { makeDirectory, removeEmptyDirectories, syncDirectory } from './make-directory.js';
 import { formatProcess, isRunning, ownProcess, parseProcess } from './process-identity.js';
 import { publishNewFile } from './replace-file.js';
-import { isStagingName, journalName, stagingBeside, stagingName } from './staging.js';
+import { isStagingName, journalName, stagingName, sweepLeftovers } from './staging.js';
 import { writeNewFile } from './write-new-file.js';
 
 /** No journal is larger; what is was not written here. */
@@ -46,10 +46,13 @@ export async function identityOf(file: string): Promise<FileIdentity | undefined
   return found.isDirectory() ? `d${found.ino}` : `f${found.ino}-${found.size}-${found.mtimeMs}`;
 }
 
-/** Writes the journal of a directory that has none. Throws OpmateError IO where another process was faster. */
-export async function writeJournal(root: string, journal: Journal): Promise<void> {
+/**
+ * Writes the journal of a directory that has none, by way of a file in `directory`. Throws OpmateError IO where another
+ * process was faster.
+ */
+export async function writeJournal(root: string, journal: Journal, directory: string): Promise<void> {
   const file = path.join(root, journalName);
-  const staging = stagingBeside(file);
+  const staging = path.join(directory, stagingName());
   try {
     await writeNewFile(staging, encodeJournal(journal));
     await publishNewFile(staging, file).catch((error: unknown) => {
@@ -62,9 +65,9 @@ export async function writeJournal(root: string, journal: Journal): Promise<void
 }
 
 /** Replaces the journal that this process has written. Throws the error of the system. */
-export async function rewriteJournal(root: string, journal: Journal): Promise<void> {
+export async function rewriteJournal(root: string, journal: Journal, directory: string): Promise<void> {
   const file = path.join(root, journalName);
-  const staging = stagingBeside(file);
+  const staging = path.join(directory, stagingName());
   try {
     await writeNewFile(staging, encodeJournal(journal));
     await rename(staging, file);
@@ -81,12 +84,18 @@ function encodeJournal(journal: Journal): string {
 }
 
 /**
- * Takes back what a killed process has begun to change in a directory, and sweeps what it left. Throws OpmateError: IO
+ * Takes back what a killed process has begun to change in a directory, and sweeps what it left in and beside it, also
+ * where it was done but for that. Throws OpmateError: IO
  * where another process changes it now, UNSAFE for a journal that names other places, and where it cannot be restored.
  */
 export async function recoverDirectory(root: string): Promise<void> {
-  const file = path.join(root, journalName);
-  const found = await lstatIfPresent(file);
+  await takeBack(root);
+  await sweepLeftovers(root);
+  await sweepLeftovers(path.dirname(root));
+}
+
+async function takeBack(root: string): Promise<void> {
+  const found = await lstatIfPresent(path.join(root, journalName));
   if (found === undefined) return;
   const { journal, writer } = await readJournal(root);
   const isAlive = writer === undefined ? undefined : isRunning(writer);
@@ -140,7 +149,10 @@ export async function undo(root: string, journal: Journal): Promise<void> {
     const isOurs = now !== undefined && now === after;
     if (before !== undefined && (await lstatIfPresent(old)) !== undefined) {
       if (isOurs) await rename(target, path.join(staging, `undone-${i}`));
-      if (isOurs || now === undefined) await rename(old, target);
+      if (isOurs || now === undefined) {
+        await makeDirectory(path.dirname(target));
+        await rename(old, target);
+      }
     } else if (before === undefined && isOurs) {
       await rename(target, path.join(staging, `undone-${i}`));
     }

@@ -1,22 +1,11 @@
-import { randomBytes } from 'node:crypto';
-import { type Stats, constants } from 'node:fs';
-import {
-  type FileHandle,
-  copyFile,
-  link,
-  lstat,
-  mkdir,
-  open,
-  realpath,
-  rename,
-  rm,
-  rmdir,
-  stat,
-} from 'node:fs/promises';
+import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { changeDirectory } from '../../files/change-directory.js';
 import { isWithin } from '../../files/directory-root.js';
+import { lstatIfPresent } from '../../files/file-status.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { DirectoryCatalog } from '../catalog.js';
@@ -53,8 +42,8 @@ export function requireValidInput({ facts, files, name }: EditableCatalog): void
 
 /**
  * Changes blobs of a catalog: only their bytes, all files in one step. The files are written beside the catalog first,
- * read again, and the catalog that they make is validated; then each is moved into its place, and where that fails, those
- * before it are taken back. Files that a link leads to are written where they are.
+ * read again, and the catalog that they make is validated; then all are moved into their places, or none: see
+ * `changeDirectory`. Files that a link leads to are written where they are.
  *
  * Throws OpmateError: INVALID with all problems where the result would not be valid, UNSAFE for a file outside of the
  * catalog's directory, IO for a catalog that has changed since it was read. The catalog is then as it was.
@@ -67,25 +56,37 @@ export async function applyEdits(
   const plans = await planFiles(catalog, edits);
   const files = plans.map((plan) => ({ name: nameOf(plan), kind: plan.kind }));
   if (plans.length === 0) return { files, diff: '' };
-  const places = await Promise.all(plans.map((plan) => placeOf(catalog, plan)));
-  const staging = await makeStaging(catalog, options);
-  let isNeeded = false;
-  try {
+  const places = await Promise.all(plans.map((plan) => placeOf(catalog, plan))).catch((error: unknown) => {
+    throw fileError(`write ${catalog.name}`, error);
+  });
+  const stageIn = async (staging: string): Promise<StagedFile[]> => {
     const staged = plans.map((plan, at) => ({
       plan,
       target: places[at] as string,
       staged: path.join(staging, String(at), path.posix.basename(nameOf(plan))),
-      backup: path.join(staging, `${at}.before`),
     }));
     for (const one of staged) await stage(one, options);
     await validateResult(catalog, staged, options);
-    if (options.dryRun === true) return { files, diff: await diffFiles(plans) };
-    throwIfCancelled(options.signal);
-    await requireUnchanged(catalog, staging);
-    await commit(catalog, staged, () => (isNeeded = true));
-  } finally {
-    if (!isNeeded) await rm(staging, { recursive: true, force: true });
+    return staged;
+  };
+  if (options.dryRun === true) {
+    await withTemporaryDirectory({ ...options, now: () => new Date() }, stageIn);
+    return { files, diff: await diffFiles(plans) };
   }
+  const { root, name } = catalog;
+  // Should it outlive an edit that is killed, then the catalog is read without it.
+  const hiddenBy = { name: ignoreFileName, text: '*\n' };
+  await changeDirectory(root, { beside: true, hiddenBy, subject: `write ${name}` }, async (change) => {
+    const staged = await stageIn(change.staging);
+    throwIfCancelled(options.signal);
+    await requireUnchanged(catalog, change.staging);
+    for (const { plan, target, staged: file } of staged) {
+      const place = path.relative(root, target);
+      if (plan.kind === 'create') change.add(file, place);
+      else if (plan.kind === 'remove') change.remove(place);
+      else change.put(file, place);
+    }
+  });
   return { files, diff: '' };
 }
 
@@ -95,8 +96,6 @@ interface StagedFile {
   target: string;
   /** Where its new content waits. */
   staged: string;
-  /** Where the file as it was waits until all is done. */
-  backup: string;
 }
 
 function nameOf(plan: FileEdit): string {
@@ -109,7 +108,7 @@ async function placeOf(catalog: EditableCatalog, plan: FileEdit): Promise<string
   const label = path.posix.join(name, nameOf(plan));
   if (plan.kind === 'create') {
     const target = path.join(root, plan.name);
-    if ((await lstatIfThere(target)) !== undefined) {
+    if ((await lstatIfPresent(target)) !== undefined) {
       throw new OpmateError(
         'INVALID',
         `${label}: there is such a file already, but no blob of the package in it`,
@@ -121,7 +120,7 @@ async function placeOf(catalog: EditableCatalog, plan: FileEdit): Promise<string
     }
     await requireNotIgnored(catalog, plan.name);
     const parent = path.dirname(target);
-    const found = await lstatIfThere(parent);
+    const found = await lstatIfPresent(parent);
     if (found !== undefined && !found.isDirectory()) {
       throw new OpmateError('UNSAFE', `${path.posix.dirname(label)}: is not a directory`, { file: label });
     }
@@ -137,10 +136,6 @@ async function placeOf(catalog: EditableCatalog, plan: FileEdit): Promise<string
   });
 }
 
-async function lstatIfThere(file: string): Promise<Stats | undefined> {
-  return lstat(file).catch(() => undefined);
-}
-
 /** A new file that the catalog's own rules hide would be lost. */
 async function requireNotIgnored({ root, name }: EditableCatalog, file: string): Promise<void> {
   const rules = new IgnoreRules();
@@ -148,7 +143,7 @@ async function requireNotIgnored({ root, name }: EditableCatalog, file: string):
   for (let depth = 0; depth < components.length; depth++) {
     const within = components.slice(0, depth);
     const rulesFile = path.join(root, ...within, ignoreFileName);
-    if ((await lstatIfThere(rulesFile)) === undefined) continue;
+    if ((await lstatIfPresent(rulesFile)) === undefined) continue;
     await rules.addFile(rulesFile, path.posix.join(name, ...within, ignoreFileName), within);
   }
   if (!rules.ignores(components)) return;
@@ -157,48 +152,6 @@ async function requireNotIgnored({ root, name }: EditableCatalog, file: string):
     file: label,
     hint: 'correct it, or begin the package in a file of another name',
   });
-}
-
-/**
- * A directory for files on their way: on the file system of the catalog, so that they can be moved, and beside it where
- * that can be, so that nobody reads them as part of it.
- */
-async function makeStaging(catalog: EditableCatalog, options: ApplyOptions): Promise<string> {
-  const token = `.opmate-${randomBytes(6).toString('hex')}`;
-  const parent = path.dirname(catalog.root);
-  const places = options.dryRun === true ? [options.temporaryDirectory] : [parent, catalog.root];
-  for (const [at, place] of places.entries()) {
-    const directory = path.join(place, token);
-    const isLast = at === places.length - 1;
-    try {
-      if (!isLast && (await stat(place)).dev !== (await stat(catalog.root)).dev) continue;
-      await mkdir(directory);
-      if (!isLast && !(await isMovable(catalog, directory))) {
-        await rmdir(directory);
-        continue;
-      }
-      // Should it outlive an edit that is killed, then the catalog is read without it.
-      if (place === catalog.root) await writeNewFile(path.join(directory, ignoreFileName), '*\n');
-      return directory;
-    } catch (error) {
-      if (isLast) throw fileError(`create ${directory}`, error, { file: directory });
-    }
-  }
-  throw new OpmateError('INTERNAL', `${catalog.name}: no place for new files`);
-}
-
-/** Whether files can be moved between a catalog and a directory: mounts of one file system may lie between. */
-async function isMovable({ files }: EditableCatalog, directory: string): Promise<boolean> {
-  const [file] = files;
-  if (file === undefined) return true;
-  const probe = path.join(directory, 'probe');
-  try {
-    await link(await realpath(file.path), probe);
-    await rm(probe);
-    return true;
-  } catch (error) {
-    return systemCode(error) !== 'EXDEV';
-  }
 }
 
 async function stage({ plan, staged }: StagedFile, options: ApplyOptions): Promise<void> {
@@ -285,59 +238,4 @@ async function requireUnchanged({ catalog, files, name }: EditableCatalog, stagi
     files.find((file) => versions.get(file.name) !== file.version)?.name ??
     now.find((file) => !files.some((one) => one.name === file.name))?.name;
   if (other !== undefined) throw changedMeanwhile(path.posix.join(name, other));
-}
-
-/** Moves files into their places; takes all back when one cannot be. `keep` is called where not even that can be done. */
-async function commit(
-  { root, name }: EditableCatalog,
-  staged: readonly StagedFile[],
-  keep: () => void,
-): Promise<void> {
-  const undo: (() => Promise<unknown>)[] = [];
-  try {
-    for (const { plan, target, staged: file, backup } of staged) {
-      if (plan.kind === 'create') {
-        const made = await mkdir(path.dirname(target), { recursive: true });
-        if (made !== undefined) undo.push(() => rmdir(made));
-        await linkOrCopy(file, target);
-        undo.push(() => rm(target, { force: true }));
-      } else if (plan.kind === 'remove') {
-        await rename(target, backup);
-        undo.push(() => rename(backup, target));
-      } else {
-        await linkOrCopy(target, backup);
-        undo.push(() => rename(backup, target));
-        await rename(file, target);
-      }
-    }
-  } catch (error) {
-    for (const step of undo.reverse()) {
-      try {
-        await step();
-      } catch (failure) {
-        keep();
-        const [{ backup }] = staged as [StagedFile];
-        throw new OpmateError('IO', `${name}: could be neither written nor restored`, {
-          hint: `the files as they were are in ${path.dirname(backup)}`,
-          cause: failure,
-        });
-      }
-    }
-    throw fileError(`write ${name}`, error);
-  }
-  for (const { plan, target } of staged) {
-    const directory = path.dirname(target);
-    // A directory that holds something else stays.
-    if (plan.kind === 'remove' && directory !== root) await rmdir(directory).catch(() => undefined);
-  }
-}
-
-/** Puts a file under a name that is not taken. */
-async function linkOrCopy(from: string, to: string): Promise<void> {
-  await link(from, to).catch(async (error: unknown) => {
-    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS', 'EXDEV'].includes(systemCode(error) ?? ''))
-      throw error;
-    // There are file systems without links, and mounts between.
-    await copyFile(from, to, constants.COPYFILE_EXCL);
-  });
 }

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { schemas } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
+import { recoverDirectory } from '../../files/journal.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
 import type { LinkOptions } from '../../files/directory-root.js';
 import { DirectoryCatalog, type MetasOptions } from '../catalog.js';
@@ -45,7 +46,7 @@ export interface EditableCatalog {
 }
 
 /**
- * Reads a catalog directory, `.indexignore` respected. Throws OpmateError: NOT_FOUND for what is not there, UNSUPPORTED
+ * Reads a catalog directory, `.indexignore` respected. An edit that was killed is taken back first. Throws OpmateError: NOT_FOUND for what is not there, UNSUPPORTED
  * for what is no directory, and with file and line for a blob that cannot be loaded.
  */
 export async function readEditableCatalog(
@@ -53,6 +54,7 @@ export async function readEditableCatalog(
   options: MetasOptions & LinkOptions = {},
 ): Promise<EditableCatalog> {
   const root = await rootOf(directory);
+  await recoverDirectory(root);
   const catalog = new DirectoryCatalog(root, directory, options);
   try {
     const files = await readFiles(catalog, directory, options);

@@ -9,6 +9,7 @@ export default defineConfig({
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 20_000, setupFiles } },
       { test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 60_000, setupFiles } },
+      { test: { name: 'faults', include: ['test/faults/**/*.test.ts'], testTimeout: 3_600_000 } },
     ],
   },
 });

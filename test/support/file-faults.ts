@@ -1,0 +1,348 @@
+/** Commands that meet a fault of the file system at one of their calls, by an interposed library. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cp, mkdir, mkdtemp, readFile, readdir, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import Sqlite from 'better-sqlite3';
+import { listCatalogFiles } from '../../src/catalog/walk.js';
+import { isStagingName, journalName } from '../../src/files/staging.js';
+import { type CommandResult, projectRoot, runOpmate } from './command-line.js';
+import { inDirectory, smallBundle } from './small-bundle.js';
+
+/** `kill` ends the process before the call; `ENOSPC+` fails it and all later ones that need space. */
+export type FaultKind = 'kill' | 'EIO' | 'ENOSPC' | 'ENOSPC+';
+export const faultKinds: readonly FaultKind[] = ['kill', 'EIO', 'ENOSPC', 'ENOSPC+'];
+
+/** A command that writes, run in a directory that holds `prepareFiles` and what `prepare` has made there. */
+export interface WritingCommand {
+  name: string;
+  args: readonly string[];
+  /** Commands run before, without faults. */
+  prepare?: readonly (readonly string[])[];
+  /** Empty directories that are there before. */
+  directories?: readonly string[];
+  /** Catalog directories that nobody may read half-written. */
+  catalogs?: readonly string[];
+  /** What a second undisturbed run ends with. */
+  repeats?: boolean;
+}
+
+const tag = ['--alpha-image-ref-template', 'registry.test/{{.Package}}:v{{.Version}}'];
+
+export const writingCommands: readonly WritingCommand[] = [
+  { name: 'migrate to a new directory', args: ['migrate', 'cat', 'out'], catalogs: ['out'] },
+  {
+    name: 'migrate to an empty directory',
+    args: ['migrate', 'cat', 'out'],
+    directories: ['out'],
+    catalogs: ['out'],
+  },
+  {
+    name: 'catalog filter to an empty directory, with a report',
+    args: ['catalog', 'filter', 'cat', '-p', 'widget', '-o', 'out', '--report', 'report.json'],
+    directories: ['out'],
+    catalogs: ['out'],
+  },
+  {
+    name: 'catalog add over two files',
+    args: ['catalog', 'add', 'cat', 'b3', ...tag],
+    catalogs: ['cat'],
+  },
+  {
+    name: 'catalog remove of three files',
+    args: ['catalog', 'remove', 'cat', '--package', 'gadget'],
+    catalogs: ['cat'],
+  },
+  {
+    name: 'catalog deprecate',
+    args: ['catalog', 'deprecate', 'cat', '--package', 'widget', '--message', 'old'],
+    catalogs: ['cat'],
+  },
+  {
+    name: 'catalog build to a layout',
+    args: ['catalog', 'build', 'cat', '-i', 'scratch', '--save', 'oci:layout:v1'],
+  },
+  {
+    name: 'catalog build to an archive',
+    args: ['catalog', 'build', 'cat', '-i', 'scratch', '--save', 'oci-archive:image.tar:v1'],
+  },
+  {
+    name: 'oci copy to a layout',
+    prepare: [['catalog', 'build', 'cat', '-i', 'scratch', '--save', 'oci:from:v1']],
+    args: ['oci', 'copy', 'oci:from:v1', 'oci:to:v1'],
+  },
+  { name: 'generate dockerfile', args: ['generate', 'dockerfile', 'cat'] },
+  {
+    name: 'bundle generate',
+    args: ['bundle', 'generate', '-d', 'bare/manifests', '-p', 'widget', '-c', 'stable', '-e', 'stable'],
+  },
+  {
+    name: 'bundle build to a layout',
+    args: [
+      'bundle',
+      'build',
+      '-d',
+      'b1/manifests',
+      '-p',
+      'widget',
+      '-c',
+      'stable',
+      '--save',
+      'oci:layout:v1',
+    ],
+  },
+  {
+    name: 'registry add to a new database',
+    args: ['registry', 'add', '-d', 'new.db', '-b', 'b1'],
+  },
+  {
+    name: 'registry add to a database',
+    prepare: [['registry', 'add', '-d', 'a.db', '-b', 'b1']],
+    args: ['registry', 'add', '-d', 'a.db', '-b', 'b2'],
+  },
+  {
+    name: 'registry rm',
+    prepare: [['registry', 'add', '-d', 'a.db', '-b', 'b1,g1']],
+    args: ['registry', 'rm', '-d', 'a.db', '-p', 'gadget'],
+  },
+  {
+    name: 'registry prune',
+    prepare: [['registry', 'add', '-d', 'a.db', '-b', 'b1,g1']],
+    args: ['registry', 'prune', '-d', 'a.db', '-p', 'widget'],
+  },
+  {
+    name: 'registry images with manifests',
+    args: [
+      'registry',
+      'images',
+      '--from',
+      'cat',
+      '--to',
+      'mirror.test',
+      '--catalog-image',
+      'registry.test/c:v1',
+    ],
+    repeats: true,
+  },
+];
+
+async function writeInputs(work: string): Promise<void> {
+  const bundles = {
+    ...inDirectory('b1', smallBundle()),
+    ...inDirectory('b2', smallBundle({ version: '1.1.0', replaces: 'widget.v1.0.0' })),
+    ...inDirectory('b3', smallBundle({ version: '1.1.0', replaces: 'widget.v1.0.0' })),
+    ...inDirectory('g1', smallBundle({ packageName: 'gadget' })),
+    'bare/manifests/csv.yaml': smallBundle()['manifests/csv.yaml'] as string,
+  };
+  const files: Record<string, string> = { ...bundles };
+  for (const name of ['gadget', 'widget']) {
+    const value = { packageName: name, version: '1.0.0' };
+    const bundle = `${name}.v1.0.0`;
+    const blobs = {
+      package: { schema: 'olm.package', name, defaultChannel: 'stable' },
+      channel: { schema: 'olm.channel', package: name, name: 'stable', entries: [{ name: bundle }] },
+      bundle: {
+        schema: 'olm.bundle',
+        package: name,
+        name: bundle,
+        image: `registry.test/${name}:v1.0.0`,
+        properties: [{ type: 'olm.package', value }],
+      },
+    };
+    for (const [kind, blob] of Object.entries(blobs))
+      files[`cat/${name}/${kind}.json`] = `${JSON.stringify(blob, null, 4)}\n`;
+  }
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(path.dirname(path.join(work, name)), { recursive: true });
+    await writeFile(path.join(work, name), text);
+  }
+}
+
+/** Builds the library; undefined where there is no C compiler, or no Linux. */
+export async function buildFaultLibrary(directory: string): Promise<string | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  const library = path.join(directory, 'file-faults.so');
+  const source = path.join(projectRoot, 'test/support/file-faults.c');
+  try {
+    const args = ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl', '-lpthread'];
+    await promisify(execFile)('cc', args);
+    return library;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a tree holds: content sums by path, `null` for directories. Of databases their rows. */
+type Snapshot = Record<string, string | null>;
+
+async function snapshotOf(root: string): Promise<Snapshot> {
+  const snapshot: Snapshot = {};
+  const names = await readdir(root, { recursive: true, withFileTypes: true });
+  for (const entry of names) {
+    const file = path.join(entry.parentPath, entry.name);
+    const name = path.relative(root, file);
+    if (entry.isDirectory()) snapshot[name] = null;
+    else if (name.endsWith('.db')) snapshot[name] = rowsOf(file);
+    else
+      snapshot[name] = createHash('sha256')
+        .update(await readFile(file))
+        .digest('hex');
+  }
+  return snapshot;
+}
+
+function rowsOf(file: string): string {
+  const database = new Sqlite(file);
+  try {
+    const tables = database
+      .prepare(
+        `SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'schema_migrations' ORDER BY 1`,
+      )
+      .pluck()
+      .all() as string[];
+    return tables
+      .map((table) =>
+        JSON.stringify([table, database.prepare(`SELECT * FROM "${table}"`).raw().all().map(String).sort()]),
+      )
+      .join('\n');
+  } finally {
+    database.close();
+  }
+}
+
+function isLeftover(name: string): boolean {
+  return name.split(path.sep).some((part) => isStagingName(part) || part === journalName);
+}
+
+function without(snapshot: Snapshot, isLeft: (name: string) => boolean): string {
+  const kept = Object.entries(snapshot).filter(([name]) => !isLeft(name));
+  return JSON.stringify(kept.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** One command with its undisturbed run, ready to be disturbed. */
+export class FaultTrials {
+  readonly command: WritingCommand;
+  /** Names of the calls, in order. */
+  readonly calls: string[];
+  readonly #root: string;
+  readonly #library: string;
+  readonly #before: Snapshot;
+  readonly #done: Snapshot;
+  #trials = 0;
+
+  private constructor(
+    command: WritingCommand,
+    state: { root: string; library: string; before: Snapshot; done: Snapshot; calls: string[] },
+  ) {
+    this.command = command;
+    this.calls = state.calls;
+    this.#root = state.root;
+    this.#library = state.library;
+    this.#before = state.before;
+    this.#done = state.done;
+  }
+
+  /** Runs the command undisturbed. Throws where it fails. */
+  static async prepare(command: WritingCommand, library: string): Promise<FaultTrials> {
+    const root = await realpath(await mkdtemp(path.join(tmpdir(), 'opmate-faults-')));
+    const base = path.join(root, 'base');
+    for (const name of [
+      'work',
+      'home',
+      'temporary',
+      ...(command.directories ?? []).map((name) => `work/${name}`),
+    ])
+      await mkdir(path.join(base, name), { recursive: true });
+    await writeInputs(path.join(base, 'work'));
+    for (const args of command.prepare ?? []) expectDone(await runOpmate(args, optionsIn(base)));
+    const before = await snapshotOf(path.join(base, 'work'));
+    const world = path.join(root, 'undisturbed');
+    await cp(base, world, { recursive: true });
+    const log = path.join(root, 'log');
+    expectDone(await runOpmate(command.args, optionsIn(world, library, { LOG: log })));
+    const done = await snapshotOf(path.join(world, 'work'));
+    const calls = (await readFile(log, 'utf8')).trimEnd().split('\n');
+    return new FaultTrials(command, { root, library, before, done, calls });
+  }
+
+  /** Disturbs the call of a number, runs the command again, and returns what is wrong. */
+  async run(call: number, kind: FaultKind): Promise<string[]> {
+    const world = path.join(this.#root, `trial-${this.#trials++}`);
+    await cp(path.join(this.#root, 'base'), world, { recursive: true });
+    const work = path.join(world, 'work');
+    const wrong: string[] = [];
+    const { args, catalogs = [] } = this.command;
+    const where = `${kind} at ${this.calls[call - 1]?.replaceAll(path.join(this.#root, 'undisturbed'), '')}`;
+    const note = (text: string): void => void wrong.push(`${this.command.name}: ${where}: ${text}`);
+    const first = await runOpmate(args, optionsIn(world, this.#library, { AT: String(call), KIND: kind }));
+    if (/internal error|^ {4}at /m.test(first.stderr)) note(`stderr: ${first.stderr}`);
+    const between = await snapshotOf(work).catch((error: unknown) => ({ unreadable: String(error) }));
+    const [before, done] = [this.#before, this.#done].map((one) => without(one, () => false));
+    const state = without(between, isLeftover);
+    if (first.code === 0 && state !== done) note('ended with 0, and other files than undisturbed');
+    if (kind !== 'kill' && first.code !== 0 && state !== before && state !== done)
+      note(`failed (${first.stderr.trim()}), and left ${differences(between, this.#before)}`);
+    if (kind !== 'kill' && !/^\d+ (?:unlink|rmdir)/.test(this.calls[call - 1] ?? '')) {
+      const left = Object.keys(between).filter(isLeftover);
+      if (left.length > 0) note(`left ${left.join(', ')}`);
+    }
+    for (const catalog of catalogs) {
+      const isReadable = await listCatalogFiles(path.join(work, catalog)).then(
+        (files) => files.length > 0,
+        () => false,
+      );
+      const part = (snapshot: Snapshot): string =>
+        without(
+          snapshot,
+          (name) => !name.startsWith(`${catalog}/`) || isLeftover(name) || snapshot[name] === null,
+        );
+      const now = part(between);
+      if (isReadable && now !== part(this.#before) && now !== part(this.#done))
+        note(`${catalog} can be read, and is neither as before nor as it should be`);
+    }
+    const again = await runOpmate(args, optionsIn(world));
+    const after = await snapshotOf(work);
+    if (without(after, () => false) !== done) {
+      note(`run again (${again.code}, ${again.stderr.trim()}): ${differences(after, this.#done)}`);
+    } else if (again.code !== 0 && state !== done) note(`run again: ${again.code}, ${again.stderr}`);
+    const temporary = await readdir(path.join(world, 'temporary'));
+    if (temporary.length > 0 && again.code === 0) note(`temporary files: ${temporary.join(', ')}`);
+    if (wrong.length === 0) await rm(world, { recursive: true, force: true });
+    return wrong;
+  }
+
+  remove(): Promise<void> {
+    return rm(this.#root, { recursive: true, force: true });
+  }
+}
+
+function optionsIn(world: string, library?: string, settings: Record<string, string> = {}) {
+  const fault =
+    library === undefined
+      ? {}
+      : {
+          LD_PRELOAD: library,
+          OPMATE_TEST_FAULT_BELOW: world,
+          ...Object.fromEntries(
+            Object.entries(settings).map(([name, value]) => [`OPMATE_TEST_FAULT_${name}`, value]),
+          ),
+        };
+  const env = {
+    HOME: path.join(world, 'home'),
+    TMPDIR: path.join(world, 'temporary'),
+    XDG_CACHE_HOME: path.join(world, 'home/cache'),
+    ...fault,
+  };
+  return { cwd: path.join(world, 'work'), env, timeoutMs: 60_000 };
+}
+
+function expectDone({ code, stderr }: CommandResult): void {
+  if (code !== 0) throw new Error(`ended with ${code}: ${stderr}`);
+}
+
+function differences(a: Snapshot, b: Snapshot): string {
+  const names = [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((name) => a[name] !== b[name]);
+  return names.map((name) => `${name in b ? (name in a ? '~' : '-') : '+'}${name}`).join(' ');
+}

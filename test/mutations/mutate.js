@@ -55,9 +55,9 @@ function mutateValue(bytes, at, random) {
 } // prettier-ignore
 
 const words = [
-  '', '-', '--', '.', '..', '/', '/dev/null', 'in', 'none', '\u0000', 'a\nb', '-1', '0', '99999999999999999999', '1e9', 'NaN', '10x', 'docker://', 'oci:',
+  '', '-', '--', '.', '..', '/dev/null', 'in', 'none', '\u0000', 'a\nb', '-1', '0', '99999999999999999999', '1e9', 'NaN', '10x', 'docker://', 'oci:',
   'oci:in/layout', 'oci:in/layout:', 'oci:in/layout@sha256:00', 'oci-archive:in/index.db', 'docker-archive:in/set.yaml', 'localhost:99999/a:b', 'http://', 'https://[',
-  'file://', 'file://\u0000', 'a'.repeat(300), 'a'.repeat(5000), '/'.repeat(5000), '%zz', 'ü', '\ud800', '{{', '*', '(', '[', '\\', '>=', '1.2.3 - x', 'sha256:zz', 'x=y', '=', 'git://x', 'ssh://@',
+  'file://', 'file://\u0000', 'a'.repeat(300), 'a'.repeat(5000), 'a/'.repeat(2500), '%zz', 'ü', '\ud800', '{{', '*', '(', '[', '\\', '>=', '1.2.3 - x', 'sha256:zz', 'x=y', '=', 'git://x', 'ssh://@',
   'in/catalog', 'in/index.db', 'in/layout', 'in/bundle',
 ]; // prettier-ignore
 const flags = [

@@ -21,8 +21,9 @@ class Capture extends Writable {
   }
 }
 
-const root = await mkdtemp(path.join(tmpdir(), 'opmate-mutations-'));
-process.on('exit', () => undefined);
+// One level down: an argument may be `..`.
+const outer = await mkdtemp(path.join(tmpdir(), 'opmate-mutations-'));
+const root = path.join(outer, 'world');
 
 async function opmate(args) {
   const stdout = new Capture();
@@ -44,7 +45,7 @@ async function opmate(args) {
 }
 
 async function prepare() {
-  await mkdir(path.join(root, 'home'));
+  await mkdir(path.join(root, 'home'), { recursive: true });
   await mkdir(path.join(root, 'tmp'));
   await mkdir(path.join(root, 'in', 'catalog'), { recursive: true });
   process.chdir(root);
@@ -54,8 +55,8 @@ async function prepare() {
   const yaml = await opmate(['render', 'in/catalog', '-o', 'yaml']);
   await mkdir('in/yaml');
   await writeFile('in/yaml/catalog.yaml', yaml.stdout);
-  await opmate(['catalog', 'build', 'in/catalog', '--tag', 'v1', '--output', 'oci:in/layout']);
-  await opmate(['registry', 'init', '-m', 'in/bundle', '-o', 'in/index.db']);
+  await opmate(['catalog', 'build', 'in/catalog', '--tag', 'localhost/a:v1', '--base-image', 'scratch', '--save', 'oci:in/layout:v1']);
+  await opmate(['registry', 'add', '--mode', 'semver', '-b', 'in/bundle', '-d', 'in/index.db']);
   await writeFile('in/set.yaml', 'apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\nmirror:\n  operators:\n  - catalog: oci:in/layout\n    packages:\n    - name: node-maintenance-operator\n      minVersion: 4.0.0\n');
   await writeFile('in/basic.yaml', 'schema: olm.template.basic\nentries:\n- schema: olm.package\n  name: p\n  defaultChannel: c\n- schema: olm.channel\n  package: p\n  name: c\n  entries:\n  - name: p.v1.0.0\n');
   await writeFile('in/semver.yaml', 'schema: olm.semver\ngenerateMajorChannels: true\nstable:\n  bundles:\n  - image: oci:in/layout\n');
@@ -68,15 +69,15 @@ const commands = [
   'validate in/catalog', 'validate in/yaml -o json', 'migrate in/catalog out', 'list bundles in/catalog', 'list channels in/yaml',
   'list packages in/index.db', 'graph in/catalog', 'generate dockerfile out', 'init p -d in/bundle/README.md',
   'catalog diff in/catalog in/yaml', 'catalog doctor in/yaml', 'catalog doctor in/catalog -o json',
-  'catalog filter in/catalog --package node-maintenance-operator --output-dir out', 'catalog filter in/yaml --package node-maintenance-operator:stable',
-  'catalog build in/catalog --tag v1 --output oci:out', 'catalog add in/yaml in/bundle --channel stable',
+  'catalog filter in/catalog --packages node-maintenance-operator -o out', 'catalog filter in/yaml --packages node-maintenance-operator --heads-only -o out',
+  'catalog build in/catalog --tag localhost/a:v1 --base-image scratch --save oci:out:v1', 'catalog add in/yaml in/bundle --channels stable',
   'catalog deprecate in/yaml --package node-maintenance-operator --message x', 'catalog remove in/yaml --package node-maintenance-operator --channel stable',
   'bundle validate in/bundle', 'bundle show in/bundle', 'bundle render in/bundle --install-namespace ns', 'bundle permissions in/bundle --install-namespace ns',
-  'bundle extract in/bundle', 'bundle unpack in/bundle --out out', 'bundle build --directory in/bundle --output oci:out --tag v1',
+  'bundle extract in/bundle --configmapname a', 'bundle unpack in/bundle --out out', 'bundle build --directory in/bundle/manifests --save oci:out:v1 --tag localhost/a:v1 -o',
   'bundle check-crd-upgrade in/bundle in/bundle', 'bundle generate --directory in/bundle/manifests --package microcks --channels stable --default stable',
-  'bundle resolve node-maintenance-operator --catalog in/catalog', 'bundle resolve node-maintenance-operator --catalog in/yaml --version ">=5.0.0"',
+  'bundle resolve node-maintenance-operator --catalog in/catalog', 'bundle resolve node-maintenance-operator --catalog in/yaml --version >=4.0.0',
   'bundle successors node-maintenance-operator node-maintenance-operator.v5.0.0 --catalog in/catalog',
-  'bundle deployment render in/deployment.yaml', 'bundle deployment validate in/deployment.yaml',
+  'bundle deployment render -f in/deployment.yaml', 'bundle deployment diff -f in/deployment.yaml --against in/deployment.yaml',
   'registry rm microcks in/index.db', 'registry prune -p microcks -d in/index.db', 'registry bundles in/index.db', 'registry migrate in/index.db',
   'registry images --from in/index.db', 'registry delete-latest microcks in/index.db', 'registry deprecatetruncate -d in/index.db -b x',
   'mirror --config in/set.yaml --dry-run file://out', 'mirror plan --config in/set.yaml file://out', 'mirror --config in/set.yaml file://out',
@@ -84,7 +85,7 @@ const commands = [
   'template render basic in/basic.yaml', 'template render semver in/semver.yaml', 'template convert basic in/catalog', 'alpha render-template in/basic.yaml',
   'version', 'completion bash', 'oci inspect localhost:1/a:b --authfile in/auth.json --retry-timeout 0s',
   'probe --addr localhost:1 --timeout 1s', 'index export --index oci:in/layout:v1 --download-folder out',
-  'catalogs check in/yaml', 'oci inspect docker-archive:in/index.db', 'oci inspect oci-archive:in/index.db',
+  'catalog doctor in/index.db', 'oci inspect docker-archive:in/index.db', 'oci inspect oci-archive:in/index.db',
 ].map((line) => line.split(' ')); // prettier-ignore
 
 async function filesBelow(directory) {
@@ -136,9 +137,15 @@ async function work({ seed, from, to, step }) {
       if (!['in', 'home', 'tmp'].includes(name)) await rm(name, { recursive: true, force: true });
   }
   process.chdir('/');
-  await rm(root, { recursive: true, force: true });
+  await rm(outer, { recursive: true, force: true });
   await new Promise((resolve) => process.send({ type: 'finished' }, resolve));
   process.exit(0);
 } // prettier-ignore
 
-process.once('message', work);
+if (process.argv[2] === 'commands') {
+  await prepare();
+  for (const command of commands) {
+    const { exit, stderr } = await opmate(command);
+    process.stdout.write(`${exit} ${command.join(' ')}${exit === 2 ? `: ${stderr.split('\n')[0]}` : ''}\n`);
+  }
+} else process.once('message', work);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseYaml } from '../dist/core/yaml.js';
+import { parseYaml } from '../dist/document/yaml.js';
 import { compare, measure, opmate } from './support/measure.js';
 import { pushBundles, readBundles, serveRegistry } from './support/registry.js';
 

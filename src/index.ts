@@ -32,7 +32,7 @@ export {
   RegistryError,
   UsageError,
 } from './core/errors.js';
-export type { EncodableJson, JsonObject, JsonValue, RawJson } from './core/json.js';
+export type { EncodableJson, JsonObject, JsonValue, RawJson } from './document/json.js';
 export type { LogFields, Logger, LogLevel, ProgressEvent } from './core/log.js';
 export {
   formatReference,

@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { gzipBytes } from '../archive/tar-writer.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
-import { type JsonObject, isJsonObject, setJsonKey } from '../core/json.js';
+import { quoteGo } from '../document/go-json.js';
+import { type JsonObject, isJsonObject, setJsonKey } from '../document/json.js';
 import {
   bundleAnnotations,
   gzipEncoding,

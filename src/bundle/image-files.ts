@@ -4,7 +4,7 @@ import path from 'node:path';
 import { type ArchiveLimits, ArchiveMeter } from '../archive/limits.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, fileError, systemReason, throwIfCancelled } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, isWithin } from '../files/directory-root.js';
 import type { Finding } from './plain/finding.js';

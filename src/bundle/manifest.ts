@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { GoJsonError, decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../core/go-json.js';
+import { GoJsonError, decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../document/go-json.js';
 import { LimitError, OpmateError } from '../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../core/json.js';
-import { parseYaml } from '../core/yaml.js';
+import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
+import { parseYaml } from '../document/yaml.js';
 import { endOfValue, skipSpace } from './raw-json.js';
 
 /** The first document of a file. */

@@ -2,8 +2,8 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, LimitError, OpmateError, fileError, systemReason } from '../core/errors.js';
-import { parseGoJson } from '../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { parseGoJson } from '../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, outsideError } from '../files/directory-root.js';
 import {

@@ -1,7 +1,7 @@
-import { encodeGoJson, parseGoJson, sortKeysDeep } from '../core/go-json.js';
-import { foldFieldName } from '../core/go-json-fold.js';
+import { encodeGoJson, parseGoJson, sortKeysDeep } from '../document/go-json.js';
+import { foldFieldName } from '../document/go-json-fold.js';
 import { OpmateError } from '../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { sortedByBytes } from '../core/order.js';
 import {
   type ApiKey,

@@ -1,6 +1,6 @@
-import { encodeGoJson, quoteGo } from '../core/go-json.js';
+import { encodeGoJson, quoteGo } from '../document/go-json.js';
 import { OpmateError, messageOf } from '../core/errors.js';
-import { type EncodableJson, type JsonObject, RawJson } from '../core/json.js';
+import { type EncodableJson, type JsonObject, RawJson } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import {
   type BundleBlob,

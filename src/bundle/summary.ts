@@ -1,6 +1,6 @@
 import { OpmateError } from '../core/errors.js';
-import { parseGoJson } from '../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { parseGoJson } from '../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { sortedByBytes } from '../core/order.js';
 import { parseVersion } from '../core/semver.js';
 import { type ApiKey, csvApiServices, csvCustomResources, csvSpec, readCsvMetadata } from '../model/csv.js';

@@ -1,4 +1,4 @@
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { formatShortest } from '../model/csv.js';
 
 /** Values and functions of the template language; see `image-template.ts`. */

@@ -1,6 +1,6 @@
 import { OpmateError } from '../core/errors.js';
-import { encodeGoJson } from '../core/go-json.js';
-import type { JsonValue } from '../core/json.js';
+import { encodeGoJson } from '../document/go-json.js';
+import type { JsonValue } from '../document/json.js';
 import { isCsv } from '../model/csv.js';
 import { parseFirstDocument } from './manifest.js';
 import { isKubernetesObject } from './parse.js';

@@ -1,7 +1,7 @@
 import type { CancelOptions } from '../core/concurrency.js';
-import { isEncodedAs } from '../core/go-json-match.js';
+import { isEncodedAs } from '../document/go-json-match.js';
 import { throwIfCancelled } from '../core/errors.js';
-import type { JsonObject } from '../core/json.js';
+import type { JsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
 import {

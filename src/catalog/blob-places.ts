@@ -1,4 +1,4 @@
-import { foldFieldName } from '../core/go-json-fold.js';
+import { foldFieldName } from '../document/go-json-fold.js';
 
 /** The steps from a blob to a part of it: keys and indexes. */
 type BlobPath = readonly (string | number)[];

@@ -1,9 +1,9 @@
 import { base64Fault } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
-import { decodeUtf8, goKindOf, quoteGo } from '../core/go-json.js';
-import { foldFieldName } from '../core/go-json-fold.js';
-import { type EncodableJson, isJsonObject } from '../core/json.js';
-import { YamlError, parseYaml } from '../core/yaml.js';
+import { decodeUtf8, goKindOf, quoteGo } from '../document/go-json.js';
+import { foldFieldName } from '../document/go-json-fold.js';
+import { type EncodableJson, isJsonObject } from '../document/json.js';
+import { YamlError, parseYaml } from '../document/yaml.js';
 import { type BundleBlob, propertyTypes, schemas } from '../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
 import type { EncodableBlob } from '../model/encode.js';

@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
-import { type JsonObject, isJsonObject } from '../core/json.js';
+import { type JsonObject, isJsonObject } from '../document/json.js';
 import { combineErrors } from '../core/diagnostics-error.js';
 import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobOrigin } from '../model/facts.js';

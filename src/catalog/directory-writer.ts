@@ -3,7 +3,7 @@ import { mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { fillDirectory } from '../files/fill-directory.js';
 import type { Assembly } from './assemble.js';
 import type { CatalogFormat } from '../model/encode.js';

@@ -2,9 +2,9 @@ import type { FileHandle } from 'node:fs/promises';
 import { isAscii, isUtf8 } from 'node:buffer';
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
-import { GoJsonError, decodeUtf8, parseGoJson } from '../core/go-json.js';
-import type { JsonValue } from '../core/json.js';
-import { YamlError, parseYaml } from '../core/yaml.js';
+import { GoJsonError, decodeUtf8, parseGoJson } from '../document/go-json.js';
+import type { JsonValue } from '../document/json.js';
+import { YamlError, parseYaml } from '../document/yaml.js';
 import { changed, readAgain, readFully, readSome } from './file-access.js';
 
 /**

@@ -1,6 +1,6 @@
 import { OpmateError } from '../core/errors.js';
-import { encodeGoJson, goKindOf, quoteGo, sortKeysDeep } from '../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { encodeGoJson, goKindOf, quoteGo, sortKeysDeep } from '../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import type { BlobOrigin } from '../model/facts.js';
 

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { isDigest } from '../core/digest.js';
 import { UsageError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import type { ArchiveProof } from '../oci/archive-set.js';
 import { parseVerificationKey } from '../oci/detached-signature.js';
 import type { CommandContext } from './context.js';

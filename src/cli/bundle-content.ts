@@ -3,7 +3,7 @@ import { type BundleFiles, bundleFilesOf, readBundleDirectory, readFileWithin } 
 import type { FileTree } from '../archive/file-tree.js';
 import { defaultArchiveLimits } from '../archive/limits.js';
 import { OpmateError, UsageError, redact } from '../core/errors.js';
-import type { JsonObject } from '../core/json.js';
+import type { JsonObject } from '../document/json.js';
 import { openContent } from '../source/content.js';
 import { readTree } from '../source/content-files.js';
 import { readContentLock, writeContentLock } from '../source/content-lock.js';

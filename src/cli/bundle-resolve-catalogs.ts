@@ -1,6 +1,6 @@
 import { readPackageContent } from '../catalog/package-content.js';
 import { OpmateError, UsageError, fileError, redact } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { maxPemBytes } from '../oci/certificates.js';
 import { readNamedFile } from '../files/read-file.js';
 import { type PackageContent, addToContent, emptyContent } from '../model/resolve-content.js';

@@ -9,7 +9,7 @@ import type {
   OtherBlob,
   PackageChange,
 } from '../catalog/diff/diff.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { schemas } from '../model/declarative-config.js';
 import { count } from './printable.js';
 

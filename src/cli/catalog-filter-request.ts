@@ -8,7 +8,7 @@ import {
   parseVersionRange,
 } from '../catalog/selection/filter-criteria.js';
 import { OpmateError, UsageError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 
 /** The flags of `catalog filter` that say what is kept. */
 export interface FilterFlags {

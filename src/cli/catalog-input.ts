@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { inReference } from '../source/render.js';
 import { type CatalogSource, openSource } from '../source/source.js';
 import type { CommandSession } from './session.js';

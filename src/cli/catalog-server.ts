@@ -1,5 +1,5 @@
 import { UsageError } from '../core/errors.js';
-import type { JsonValue } from '../core/json.js';
+import type { JsonValue } from '../document/json.js';
 import type { Logger } from '../core/log.js';
 import type { CatalogSet } from '../serve/catalogs/stored-content.js';
 import { type CatalogServers, createCatalogServers } from '../serve/http/catalog-server.js';

@@ -1,6 +1,6 @@
 import { type CertificateProvider, certificateProviders } from '../bundle/plain/certificates.js';
 import { UsageError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 
 /** The value of `--cert-provider`. Throws UsageError. */
 export function certificateProviderOf(text: string): CertificateProvider {

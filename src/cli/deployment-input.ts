@@ -6,7 +6,7 @@ import { type Manifest, readManifests } from '../bundle/plain/manifests.js';
 import { labelFault } from '../bundle/plain/names.js';
 import type { BundleFile } from '../bundle/read.js';
 import { LimitError, UsageError, fileError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { requireWithin } from '../files/directory-root.js';
 import { type Documents, readDocuments } from '../deployment/documents.js';

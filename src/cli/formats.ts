@@ -1,6 +1,6 @@
 import type { CatalogFormat } from '../model/encode.js';
 import { UsageError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 
 /** Checks `--output` of commands that write catalogs or records. Throws UsageError. */
 export function catalogFormat(output = 'json'): CatalogFormat {

@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, UsageError, fileError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { type Reference, type RegistryReference, parseReference } from '../core/reference.js';
 import type { Image } from '../oci/image.js';
 import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../oci/image-builder.js';

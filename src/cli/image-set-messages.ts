@@ -1,4 +1,4 @@
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import type { Logger } from '../core/log.js';
 import type { BytePlan } from '../mirror/lock/byte-plan.js';
 import type { ImageSetPlan, PlannedCatalog } from '../mirror/image-set/image-set-plan.js';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { UsageError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import type { DependencyMode } from '../mirror/selection/dependencies.js';
 import type { OnError } from '../mirror/image-set/image-set-mirror.js';
 import { type MirrorTarget, parseMirrorTarget } from '../mirror/image-set/image-set-names.js';

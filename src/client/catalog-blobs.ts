@@ -1,6 +1,6 @@
 import { LimitError, OpmateError } from '../core/errors.js';
-import { decodeUtf8, parseGoJson, quoteGo } from '../core/go-json.js';
-import { type JsonObject, isJsonObject } from '../core/json.js';
+import { decodeUtf8, parseGoJson, quoteGo } from '../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../document/json.js';
 import { toMeta } from '../catalog/meta.js';
 import {
   type BundleBlob,

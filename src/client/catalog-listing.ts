@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import { decodeUtf8, parseGoJson } from '../core/go-json.js';
+import { decodeUtf8, parseGoJson } from '../document/go-json.js';
 import { exactStruct, readShape } from '../model/shape.js';
 import { oneLine } from '../oci/transport-answers.js';
 import { maxShownText } from './client-options.js';

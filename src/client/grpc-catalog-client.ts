@@ -1,7 +1,7 @@
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, UsageError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
-import type { JsonObject } from '../core/json.js';
+import { quoteGo } from '../document/go-json.js';
+import type { JsonObject } from '../document/json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeMessage } from '../serve/grpc/protobuf.js';
 import type { BundleKey, CatalogClient, CatalogEntry, CatalogPackage } from './catalog-client.js';

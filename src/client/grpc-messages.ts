@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { OpmateError } from '../core/errors.js';
-import { type JsonObject, type JsonValue, setJsonKey } from '../core/json.js';
+import { type JsonObject, type JsonValue, setJsonKey } from '../document/json.js';
 import type { CatalogEntry, CatalogPackage } from './catalog-client.js';
 
 /**

@@ -1,6 +1,6 @@
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, UsageError, redact, throwIfCancelled } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import {
   type BundleBlob,

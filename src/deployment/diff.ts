@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { PlainObject } from '../bundle/plain/object.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { throwIfCancelled } from '../core/errors.js';
-import { sortKeysDeep } from '../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { sortKeysDeep } from '../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import { encodeYaml } from '../core/yaml.js';
+import { encodeYaml } from '../document/yaml.js';
 import { unifiedDiff } from './line-diff.js';
 
 /** A field that is not as it was; what was or is not there is undefined. */

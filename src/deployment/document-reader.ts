@@ -1,7 +1,7 @@
 import { type Manifest, titleOf } from '../bundle/plain/manifests.js';
 import type { Finding } from '../bundle/plain/finding.js';
-import { quoteGo } from '../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { quoteGo } from '../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { kindOf } from '../model/shape.js';
 
 /** Where something stands in a document. */

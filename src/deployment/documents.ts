@@ -3,10 +3,10 @@ import type { Finding } from '../bundle/plain/finding.js';
 import { type Manifest, readManifests, titleOf } from '../bundle/plain/manifests.js';
 import { labelFault } from '../bundle/plain/names.js';
 import type { BundleFile } from '../bundle/read.js';
-import { quoteGo } from '../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { quoteGo } from '../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
-import { encodeYaml } from '../core/yaml.js';
+import { encodeYaml } from '../document/yaml.js';
 import { type DocumentPath, DocumentReader, type LineAt, showPath } from './document-reader.js';
 import { type DocumentSource, readSource } from './source-fields.js';
 

@@ -9,7 +9,7 @@ import { type RenderedContent, renderContent } from '../bundle/plain/render-cont
 import { writeObjects } from '../bundle/plain/write.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { DiagnosticsError, combineErrors } from '../core/diagnostics-error.js';
 import {
   type ContentOptions,

@@ -1,7 +1,7 @@
 import { normalizeEntryPath } from '../archive/entry-path.js';
 import { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { quoteGo } from '../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import type { ContentSource } from '../source/content.js';
 import { parseHttpSource } from '../source/content-parse.js';
 import type { HttpSource } from '../source/content-types.js';

@@ -1,5 +1,5 @@
 import { OpmateError, redact } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { parseReference } from '../core/reference.js';
 import { showPath } from './document-reader.js';
 import type { DocumentSource } from './source-fields.js';

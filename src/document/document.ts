@@ -7,8 +7,8 @@ import {
 } from '../core/diagnostic.js';
 import { DiagnosticsError } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
-import type { JsonValue } from '../core/json.js';
-import { type PlacedYaml, YamlError, parseYamlWithPlaces } from '../core/yaml.js';
+import type { JsonValue } from './json.js';
+import { type PlacedYaml, YamlError, parseYamlWithPlaces } from './yaml.js';
 import { Field, type FieldReport } from './field.js';
 
 /** Diagnostics that one document keeps; further ones are counted. */

@@ -2,7 +2,7 @@ import { type DocumentPath, type Diagnostic, formatPath } from '../core/diagnost
 import { isDigest } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from './json.js';
 import { NameIndex } from '../core/suggest.js';
 
 /** What a field reports to: the document that it is part of. */

@@ -1,7 +1,7 @@
 import { readdir, realpath, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, fileError, systemCode } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { changeDirectory } from './change-directory.js';
 import { statIfPresent } from './file-status.js';
 import { recoverDirectory } from './journal.js';

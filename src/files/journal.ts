@@ -1,7 +1,7 @@
 import { lstat, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, systemCode } from '../core/errors.js';
-import { type JsonObject, isJsonObject } from '../core/json.js';
+import { type JsonObject, isJsonObject } from '../document/json.js';
 import { lstatIfPresent } from './file-status.js';
 import { makeDirectory, removeEmptyDirectories, syncDirectory } from './make-directory.js';
 import { formatProcess, isRunning, ownProcess, parseProcess } from './process-identity.js';

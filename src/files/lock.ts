@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { isJsonObject } from '../core/json.js';
+import { isJsonObject } from '../document/json.js';
 
 /** How often a holder renews its lock, and after how long without that a lock of another host is stale. */
 const renewalMilliseconds = 10_000;

@@ -1,8 +1,8 @@
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { OpmateError } from '../core/errors.js';
-import { foldFieldName } from '../core/go-json-fold.js';
-import { quoteGo } from '../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { foldFieldName } from '../document/go-json-fold.js';
+import { quoteGo } from '../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import type { Meta } from '../catalog/meta.js';
 import { schemas } from '../model/declarative-config.js';
 

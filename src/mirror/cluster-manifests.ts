@@ -1,8 +1,8 @@
 /** The objects that make a cluster use a mirror, as YAML text with keys in alphabetical order. */
 import { LimitError } from '../core/errors.js';
-import type { JsonObject } from '../core/json.js';
+import type { JsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
-import { encodeYaml } from '../core/yaml.js';
+import { encodeYaml } from '../document/yaml.js';
 
 /** What any object may carry besides its name. */
 export interface ObjectMetadata {

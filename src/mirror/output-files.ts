@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { access, constants, lstat, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, fileError, systemCode } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { writeNewFile } from '../files/write-new-file.js';
 

@@ -1,6 +1,12 @@
 import { OpmateError } from '../core/errors.js';
-import { encodeGoJson, quoteGo } from '../core/go-json.js';
-import { type EncodableJson, type JsonObject, type JsonValue, RawJson, isJsonObject } from '../core/json.js';
+import { encodeGoJson, quoteGo } from '../document/go-json.js';
+import {
+  type EncodableJson,
+  type JsonObject,
+  type JsonValue,
+  RawJson,
+  isJsonObject,
+} from '../document/json.js';
 import { parseTolerantVersion } from '../core/semver.js';
 import { compareBytes } from '../core/order.js';
 import { installShape, objectMetaShape } from './csv.js';

@@ -1,6 +1,6 @@
 import { base64Fault } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import type { PackageIcon, RelatedImage } from './declarative-config.js';
 import { type Shape, ShapeError, readShape, struct } from './shape.js';
 

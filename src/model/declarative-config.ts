@@ -1,4 +1,4 @@
-import type { EncodableJson } from '../core/json.js';
+import type { EncodableJson } from '../document/json.js';
 
 /**
  * The blobs of a file-based catalog as typed records. Field order here is the order of JSON output; a

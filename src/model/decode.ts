@@ -1,8 +1,8 @@
 import { OpmateError } from '../core/errors.js';
 import { base64Fault } from '../core/base64.js';
-import { goKindOf, sortKeysDeep } from '../core/go-json.js';
-import { foldFieldName } from '../core/go-json-fold.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { goKindOf, sortKeysDeep } from '../document/go-json.js';
+import { foldFieldName } from '../document/go-json-fold.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import {
   type BundleBlob,

@@ -1,6 +1,6 @@
 import { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { quoteGo } from '../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { type Version, parseRange } from '../core/semver.js';
 import { propertyTypes } from './declarative-config.js';
 import { parseGvkProperty, parsePackageRequiredProperty } from './properties.js';

@@ -1,4 +1,4 @@
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { checkPullSpec } from '../core/reference.js';
 import {
   type BundleBlob,

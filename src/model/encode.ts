@@ -1,13 +1,13 @@
-import { encodeGoJson, sortKeysDeep } from '../core/go-json.js';
+import { encodeGoJson, sortKeysDeep } from '../document/go-json.js';
 import {
   type EncodableJson,
   type JsonObject,
   type JsonValue,
   isJsonObject,
   setJsonKey,
-} from '../core/json.js';
+} from '../document/json.js';
 import { sortedByBytes } from '../core/order.js';
-import { encodeYaml } from '../core/yaml.js';
+import { encodeYaml } from '../document/yaml.js';
 import type {
   BundleBlob,
   ChannelBlob,

@@ -1,4 +1,4 @@
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import type { ChannelEntry } from './declarative-config.js';
 import { type ChannelGraph, findLeadingToHead } from './graph.js';
 import { NameIndex } from '../core/suggest.js';

@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 
 /** Image labels by which a catalog or bundle image tells what it carries. */
 export const imageLabels = {

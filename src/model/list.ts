@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import type { CatalogFacts } from './facts.js';
 import { type ChannelGraph, describeHeadFault, readGraph } from './graph.js';

@@ -1,5 +1,5 @@
 import { OpmateError, messageOf } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { printableLine } from '../core/printable.js';
 import {

@@ -1,7 +1,7 @@
 import { OpmateError, UsageError } from '../core/errors.js';
-import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../core/go-json.js';
-import { type JsonValue, RawJson, isJsonObject } from '../core/json.js';
-import { parseYaml } from '../core/yaml.js';
+import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../document/go-json.js';
+import { type JsonValue, RawJson, isJsonObject } from '../document/json.js';
+import { parseYaml } from '../document/yaml.js';
 import { isCsv } from './csv.js';
 import { buildCsvMetadata, csvFault } from './csv-metadata.js';
 import { type BundleBlob, propertyTypes } from './declarative-config.js';

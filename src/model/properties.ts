@@ -1,7 +1,7 @@
 import { OpmateError } from '../core/errors.js';
-import { goKindOf, quoteGo } from '../core/go-json.js';
-import { foldFieldName } from '../core/go-json-fold.js';
-import { type EncodableJson, type JsonValue, RawJson, isJsonObject } from '../core/json.js';
+import { goKindOf, quoteGo } from '../document/go-json.js';
+import { foldFieldName } from '../document/go-json-fold.js';
+import { type EncodableJson, type JsonValue, RawJson, isJsonObject } from '../document/json.js';
 import { type Property, propertyTypes } from './declarative-config.js';
 import type { PathFault } from './facts.js';
 

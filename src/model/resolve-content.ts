@@ -1,5 +1,5 @@
-import { foldFieldName } from '../core/go-json-fold.js';
-import { isJsonObject } from '../core/json.js';
+import { foldFieldName } from '../document/go-json-fold.js';
+import { isJsonObject } from '../document/json.js';
 import {
   type Release,
   SemverError,

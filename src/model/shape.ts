@@ -1,6 +1,6 @@
 import { OpmateError } from '../core/errors.js';
-import { foldFieldName } from '../core/go-json-fold.js';
-import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../core/json.js';
+import { foldFieldName } from '../document/go-json-fold.js';
+import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
 
 /**
  * Tables that describe Go structs, and one reader for all of them. It reads JSON as Go's decoder does:

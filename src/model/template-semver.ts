@@ -1,6 +1,6 @@
 import { compareBytes } from '../core/order.js';
 import { type Version, type VersionNumber, compareVersions, formatVersion } from '../core/semver.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { type ChannelBlob, type ChannelEntry, schemas } from './declarative-config.js';
 
 /**

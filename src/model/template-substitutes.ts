@@ -1,6 +1,6 @@
 import { OpmateError, messageOf } from '../core/errors.js';
-import { quoteGo, parseGoJson } from '../core/go-json.js';
-import { type JsonValue, isJsonObject } from '../core/json.js';
+import { quoteGo, parseGoJson } from '../document/go-json.js';
+import { type JsonValue, isJsonObject } from '../document/json.js';
 import { type Release, type Version, compareVersions, parseRelease, parseVersion } from '../core/semver.js';
 import { type BundleBlob, type ChannelBlob, type ChannelEntry, propertyTypes } from './declarative-config.js';
 import { findCsvText } from './migrations.js';

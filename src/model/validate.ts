@@ -1,6 +1,6 @@
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
 import { messageOf, throwIfCancelled } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, compareVersions, parseRange, parseRelease, parseVersion } from '../core/semver.js';
 import { type ChannelEntry, propertyTypes, schemas } from './declarative-config.js';

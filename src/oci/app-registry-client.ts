@@ -10,8 +10,8 @@ import {
   fileError,
   throwIfCancelled,
 } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
-import { isJsonObject } from '../core/json.js';
+import { quoteGo } from '../document/go-json.js';
+import { isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, compareVersions, parseTolerantVersion } from '../core/semver.js';
 import { readLimited } from './read-limited.js';

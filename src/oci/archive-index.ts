@@ -4,7 +4,7 @@ import path from 'node:path';
 import { digestOf, isDigest } from '../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { readRegularFile } from '../files/read-file.js';
 import { type NamedImage, layoutOf, maxParts } from './archive-layout.js';

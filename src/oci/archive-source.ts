@@ -8,7 +8,7 @@ import { type TarSlice, indexTar } from '../archive/tar-index.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { digestOf } from '../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
-import { isJsonObject } from '../core/json.js';
+import { isJsonObject } from '../document/json.js';
 import { openRegularFile } from '../files/read-file.js';
 import { ContentRepository, type ContentSource, type LocalRepository } from './layout-content.js';
 import { readRegion } from './file-region.js';

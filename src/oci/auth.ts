@@ -1,5 +1,5 @@
 import { CancelledError, OpmateError, RegistryError } from '../core/errors.js';
-import { isJsonObject, type JsonValue } from '../core/json.js';
+import { isJsonObject, type JsonValue } from '../document/json.js';
 import type { Credentials, CredentialStore } from './credentials.js';
 import {
   type AddressKind,

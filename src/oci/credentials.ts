@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 
 import { join } from 'node:path';
 import { messageOf, OpmateError, redact, systemCode } from '../core/errors.js';
-import { isJsonObject, type JsonObject, type JsonValue } from '../core/json.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '../document/json.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { readNamedFile } from '../files/read-file.js';
 import type { Environment } from './proxy.js';

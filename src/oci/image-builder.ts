@@ -8,7 +8,7 @@ import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { digestOf } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
 import { sortedByBytes } from '../core/order.js';
-import { type JsonObject, isJsonObject, setJsonKey } from '../core/json.js';
+import { type JsonObject, isJsonObject, setJsonKey } from '../document/json.js';
 import { defaultCopyConcurrency } from './copy.js';
 import { type Image, openImage, readBlob } from './image.js';
 import { isIndexType, parseManifest } from './manifest.js';

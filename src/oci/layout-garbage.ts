@@ -2,7 +2,7 @@ import { readFile, rename, rm, stat } from 'node:fs/promises';
 import type { CancelOptions } from '../core/concurrency.js';
 import { digestOf, isDigest, parseDigest } from '../core/digest.js';
 import { OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
-import { isJsonObject } from '../core/json.js';
+import { isJsonObject } from '../document/json.js';
 import type { LayoutStore } from './layout-store.js';
 import { manifestMediaTypes, maxManifestBytes } from './types.js';
 

@@ -1,6 +1,6 @@
 import { isDigest } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
-import { type JsonObject, isJsonObject } from '../core/json.js';
+import { type JsonObject, isJsonObject } from '../document/json.js';
 import { parseManifestDocument } from './manifest.js';
 import { type Descriptor, manifestMediaTypes, mediaTypes } from './types.js';
 

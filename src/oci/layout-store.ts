@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDigest, parseDigest } from '../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../core/errors.js';
-import { type JsonObject, isJsonObject } from '../core/json.js';
+import { type JsonObject, isJsonObject } from '../document/json.js';
 import { openRegularFile, readRegularFile } from '../files/read-file.js';
 import { findDescriptorProblem } from './layout-manifest.js';
 import { makeDirectory } from '../files/make-directory.js';

@@ -1,5 +1,5 @@
 import { LimitError, OpmateError } from '../core/errors.js';
-import { isJsonObject, type JsonObject } from '../core/json.js';
+import { isJsonObject, type JsonObject } from '../document/json.js';
 import { openValue } from '../document/document.js';
 import { type Field, quoteShort } from '../document/field.js';
 import {

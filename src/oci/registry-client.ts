@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { CancelOptions } from '../core/concurrency.js';
 import { digestOf, isDigest, parseDigest } from '../core/digest.js';
 import { DigestMismatchError, LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
-import { isJsonObject } from '../core/json.js';
+import { isJsonObject } from '../document/json.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { sortedByBytes } from '../core/order.js';
 import { type BlobCache, withBlobCache } from './blob-cache.js';

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { isJsonObject, type JsonValue } from '../core/json.js';
+import { isJsonObject, type JsonValue } from '../document/json.js';
 import { redact } from '../core/errors.js';
 import { readLimited } from './read-limited.js';
 import type { TransportRequest, TransportResponse } from './transport.js';

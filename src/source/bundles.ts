@@ -4,7 +4,7 @@ import { parseBundle } from '../bundle/parse.js';
 import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../bundle/read.js';
 import { mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError, throwIfCancelled } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { silentLogger } from '../core/log.js';
 import { type Reference, type RegistryReference, parseReference } from '../core/reference.js';
 import { imageLabels } from '../model/image-labels.js';

@@ -6,7 +6,7 @@ import { type Manifest, readManifests } from '../bundle/plain/manifests.js';
 import { readFileWithin } from '../bundle/read.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
-import type { JsonObject } from '../core/json.js';
+import type { JsonObject } from '../document/json.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { ContentFindingsError } from './content-findings.js';
 import type { ContentSource } from './content-types.js';

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { OpmateError, UsageError, fileError, redact } from '../core/errors.js';
 import { isDigest } from '../core/digest.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { openRegularFile } from '../files/read-file.js';
 import { shownUrl } from './archive-url.js';
 import { holdsConfigMaps } from './content-config-maps.js';

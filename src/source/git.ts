@@ -5,7 +5,7 @@ import { type ExtractedLayers, extractLayers } from '../archive/layers.js';
 import type { ArchiveLimits } from '../archive/limits.js';
 import { openInTemporaryDirectory, withTemporaryDirectory } from '../files/temporary-directory.js';
 import { CancelledError, OpmateError, redact } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import type { Logger } from '../core/log.js';
 import type { GitSource } from './content-types.js';
 import { type Git, type GitOptions, withGit } from './git-program.js';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../core/json.js';
+import type { JsonObject } from '../document/json.js';
 import type { CatalogSource, SourceOptions } from './source.js';
 
 /**

@@ -7,7 +7,7 @@ import { Assembly, type AssemblyOptions } from '../catalog/assemble.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, OpmateError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { withoutCredentials } from '../core/reference.js';
 import type { BundleBlob } from '../model/declarative-config.js';
 import {

@@ -7,7 +7,7 @@ import { type BundleFiles, bundleFilesOf, isBundleDirectory, readBundleDirectory
 import { type Catalog, DirectoryCatalog } from '../catalog/catalog.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError, systemCode } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { type Reference, parseReference } from '../core/reference.js';
 import type { LinkOptions } from '../files/directory-root.js';

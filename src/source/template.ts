@@ -14,11 +14,11 @@ import type {
 } from '../catalog/template/template.js';
 import { mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, OpmateError, messageOf } from '../core/errors.js';
-import { parseGoJson, quoteGo } from '../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../core/json.js';
+import { parseGoJson, quoteGo } from '../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { parseReference } from '../core/reference.js';
 import { type Version, parseVersion } from '../core/semver.js';
-import type { YamlPath } from '../core/yaml.js';
+import type { YamlPath } from '../document/yaml.js';
 import {
   type BundleBlob,
   type ChannelBlob,

@@ -1,5 +1,5 @@
-import { decodeUtf8, encodeGoJson } from '../core/go-json.js';
-import { type EncodableJson, type JsonObject, isJsonObject } from '../core/json.js';
+import { decodeUtf8, encodeGoJson } from '../document/go-json.js';
+import { type EncodableJson, type JsonObject, isJsonObject } from '../document/json.js';
 import { unwrap } from '../model/properties.js';
 import { sortedByBytes } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';

@@ -5,7 +5,7 @@ import { type CatalogDiff, diffCatalogs } from '../catalog/diff/diff.js';
 import { takeSnapshot } from '../catalog/diff/snapshot.js';
 import type { Finding as DoctorFinding } from '../catalog/doctor/finding.js';
 import { OpmateError, messageOf, throwIfCancelled } from '../core/errors.js';
-import { quoteGo } from '../core/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { silentLogger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, parseRange, parseVersion } from '../core/semver.js';

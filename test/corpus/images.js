@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { parseYaml } from '../../dist/core/yaml.js';
+import { parseYaml } from '../../dist/document/yaml.js';
 import {
   buildImage,
   layerOf,

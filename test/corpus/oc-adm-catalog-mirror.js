@@ -1,7 +1,7 @@
 // Compares `catalog mirror` with what `oc adm catalog mirror --manifests-only` wrote.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { parseYaml } from '../../dist/core/yaml.js';
+import { parseYaml } from '../../dist/document/yaml.js';
 import { opmate } from './command.js';
 import { withCatalogImage } from './images.js';
 import { differenceOf } from './report.js';

@@ -1,7 +1,7 @@
 // `mirror --config … --dry-run` against oc-mirror v2, on the catalog of `catalogs/dev` as an image.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { parseYaml } from '../../dist/core/yaml.js';
+import { parseYaml } from '../../dist/document/yaml.js';
 import { opmate } from './command.js';
 import { withCatalogImage } from './images.js';
 import { differenceOf } from './report.js';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { encodeGoJson, sortKeysDeep } from '../../dist/core/go-json.js';
+import { encodeGoJson, sortKeysDeep } from '../../dist/document/go-json.js';
 import { formatVersion, parseRange, parseVersion, parseTolerantVersion } from '../../dist/core/semver.js';
-import { parseYaml } from '../../dist/core/yaml.js';
+import { parseYaml } from '../../dist/document/yaml.js';
 
 function linesOf(corpus, name) {
   const text = readFileSync(path.join(corpus, 'golden', 'vectors', name), 'utf8');

@@ -1,8 +1,8 @@
 import { readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { parseYaml } from '../../src/core/yaml.js';
-import type { JsonObject } from '../../src/core/json.js';
+import { parseYaml } from '../../src/document/yaml.js';
+import type { JsonObject } from '../../src/document/json.js';
 import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { catalogOf, widgetCatalog } from './catalogs.js';

@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { quoteGo } from '../../document/go-json.js';
+import { encodeYaml } from '../../document/yaml.js';
 
 /** What a bundle may consist of. */
 export type MediaType = 'registry+v1' | 'plain' | 'helm';

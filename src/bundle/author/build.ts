@@ -4,7 +4,7 @@ import path from 'node:path';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemReason } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { Image } from '../../oci/image.js';
 import { type BuiltImage, buildImage } from '../../oci/image-builder.js';
 import type { Platform } from '../../oci/types.js';

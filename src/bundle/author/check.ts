@@ -1,10 +1,10 @@
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
-import { type PlacedYaml, parseYamlWithPlaces } from '../../core/yaml.js';
+import { type PlacedYaml, parseYamlWithPlaces } from '../../document/yaml.js';
 import {
   type ApiKey,
   csvApiServices,

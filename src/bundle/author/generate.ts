@@ -5,7 +5,7 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, messageOf, systemCode } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { Finding } from '../plain/finding.js';
 import {
   type BundleFacts,

@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
-import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
-import { parseYaml } from '../../core/yaml.js';
+import { parseYaml } from '../../document/yaml.js';
 import type { Finding } from './finding.js';
 import type { PlainObject } from './object.js';
 

@@ -1,5 +1,5 @@
 import { LimitError } from '../../core/errors.js';
-import type { JsonObject } from '../../core/json.js';
+import type { JsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { NeededRule } from './installer.js';
 import type { Manifest } from './manifests.js';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../core/json.js';
+import type { JsonObject } from '../../document/json.js';
 import { certificateName, issuerName, webhookServiceName } from './names.js';
 import { type PlainObject, generated } from './object.js';
 

@@ -1,4 +1,4 @@
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { BundleFiles } from '../read.js';
 import { type Manifest, readManifests } from './manifests.js';

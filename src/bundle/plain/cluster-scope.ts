@@ -1,4 +1,4 @@
-import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import type { PlainObject } from './object.js';
 
 /** Kinds of Kubernetes and OpenShift whose objects are in no namespace. */

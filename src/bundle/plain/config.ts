@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import { type JsonObject, isJsonObject } from '../../core/json.js';
-import { type PlacedYaml, type YamlPath, parseYamlWithPlaces } from '../../core/yaml.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { type PlacedYaml, type YamlPath, parseYamlWithPlaces } from '../../document/yaml.js';
 import { kindOf } from '../../model/shape.js';
 import type { Finding } from './finding.js';
 import { conform, goStruct } from './go-types.js';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../core/json.js';
+import type { JsonObject } from '../../document/json.js';
 import type { BundleFiles } from '../read.js';
 import { type CertificateProvider, certificateObjects, injectAuthority } from './certificates.js';
 import { type DeploymentConfig, readInstallConfig } from './config.js';

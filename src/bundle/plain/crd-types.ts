@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../core/json.js';
+import { isJsonObject } from '../../document/json.js';
 import { type GoStruct, type GoType, goStruct, listOf, pointerTo, strings } from './go-types.js';
 import { objectMeta, time } from './meta-types.js';
 

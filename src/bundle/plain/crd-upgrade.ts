@@ -1,5 +1,5 @@
-import { quoteGo } from '../../core/go-json.js';
-import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { conform } from './go-types.js';
 import { crdStruct } from './crd-types.js';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { encodeGoJson } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { encodeGoJson } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import type { CertificateProvider } from './certificates.js';
 import type { DeploymentConfig } from './config.js';
 import type { StrategyDeployment } from './csv-types.js';

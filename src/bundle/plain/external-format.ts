@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type TemporaryPlace, withTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { CertificateProvider } from './certificates.js';
 import type { PlainManifests } from './plain-directory.js';
 import { readPlainFiles } from './plain-directory.js';

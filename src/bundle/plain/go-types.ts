@@ -1,4 +1,4 @@
-import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
 import { ShapeError, kindOf } from '../../model/shape.js';
 
 /**

@@ -1,4 +1,4 @@
-import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type PlainObject, generated } from './object.js';
 import { rulesOf } from './rights.js';

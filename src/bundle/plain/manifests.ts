@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { decodeUtf8, parseGoJson, quoteGo } from '../../core/go-json.js';
+import { decodeUtf8, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
-import { type PlacedYaml, parseYaml, parseYamlWithPlaces } from '../../core/yaml.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { type PlacedYaml, parseYaml, parseYamlWithPlaces } from '../../document/yaml.js';
 import { kindOf } from '../../model/shape.js';
 import { endOfValue, skipSpace } from '../raw-json.js';
 import type { BundleFile } from '../read.js';

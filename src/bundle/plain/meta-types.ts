@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../core/json.js';
+import type { JsonValue } from '../../document/json.js';
 import { type GoText, type GoType, goStruct, listOf, pointerTo, stringMap, strings } from './go-types.js';
 import { canonicalQuantity } from './quantity.js';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { encodeGoJson } from '../../core/go-json.js';
-import type { JsonValue } from '../../core/json.js';
+import { encodeGoJson } from '../../document/go-json.js';
+import type { JsonValue } from '../../document/json.js';
 import type { Permission } from './csv-types.js';
 
 /** Characters that names of generated objects have at most, but for one quirk. */

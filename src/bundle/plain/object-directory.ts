@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { fillDirectory } from '../../files/fill-directory.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import type { PlainObject } from './object.js';

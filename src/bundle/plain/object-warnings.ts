@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../core/json.js';
+import type { JsonValue } from '../../document/json.js';
 import type { Finding } from './finding.js';
 import { titleOf } from './manifests.js';
 import type { PlainObject } from './object.js';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../core/json.js';
+import type { JsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 
 /** An object to be applied to a cluster. */

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../core/json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { Permission, PolicyRule } from './csv-types.js';
 import { permissionName } from './names.js';

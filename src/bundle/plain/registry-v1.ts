@@ -1,7 +1,7 @@
-import { decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../../core/go-json.js';
+import { decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../../document/go-json.js';
 import { OpmateError } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
-import { parseYaml, parseYamlWithPlaces } from '../../core/yaml.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { parseYaml, parseYamlWithPlaces } from '../../document/yaml.js';
 import type { BundleFile, BundleFiles } from '../read.js';
 import { crdStruct } from './crd-types.js';
 import { type ClusterServiceVersion, csvStruct } from './csv-types.js';

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../core/json.js';
+import { isJsonObject } from '../../document/json.js';
 import type { LinkOptions } from '../../files/directory-root.js';
 import { readBundleDirectory } from '../read.js';
 import { cloudsOf } from './cloud-permissions.js';

@@ -1,5 +1,5 @@
 import { LimitError } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { PlainObject } from './object.js';
 import { risksOf } from './risks.js';

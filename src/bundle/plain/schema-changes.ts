@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { encodeGoJson, sortKeysDeep } from '../../core/go-json.js';
-import type { JsonObject, JsonValue } from '../../core/json.js';
+import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
 
 /** A change of one schema that may break objects which exist already. */
 export interface SchemaChange {

@@ -1,4 +1,4 @@
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 
 /** A schema within a schema. */
 export interface SchemaAt {

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../core/json.js';
+import { isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { kindOf } from '../../model/shape.js';
 import type { Finding } from './finding.js';

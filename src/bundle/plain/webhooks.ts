@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../core/json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { type CertificateProvider, injectAuthority, requestSecret } from './certificates.js';
 import type { WebhookDescription } from './csv-types.js';

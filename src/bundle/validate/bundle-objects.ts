@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../core/json.js';
+import type { JsonValue } from '../../document/json.js';
 import type { PolicyRule } from '../plain/csv-types.js';
 import { conform, goStruct } from '../plain/go-types.js';
 import { intOrString, policyRule } from '../plain/meta-types.js';

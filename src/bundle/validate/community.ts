@@ -1,5 +1,5 @@
-import { GoJsonError, parseGoJson } from '../../core/go-json.js';
-import { type JsonValue, isJsonObject } from '../../core/json.js';
+import { GoJsonError, parseGoJson } from '../../document/go-json.js';
+import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, compareVersions, formatVersion, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import { type Fault, errorAt, warningAt } from './finding.js';

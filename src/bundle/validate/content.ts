@@ -1,12 +1,12 @@
 import { OpmateError } from '../../core/errors.js';
-import type { JsonObject, JsonValue } from '../../core/json.js';
-import { isJsonObject } from '../../core/json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
+import { isJsonObject } from '../../document/json.js';
 import { conform, goStruct } from '../plain/go-types.js';
 import { objectMeta } from '../plain/meta-types.js';
 import { supportedKinds } from '../plain/supported-kinds.js';
 import { kindOf, readShape, struct, ShapeError } from '../../model/shape.js';
 import { csvRelease } from '../../model/csv.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { parseFault, parseFirstDocument } from '../manifest.js';
 import { isKubernetesObject } from '../parse.js';
 import type { BundleFile } from '../read.js';

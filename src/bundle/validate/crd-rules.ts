@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { type Place, child, forbidden, invalid, notSupported, required } from './field-fault.js';
 import type { Fault } from './finding.js';
 import { dns1035LabelFaults, subdomainFaults } from './name-rules.js';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { foldFieldName } from '../../core/go-json-fold.js';
-import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../core/json.js';
+import { foldFieldName } from '../../document/go-json-fold.js';
+import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
 import { clientConfig, crdNames, crdStruct, schemaStruct, subresources } from '../plain/crd-types.js';
 import { type GoType, conform, goStruct, listOf, pointerTo, strings } from '../plain/go-types.js';
 import { objectMeta } from '../plain/meta-types.js';

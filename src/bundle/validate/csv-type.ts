@@ -1,4 +1,4 @@
-import { type JsonValue, isJsonObject } from '../../core/json.js';
+import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, parseRelease, parseTolerantVersion } from '../../core/semver.js';
 import { type PolicyRule, installStrategy, webhookDefinitions } from '../plain/csv-types.js';
 import {

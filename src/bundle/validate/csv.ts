@@ -1,5 +1,5 @@
-import { GoJsonError, parseGoJson, quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError, parseVersion } from '../../core/semver.js';
 import { isKubernetesObject } from '../parse.js';

@@ -1,5 +1,5 @@
-import { encodeGoJson, quoteGo } from '../../core/go-json.js';
-import type { JsonValue } from '../../core/json.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import type { JsonValue } from '../../document/json.js';
 import { type Fault, errorAt } from './finding.js';
 
 /**

@@ -1,9 +1,9 @@
-import { decodeUtf8, quoteGo } from '../../core/go-json.js';
-import { foldFieldName } from '../../core/go-json-fold.js';
+import { decodeUtf8, quoteGo } from '../../document/go-json.js';
+import { foldFieldName } from '../../document/go-json-fold.js';
 import { OpmateError } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, parseRange } from '../../core/semver.js';
-import { parseYaml } from '../../core/yaml.js';
+import { parseYaml } from '../../document/yaml.js';
 import { ShapeError, readShape, struct } from '../../model/shape.js';
 import { parseFault, parseFirstDocument } from '../manifest.js';
 import { fieldOf, scalarText } from '../parse.js';

@@ -1,5 +1,5 @@
-import { quoteGo } from '../../core/go-json.js';
-import { type JsonValue, isJsonObject } from '../../core/json.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError, parseVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { checkPullSpec } from '../../core/reference.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { formatVersion, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { Csv } from './csv-type.js';

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 
 /**
  * Why a text is not one mail address (RFC 5322), in the words of Go's `net/mail`; undefined if it is one:

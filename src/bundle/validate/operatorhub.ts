@@ -1,4 +1,4 @@
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { compareVersions, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { Csv } from './csv-type.js';

@@ -1,5 +1,5 @@
 import { compareBytes } from '../../core/order.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { SemverError, type Version, compareVersions, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { AccountPermissions, ApiDescription } from './csv-type.js';

@@ -1,5 +1,5 @@
-import { quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { type Place, child, invalid, required } from './field-fault.js';
 import type { Fault } from './finding.js';
 

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 
 /**
  * URLs as Go's `net/url` reads the address of a request: absolute, or a path that begins with a slash.

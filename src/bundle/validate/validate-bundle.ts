@@ -1,7 +1,7 @@
-import { decodeUtf8 } from '../../core/go-json.js';
+import { decodeUtf8 } from '../../document/go-json.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import { type PlacedYaml, parseYamlWithPlaces } from '../../core/yaml.js';
+import { type PlacedYaml, parseYamlWithPlaces } from '../../document/yaml.js';
 import type { BundleFiles } from '../read.js';
 import { bundleObjectFaults } from './bundle-objects.js';
 import { communityFaults } from './community.js';

@@ -1,5 +1,5 @@
 import { throwIfCancelled } from '../../core/errors.js';
-import { encodeGoJson } from '../../core/go-json.js';
+import { encodeGoJson } from '../../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import {
   type BundleBlob,

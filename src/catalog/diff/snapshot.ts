@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { encodeGoJson, sortKeysDeep } from '../../core/go-json.js';
-import type { JsonObject } from '../../core/json.js';
+import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
+import type { JsonObject } from '../../document/json.js';
 import { type BundleBlob, schemas } from '../../model/declarative-config.js';
 import { decodeBundle } from '../../model/decode.js';
 import {

@@ -1,5 +1,5 @@
 import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { NameIndex } from '../../core/suggest.js';
 
 /** How much harm a finding does: an error is not accepted by a cluster, a warning bites later, a notice is worth a look. */

@@ -1,5 +1,5 @@
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import {
   describeBundle,

@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { unwrap } from '../../model/properties.js';
 import { type Version, parseTolerantVersion } from '../../core/semver.js';
 import { csvDeploymentImages, csvSpec } from '../../model/csv.js';

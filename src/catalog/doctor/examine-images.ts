@@ -1,4 +1,4 @@
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { BundleBlob } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';

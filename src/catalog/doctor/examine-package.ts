@@ -1,4 +1,4 @@
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';

@@ -1,4 +1,4 @@
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { PackageBlob } from '../../model/declarative-config.js';
 import { detectImageType } from '../../model/image-type.js';
 import type { FindingList, Subject } from './finding.js';

@@ -1,5 +1,5 @@
 import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 
 /** A version of OpenShift, such as 4.18. */
 export interface OpenShiftVersion {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { OpmateError } from '../../core/errors.js';
-import type { EncodableJson, JsonObject } from '../../core/json.js';
+import type { EncodableJson, JsonObject } from '../../document/json.js';
 import { type CatalogFormat, type EncodableBlob, blobRecord, encodeRecord } from '../../model/encode.js';
 import { schemas } from '../../model/declarative-config.js';
 import { checkPackagePath } from '../directory-writer.js';

@@ -1,6 +1,6 @@
-import { encodeGoJson } from '../../core/go-json.js';
-import type { EncodableJson, JsonObject } from '../../core/json.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { encodeGoJson } from '../../document/go-json.js';
+import type { EncodableJson, JsonObject } from '../../document/json.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { type CatalogFormat, jsonIndent } from '../../model/encode.js';
 import { changeYaml, rewrittenYaml } from './yaml-text.js';
 

@@ -1,5 +1,5 @@
 import { OpmateError, messageOf } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { readGraph } from '../../model/graph.js';

@@ -1,5 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { NameIndex } from '../../core/suggest.js';
 import { type PackageModel, listed, modelsOf } from '../selection/package-model.js';
 import type { BlobPlace, EditableCatalog } from './editable-catalog.js';

@@ -1,6 +1,6 @@
 import type { Bundle } from '../../bundle/parse.js';
 import { OpmateError } from '../../core/errors.js';
-import type { JsonObject } from '../../core/json.js';
+import type { JsonObject } from '../../document/json.js';
 import { csvIcon, csvSpec, readCsvMetadata } from '../../model/csv.js';
 import type { BundleBlob, PackageIcon } from '../../model/declarative-config.js';
 import { type Shape, readShape, struct } from '../../model/shape.js';

@@ -1,7 +1,7 @@
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import type { JsonObject, JsonValue } from '../../core/json.js';
-import { isJsonObject } from '../../core/json.js';
+import { quoteGo } from '../../document/go-json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
+import { isJsonObject } from '../../document/json.js';
 import { type DeprecationEntry, schemas } from '../../model/declarative-config.js';
 import { listAt, withField } from '../selection/kept-catalog.js';
 import type { PackageModel } from '../selection/package-model.js';

@@ -1,6 +1,6 @@
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { Version } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
 import { referenceOf, withDeprecations, withEntries, withField } from '../selection/kept-catalog.js';

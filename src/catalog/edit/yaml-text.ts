@@ -1,8 +1,8 @@
 import { linesOf } from './line-diff.js';
 import { isDeepStrictEqual } from 'node:util';
-import { encodeGoJson } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
-import { YamlError, encodeYaml, parseYaml, parseYamlWithPlaces } from '../../core/yaml.js';
+import { encodeGoJson } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { YamlError, encodeYaml, parseYaml, parseYamlWithPlaces } from '../../document/yaml.js';
 
 type Path = (string | number)[];
 

@@ -1,5 +1,5 @@
-import { parseGoJson } from '../../core/go-json.js';
-import { type JsonValue, RawJson, isJsonObject } from '../../core/json.js';
+import { parseGoJson } from '../../document/go-json.js';
+import { type JsonValue, RawJson, isJsonObject } from '../../document/json.js';
 import { type BundleBlob, propertyTypes } from '../../model/declarative-config.js';
 import { findCsvText } from '../../model/migrations.js';
 

@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';

@@ -1,9 +1,9 @@
 import type { Catalog, MetasOptions } from '../catalog.js';
 import { type Meta, toMeta } from '../meta.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { decodeUtf8, parseGoJson } from '../../core/go-json.js';
-import { foldFieldName } from '../../core/go-json-fold.js';
-import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../core/json.js';
+import { decodeUtf8, parseGoJson } from '../../document/go-json.js';
+import { foldFieldName } from '../../document/go-json-fold.js';
+import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
 import { type ChannelEntry, type DeprecationEntry, schemas } from '../../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../../model/decode.js';
 import { detach } from '../../model/describe.js';

@@ -1,5 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { Version } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../model/facts.js';

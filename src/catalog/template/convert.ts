@@ -1,8 +1,8 @@
 import type { CancelOptions } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
-import { encodeGoJson, sortKeysDeep } from '../../core/go-json.js';
-import type { EncodableJson } from '../../core/json.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
+import type { EncodableJson } from '../../document/json.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { schemas } from '../../model/declarative-config.js';
 import { decodeBundle } from '../../model/decode.js';
 import { type CatalogFormat, jsonIndent } from '../../model/encode.js';

@@ -1,8 +1,8 @@
 import { OpmateError } from '../../core/errors.js';
-import { goKindOf } from '../../core/go-json.js';
-import type { JsonValue } from '../../core/json.js';
+import { goKindOf } from '../../document/go-json.js';
+import type { JsonValue } from '../../document/json.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
-import type { PlacedYaml, YamlPath } from '../../core/yaml.js';
+import type { PlacedYaml, YamlPath } from '../../document/yaml.js';
 
 /** What the messages about the content of a template begin with. */
 export const rendering = 'rendering template: ';

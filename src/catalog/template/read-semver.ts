@@ -1,9 +1,9 @@
 import { LimitError, OpmateError } from '../../core/errors.js';
-import { decodeUtf8, quoteGo } from '../../core/go-json.js';
-import { foldFieldName } from '../../core/go-json-fold.js';
-import { type JsonValue, isJsonObject } from '../../core/json.js';
-import { type PlacedYaml, YamlError, type YamlPath, parseYamlWithPlaces } from '../../core/yaml.js';
-import { formatFloatKey } from '../../core/yaml-scalar.js';
+import { decodeUtf8, quoteGo } from '../../document/go-json.js';
+import { foldFieldName } from '../../document/go-json-fold.js';
+import { type JsonValue, isJsonObject } from '../../document/json.js';
+import { type PlacedYaml, YamlError, type YamlPath, parseYamlWithPlaces } from '../../document/yaml.js';
+import { formatFloatKey } from '../../document/yaml-scalar.js';
 import { type Archetype, type ChannelKind, archetypes } from '../../model/template-semver.js';
 import { type OpenFile, checkYamlEncoding } from '../documents.js';
 import { readFully } from '../file-access.js';

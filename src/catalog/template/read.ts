@@ -1,10 +1,10 @@
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
-import { decodeUtf8, goKindOf, quoteGo } from '../../core/go-json.js';
-import { foldFieldName } from '../../core/go-json-fold.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { decodeUtf8, goKindOf, quoteGo } from '../../document/go-json.js';
+import { foldFieldName } from '../../document/go-json-fold.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
-import { type YamlPath, parseYamlWithPlaces } from '../../core/yaml.js';
+import { type YamlPath, parseYamlWithPlaces } from '../../document/yaml.js';
 import { BlobPlaces } from '../blob-places.js';
 import { decodeMeta } from '../blob.js';
 import { type CatalogDocument, LineCounter, type OpenFile, readDocuments } from '../documents.js';

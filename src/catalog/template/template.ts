@@ -1,4 +1,4 @@
-import type { YamlPath } from '../../core/yaml.js';
+import type { YamlPath } from '../../document/yaml.js';
 import type { Archetype, ChannelKind } from '../../model/template-semver.js';
 import type { CatalogBlob } from '../blob.js';
 

@@ -3,9 +3,9 @@ import { type CrdFinding, checkCrdUpgrade, storedVersionWarnings } from '../../b
 import type { Finding } from '../../bundle/plain/finding.js';
 import { type Manifest, readManifests, titleOf } from '../../bundle/plain/manifests.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../core/go-json.js';
-import type { JsonObject } from '../../core/json.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import type { JsonObject } from '../../document/json.js';
+import { encodeYaml } from '../../document/yaml.js';
 import type { BundleFile } from '../../bundle/read.js';
 import { contentFileKind } from '../../source/content-parse.js';
 import { statIfThere } from '../../source/source.js';

@@ -4,7 +4,7 @@ import type { Finding } from '../../bundle/plain/finding.js';
 import { rightsOf } from '../../bundle/plain/rights.js';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import {
   type Applicable,
   type ApplyOptions,

@@ -1,7 +1,7 @@
 import { labelFault, subdomainFault } from '../../bundle/plain/names.js';
 import { OpmateError } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../core/go-json.js';
-import type { JsonObject } from '../../core/json.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import type { JsonObject } from '../../document/json.js';
 import { type Inventory, currentRevision, readInventory } from '../../deployment/cluster/inventory.js';
 import type { Kubectl } from '../../deployment/cluster/kubectl.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

@@ -1,8 +1,8 @@
 import { type ExtractedConfigMap, extractConfigMaps } from '../../bundle/config-map-extract.js';
 import { UsageError, redact } from '../../core/errors.js';
-import { encodeGoJson, quoteGo, sortKeysDeep } from '../../core/go-json.js';
+import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { replaceFile } from '../../files/replace-file.js';
 import type { Pin } from '../../source/content-types.js';
 import { useSources } from '../bundle-content.js';

@@ -16,9 +16,9 @@ import { type Right, rightsBeyond, rightsOf } from '../../bundle/plain/rights.js
 import { riskNames } from '../../bundle/plain/risks.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../core/go-json.js';
-import type { JsonObject, JsonValue } from '../../core/json.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
+import { encodeYaml } from '../../document/yaml.js';
 import type { Pin } from '../../source/content-types.js';
 import type { ContentFlags } from '../content-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

@@ -9,7 +9,7 @@ import { objectWarnings } from '../../bundle/plain/object-warnings.js';
 import { knownFormats, renderContent } from '../../bundle/plain/render-content.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { OpmateError, UsageError, redact } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { type SourceOpener, useSources } from '../bundle-content.js';
 import { certificateProviderOf } from '../certificate-provider.js';
 import type { ContentFlags } from '../content-options.js';

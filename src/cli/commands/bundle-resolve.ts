@@ -1,10 +1,10 @@
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../core/go-json.js';
-import type { JsonValue } from '../../core/json.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import type { JsonValue } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError } from '../../core/semver.js';
 import { parseConstraint } from '../../core/semver-range.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { type BundleVersion, parseBundleVersion } from '../../model/resolve-content.js';
 import { readableVersion } from '../../model/resolve-edges.js';
 import { parseLabelSelector } from '../../model/resolve-selector.js';

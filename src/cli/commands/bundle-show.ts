@@ -1,9 +1,9 @@
 import { type BundleSummary, summarizeBundle } from '../../bundle/summary.js';
 import { describeFinding } from '../../bundle/plain/finding.js';
 import { UsageError, redact } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { encodeYaml } from '../../document/yaml.js';
 import type { Pin } from '../../source/content-types.js';
 import { withImage } from '../../source/source.js';
 import { pinValues, useSources } from '../bundle-content.js';

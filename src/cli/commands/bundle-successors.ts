@@ -1,5 +1,5 @@
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { SemverError, compareVersions } from '../../core/semver.js';
 import { readGraph } from '../../model/graph.js';

@@ -7,9 +7,9 @@ import {
   validateBundle,
 } from '../../bundle/validate/validate-bundle.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { GoJsonError, encodeGoJson, parseGoJson, quoteGo } from '../../core/go-json.js';
-import { type JsonObject, isJsonObject } from '../../core/json.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { GoJsonError, encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { statIfThere } from '../../source/source.js';
 import { useSources } from '../bundle-content.js';
 import type { ContentFlags } from '../content-options.js';

@@ -5,7 +5,7 @@ import { type AddMode, planAdd } from '../../catalog/edit/plan-add.js';
 import { mapConcurrent } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { inReference, renderBundleSource } from '../../source/render.js';
 import { openSource } from '../../source/source.js';

@@ -1,6 +1,6 @@
 import { planDeprecate } from '../../catalog/edit/plan-deprecate.js';
 import { UsageError } from '../../core/errors.js';
-import { decodeUtf8 } from '../../core/go-json.js';
+import { decodeUtf8 } from '../../document/go-json.js';
 import { editCatalog } from '../catalog-edit.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { readInput } from '../input.js';

@@ -1,7 +1,7 @@
 import { diffCatalogs, isSameCatalog } from '../../catalog/diff/diff.js';
 import { type CatalogSnapshot, takeSnapshot } from '../../catalog/diff/snapshot.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { inReference } from '../../source/render.js';
 import { diffMarkdown, diffText } from '../catalog-diff-text.js';
 import { withCatalog } from '../catalog-input.js';

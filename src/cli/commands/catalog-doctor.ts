@@ -10,7 +10,7 @@ import { diagnoseCatalog } from '../../catalog/doctor/diagnose.js';
 import type { Finding } from '../../catalog/doctor/finding.js';
 import { parseOpenShiftVersion } from '../../catalog/doctor/openshift.js';
 import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { inReference } from '../../source/render.js';
 import { withCatalog } from '../catalog-input.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

@@ -9,7 +9,7 @@ import { type FilteredCatalog, filterCatalog } from '../../catalog/selection/fil
 import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { UsageError, fileError } from '../../core/errors.js';
-import { decodeUtf8, quoteGo } from '../../core/go-json.js';
+import { decodeUtf8, quoteGo } from '../../document/go-json.js';
 import { withoutCredentials } from '../../core/reference.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
 import type { CatalogFormat } from '../../model/encode.js';

@@ -1,5 +1,5 @@
 import { planRemove } from '../../catalog/edit/plan-remove.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { editCatalog } from '../catalog-edit.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { requireFlag } from '../options.js';

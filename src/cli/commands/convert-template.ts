@@ -4,7 +4,7 @@ import type { Meta } from '../../catalog/meta.js';
 import { type ConvertedType, TemplateConversion } from '../../catalog/template/convert.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { openSource, statIfThere } from '../../source/source.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

@@ -2,7 +2,7 @@ import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { catalogDockerfile } from '../../catalog/dockerfile.js';
 import { OpmateError, UsageError, messageOf, systemCode } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 
 interface GenerateDockerfileOptions extends GlobalOptions {

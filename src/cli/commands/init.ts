@@ -1,6 +1,6 @@
 import { encodeBlob } from '../../model/encode.js';
 import { OpmateError } from '../../core/errors.js';
-import { decodeUtf8, quoteGo } from '../../core/go-json.js';
+import { decodeUtf8, quoteGo } from '../../document/go-json.js';
 import { type PackageBlob, schemas } from '../../model/declarative-config.js';
 import { detectImageType } from '../../model/image-type.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

@@ -1,7 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { collectFacts, readDisplayNames } from '../../catalog/facts.js';
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { listBundles, listChannels, listPackages } from '../../model/list.js';
 import { validateCatalog } from '../../model/validate.js';

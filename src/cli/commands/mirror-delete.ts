@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { deleteImages } from '../../mirror/image-set/delete-images.js';
 import {
   encodeDeleteList,

@@ -1,6 +1,6 @@
 import { collectFacts } from '../../catalog/facts.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { parseReference } from '../../core/reference.js';
 import {
   listVersions,

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { digestOf } from '../../core/digest.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { parseReference } from '../../core/reference.js';
 import { withLock } from '../../files/lock.js';
 import { type BytePlan, planBytes } from '../../mirror/lock/byte-plan.js';

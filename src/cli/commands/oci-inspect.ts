@@ -1,9 +1,9 @@
 import { UsageError } from '../../core/errors.js';
-import { encodeGoJson } from '../../core/go-json.js';
+import { encodeGoJson } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
-import type { JsonObject, JsonValue } from '../../core/json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
 import { parseReference } from '../../core/reference.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { openImage } from '../../oci/image.js';
 import { openReference } from '../../oci/open.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

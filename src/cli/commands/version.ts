@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { encodeGoJson } from '../../core/go-json.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { encodeGoJson } from '../../document/go-json.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { platformOfMachine } from '../../source/session.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';

@@ -1,7 +1,7 @@
 import type { Finding } from '../../bundle/plain/finding.js';
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Kubectl, readObjects } from './kubectl.js';
 

@@ -1,7 +1,7 @@
 import { mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
-import { parseGoJson } from '../../core/go-json.js';
-import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { parseGoJson } from '../../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { Kubectl } from './kubectl.js';
 import { type ObjectId, groupOf } from './objects.js';

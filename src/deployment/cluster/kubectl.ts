@@ -1,7 +1,7 @@
 import { runToEnd } from '../../bundle/plain/run-program.js';
 import { OpmateError, redact, systemCode, systemReason } from '../../core/errors.js';
-import { encodeGoJson, parseGoJson } from '../../core/go-json.js';
-import { type JsonObject, isJsonObject } from '../../core/json.js';
+import { encodeGoJson, parseGoJson } from '../../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 
 /** Which cluster, and what reaches it. */

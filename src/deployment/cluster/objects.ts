@@ -1,6 +1,6 @@
-import { quoteGo } from '../../core/go-json.js';
-import type { JsonObject } from '../../core/json.js';
-import { isJsonObject } from '../../core/json.js';
+import { quoteGo } from '../../document/go-json.js';
+import type { JsonObject } from '../../document/json.js';
+import { isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 
 /** What an object on the cluster is found by. The namespace is empty for objects of the cluster. */

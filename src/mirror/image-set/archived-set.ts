@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { type Reference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set.js';
 import type { OpenedReference } from '../../oci/open.js';

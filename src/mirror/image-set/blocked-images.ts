@@ -1,6 +1,6 @@
 import { type Context, Script, createContext } from 'node:vm';
 import { OpmateError, systemCode } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { BlockedImageConfig } from './image-set-config.js';
 
 /** Longest that the patterns together may look at one image. */

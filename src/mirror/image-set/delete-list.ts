@@ -1,9 +1,9 @@
 import type { Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type RegistryReference, formatReference, parseReference } from '../../core/reference.js';
-import { encodeYaml } from '../../core/yaml.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { DiagnosticList, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { destinationTagOf, parseImageName } from '../mapping/image-names.js';

@@ -1,7 +1,7 @@
 import type { VersionBounds } from '../../catalog/selection/version-bounds.js';
 import type { DocumentPath, Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { type Reference, parseReference } from '../../core/reference.js';
 import { compareVersions, parseVersion } from '../../core/semver.js';
 import { type WrittenDocument, readDocument } from '../../document/document.js';

@@ -1,5 +1,5 @@
 import { throwIfCancelled, OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { type Reference, type RegistryReference, formatReference } from '../../core/reference.js';
 import { SharedBlobs } from '../../oci/shared-blobs.js';

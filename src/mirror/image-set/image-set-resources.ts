@@ -1,8 +1,8 @@
 import { OpmateError, fileError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
-import { quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
-import { parseYamlWithPlaces } from '../../core/yaml.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { parseYamlWithPlaces } from '../../document/yaml.js';
 import { readRegularFile } from '../../files/read-file.js';
 import {
   type MirrorEntry,

@@ -1,4 +1,4 @@
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { ImageName } from './image-set-names.js';
 import type { ImageSetLock, LockedImage } from '../lock/lock.js';
 

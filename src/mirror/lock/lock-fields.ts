@@ -1,7 +1,7 @@
 import { isDigest } from '../../core/digest.js';
 import { type ErrorCode, OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import { isJsonObject } from '../../core/json.js';
+import { quoteGo } from '../../document/go-json.js';
+import { isJsonObject } from '../../document/json.js';
 import { parseReference } from '../../core/reference.js';
 
 const maxTextLength = 4096;

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { isDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
-import { GoJsonError, parseGoJson } from '../../core/go-json.js';
-import { type JsonValue, setJsonKey } from '../../core/json.js';
+import { GoJsonError, parseGoJson } from '../../document/go-json.js';
+import { type JsonValue, setJsonKey } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { type ContentManifest, type ImageContents, blobsOf } from '../../oci/contents.js';

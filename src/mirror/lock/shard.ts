@@ -1,5 +1,5 @@
 import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 
 /** One of several machines that share a plan: `index` from 0, below `count`. */

@@ -5,7 +5,7 @@
  */
 import { isDigest } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { checkPullSpec, withoutCredentials } from '../../core/reference.js';
 
 /** `[REGISTRY/][NAMESPACE/]NAME[:TAG][@DIGEST]`; what is not written is empty or left out. */

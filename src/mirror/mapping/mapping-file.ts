@@ -1,6 +1,6 @@
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { type Place, formatPlace, parsePlace, repositoryOf } from './image-names.js';
 
 /** A source and a target as a line names them. */

@@ -8,7 +8,7 @@ import type { Catalog } from '../../catalog/catalog.js';
 import { checkPackagePath } from '../../catalog/directory-writer.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { OpmateError, redact } from '../../core/errors.js';
-import type { JsonValue } from '../../core/json.js';
+import type { JsonValue } from '../../document/json.js';
 import type { CatalogOrigin, OriginState } from '../../source/origin.js';
 import { type CatalogManifest, unionTypes } from './catalog-manifests.js';
 

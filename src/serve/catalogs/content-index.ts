@@ -1,6 +1,6 @@
 import { digestOf } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
-import { isJsonObject } from '../../core/json.js';
+import { isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { ContentBlob, MetasQuery, Section } from './stored-content.js';
 

@@ -6,7 +6,7 @@ import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
-import { encodeGoJson, sortKeysDeep } from '../../core/go-json.js';
+import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { type ContentFile, DiskFile, MemoryFile } from './content-file.js';

@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
-import { type PlacedYaml, YamlError, type YamlPath, parseYamlWithPlaces } from '../../core/yaml.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { type PlacedYaml, YamlError, type YamlPath, parseYamlWithPlaces } from '../../document/yaml.js';
 import { kindOf } from '../../model/shape.js';
 import { NameIndex } from '../../core/suggest.js';
 

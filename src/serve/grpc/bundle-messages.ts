@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { decodeUtf8, encodeGoJson, sortKeysDeep } from '../../core/go-json.js';
-import { foldFieldName } from '../../core/go-json-fold.js';
-import { type EncodableJson, type JsonObject, isJsonObject } from '../../core/json.js';
-import { parseYaml } from '../../core/yaml.js';
+import { decodeUtf8, encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
+import { foldFieldName } from '../../document/go-json-fold.js';
+import { type EncodableJson, type JsonObject, isJsonObject } from '../../document/json.js';
+import { parseYaml } from '../../document/yaml.js';
 import { formatVersion, parseVersion } from '../../core/semver.js';
 import { isCsv } from '../../model/csv.js';
 import { buildCsvMetadata } from '../../model/csv-metadata.js';

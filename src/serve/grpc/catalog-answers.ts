@@ -1,7 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, messageOf, systemReason } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';

@@ -4,8 +4,8 @@ import { locate } from '../../catalog/locate.js';
 import type { Meta } from '../../catalog/meta.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { encodeGoJson, parseGoJson, quoteGo } from '../../core/go-json.js';
-import { isJsonObject } from '../../core/json.js';
+import { encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
+import { isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import {
   type ChannelEntry,

@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
-import type { JsonValue } from '../../core/json.js';
-import { isJsonObject } from '../../core/json.js';
+import { quoteGo } from '../../document/go-json.js';
+import type { JsonValue } from '../../document/json.js';
+import { isJsonObject } from '../../document/json.js';
 import { MessageWriter, encodeMessage, readTexts } from './protobuf.js';
 import type { ApiName, ChannelEntryAnswer, PackageAnswer } from './registry-answers.js';
 

@@ -16,7 +16,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { OpmateError, messageOf, redact } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { ServerKeyPair } from '../server/certificate-files.js';
 import { listenOn } from '../server/listening.js';

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { digestOf } from '../../core/digest.js';
 import { messageOf, redact } from '../../core/errors.js';
-import type { JsonValue } from '../../core/json.js';
+import type { JsonValue } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import type {

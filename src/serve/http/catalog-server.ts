@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { OpmateError } from '../../core/errors.js';
-import type { JsonValue } from '../../core/json.js';
+import type { JsonValue } from '../../document/json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { CatalogSet } from '../catalogs/stored-content.js';
 import { HostRule } from '../server/host-rule.js';

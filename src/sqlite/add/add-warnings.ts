@@ -1,6 +1,6 @@
 import { OpmateError, messageOf } from '../../core/errors.js';
-import { parseGoJson, quoteGo } from '../../core/go-json.js';
-import { isJsonObject } from '../../core/json.js';
+import { parseGoJson, quoteGo } from '../../document/go-json.js';
+import { isJsonObject } from '../../document/json.js';
 import { parseRange } from '../../core/semver.js';
 import { propertyTypes } from '../../model/declarative-config.js';
 import { labelFaults } from '../../model/validate.js';

@@ -1,5 +1,5 @@
 import { OpmateError, messageOf } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Version, parseVersion } from '../../core/semver.js';
 import { compareWithBuild } from './channel-heads.js';

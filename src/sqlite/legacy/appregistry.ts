@@ -8,7 +8,7 @@ import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { parseFirstDocument } from '../../bundle/manifest.js';
 import { readFileWithin } from '../../bundle/read.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { requireWithin } from '../../files/directory-root.js';
 import { holdsManifestData, loadManifestData } from './configmap.js';

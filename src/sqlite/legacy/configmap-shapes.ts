@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
-import type { JsonObject, JsonValue } from '../../core/json.js';
-import { isJsonObject } from '../../core/json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
+import { isJsonObject } from '../../document/json.js';
 import type { ApiKey } from '../../model/csv.js';
 import { type Shape, kindOf, readShape, struct } from '../../model/shape.js';
 

@@ -7,8 +7,8 @@ import {
 } from '../../bundle/package-manifests.js';
 import { parseFault, parseFirstDocument } from '../../bundle/manifest.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
-import { parseYaml } from '../../core/yaml.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { parseYaml } from '../../document/yaml.js';
 import { type ApiKey, csvCustomResources, csvSpec } from '../../model/csv.js';
 import { kindOf, readShape, struct } from '../../model/shape.js';
 import { readTypedCrd, readTypedCsv } from './configmap-shapes.js';

@@ -2,8 +2,8 @@ import type { Catalog, MetasOptions, StoredImage } from '../../catalog/catalog.j
 import { isFault } from '../../catalog/catalog.js';
 import type { Meta } from '../../catalog/meta.js';
 import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../core/go-json.js';
-import type { EncodableJson, JsonObject } from '../../core/json.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import type { EncodableJson, JsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type BundleBlob, type ChannelBlob, schemas } from '../../model/declarative-config.js';
 import { blobRecord, jsonIndent } from '../../model/encode.js';

@@ -1,8 +1,8 @@
 import { propertyFields } from '../../bundle/parse.js';
 import { endOfValue, skipSpace } from '../../bundle/raw-json.js';
 import { OpmateError, messageOf } from '../../core/errors.js';
-import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../../core/go-json.js';
-import { type EncodableJson, type JsonObject, type JsonValue, RawJson } from '../../core/json.js';
+import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
+import { type EncodableJson, type JsonObject, type JsonValue, RawJson } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { parseRange, parseVersion } from '../../core/semver.js';
 import { type ApiKey, csvIcon, csvRelatedImages, csvSpec, csvVersion, isCsv } from '../../model/csv.js';

@@ -1,6 +1,6 @@
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { NameIndex } from '../../core/suggest.js';
 import { type ReadOptions, openForReading } from '../schema/edit.js';
 import { IndexQueries } from './queries.js';

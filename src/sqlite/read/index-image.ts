@@ -6,7 +6,7 @@ import { type ArchiveLimits, defaultArchiveLimits } from '../../archive/limits.j
 import { writeLayer } from '../../archive/tar-writer.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { Logger } from '../../core/log.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
 import { type Image, layersOf } from '../../oci/image.js';

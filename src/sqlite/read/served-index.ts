@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { propertyFields } from '../../bundle/parse.js';
 import { OpmateError, messageOf } from '../../core/errors.js';
-import { decodeUtf8, parseGoJson, quoteGo } from '../../core/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../core/json.js';
+import { decodeUtf8, parseGoJson, quoteGo } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { isCsv } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';

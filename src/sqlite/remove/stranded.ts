@@ -1,4 +1,4 @@
-import { parseGoJson } from '../../core/go-json.js';
+import { parseGoJson } from '../../document/go-json.js';
 import { type ColumnValue, type Database, textOf } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';

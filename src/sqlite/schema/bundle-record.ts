@@ -1,7 +1,7 @@
 import type { Bundle, RawProperty } from '../../bundle/parse.js';
 import { OpmateError } from '../../core/errors.js';
-import { encodeGoJson, parseGoJson } from '../../core/go-json.js';
-import { type JsonObject, RawJson } from '../../core/json.js';
+import { encodeGoJson, parseGoJson } from '../../document/go-json.js';
+import { type JsonObject, RawJson } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type ApiKey, csvSpec, readCsvMetadata } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';

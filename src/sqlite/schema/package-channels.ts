@@ -1,5 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../core/go-json.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { propertyTypes } from '../../model/declarative-config.js';
 import { insertChain } from './channel-edges.js';
 import { type ColumnValue, type Database, textOf } from './database.js';

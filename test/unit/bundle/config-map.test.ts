@@ -7,8 +7,8 @@ import { describeFinding } from '../../../src/bundle/plain/finding.js';
 import { readManifests } from '../../../src/bundle/plain/manifests.js';
 import { type BundleFiles, readBundleDirectory } from '../../../src/bundle/read.js';
 import { renderBundleFiles } from '../../../src/bundle/render.js';
-import type { JsonObject } from '../../../src/core/json.js';
-import { encodeYaml } from '../../../src/core/yaml.js';
+import type { JsonObject } from '../../../src/document/json.js';
+import { encodeYaml } from '../../../src/document/yaml.js';
 import { encodeBlob } from '../../../src/model/encode.js';
 import { bundlesDirectory } from '../../support/command-line.js';
 

@@ -6,7 +6,7 @@ import { parseImageTemplate } from '../../../src/bundle/image-template.js';
 import { readBundleDirectory } from '../../../src/bundle/read.js';
 import { renderBundleFiles } from '../../../src/bundle/render.js';
 import { encodeBlob } from '../../../src/model/encode.js';
-import { encodeGoJson } from '../../../src/core/go-json.js';
+import { encodeGoJson } from '../../../src/document/go-json.js';
 import type { BundleBlob } from '../../../src/model/declarative-config.js';
 import { annotations, bundleOf, crd, csv } from './bundle-files.js';
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { LineCounter, maxDocumentSize, readDocuments } from '../../../src/catalog/documents.js';
-import { parseGoJson } from '../../../src/core/go-json.js';
+import { parseGoJson } from '../../../src/document/go-json.js';
 import { directoryWith } from '../../support/temporary.js';
 
 async function read(content: string | Buffer) {

@@ -3,7 +3,7 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { generated } from '../../../src/bundle/plain/object.js';
-import type { JsonObject } from '../../../src/core/json.js';
+import type { JsonObject } from '../../../src/document/json.js';
 import { diffObjects } from '../../../src/deployment/diff.js';
 import { unifiedDiff } from '../../../src/deployment/line-diff.js';
 import { directoryWith } from '../../support/temporary.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { encodeGoJson } from '../../../src/core/go-json.js';
-import type { JsonObject } from '../../../src/core/json.js';
+import { encodeGoJson } from '../../../src/document/go-json.js';
+import type { JsonObject } from '../../../src/document/json.js';
 import { buildCsvMetadata } from '../../../src/model/csv-metadata.js';
 
 function built(csv: JsonObject, options = {}): string {

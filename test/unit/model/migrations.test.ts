@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { encodeGoJson } from '../../../src/core/go-json.js';
-import { RawJson } from '../../../src/core/json.js';
+import { encodeGoJson } from '../../../src/document/go-json.js';
+import { RawJson } from '../../../src/document/json.js';
 import type { BundleBlob } from '../../../src/model/declarative-config.js';
 import { migrateBundle, migrationLevels, resolveMigrationLevel } from '../../../src/model/migrations.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { RawJson, type JsonValue } from '../../../src/core/json.js';
+import { RawJson, type JsonValue } from '../../../src/document/json.js';
 import { findPropertyFault, parsePackageProperty } from '../../../src/model/properties.js';
 
 describe('model/properties', () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { JsonObject } from '../../../src/core/json.js';
+import type { JsonObject } from '../../../src/document/json.js';
 import type { ChannelEntry } from '../../../src/model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../../../src/model/decode.js';
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../../src/core/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../../src/document/json.js';
 import { decodeBundle, decodePackage } from '../../../src/model/decode.js';
 import { readBundleDetails, readBundleHeading } from '../../../src/view/bundle-details.js';
 import { iconOf } from '../../../src/view/icon.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type InstallOptions, convertRegistryV1 } from '../../../../src/bundle/plain/convert.js';
 import { describeFinding } from '../../../../src/bundle/plain/finding.js';
-import type { JsonObject } from '../../../../src/core/json.js';
+import type { JsonObject } from '../../../../src/document/json.js';
 import { type SmallOperator, deployment, smallCrd, smallOperator } from './small-operator.js';
 
 type Given = Partial<InstallOptions> & { keepBelow?: number };

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { crdStruct } from '../../../../src/bundle/plain/crd-types.js';
 import { conform } from '../../../../src/bundle/plain/go-types.js';
 import { deploymentSpec } from '../../../../src/bundle/plain/pod-types.js';
-import type { JsonObject, JsonValue } from '../../../../src/core/json.js';
+import type { JsonObject, JsonValue } from '../../../../src/document/json.js';
 
 function podSpec(spec: JsonObject): JsonValue {
   const { value } = conform({ template: { spec } }, deploymentSpec);

@@ -6,7 +6,7 @@ import type { Manifest } from '../../../../src/bundle/plain/manifests.js';
 import { type PlainObject, generated } from '../../../../src/bundle/plain/object.js';
 import { rightsBeyond, rightsOf } from '../../../../src/bundle/plain/rights.js';
 import { risksOf } from '../../../../src/bundle/plain/risks.js';
-import type { JsonObject, JsonValue } from '../../../../src/core/json.js';
+import type { JsonObject, JsonValue } from '../../../../src/document/json.js';
 
 const apiVersion = 'rbac.authorization.k8s.io/v1';
 const subject = { kind: 'ServiceAccount', name: 'widget', namespace: 'here' };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { schemaChanges } from '../../../../src/bundle/plain/schema-changes.js';
-import type { JsonObject } from '../../../../src/core/json.js';
+import type { JsonObject } from '../../../../src/document/json.js';
 
 describe('bundle/plain/schema-changes', () => {
   it.each<[JsonObject, JsonObject, string[]]>([

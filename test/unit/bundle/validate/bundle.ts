@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../../src/core/json.js';
+import type { JsonObject } from '../../../../src/document/json.js';
 import type { BundleFiles } from '../../../../src/bundle/read.js';
 import type { ValidationFinding } from '../../../../src/bundle/validate/finding.js';
 import { type ValidateOptions, validateBundle } from '../../../../src/bundle/validate/validate-bundle.js';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { dump } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
-import { encodeYaml, parseYaml } from '../../../../src/core/yaml.js';
-import type { JsonObject } from '../../../../src/core/json.js';
+import { encodeYaml, parseYaml } from '../../../../src/document/yaml.js';
+import type { JsonObject } from '../../../../src/document/json.js';
 import { diffLines, hunksOf } from '../../../../src/catalog/edit/line-diff.js';
 import { changeYaml } from '../../../../src/catalog/edit/yaml-text.js';
 

@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { toMeta } from '../../../../src/catalog/meta.js';
 import { type ConvertedType, TemplateConversion } from '../../../../src/catalog/template/convert.js';
-import type { JsonObject } from '../../../../src/core/json.js';
+import type { JsonObject } from '../../../../src/document/json.js';
 import type { CatalogFormat } from '../../../../src/model/encode.js';
 
 async function convert(blobs: JsonObject[], type: ConvertedType, format: CatalogFormat): Promise<string> {

@@ -8,7 +8,7 @@ import { generated } from '../../../../src/bundle/plain/object.js';
 import { writeObjects } from '../../../../src/bundle/plain/write.js';
 import { OpmateError } from '../../../../src/core/errors.js';
 import { digestOf } from '../../../../src/core/digest.js';
-import type { JsonObject } from '../../../../src/core/json.js';
+import type { JsonObject } from '../../../../src/document/json.js';
 import { type LogLevel, silentLogger } from '../../../../src/core/log.js';
 import {
   type Applicable,

@@ -3,7 +3,7 @@ import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { parseYaml } from '../../../../src/core/yaml.js';
+import { parseYaml } from '../../../../src/document/yaml.js';
 import {
   readDeleteImageSetConfiguration,
   readImageSetConfiguration,

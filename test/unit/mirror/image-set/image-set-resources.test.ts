@@ -2,7 +2,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
 import { parseReference } from '../../../../src/core/reference.js';
-import { parseYaml } from '../../../../src/core/yaml.js';
+import { parseYaml } from '../../../../src/document/yaml.js';
 import type { OperatorConfig } from '../../../../src/mirror/image-set/image-set-config.js';
 import {
   type ClusterResourceOptions,

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Catalog, DirectoryCatalog } from '../../../../src/catalog/catalog.js';
 import type { Meta } from '../../../../src/catalog/meta.js';
-import type { JsonObject } from '../../../../src/core/json.js';
+import type { JsonObject } from '../../../../src/document/json.js';
 import { pruneContents } from '../../../../src/serve/catalogs/content-store.js';
 import {
   type StoreOptions,

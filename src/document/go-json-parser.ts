@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
-import { OpmateError } from './errors.js';
-import { quoteGo } from './go-json-quote.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
 import { type JsonObject, type JsonValue, setJsonKey } from './json.js';
 
 /** Levels of arrays and objects that Go's decoder allows. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { dump, load } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
-import type { JsonValue } from '../../../src/core/json.js';
-import { encodeYaml, parseYaml } from '../../../src/core/yaml.js';
+import type { JsonValue } from '../../../src/document/json.js';
+import { encodeYaml, parseYaml } from '../../../src/document/yaml.js';
 
 /** Values that YAML 1.1 and 1.2 readers agree on: no numbers that either prints or rounds in its own way. */
 const word = fc

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isEncodedAs } from '../../../src/core/go-json-match.js';
-import { encodeGoJson } from '../../../src/core/go-json.js';
-import type { JsonValue } from '../../../src/core/json.js';
+import { isEncodedAs } from '../../../src/document/go-json-match.js';
+import { encodeGoJson } from '../../../src/document/go-json.js';
+import type { JsonValue } from '../../../src/document/json.js';
 
 const json = fc.jsonValue({ maxDepth: 4 }) as fc.Arbitrary<JsonValue>;
 

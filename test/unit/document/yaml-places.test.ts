@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { YamlError, parseYaml, parseYamlWithPlaces } from '../../../src/core/yaml.js';
+import { YamlError, parseYaml, parseYamlWithPlaces } from '../../../src/document/yaml.js';
 
 describe('core/yaml: places', () => {
   const text = ['kind: Set', 'mirror:', '  list:', '  - name: a', '    "odd": [x, {z: 1}]', '  - *one'];

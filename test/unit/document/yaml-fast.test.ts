@@ -2,10 +2,10 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { JsonValue } from '../../../src/core/json.js';
-import { encodeYaml } from '../../../src/core/yaml.js';
-import { parseFastYaml } from '../../../src/core/yaml-fast.js';
-import { parseFullYaml } from '../../../src/core/yaml-full.js';
+import type { JsonValue } from '../../../src/document/json.js';
+import { encodeYaml } from '../../../src/document/yaml.js';
+import { parseFastYaml } from '../../../src/document/yaml-fast.js';
+import { parseFullYaml } from '../../../src/document/yaml-full.js';
 import { oddText, plainText } from './yaml-arbitraries.js';
 
 const LIMITS = { maxAliases: 1000, maxDepth: 1000 };

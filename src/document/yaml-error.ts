@@ -1,4 +1,4 @@
-import { OpmateError } from './errors.js';
+import { OpmateError } from '../core/errors.js';
 
 /**
  * Text that is not the YAML that Go's tools read. The message begins with `yaml: ` and has Go's words

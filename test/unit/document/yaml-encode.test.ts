@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type EncodableJson, type JsonValue, RawJson } from '../../../src/core/json.js';
-import { encodeYaml, parseYaml } from '../../../src/core/yaml.js';
+import { type EncodableJson, type JsonValue, RawJson } from '../../../src/document/json.js';
+import { encodeYaml, parseYaml } from '../../../src/document/yaml.js';
 import { oddText } from './yaml-arbitraries.js';
 
 const vectors = readFileSync('fixtures/vectors/json-to-yaml.jsonl', 'utf8')

@@ -9,8 +9,8 @@ import {
   parseGoJson,
   quoteGo,
   sortKeysDeep,
-} from '../../../src/core/go-json.js';
-import { type EncodableJson, type JsonValue, RawJson } from '../../../src/core/json.js';
+} from '../../../src/document/go-json.js';
+import { type EncodableJson, type JsonValue, RawJson } from '../../../src/document/json.js';
 
 /** A value that JSON can hold exactly and whose keys JavaScript leaves where they are. */
 const ordinaryValue = fc

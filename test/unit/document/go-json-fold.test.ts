@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { foldFieldName } from '../../../src/core/go-json-fold.js';
+import { foldFieldName } from '../../../src/document/go-json-fold.js';
 
 describe('core/go-json-fold', () => {
   it.each([

@@ -1,4 +1,4 @@
-import { LimitError } from './errors.js';
+import { LimitError } from '../core/errors.js';
 import { type EncodableJson, RawJson } from './json.js';
 import { compareYamlKeys } from './yaml-order.js';
 import { formatFloat, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';

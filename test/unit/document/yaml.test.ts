@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { JsonValue } from '../../../src/core/json.js';
-import { YamlError, parseYaml } from '../../../src/core/yaml.js';
+import type { JsonValue } from '../../../src/document/json.js';
+import { YamlError, parseYaml } from '../../../src/document/yaml.js';
 
 interface Vector {
   yaml: string;

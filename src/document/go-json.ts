@@ -1,11 +1,11 @@
 import { Buffer, isUtf8 } from 'node:buffer';
-import { OpmateError } from './errors.js';
+import { OpmateError } from '../core/errors.js';
 import { parseExactly } from './go-json-parser.js';
 import { type EncodableJson, type JsonObject, type JsonValue, RawJson, setJsonKey } from './json.js';
-import { compareBytes } from './order.js';
+import { compareBytes } from '../core/order.js';
 
 export { GoJsonError } from './go-json-parser.js';
-export { quoteGo } from './go-json-quote.js';
+export { quoteGo } from '../core/go-json-quote.js';
 
 /** How deep the recursive functions go before they hand over to ones that need no stack. */
 const recursionLimit = 500;

@@ -94,15 +94,15 @@ export {
   type ReadLayersOptions,
 } from './archive/layers.js';
 export { type Layer, layerOf, type TarInput } from './archive/tar-writer.js';
-export type { Connection } from './oci/connection.js';
-export { copyImage, type CopyOptions, type CopyResult } from './oci/copy.js';
-export { type Image, openImage } from './oci/image.js';
-export { buildImage, type BuildImageOptions, type BuiltImage, pushImage } from './oci/image-builder.js';
-export { type OpenedReference, type OpenedTarget, openReference, openTarget } from './oci/open.js';
-export type { ManifestContent, Repository, WritableRepository } from './oci/repository.js';
-export type * from './oci/types.js';
-export { readContents, type ImageContents } from './oci/contents.js';
-export { openArchiveSets, verifyArchiveSet, type OpenedArchive } from './oci/archive-set.js';
+export type { Connection } from './oci/registry/connection.js';
+export { copyImage, type CopyOptions, type CopyResult } from './oci/image/copy.js';
+export { type Image, openImage } from './oci/image/image.js';
+export { buildImage, type BuildImageOptions, type BuiltImage, pushImage } from './oci/image/image-builder.js';
+export { type OpenedReference, type OpenedTarget, openReference, openTarget } from './oci/image/open.js';
+export type { ManifestContent, Repository, WritableRepository } from './oci/registry/repository.js';
+export type * from './oci/image/types.js';
+export { readContents, type ImageContents } from './oci/image/contents.js';
+export { openArchiveSets, verifyArchiveSet, type OpenedArchive } from './oci/archive-set/archive-set.js';
 export { readCatalogImages, type CatalogImage } from './mirror/catalog-images.js';
 export { readImageSetConfiguration } from './mirror/image-set/image-set-config.js';
 export { encodeLock, parseLock, type ImageSetLock } from './mirror/lock/lock.js';

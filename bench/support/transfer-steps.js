@@ -1,5 +1,5 @@
 // Pins, surveys and, if told, copies images in a process of its own: TRANSFER-STEPS SOURCE TARGET COUNT plan|copy|again.
-import { createConnection } from '../../dist/oci/connection.js';
+import { createConnection } from '../../dist/oci/registry/connection.js';
 import { copyTransfers, pinTransfers, surveyTransfers } from '../../dist/mirror/transfer/transfer.js';
 import { parseReference } from '../../dist/index.js';
 

@@ -1,7 +1,7 @@
 import { readPackageContent } from '../catalog/package-content.js';
 import { OpmateError, UsageError, fileError, redact } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
-import { maxPemBytes } from '../oci/certificates.js';
+import { maxPemBytes } from '../oci/registry/certificates.js';
 import { readNamedFile } from '../files/read-file.js';
 import { type PackageContent, addToContent, emptyContent } from '../model/resolve-content.js';
 import type { ResolveCatalog } from '../model/resolve.js';

@@ -4,13 +4,13 @@ import path from 'node:path';
 import { OpmateError, UsageError, fileError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type Reference, type RegistryReference, parseReference } from '../core/reference.js';
-import type { Image } from '../oci/image.js';
-import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../oci/image-builder.js';
-import { type OpenedReference, openReference, openTarget } from '../oci/open.js';
-import { subjectOf } from '../oci/platform.js';
+import type { Image } from '../oci/image/image.js';
+import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../oci/image/image-builder.js';
+import { type OpenedReference, openReference, openTarget } from '../oci/image/open.js';
+import { subjectOf } from '../oci/image/platform.js';
 import { replacedFile } from '../files/replace-file.js';
-import type { WritableRepository } from '../oci/repository.js';
-import type { Descriptor } from '../oci/types.js';
+import type { WritableRepository } from '../oci/registry/repository.js';
+import type { Descriptor } from '../oci/image/types.js';
 import { defaultBinaryImage } from '../sqlite/read/index-image.js';
 import { type CommandSession, openOptionsOf } from './session.js';
 
@@ -156,14 +156,14 @@ export async function putImages(
         { hint: 'choose a platform with --platform, or save an oci-archive' },
       );
     }
-    const { saveDockerArchive } = await import('../oci/docker-archive.js');
+    const { saveDockerArchive } = await import('../oci/image/docker-archive.js');
     const { digest } = await saveDockerArchive(image, to.path, { name, directory, signal });
     return subjectOf(`docker-archive:${to.path}`, digest);
   }
   if (to.transport === 'oci-archive') {
     const [{ openLayout }, { packLayout }] = await Promise.all([
-      import('../oci/layout.js'),
-      import('../oci/layout-pack.js'),
+      import('../oci/layout/layout.js'),
+      import('../oci/layout/layout-pack.js'),
     ]);
     const layout = path.join(directory, 'layout');
     const target = await openLayout(layout, { create: true });

@@ -1,6 +1,6 @@
 import { fileError } from '../core/errors.js';
 import { readNamedFile } from '../files/read-file.js';
-import { readLimited } from '../oci/read-limited.js';
+import { readLimited } from '../oci/image/read-limited.js';
 import type { CommandContext } from './context.js';
 
 const maxInputSize = 64 * 1024 * 1024;

@@ -1,8 +1,8 @@
 import type { ArchiveLimits } from '../archive/limits.js';
 import { UsageError } from '../core/errors.js';
-import type { OpenReferenceOptions } from '../oci/open.js';
-import { parsePlatform } from '../oci/platform.js';
-import type { Platform } from '../oci/types.js';
+import type { OpenReferenceOptions } from '../oci/image/open.js';
+import { parsePlatform } from '../oci/image/platform.js';
+import type { Platform } from '../oci/image/types.js';
 import { type Session, openSession } from '../source/session.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { type ClosableLogger, createLogger } from './logger.js';

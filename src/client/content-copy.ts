@@ -6,7 +6,7 @@ import { LimitError, fileError, throwIfCancelled } from '../core/errors.js';
 import { parseGoJson } from '../document/go-json.js';
 import { isJsonObject } from '../document/json.js';
 import { makeDirectory } from '../files/make-directory.js';
-import type { TransportResponse } from '../oci/transport.js';
+import type { TransportResponse } from '../oci/registry/transport.js';
 import { type Validators, labelOf, readBody, usableValidators, validatorsOf } from './http-requests.js';
 
 const formatVersion = 1;

@@ -9,7 +9,7 @@ import {
   schemas,
 } from '../model/declarative-config.js';
 import { readGraph } from '../model/graph.js';
-import { readLimited } from '../oci/read-limited.js';
+import { readLimited } from '../oci/image/read-limited.js';
 import {
   type BlobQuery,
   type CatalogBlob,

@@ -1,17 +1,17 @@
 import { Agent as HttpAgent, STATUS_CODES } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { OpmateError, RegistryError } from '../core/errors.js';
-import { guardLookup } from '../oci/guarded-lookup.js';
-import { checkLiteralAddress, type Lead } from '../oci/network-policy.js';
-import { NetworkError } from '../oci/transport-faults.js';
-import { withRetry } from '../oci/transport-retry.js';
+import { guardLookup } from '../oci/registry/guarded-lookup.js';
+import { checkLiteralAddress, type Lead } from '../oci/registry/network-policy.js';
+import { NetworkError } from '../oci/registry/transport-faults.js';
+import { withRetry } from '../oci/registry/transport-retry.js';
 import {
   type Transport,
   type TransportResponse,
   createHttpTransport,
   discard,
   withRedirects,
-} from '../oci/transport.js';
+} from '../oci/registry/transport.js';
 import {
   type ClientOptions,
   certificateHint,

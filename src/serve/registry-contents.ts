@@ -3,12 +3,12 @@ import { digestOf, parseDigest } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { sortedByBytes } from '../core/order.js';
-import { repositoryAnnotation } from '../oci/archive-layout.js';
-import { type ManifestFacts, readManifestFacts } from '../oci/layout-manifest.js';
-import { type LayoutStore, refNameAnnotation } from '../oci/layout-store.js';
-import { type Descriptor, maxManifestBytes } from '../oci/types.js';
+import { repositoryAnnotation } from '../oci/archive-set/archive-layout.js';
+import { type ManifestFacts, readManifestFacts } from '../oci/layout/layout-manifest.js';
+import { type LayoutStore, refNameAnnotation } from '../oci/layout/layout-store.js';
+import { type Descriptor, maxManifestBytes } from '../oci/image/types.js';
 import { KeyedLock } from '../core/keyed-lock.js';
-import { isRepositoryName, isTag } from '../oci/registry-names.js';
+import { isRepositoryName, isTag } from '../oci/registry/registry-names.js';
 import { type RegistryStore, readPiece } from './registry-store.js';
 
 /** A manifest of one repository. */

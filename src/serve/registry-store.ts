@@ -3,9 +3,9 @@ import path from 'node:path';
 import { systemCode } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { openRegularFile } from '../files/read-file.js';
-import { type ArchiveProof, archiveIndexName, openArchiveSets } from '../oci/archive-set.js';
-import { LayoutStore } from '../oci/layout-store.js';
-import type { Descriptor } from '../oci/types.js';
+import { type ArchiveProof, archiveIndexName, openArchiveSets } from '../oci/archive-set/archive-set.js';
+import { LayoutStore } from '../oci/layout/layout-store.js';
+import type { Descriptor } from '../oci/image/types.js';
 
 /** Content by digest, and a list of what it is for: what a registry serves. */
 export interface RegistryStore {

@@ -2,7 +2,7 @@ import { type Hash, createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import type { DigestAlgorithm } from '../core/digest.js';
-import type { LayoutStore } from '../oci/layout-store.js';
+import type { LayoutStore } from '../oci/layout/layout-store.js';
 import { KeyedLock } from '../core/keyed-lock.js';
 import type { StorageLimit } from './registry-limit.js';
 

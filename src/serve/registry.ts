@@ -6,20 +6,20 @@ import { pipeline } from 'node:stream/promises';
 import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { type DigestAlgorithm, digestOf, isDigest, parseDigest } from '../core/digest.js';
 import { LimitError, UsageError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
-import type { ArchiveProof } from '../oci/archive-set.js';
+import type { ArchiveProof } from '../oci/archive-set/archive-set.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import { referrerOf } from '../oci/layout-content.js';
+import { referrerOf } from '../oci/layout/layout-content.js';
 import {
   type ManifestFacts,
   isManifestType,
   isNonDistributable,
   readManifestFacts,
-} from '../oci/layout-manifest.js';
-import { readLimited } from '../oci/read-limited.js';
-import { type Descriptor, manifestMediaTypes, mediaTypes, maxManifestBytes } from '../oci/types.js';
+} from '../oci/layout/layout-manifest.js';
+import { readLimited } from '../oci/image/read-limited.js';
+import { type Descriptor, manifestMediaTypes, mediaTypes, maxManifestBytes } from '../oci/image/types.js';
 import { RegistryContents } from './registry-contents.js';
-import { isRepositoryName, isTag, toRepositoryName } from '../oci/registry-names.js';
+import { isRepositoryName, isTag, toRepositoryName } from '../oci/registry/registry-names.js';
 import { openRegistryStore, readPiece } from './registry-store.js';
 import { StorageFullError, StorageLimit } from './registry-limit.js';
 import { type Upload, Uploads } from './registry-uploads.js';

@@ -6,7 +6,7 @@ import {
   AppRegistryClient,
   isAppRegistryNamespace,
   parseAppRegistryEndpoint,
-} from '../oci/app-registry-client.js';
+} from '../oci/registry/app-registry-client.js';
 import { loadAppRegistry } from '../sqlite/legacy/appregistry.js';
 import type { Database } from '../sqlite/schema/database.js';
 import type { LoadOptions, LoadReport } from '../sqlite/legacy/manifest-loader.js';

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { defaultArchiveLimits, showSize } from '../archive/limits.js';
 import { makeTemporaryDirectory, openInTemporaryDirectory } from '../files/temporary-directory.js';
 import { LimitError, OpmateError } from '../core/errors.js';
-import type { TransportResponse } from '../oci/transport.js';
+import type { TransportResponse } from '../oci/registry/transport.js';
 import { unpackArchive } from './content-archive.js';
 import { isLoopback } from './content-network.js';
 import type { ContentOptions, HttpSource } from './content-types.js';

@@ -3,8 +3,8 @@ import { defaultArchiveLimits } from '../archive/limits.js';
 import { OpmateError } from '../core/errors.js';
 import { type Reference, formatReference } from '../core/reference.js';
 import { imageLabels } from '../model/image-labels.js';
-import { layersOf } from '../oci/image.js';
-import { openReference } from '../oci/open.js';
+import { layersOf } from '../oci/image/image.js';
+import { openReference } from '../oci/image/open.js';
 import { type SourceOptions, withImage } from './source.js';
 
 /** The digest that a reference means at this moment. Throws OpmateError NOT_FOUND where there is none. */

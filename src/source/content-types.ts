@@ -1,5 +1,5 @@
 import type { CancelOptions } from '../core/concurrency.js';
-import type { Connection, ConnectionOptions } from '../oci/connection.js';
+import type { Connection, ConnectionOptions } from '../oci/registry/connection.js';
 import type { ContentStore } from './content-store.js';
 import type { SourceOptions } from './source.js';
 

@@ -3,9 +3,9 @@ import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { sharedDirectoryFault } from '../files/private-directory.js';
-import { openBlobCache } from '../oci/blob-cache.js';
-import type { Connection, ConnectionOptions } from '../oci/connection.js';
-import type { Platform } from '../oci/types.js';
+import { openBlobCache } from '../oci/registry/blob-cache.js';
+import type { Connection, ConnectionOptions } from '../oci/registry/connection.js';
+import type { Platform } from '../oci/image/types.js';
 import type { ConnectionChanges } from './content-types.js';
 import type { SourceOptions } from './source.js';
 
@@ -125,7 +125,7 @@ async function privateCache(directory: string | undefined, logger: Logger): Prom
 }
 
 async function connect(options: SessionOptions, logger: Logger): Promise<Connection> {
-  const { createConnection } = await import('../oci/connection.js');
+  const { createConnection } = await import('../oci/registry/connection.js');
   return createConnection({
     ...options.registry,
     environment: options.environment,

@@ -6,10 +6,14 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ArchiveIndex, readArchiveIndex, verifyArchiveSet } from '../../src/oci/archive-set.js';
-import { parseArchiveIndex } from '../../src/oci/archive-index.js';
-import { blobHeader } from '../../src/oci/archive-layout.js';
-import { type Descriptor, mediaTypes } from '../../src/oci/types.js';
+import {
+  type ArchiveIndex,
+  readArchiveIndex,
+  verifyArchiveSet,
+} from '../../src/oci/archive-set/archive-set.js';
+import { parseArchiveIndex } from '../../src/oci/archive-set/archive-index.js';
+import { blobHeader } from '../../src/oci/archive-set/archive-layout.js';
+import { type Descriptor, mediaTypes } from '../../src/oci/image/types.js';
 import { ArchiveContent, layerBytes, someContent, sumsOf } from '../support/archive-content.js';
 import { type RunningCommand, projectRoot, useSandbox } from '../support/command-line.js';
 import { hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { buildImage } from '../../src/oci/image-builder.js';
+import { buildImage } from '../../src/oci/image/image-builder.js';
 import { layerOf } from '../../src/archive/tar-writer.js';
-import { openLayout } from '../../src/oci/layout.js';
+import { openLayout } from '../../src/oci/layout/layout.js';
 import { projectRoot, useSandbox } from '../support/command-line.js';
 import { streamOf } from '../support/images.js';
 

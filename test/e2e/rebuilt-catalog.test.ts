@@ -13,10 +13,10 @@ import { type RebuiltCatalog, rebuildCatalog } from '../../src/mirror/selection/
 import { type CatalogSelection } from '../../src/catalog/selection/selection.js';
 import { selectOperators } from '../../src/mirror/selection/select-operators.js';
 import { imageLabels } from '../../src/model/image-labels.js';
-import { type Connection, createConnection } from '../../src/oci/connection.js';
-import { copyImage } from '../../src/oci/copy.js';
-import { buildImage, pushImageIndex } from '../../src/oci/image-builder.js';
-import { openReference, openTarget } from '../../src/oci/open.js';
+import { type Connection, createConnection } from '../../src/oci/registry/connection.js';
+import { copyImage } from '../../src/oci/image/copy.js';
+import { buildImage, pushImageIndex } from '../../src/oci/image/image-builder.js';
+import { openReference, openTarget } from '../../src/oci/image/open.js';
 import { type Registry, startRegistry } from '../../src/serve/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';

@@ -1,7 +1,7 @@
 import { chmod, mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BuiltImage } from '../../src/oci/image-builder.js';
+import { type BuiltImage } from '../../src/oci/image/image-builder.js';
 import { createAuthority } from '../support/certificates.js';
 import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, basic, startFaultRegistry } from '../support/fault-registry.js';

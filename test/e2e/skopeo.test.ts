@@ -7,10 +7,10 @@ import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openDockerArchive, openOciArchive } from '../../src/oci/archive-source.js';
-import { type LayoutRepository, openLayout } from '../../src/oci/layout.js';
-import type { Repository } from '../../src/oci/repository.js';
-import { type Descriptor, type ImageManifest, mediaTypes } from '../../src/oci/types.js';
+import { openDockerArchive, openOciArchive } from '../../src/oci/archive-set/archive-source.js';
+import { type LayoutRepository, openLayout } from '../../src/oci/layout/layout.js';
+import type { Repository } from '../../src/oci/registry/repository.js';
+import { type Descriptor, type ImageManifest, mediaTypes } from '../../src/oci/image/types.js';
 import { type Registry, startRegistry } from '../../src/serve/registry.js';
 import { rawTar } from '../support/tar.js';
 

@@ -9,8 +9,8 @@ import {
   type WriteArchiveOptions,
   type WrittenArchive,
   writeArchiveSet,
-} from '../../src/oci/archive-set.js';
-import { type Descriptor, mediaTypes } from '../../src/oci/types.js';
+} from '../../src/oci/archive-set/archive-set.js';
+import { type Descriptor, mediaTypes } from '../../src/oci/image/types.js';
 import { bytesOf, descriptorOf } from './images.js';
 
 /** Images with all that they need, and which blobs have been fetched. */

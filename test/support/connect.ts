@@ -8,8 +8,8 @@ import {
   type ConnectionOptions,
   createConnection,
   type Endpoint,
-} from '../../src/oci/connection.js';
-import type { Transport } from '../../src/oci/transport.js';
+} from '../../src/oci/registry/connection.js';
+import type { Transport } from '../../src/oci/registry/transport.js';
 
 export interface Workbench {
   /** An empty home directory. */

@@ -2,7 +2,12 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
-import { type Descriptor, type ImageIndex, type ImageManifest, mediaTypes } from '../../src/oci/types.js';
+import {
+  type Descriptor,
+  type ImageIndex,
+  type ImageManifest,
+  mediaTypes,
+} from '../../src/oci/image/types.js';
 import type { FaultRegistry } from './fault-registry.js';
 
 export function descriptorOf(

@@ -1,8 +1,8 @@
 /** Locks of small image sets for tests. */
 import { createHash } from 'node:crypto';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../../src/mirror/lock/lock.js';
-import type { ContentManifest, ImageContents } from '../../src/oci/contents.js';
-import { type Descriptor, mediaTypes } from '../../src/oci/types.js';
+import type { ContentManifest, ImageContents } from '../../src/oci/image/contents.js';
+import { type Descriptor, mediaTypes } from '../../src/oci/image/types.js';
 
 export const digestFor = (text: string): string =>
   `sha256:${createHash('sha256').update(text).digest('hex')}`;

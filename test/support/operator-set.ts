@@ -1,5 +1,5 @@
 /** A catalog with bundles and operands whose images are really there, to be mirrored. */
-import { type BuiltImage, buildImage } from '../../src/oci/image-builder.js';
+import { type BuiltImage, buildImage } from '../../src/oci/image/image-builder.js';
 import { layerOf } from '../../src/archive/tar-writer.js';
 import { imageLabels } from '../../src/model/image-labels.js';
 import type { FaultRegistry } from './fault-registry.js';

@@ -5,9 +5,9 @@ import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-wri
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemReason } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { Image } from '../../oci/image.js';
-import { type BuiltImage, buildImage } from '../../oci/image-builder.js';
-import type { Platform } from '../../oci/types.js';
+import type { Image } from '../../oci/image/image.js';
+import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
+import type { Platform } from '../../oci/image/types.js';
 import type { Finding } from '../plain/finding.js';
 import { readFileWithin } from '../read.js';
 import { annotationsFile, annotationsOf, bundleKeys, testConfigKey } from './annotations.js';

@@ -5,9 +5,9 @@ import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-wri
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { imageLabels } from '../../model/image-labels.js';
-import type { Image } from '../../oci/image.js';
-import { type BuiltImage, buildImage, readWholeConfig } from '../../oci/image-builder.js';
-import type { Platform } from '../../oci/types.js';
+import type { Image } from '../../oci/image/image.js';
+import { type BuiltImage, buildImage, readWholeConfig } from '../../oci/image/image-builder.js';
+import type { Platform } from '../../oci/image/types.js';
 import type { ImageFile } from '../../bundle/image-files.js';
 
 /** Platforms of a catalog image without base: those that clusters run on. */

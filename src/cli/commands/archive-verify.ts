@@ -7,7 +7,7 @@ import {
   archiveIndexName,
   readArchiveIndex,
   verifyArchiveSet,
-} from '../../oci/archive-set.js';
+} from '../../oci/archive-set/archive-set.js';
 import { type ArchiveProofFlags, archiveDirectoryOf, proofOf } from '../archive-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

@@ -5,9 +5,9 @@ import { buildCatalogImages, catalogPlatforms } from '../../catalog/image/build.
 import { type ImageFile, listFiles } from '../../bundle/image-files.js';
 import { isWithin } from '../../files/directory-root.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { chooseBases } from '../../oci/image-builder.js';
-import { formatPlatform, parsePlatform } from '../../oci/platform.js';
-import type { Platform } from '../../oci/types.js';
+import { chooseBases } from '../../oci/image/image-builder.js';
+import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
+import type { Platform } from '../../oci/image/types.js';
 import { statIfThere } from '../../source/source.js';
 import { withCatalog } from '../catalog-input.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

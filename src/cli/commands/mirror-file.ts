@@ -10,7 +10,7 @@ import {
 } from '../../mirror/mapping/mapping-file.js';
 import { transferImages } from '../../mirror/transfer/transfer.js';
 import { parseReference } from '../../core/reference.js';
-import { openReference } from '../../oci/open.js';
+import { openReference } from '../../oci/image/open.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import {

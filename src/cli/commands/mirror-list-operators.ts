@@ -9,7 +9,7 @@ import {
   wellKnownCatalogs,
 } from '../../mirror/selection/operator-list.js';
 import { listChannels, listPackages } from '../../model/list.js';
-import { openReference } from '../../oci/open.js';
+import { openReference } from '../../oci/image/open.js';
 import { inReference } from '../../source/render.js';
 import { openSource } from '../../source/source.js';
 import { rememberNames } from '../completion-cache.js';

@@ -61,11 +61,11 @@ import {
   openArchiveSets,
   readArchiveIndex,
   signArchive,
-} from '../../oci/archive-set.js';
-import { parseSigningKey } from '../../oci/detached-signature.js';
+} from '../../oci/archive-set/archive-set.js';
+import { parseSigningKey } from '../../oci/archive-set/detached-signature.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { openReference } from '../../oci/open.js';
-import { formatPlatform } from '../../oci/platform.js';
+import { openReference } from '../../oci/image/open.js';
+import { formatPlatform } from '../../oci/image/platform.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { describeBytes, describePlan } from '../image-set-messages.js';

@@ -1,9 +1,9 @@
 import { UsageError } from '../../core/errors.js';
 import { isDigest } from '../../core/digest.js';
 import { parseReference } from '../../core/reference.js';
-import { copyImage } from '../../oci/copy.js';
-import { openImage } from '../../oci/image.js';
-import { openReference, openTarget } from '../../oci/open.js';
+import { copyImage } from '../../oci/image/copy.js';
+import { openImage } from '../../oci/image/image.js';
+import { openReference, openTarget } from '../../oci/image/open.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
 import { openOptionsOf, useSession } from '../session.js';

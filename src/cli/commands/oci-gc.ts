@@ -1,5 +1,5 @@
-import { collectGarbage } from '../../oci/layout-garbage.js';
-import { LayoutStore } from '../../oci/layout-store.js';
+import { collectGarbage } from '../../oci/layout/layout-garbage.js';
+import { LayoutStore } from '../../oci/layout/layout-store.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';

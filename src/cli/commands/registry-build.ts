@@ -4,11 +4,11 @@ import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { type Reference, parseReference } from '../../core/reference.js';
-import type { BuiltImage } from '../../oci/image-builder.js';
+import type { BuiltImage } from '../../oci/image/image-builder.js';
 import { targetReferenceOf } from '../../mirror/mapping/image-location.js';
 import { parsePlace } from '../../mirror/mapping/image-names.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { formatPlatform, subjectOf } from '../../oci/platform.js';
+import { formatPlatform, subjectOf } from '../../oci/image/platform.js';
 import { replacedFile } from '../../files/replace-file.js';
 import {
   type AppRegistryNamespace,
@@ -280,7 +280,7 @@ async function makeImages(
   }
   if (save !== undefined) {
     logger.say('saving catalog...');
-    const { saveDockerArchive } = await import('../../oci/docker-archive.js');
+    const { saveDockerArchive } = await import('../../oci/image/docker-archive.js');
     const name = to?.reference.transport === 'docker' ? nameOf(to.reference) : undefined;
     const image = chooseImage(session, images);
     const { digest } = await saveDockerArchive(image, save, { name, directory, signal });

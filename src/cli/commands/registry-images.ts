@@ -4,7 +4,7 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Reference, checkPullSpec, parseReference } from '../../core/reference.js';
 import { type ImageName, parseImageName, parsePlace } from '../../mirror/mapping/image-names.js';
-import { openReference } from '../../oci/open.js';
+import { openReference } from '../../oci/image/open.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import {
   type ImageList,

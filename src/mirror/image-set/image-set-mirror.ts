@@ -2,7 +2,7 @@ import { throwIfCancelled, OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { type Reference, type RegistryReference, formatReference } from '../../core/reference.js';
-import { SharedBlobs } from '../../oci/shared-blobs.js';
+import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { BytePlan } from '../lock/byte-plan.js';
 import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
 import { type MirrorTarget, targetReference } from './image-set-names.js';

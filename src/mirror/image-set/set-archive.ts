@@ -9,9 +9,9 @@ import {
   type ArchivedImage,
   type WrittenArchive,
   writeArchiveSet,
-} from '../../oci/archive-set.js';
-import { type OpenReferenceOptions, type OpenedReference, openReference } from '../../oci/open.js';
-import type { Descriptor } from '../../oci/types.js';
+} from '../../oci/archive-set/archive-set.js';
+import { type OpenReferenceOptions, type OpenedReference, openReference } from '../../oci/image/open.js';
+import type { Descriptor } from '../../oci/image/types.js';
 import { type ImageSetLock, type LockedImage, encodeLock } from '../lock/lock.js';
 import type { PinnedTransfer } from '../transfer/transfer.js';
 

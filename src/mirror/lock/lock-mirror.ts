@@ -1,8 +1,8 @@
 import { OpmateError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { parseReference } from '../../core/reference.js';
-import type { OpenedArchive } from '../../oci/archive-set.js';
-import { SharedBlobs } from '../../oci/shared-blobs.js';
+import type { OpenedArchive } from '../../oci/archive-set/archive-set.js';
+import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { BytePlan } from './byte-plan.js';
 import { type MirrorTarget, destinationOf, pathBelow } from '../image-set/image-set-names.js';
 import type { NamedImage } from '../image-set/image-set-plan.js';

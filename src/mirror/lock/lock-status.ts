@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import { compareBytes } from '../../core/order.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import type { ImageContents } from '../../oci/contents.js';
-import { type ArchiveIndex, archiveIndexName, openArchiveSets } from '../../oci/archive-set.js';
-import { readUnfinishedArchives } from '../../oci/archive-progress.js';
+import type { ImageContents } from '../../oci/image/contents.js';
+import { type ArchiveIndex, archiveIndexName, openArchiveSets } from '../../oci/archive-set/archive-set.js';
+import { readUnfinishedArchives } from '../../oci/archive-set/archive-progress.js';
 import { planBytes } from './byte-plan.js';
 import { type ImageSetLock, type LockedImage, encodeLock, nameOfLocked, parseLock } from './lock.js';
 import { type LockedTransfersOptions, targetNameOf, transfersOfLock } from './locked-transfers.js';

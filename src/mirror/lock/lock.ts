@@ -5,9 +5,9 @@ import { GoJsonError, parseGoJson } from '../../document/go-json.js';
 import { type JsonValue, setJsonKey } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { type ContentManifest, type ImageContents, blobsOf } from '../../oci/contents.js';
-import { findRepeatedKey } from '../../oci/manifest.js';
-import { type Descriptor, maxManifestBytes } from '../../oci/types.js';
+import { type ContentManifest, type ImageContents, blobsOf } from '../../oci/image/contents.js';
+import { findRepeatedKey } from '../../oci/image/manifest.js';
+import { type Descriptor, maxManifestBytes } from '../../oci/image/types.js';
 import type { PlannedImage } from '../image-set/image-set-plan.js';
 import { LockField } from './lock-fields.js';
 

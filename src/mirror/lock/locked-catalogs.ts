@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import type { OpenReferenceOptions, OpenedReference } from '../../oci/open.js';
+import type { OpenReferenceOptions, OpenedReference } from '../../oci/image/open.js';
 import type { ImageSetPlan } from '../image-set/image-set-plan.js';
 import type { ImageSetLock, LockedImage } from './lock.js';
 import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';

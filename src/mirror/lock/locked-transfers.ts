@@ -5,7 +5,7 @@ import {
   formatReference,
   parseReference,
 } from '../../core/reference.js';
-import type { OpenedReference } from '../../oci/open.js';
+import type { OpenedReference } from '../../oci/image/open.js';
 import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
 import { type ImageSetLock, type LockedImage, nameOfLocked } from './lock.js';
 import type { PinnedTransfer } from '../transfer/transfer.js';

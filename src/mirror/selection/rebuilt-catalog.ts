@@ -12,8 +12,8 @@ import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
-import { BuiltImages } from '../../oci/built-images.js';
-import { type Image } from '../../oci/image.js';
+import { BuiltImages } from '../../oci/image/built-images.js';
+import { type Image } from '../../oci/image/image.js';
 import {
   type BuiltImage,
   buildImage,
@@ -21,10 +21,10 @@ import {
   indexOf,
   openBases,
   readWholeConfig,
-} from '../../oci/image-builder.js';
-import { isIndexType } from '../../oci/manifest.js';
-import type { Repository } from '../../oci/repository.js';
-import type { Platform } from '../../oci/types.js';
+} from '../../oci/image/image-builder.js';
+import { isIndexType } from '../../oci/image/manifest.js';
+import type { Repository } from '../../oci/registry/repository.js';
+import type { Platform } from '../../oci/image/types.js';
 import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
 import { type ImageCommand, cachesOf, serveCommand } from './serve-command.js';
 

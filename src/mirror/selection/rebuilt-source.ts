@@ -1,7 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import type { Reference } from '../../core/reference.js';
 import type { CatalogFacts } from '../../model/facts.js';
-import { type OpenReferenceOptions, openReference } from '../../oci/open.js';
+import { type OpenReferenceOptions, openReference } from '../../oci/image/open.js';
 import { type RebuildOptions, type RebuiltCatalog, rebuildCatalog } from './rebuilt-catalog.js';
 
 /** A catalog, what is kept of it, and the image that it was read from. */

@@ -3,11 +3,11 @@ import { OpmateError, RegistryError } from '../../core/errors.js';
 import { createLimiter } from '../../core/limiter.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { Reference } from '../../core/reference.js';
-import { putContents } from '../../oci/copy.js';
-import { isNonDistributable } from '../../oci/layout-manifest.js';
-import type { OpenedReference } from '../../oci/open.js';
-import { type BlobPlace, type CopyBlobOptions, SharedBlobs } from '../../oci/shared-blobs.js';
-import type { Descriptor } from '../../oci/types.js';
+import { putContents } from '../../oci/image/copy.js';
+import { isNonDistributable } from '../../oci/layout/layout-manifest.js';
+import type { OpenedReference } from '../../oci/image/open.js';
+import { type BlobPlace, type CopyBlobOptions, SharedBlobs } from '../../oci/image/shared-blobs.js';
+import type { Descriptor } from '../../oci/image/types.js';
 import type { SurveyedTransfer, TransferOptions, TransferReport } from './transfer.js';
 import {
   OpenPlaces,

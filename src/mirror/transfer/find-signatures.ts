@@ -1,7 +1,7 @@
 import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
-import { type ImageContents, readContents, withReferrers } from '../../oci/contents.js';
-import type { OpenedReference } from '../../oci/open.js';
+import { type ImageContents, readContents, withReferrers } from '../../oci/image/contents.js';
+import type { OpenedReference } from '../../oci/image/open.js';
 import type { PinnedTransfer, Transfer, TransferOptions } from './transfer.js';
 import { OpenPlaces, placeKey, runStep, smallRequestsAtOnce } from './transfer-step.js';
 

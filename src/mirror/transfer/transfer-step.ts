@@ -8,7 +8,7 @@ import {
   type OpenedTarget,
   openReference,
   openTarget,
-} from '../../oci/open.js';
+} from '../../oci/image/open.js';
 import type { PinnedTransfer, StepFaults, Transfer, TransferOptions } from './transfer.js';
 
 /** What became of an image in a step: its result, that it is not at the source, or why it failed. */

@@ -2,11 +2,11 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import type { Reference } from '../../core/reference.js';
-import { type ContentManifest, type ImageContents, readContentsOf } from '../../oci/contents.js';
-import { type AskedTarget, surveyContents } from '../../oci/copy.js';
-import { type OpenReferenceOptions, type OpenedReference, openTarget } from '../../oci/open.js';
-import type { Repository } from '../../oci/repository.js';
-import type { Descriptor, Platform } from '../../oci/types.js';
+import { type ContentManifest, type ImageContents, readContentsOf } from '../../oci/image/contents.js';
+import { type AskedTarget, surveyContents } from '../../oci/image/copy.js';
+import { type OpenReferenceOptions, type OpenedReference, openTarget } from '../../oci/image/open.js';
+import type { Repository } from '../../oci/registry/repository.js';
+import type { Descriptor, Platform } from '../../oci/image/types.js';
 import { copyTransfers } from './copy-transfers.js';
 import {
   OpenPlaces,
@@ -199,7 +199,7 @@ async function openToRead(
   if (target.transport !== 'oci') {
     return (await openTarget(target, { ...open, signal })).repository;
   }
-  const { openLayout } = await import('../../oci/layout.js');
+  const { openLayout } = await import('../../oci/layout/layout.js');
   return openLayout(target.path).catch((error: unknown) => {
     if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
     throw error;

@@ -1,7 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { CancelledError, OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
-import type { Connection } from '../../oci/connection.js';
+import type { Connection } from '../../oci/registry/connection.js';
 import {
   type FoundOrigin,
   type OriginOptions,

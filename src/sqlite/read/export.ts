@@ -11,7 +11,7 @@ import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { NameIndex } from '../../core/suggest.js';
-import { type Image, layersOf } from '../../oci/image.js';
+import { type Image, layersOf } from '../../oci/image/image.js';
 import { splitObjects } from './convert-package.js';
 import type { Database } from '../schema/database.js';
 import { IndexQueries, type StoredPackage } from './queries.js';

@@ -9,9 +9,9 @@ import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Logger } from '../../core/log.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
-import { type Image, layersOf } from '../../oci/image.js';
-import { type BuiltImage, buildImage } from '../../oci/image-builder.js';
-import type { Platform } from '../../oci/types.js';
+import { type Image, layersOf } from '../../oci/image/image.js';
+import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
+import type { Platform } from '../../oci/image/types.js';
 import { openDatabase } from '../schema/database.js';
 
 export interface ExtractDatabaseOptions extends CancelOptions {

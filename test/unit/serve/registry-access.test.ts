@@ -3,9 +3,9 @@ import { access, readFile, readdir, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import bcrypt from 'bcryptjs';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { collectGarbage } from '../../../src/oci/layout-garbage.js';
-import { LayoutStore } from '../../../src/oci/layout-store.js';
-import { mediaTypes } from '../../../src/oci/types.js';
+import { collectGarbage } from '../../../src/oci/layout/layout-garbage.js';
+import { LayoutStore } from '../../../src/oci/layout/layout-store.js';
+import { mediaTypes } from '../../../src/oci/image/types.js';
 import { type Registry, type RegistryOptions, startRegistry } from '../../../src/serve/registry.js';
 import { directoryWith } from '../../support/temporary.js';
 

@@ -5,8 +5,8 @@ import { request as secureRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openLayout } from '../../../src/oci/layout.js';
-import { type Descriptor, mediaTypes } from '../../../src/oci/types.js';
+import { openLayout } from '../../../src/oci/layout/layout.js';
+import { type Descriptor, mediaTypes } from '../../../src/oci/image/types.js';
 import { type Registry, startRegistry } from '../../../src/serve/registry.js';
 import { createAuthority } from '../../support/certificates.js';
 

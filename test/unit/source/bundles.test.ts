@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { OpmateError } from '../../../src/core/errors.js';
-import { mediaTypes } from '../../../src/oci/types.js';
+import { mediaTypes } from '../../../src/oci/image/types.js';
 import { type StageOptions, parsePullFrom, stageBundles } from '../../../src/source/bundles.js';
 import { type Session, openSession } from '../../../src/source/session.js';
 import { makeCatalogImage, makeImage, serveBuilt, storeImage } from '../../e2e/images.js';

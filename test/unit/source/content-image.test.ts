@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { imageLabels } from '../../../src/model/image-labels.js';
-import { mediaTypes } from '../../../src/oci/types.js';
+import { mediaTypes } from '../../../src/oci/image/types.js';
 import { type ContentOptions, type ContentSource, openContent } from '../../../src/source/content.js';
 import { createAuthority } from '../../support/certificates.js';
 import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';

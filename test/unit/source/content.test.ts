@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { defaultArchiveLimits } from '../../../src/archive/limits.js';
 import { layerOf } from '../../../src/archive/tar-writer.js';
 import type { OpmateError } from '../../../src/core/errors.js';
-import { buildImage, pushImage } from '../../../src/oci/image-builder.js';
-import { openLayout } from '../../../src/oci/layout.js';
+import { buildImage, pushImage } from '../../../src/oci/image/image-builder.js';
+import { openLayout } from '../../../src/oci/layout/layout.js';
 import {
   type ContentOptions,
   type ContentSource,

@@ -5,11 +5,11 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ArchiveLimits } from '../../../src/archive/limits.js';
 import { defaultArchiveLimits } from '../../../src/archive/limits.js';
-import { openLayout } from '../../../src/oci/layout.js';
-import { buildImage, pushImage } from '../../../src/oci/image-builder.js';
+import { openLayout } from '../../../src/oci/layout/layout.js';
+import { buildImage, pushImage } from '../../../src/oci/image/image-builder.js';
 import { layerOf } from '../../../src/archive/tar-writer.js';
 import { imageLabels } from '../../../src/model/image-labels.js';
-import { mediaTypes } from '../../../src/oci/types.js';
+import { mediaTypes } from '../../../src/oci/image/types.js';
 import {
   type CatalogOrigin,
   type FoundOrigin,

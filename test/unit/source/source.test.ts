@@ -2,7 +2,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { imageLabels } from '../../../src/model/image-labels.js';
-import type { BuiltImage } from '../../../src/oci/image-builder.js';
+import type { BuiltImage } from '../../../src/oci/image/image-builder.js';
 import { openSession, platformOfMachine } from '../../../src/source/session.js';
 import { render } from '../../../src/source/library.js';
 import { openSource } from '../../../src/source/source.js';

@@ -11,10 +11,13 @@ import {
   surveyTransfers,
   type TransferOptions,
 } from '../../../../src/mirror/transfer/transfer.js';
-import type { Connection } from '../../../../src/oci/connection.js';
-import { parsePlatform } from '../../../../src/oci/platform.js';
-import { createRegistryRepository, type RegistryRepository } from '../../../../src/oci/registry-client.js';
-import { type Descriptor, mediaTypes } from '../../../../src/oci/types.js';
+import type { Connection } from '../../../../src/oci/registry/connection.js';
+import { parsePlatform } from '../../../../src/oci/image/platform.js';
+import {
+  createRegistryRepository,
+  type RegistryRepository,
+} from '../../../../src/oci/registry/registry-client.js';
+import { type Descriptor, mediaTypes } from '../../../../src/oci/image/types.js';
 import { type Registry, startRegistry } from '../../../../src/serve/registry.js';
 import { openWorkbench, type Workbench } from '../../../support/connect.js';
 import { hasDockerRegistry, startDockerRegistry } from '../../../support/docker-registry.js';

@@ -12,18 +12,18 @@ import { rebuildCatalog } from '../../../../src/mirror/selection/rebuilt-catalog
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../../../src/model/facts.js';
 import { imageLabels } from '../../../../src/model/image-labels.js';
 import { validateCatalog } from '../../../../src/model/validate.js';
-import { readContents } from '../../../../src/oci/contents.js';
-import { copyImage } from '../../../../src/oci/copy.js';
+import { readContents } from '../../../../src/oci/image/contents.js';
+import { copyImage } from '../../../../src/oci/image/copy.js';
 import {
   type BuildImageOptions,
   buildImage,
   pushImage,
   pushImageIndex,
-} from '../../../../src/oci/image-builder.js';
-import { type Image, layersOf, openImage } from '../../../../src/oci/image.js';
-import { type LayoutRepository, openLayout } from '../../../../src/oci/layout.js';
-import type { Repository } from '../../../../src/oci/repository.js';
-import { type Descriptor, mediaTypes, type Platform } from '../../../../src/oci/types.js';
+} from '../../../../src/oci/image/image-builder.js';
+import { type Image, layersOf, openImage } from '../../../../src/oci/image/image.js';
+import { type LayoutRepository, openLayout } from '../../../../src/oci/layout/layout.js';
+import type { Repository } from '../../../../src/oci/registry/repository.js';
+import { type Descriptor, mediaTypes, type Platform } from '../../../../src/oci/image/types.js';
 import { failureOf } from '../../../support/connect.js';
 import { bytesOf, descriptorOf, readAll, streamOf } from '../../../support/images.js';
 import { directoryWith } from '../../../support/temporary.js';

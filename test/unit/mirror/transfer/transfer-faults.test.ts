@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseReference } from '../../../../src/core/reference.js';
 import { type TransferOptions, transferImages } from '../../../../src/mirror/transfer/transfer.js';
-import { copyImage } from '../../../../src/oci/copy.js';
-import { createRegistryRepository } from '../../../../src/oci/registry-client.js';
-import { mediaTypes } from '../../../../src/oci/types.js';
+import { copyImage } from '../../../../src/oci/image/copy.js';
+import { createRegistryRepository } from '../../../../src/oci/registry/registry-client.js';
+import { mediaTypes } from '../../../../src/oci/image/types.js';
 import { type Registry, startRegistry } from '../../../../src/serve/registry.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
 import {

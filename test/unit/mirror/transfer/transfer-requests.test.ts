@@ -9,8 +9,8 @@ import {
   type Transfer,
   type TransferOptions,
 } from '../../../../src/mirror/transfer/transfer.js';
-import { parsePlatform } from '../../../../src/oci/platform.js';
-import { mediaTypes } from '../../../../src/oci/types.js';
+import { parsePlatform } from '../../../../src/oci/image/platform.js';
+import { mediaTypes } from '../../../../src/oci/image/types.js';
 import { type Registry, startRegistry } from '../../../../src/serve/registry.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../../support/fault-registry.js';

@@ -5,7 +5,7 @@ import {
   type TransferOptions,
   transferImages,
 } from '../../../../src/mirror/transfer/transfer.js';
-import { openLayout } from '../../../../src/oci/layout.js';
+import { openLayout } from '../../../../src/oci/layout/layout.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../../support/fault-registry.js';
 import { type SmallImage, serveImage, smallImage } from '../../../support/images.js';

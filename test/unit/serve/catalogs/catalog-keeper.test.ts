@@ -13,7 +13,7 @@ import { CatalogRecords } from '../../../../src/serve/catalogs/catalog-records.j
 import { HeldCatalogs } from '../../../../src/serve/catalogs/catalog-set.js';
 import { catalogStatus } from '../../../../src/serve/catalogs/catalog-status.js';
 import { layerOf } from '../../../../src/archive/tar-writer.js';
-import { buildImage } from '../../../../src/oci/image-builder.js';
+import { buildImage } from '../../../../src/oci/image/image-builder.js';
 import { type Workbench, openWorkbench } from '../../../support/connect.js';
 import { type FaultRegistry, basic, startFaultRegistry } from '../../../support/fault-registry.js';
 import { readAll } from '../../../support/images.js';

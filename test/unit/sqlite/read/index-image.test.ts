@@ -3,11 +3,11 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { defaultArchiveLimits } from '../../../../src/archive/limits.js';
 import { imageLabels } from '../../../../src/model/image-labels.js';
-import { openImage } from '../../../../src/oci/image.js';
-import { openLayout } from '../../../../src/oci/layout.js';
+import { openImage } from '../../../../src/oci/image/image.js';
+import { openLayout } from '../../../../src/oci/layout/layout.js';
 import { openDatabase } from '../../../../src/sqlite/schema/database.js';
 import { editDatabase } from '../../../../src/sqlite/schema/edit.js';
-import { openBases, pushImage, pushImageIndex } from '../../../../src/oci/image-builder.js';
+import { openBases, pushImage, pushImageIndex } from '../../../../src/oci/image/image-builder.js';
 import {
   buildIndexImages,
   extractDatabase,

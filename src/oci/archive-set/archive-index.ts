@@ -1,0 +1,315 @@
+import type { KeyObject } from 'node:crypto';
+import { rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { digestOf, isDigest } from '../../core/digest.js';
+import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { readRegularFile } from '../../files/read-file.js';
+import { type NamedImage, layoutOf, maxParts } from './archive-layout.js';
+import { signDetached, verifyDetached } from './detached-signature.js';
+import { isRepositoryName, isTag } from '../registry/registry-names.js';
+import { writeNewFile } from '../../files/write-new-file.js';
+
+export const archiveIndexName = 'mirror_archive.json';
+
+/** File name of the detached signature over the bytes of the index, which lies beside it. */
+export const archiveSignatureName = `${archiveIndexName}.sig`;
+const maxSignatureBytes = 8192;
+
+/** What a reader knows of an archive from elsewhere than the archive. */
+export interface ArchiveProof {
+  /** The id that the run which wrote it printed. */
+  id?: string | undefined;
+  /** Key of whoever signed it. */
+  key?: KeyObject | undefined;
+}
+
+/** The largest index of an archive set that is read or written. */
+export const maxArchiveIndexBytes = 256 * 1024 * 1024;
+/** Most blobs, and most images, of an archive set. */
+export const maxItems = 1_000_000;
+const version = 1;
+
+/** The index of an archive set. */
+export interface ArchiveIndex {
+  /** `sha256:…` over what the set holds and needs, however it is divided into parts; names it. */
+  id: string;
+  /** The set whose blobs this one leaves out. */
+  base: string | undefined;
+  /** `sha256` is hexadecimal, as `sha256sum` prints it. */
+  parts: { file: string; size: number; sha256: string }[];
+  /** Blobs and manifests that the parts hold, by digest. Parts count from 1. */
+  blobs: ReadonlyMap<string, { size: number; part: number; offset: number }>;
+  /** Blobs and manifests that the images need and the base, or its base, holds. */
+  inBase: ReadonlyMap<string, number>;
+  /** Images by name: `repository:tag`, or `repository@digest` for those without tag. */
+  images: readonly NamedImage[];
+  /** What the archive was made of: the text of the lock. */
+  lock: string;
+}
+
+/** What an archive set is called: a digest of all that does not depend on how it is divided. */
+export function idOf({ base, blobs, inBase, images, lock }: Omit<ArchiveIndex, 'id' | 'parts'>): string {
+  const sizes = (items: ReadonlyMap<string, number | { size: number }>) =>
+    sortedByBytes(items.keys()).map((digest) => {
+      const item = items.get(digest) as number | { size: number };
+      return [digest, typeof item === 'number' ? item : item.size];
+    });
+  return digestOf(
+    JSON.stringify([version, base ?? '', sizes(blobs), sizes(inBase), images.map(imageFields), lock]),
+  );
+}
+
+/** The text of an index: equal ones have equal bytes. */
+export function encodeArchiveIndex(index: ArchiveIndex): string {
+  const list = (items: readonly object[]): string =>
+    items.length === 0 ? '[]' : `[\n${items.map((item) => `    ${JSON.stringify(item)}`).join(',\n')}\n  ]`;
+  const blobs = [...index.blobs]
+    .map(([digest, { size, part, offset }]) => ({ digest, size, part, offset }))
+    .sort((a, b) => a.part - b.part || a.offset - b.offset);
+  const inBase = sortedByBytes(index.inBase.keys()).map((digest) => ({
+    digest,
+    size: index.inBase.get(digest),
+  }));
+  const fields = [
+    ['version', String(version)],
+    ['id', JSON.stringify(index.id)],
+    ...(index.base === undefined ? [] : [['base', JSON.stringify(index.base)]]),
+    ['parts', list(index.parts.map(({ file, size, sha256 }) => ({ file, size, sha256 })))],
+    ['images', list(index.images.map(imageFields))],
+    ['blobs', list(blobs)],
+    ['inBase', list(inBase)],
+    ['lock', JSON.stringify(index.lock)],
+  ];
+  return `{\n${fields.map(([key, value]) => `  "${key}": ${value}`).join(',\n')}\n}\n`;
+}
+
+/** Orders images by repository, then tag, then digest. */
+export function compareImages(a: NamedImage, b: NamedImage): number {
+  return (
+    compareBytes(a.repository, b.repository) ||
+    compareBytes(a.tag ?? '', b.tag ?? '') ||
+    compareBytes(a.descriptor.digest, b.descriptor.digest)
+  );
+}
+
+/** What keeps an image out of an archive set: a name that no registry takes. */
+export function findNameProblem({ repository, tag }: { repository: string; tag?: string | undefined }) {
+  if (!isRepositoryName(repository)) return `${quoteGo(repository.slice(0, 300))} is not a repository name`;
+  if (tag !== undefined && !isTag(tag)) return `${quoteGo(tag.slice(0, 300))} is not a tag`;
+  return undefined;
+}
+
+/**
+ * Reads the index of an archive set from its directory or its own file. Its signature is verified before a byte of it
+ * is parsed, and its id compared before anything else of it is used. Throws OpmateError NOT_FOUND, IO, SYNTAX,
+ * INVALID, UNSUPPORTED (a newer version), LIMIT, and DIGEST for what `proof` does not prove.
+ */
+export async function readArchiveIndex(place: string, proof: ArchiveProof = {}): Promise<ArchiveIndex> {
+  const file = (await isDirectory(place)) ? path.join(place, archiveIndexName) : place;
+  try {
+    const bytes = await readPlainFile(file, maxArchiveIndexBytes);
+    if (proof.key !== undefined) await requireSignature(bytes, file, proof.key);
+    return parseArchiveIndex(bytes, file, { id: proof.id });
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
+    throw new OpmateError('NOT_FOUND', `${place}: not an archive: there is no ${path.basename(file)}`, {
+      hint: 'name the directory that opmate mirror has written to; an unfinished archive has none yet',
+      cause: error,
+    });
+  }
+}
+
+/** Signs an archive set: writes the detached signature over its index beside it. Throws OpmateError. */
+export async function signArchive(directory: string, key: KeyObject): Promise<void> {
+  const bytes = await readPlainFile(path.join(directory, archiveIndexName), maxArchiveIndexBytes);
+  const file = path.join(directory, archiveSignatureName);
+  try {
+    // Not through a link that may be there.
+    await rm(file, { force: true });
+    await writeNewFile(file, signDetached(bytes, key));
+  } catch (error) {
+    throw fileError(file, error, { file });
+  }
+}
+
+async function requireSignature(bytes: Buffer, file: string, key: KeyObject): Promise<void> {
+  const signatureFile = `${file}.sig`;
+  const signature = await readPlainFile(signatureFile, maxSignatureBytes).catch((error: unknown) => {
+    if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
+    throw new OpmateError('DIGEST', `${file}: not signed: ${path.basename(signatureFile)} not found`, {
+      file,
+      hint: 'sign the archive when it is written, with --sign-by, and carry the signature along',
+    });
+  });
+  if (verifyDetached(bytes, signature.toString('latin1'), key)) return;
+  throw new OpmateError('DIGEST', `${file}: its signature is not of this key, or not over this archive`, {
+    file,
+    hint: 'do not use the archive: it was changed, or signed by somebody else',
+  });
+}
+
+/** Reads a file whole that is neither link nor device. Throws OpmateError. */
+export async function readPlainFile(file: string, limit: number): Promise<Buffer> {
+  try {
+    return await readRegularFile(file, limit, { noFollow: true });
+  } catch (error) {
+    throw fileError(file, error, { file });
+  }
+}
+
+/**
+ * Reads and checks the text of an index, which must have this `id`. With `unfinished` the sums of its parts may be
+ * missing.
+ */
+export function parseArchiveIndex(
+  bytes: Buffer,
+  file: string,
+  options: { unfinished?: boolean; id?: string | undefined } = {},
+): ArchiveIndex {
+  let document: unknown;
+  try {
+    document = JSON.parse(bytes.toString('utf8'));
+  } catch (cause) {
+    throw new OpmateError('SYNTAX', `${file}: not valid JSON`, {
+      file,
+      hint: 'the index is damaged: copy it again',
+      cause,
+    });
+  }
+  const fields = new IndexFields(document, file, '');
+  if (fields.value('version') !== version) {
+    const found = JSON.stringify(fields.value('version'))?.slice(0, 100) ?? 'none';
+    throw new OpmateError('UNSUPPORTED', `${file}: version ${found} of archives is not supported`, {
+      file,
+      hint: 'it may need a newer opmate',
+    });
+  }
+  const id = fields.digest('id');
+  if (options.id !== undefined && id !== options.id) {
+    const hint = 'do not use it: compare with what the run printed that wrote the archive';
+    throw new OpmateError('DIGEST', `${file}: is archive ${id}, expected ${options.id}`, { file, hint });
+  }
+  const parts = fields.list('parts', maxParts).map((part) => ({
+    file: part.text('file'),
+    size: part.amount('size'),
+    sha256: part.text('sha256'),
+  }));
+  for (const [i, { sha256 }] of parts.entries()) {
+    if (/^[0-9a-f]{64}$/.test(sha256) || (options.unfinished && sha256 === '')) continue;
+    throw fields.invalid(`parts[${i}].sha256 is not a sum`);
+  }
+  const blobs = new Map<string, { size: number; part: number; offset: number }>();
+  for (const item of fields.list('blobs', maxItems)) {
+    const digest = item.digest('digest');
+    if (blobs.has(digest)) throw fields.invalid(`blobs has ${digest} twice`);
+    blobs.set(digest, {
+      size: item.amount('size'),
+      part: item.amount('part'),
+      offset: item.amount('offset'),
+    });
+  }
+  const inBase = new Map<string, number>();
+  for (const item of fields.list('inBase', maxItems)) {
+    const digest = item.digest('digest');
+    if (inBase.has(digest) || blobs.has(digest)) throw fields.invalid(`inBase: ${digest} is there already`);
+    inBase.set(digest, item.amount('size'));
+  }
+  const images = fields.list('images', maxItems).map((item): NamedImage => {
+    const image = {
+      repository: item.text('repository'),
+      tag: item.value('tag') === undefined ? undefined : item.text('tag'),
+      descriptor: {
+        mediaType: item.text('mediaType'),
+        digest: item.digest('digest'),
+        size: item.amount('size'),
+      },
+    };
+    const problem = findNameProblem(image);
+    if (problem !== undefined) throw item.invalid(problem);
+    return image;
+  });
+  const base = fields.value('base') === undefined ? undefined : fields.digest('base');
+  if (base === undefined && inBase.size > 0) throw fields.invalid('inBase lists blobs, but base is missing');
+  const index = { id, base, parts, blobs, inBase, images, lock: fields.text('lock') };
+  for (const { repository, tag, descriptor } of images) {
+    const { digest, size } = descriptor;
+    const found = blobs.get(digest)?.size ?? inBase.get(digest);
+    if (found !== size) {
+      const problem = found === undefined ? 'is neither here nor in the base' : `has ${found} bytes`;
+      throw fields.invalid(`${repository}${tag === undefined ? '' : `:${tag}`}: ${digest} ${problem}`);
+    }
+  }
+  layoutOf(parts, blobs, images, file);
+  if (index.id !== idOf(index)) {
+    const hint = 'the index is damaged or was edited: copy it again';
+    throw new OpmateError('INVALID', `${file}: its contents do not have the id ${index.id}`, { file, hint });
+  }
+  return index;
+}
+
+async function isDirectory(place: string): Promise<boolean> {
+  try {
+    return (await stat(place)).isDirectory();
+  } catch (error) {
+    throw fileError(place, error);
+  }
+}
+
+function imageFields({ repository, tag, descriptor: { mediaType, digest, size } }: NamedImage): object {
+  return { repository, ...(tag !== undefined && { tag }), mediaType, digest, size };
+}
+
+/** The fields of one object of an index, each read with a check. */
+class IndexFields {
+  readonly #object: JsonObject;
+  readonly #file: string;
+  readonly #path: string;
+
+  constructor(value: unknown, file: string, place: string) {
+    this.#file = file;
+    this.#path = place;
+    if (!isJsonObject(value)) throw this.invalid('not an object');
+    this.#object = value;
+  }
+
+  invalid(problem: string): OpmateError {
+    const place = this.#path === '' ? '' : `${this.#path}: `;
+    return new OpmateError('INVALID', `${this.#file}: ${place}${problem}`, { file: this.#file });
+  }
+
+  value(key: string): JsonValue | undefined {
+    return Object.hasOwn(this.#object, key) ? this.#object[key] : undefined;
+  }
+
+  text(key: string): string {
+    const value = this.value(key);
+    if (typeof value !== 'string') throw this.invalid(`${key} is not a string`);
+    return value;
+  }
+
+  digest(key: string): string {
+    const text = this.text(key);
+    if (!isDigest(text)) throw this.invalid(`${key} is not a digest`);
+    return text;
+  }
+
+  amount(key: string): number {
+    const value = this.value(key);
+    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
+      throw this.invalid(`${key} is not a number of bytes`);
+    }
+    return value;
+  }
+
+  list(key: string, limit: number): IndexFields[] {
+    const value = this.value(key);
+    if (!Array.isArray(value)) throw this.invalid(`${key} is not a list`);
+    if (value.length > limit) {
+      throw new LimitError(`${this.#file}: ${key}: ${value.length} items, more than ${limit}`);
+    }
+    return value.map((item, i) => new IndexFields(item, this.#file, `${key}[${i}]`));
+  }
+}

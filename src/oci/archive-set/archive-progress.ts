@@ -1,0 +1,95 @@
+import { type FileHandle, constants, open, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
+import {
+  type ArchiveIndex,
+  maxArchiveIndexBytes,
+  parseArchiveIndex,
+  readPlainFile,
+} from './archive-index.js';
+import { type PlacedBlob, blobHeader, partialName, stagedName } from './archive-layout.js';
+import { planPattern } from './archive-set-writer.js';
+
+/** An archive set that is being written, or was when the writing was interrupted. */
+export interface UnfinishedArchive {
+  /** What it is to become; its parts have no sums yet. */
+  index: ArchiveIndex;
+  /** Blobs and manifests that are whole, by what their headers say; the next run checks their contents. */
+  written: ReadonlySet<string>;
+}
+
+/**
+ * Reads what unfinished archive sets of a directory hold so far, and writes nothing. An unfinished index that cannot
+ * be read is passed over, as by the next run. Throws OpmateError NOT_FOUND and IO.
+ */
+export async function readUnfinishedArchives(
+  directory: string,
+  { signal }: CancelOptions = {},
+): Promise<UnfinishedArchive[]> {
+  const names = await readdir(directory).catch((error: unknown) => {
+    throw fileError(directory, error);
+  });
+  const found: UnfinishedArchive[] = [];
+  for (const name of sortedByBytes(names)) {
+    const key = planPattern.exec(name)?.[1];
+    const index = key === undefined ? undefined : await readPlan(path.join(directory, name));
+    if (key === undefined || index === undefined) continue;
+    const written = new Set<string>();
+    const blobs: PlacedBlob[][] = index.parts.map(() => []);
+    for (const [digest, { size, part, offset }] of index.blobs)
+      blobs[part - 1]?.push({ digest, size, offset });
+    for (const [i, part] of index.parts.entries()) {
+      throwIfCancelled(signal);
+      // Where all parts were whole, some may have got their names already.
+      const named = part.sha256 === '' ? [] : [stagedName(i + 1, key), part.file];
+      const names = [partialName(i + 1, key), ...named];
+      for (const digest of await readHeaders(directory, names, part.size, blobs[i] ?? []))
+        written.add(digest);
+    }
+    found.push({ index, written });
+  }
+  return found;
+}
+
+async function readPlan(file: string): Promise<ArchiveIndex | undefined> {
+  try {
+    return parseArchiveIndex(await readPlainFile(file, maxArchiveIndexBytes), file, { unfinished: true });
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code === 'IO') throw error;
+    return undefined;
+  }
+}
+
+/** The blobs of a part whose headers, which are written last, are there. */
+async function readHeaders(
+  directory: string,
+  names: readonly string[],
+  size: number,
+  blobs: readonly PlacedBlob[],
+): Promise<string[]> {
+  for (const name of names) {
+    const file = path.join(directory, name);
+    let handle: FileHandle | undefined;
+    try {
+      handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+      const found = await handle.stat();
+      if (!found.isFile() || found.size !== size) continue;
+      const written: string[] = [];
+      for (const blob of blobs) {
+        const header = blobHeader(blob);
+        const mark = Buffer.alloc(header.length);
+        await handle.read(mark, 0, mark.length, blob.offset - header.length);
+        if (mark.equals(header)) written.push(blob.digest);
+      }
+      return written;
+    } catch (error) {
+      const failure = fileError(file, error, { file });
+      if (failure.code !== 'NOT_FOUND') throw failure;
+    } finally {
+      await handle?.close();
+    }
+  }
+  return [];
+}

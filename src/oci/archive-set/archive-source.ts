@@ -1,0 +1,370 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { decompress } from '../../archive/decompress.js';
+import type { ArchiveLimits } from '../../archive/limits.js';
+import { type TarSlice, indexTar } from '../../archive/tar-index.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { digestOf } from '../../core/digest.js';
+import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { isJsonObject } from '../../document/json.js';
+import { openRegularFile } from '../../files/read-file.js';
+import { ContentRepository, type ContentSource, type LocalRepository } from '../layout/layout-content.js';
+import { readRegion } from './file-region.js';
+import { readManifestFacts } from '../layout/layout-manifest.js';
+import { parseLayoutIndex, refNameAnnotation } from '../layout/layout-store.js';
+import { type Descriptor, type ImageManifest, mediaTypes, maxManifestBytes } from '../image/types.js';
+
+export interface ArchiveOptions extends CancelOptions {
+  /** Where a compressed archive is unpacked until `close`; without it one is refused. */
+  temporaryDirectory?: string | undefined;
+  /** Caps on unpacking; the defaults of `defaultArchiveLimits` when left out. */
+  limits?: ArchiveLimits | undefined;
+}
+
+/** An archive file as a repository that can be read until it is closed. */
+export interface ArchiveRepository extends LocalRepository {
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a tar archive of an OCI image layout (`oci-archive:`).
+ * Throws OpmateError NOT_FOUND, INVALID, SYNTAX, UNSAFE, UNSUPPORTED, LIMIT or IO.
+ */
+export async function openOciArchive(path: string, options: ArchiveOptions = {}): Promise<ArchiveRepository> {
+  const file = await ArchiveFile.open(path, options);
+  return await file.orClose(
+    async () => new OpenedArchive(await readOciSource(file, `oci-archive:${path}`), file),
+  );
+}
+
+/**
+ * Opens an archive that `docker save` or `podman save` wrote (`docker-archive:`). Images are named by their
+ * repository tags; a bare tag or a short name such as `alpine:3` will do where it means one image only.
+ * An image whose manifest is not in the archive gets one with uncompressed layers, the same every time.
+ * Throws what `openOciArchive` throws.
+ */
+export async function openDockerArchive(
+  path: string,
+  options: ArchiveOptions = {},
+): Promise<ArchiveRepository> {
+  const file = await ArchiveFile.open(path, options);
+  return await file.orClose(
+    async () => new OpenedArchive(await readDockerSource(file, `docker-archive:${path}`), file),
+  );
+}
+
+class OpenedArchive extends ContentRepository implements ArchiveRepository {
+  readonly #file: ArchiveFile;
+  constructor(source: ContentSource, file: ArchiveFile) {
+    super(source);
+    this.#file = file;
+  }
+  close(): Promise<void> {
+    return this.#file.close();
+  }
+}
+
+/** Random access to the files of a tar archive. */
+class ArchiveFile {
+  readonly path: string;
+  readonly files: ReadonlyMap<string, TarSlice>;
+  readonly #handle: FileHandle;
+
+  private constructor(path: string, files: Map<string, TarSlice>, handle: FileHandle) {
+    this.path = path;
+    this.files = files;
+    this.#handle = handle;
+  }
+
+  static async open(path: string, options: ArchiveOptions): Promise<ArchiveFile> {
+    const handle = await openPlain(path, options);
+    try {
+      const limit = options.limits?.maxEntries;
+      const files = await indexTar(path, { handle, ...(limit !== undefined && { maxEntries: limit }) });
+      return new ArchiveFile(path, files, handle);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  openSlice(slice: TarSlice): Readable {
+    if (slice.size === 0) return Readable.from([]);
+    // A stream over the descriptor would close it, when it is destroyed, for all that are read at the time.
+    return Readable.from(this.#read(slice), { objectMode: false });
+  }
+
+  async *#read({ offset, size }: TarSlice): AsyncGenerator<Buffer> {
+    for await (const piece of readRegion(this.#handle, offset, size, this.path)) yield Buffer.from(piece);
+  }
+
+  /** Reads a small file whole, or undefined when there is none. */
+  async read(name: string, limit: number): Promise<Buffer | undefined> {
+    const slice = this.files.get(name);
+    if (slice === undefined) return undefined;
+    if (slice.size > limit) throw new LimitError(`${this.path}: ${name} is larger than ${limit} bytes`);
+    return await this.readBytes(slice, slice.size);
+  }
+
+  async readBytes(slice: TarSlice, length: number): Promise<Buffer> {
+    const bytes = Buffer.alloc(Math.min(length, slice.size));
+    const { bytesRead } = await this.#handle.read(bytes, 0, bytes.length, slice.offset);
+    return bytes.subarray(0, bytesRead);
+  }
+
+  async orClose<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#handle.close();
+  }
+}
+
+/** Opens an archive, a gzip or zstd one as what it unpacks to. */
+async function openPlain(path: string, options: ArchiveOptions): Promise<FileHandle> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await openRegularFile(path);
+    const head = Buffer.alloc(4);
+    await handle.read(head, 0, 4, 0);
+    if (!isCompressed(head)) return handle;
+  } catch (error) {
+    await handle?.close();
+    throw fileError(path, error);
+  }
+  const { temporaryDirectory, limits, signal } = options;
+  if (temporaryDirectory === undefined) {
+    await handle.close();
+    throw new OpmateError('UNSUPPORTED', `${path}: compressed archive`, {
+      hint: 'unpack it first, for instance with gunzip',
+    });
+  }
+  const target = await openNameless(temporaryDirectory).catch(async (error: unknown) => {
+    await handle.close();
+    throw error;
+  });
+  try {
+    const plain = decompress(handle.createReadStream({ start: 0 }), { label: path, limits, signal });
+    for await (const chunk of plain) {
+      await target.writeFile(chunk).catch((error: unknown) => {
+        throw fileError(`${path}: cannot be unpacked to ${temporaryDirectory}`, error);
+      });
+    }
+    return target;
+  } catch (error) {
+    await target.close();
+    throw fileError(path, error);
+  }
+}
+
+/** A new file that has no name any more: it is gone when it is closed, however the process ends. */
+async function openNameless(directory: string): Promise<FileHandle> {
+  const path = join(directory, `archive-${randomUUID()}.tar`);
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(path, 'wx+', 0o600);
+    await rm(path);
+    return handle;
+  } catch (error) {
+    await handle?.close();
+    throw fileError(`${directory}: no temporary file can be made`, error);
+  }
+}
+
+function isCompressed(head: Buffer): boolean {
+  return (
+    head.subarray(0, 2).equals(Buffer.from([0x1f, 0x8b])) ||
+    head.equals(Buffer.from([0x28, 0xb5, 0x2f, 0xfd]))
+  );
+}
+
+async function readOciSource(file: ArchiveFile, name: string): Promise<ContentSource> {
+  const index = await file.read('index.json', 64 * 1024 * 1024);
+  if (index === undefined || !file.files.has('oci-layout')) {
+    throw new OpmateError('INVALID', `${file.path}: not an archive of an OCI image layout`, {
+      hint: file.files.has('manifest.json')
+        ? `it is one of docker save: docker-archive:${file.path}`
+        : undefined,
+    });
+  }
+  const { entries } = parseLayoutIndex(index, `${file.path}: index.json`);
+  const slice = (digest: string) => file.files.get(`blobs/${digest.replace(':', '/')}`);
+  return {
+    name,
+    entries: async () => entries,
+    blobSize: async (digest) => slice(digest)?.size,
+    openBlob: async (digest) => file.openSlice(slice(digest) as TarSlice),
+  };
+}
+
+interface SavedImage {
+  config: string;
+  tags: string[];
+  layers: string[];
+}
+
+async function readDockerSource(file: ArchiveFile, name: string): Promise<ContentSource> {
+  const bytes = await file.read('manifest.json', maxManifestBytes);
+  if (bytes === undefined) {
+    throw new OpmateError('INVALID', `${file.path}: not an archive of docker save: no manifest.json`, {
+      hint: file.files.has('oci-layout')
+        ? `it is an OCI image layout: oci-archive:${file.path}`
+        : file.files.has('repositories')
+          ? 'archives from before Docker 1.10 are not supported'
+          : undefined,
+    });
+  }
+  const contents = new Map<string, TarSlice | Buffer>();
+  // Newer Dockers save an OCI layout beside; its manifests are the real ones, with the digests of registries.
+  const stored =
+    file.files.has('oci-layout') && file.files.has('index.json')
+      ? await readOciSource(file, name)
+      : undefined;
+  const realByConfig = new Map<string, Descriptor>();
+  if (stored !== undefined) {
+    for (const [path, slice] of file.files) {
+      const match = /^blobs\/([^/]+)\/([^/]+)$/.exec(path);
+      if (match) contents.set(`${match[1]}:${match[2]}`, slice);
+    }
+    await new ContentRepository(stored).walk(await stored.entries(), {}, (manifest, facts) => {
+      const config = facts.blobs[0];
+      if (config !== undefined && facts.manifests.length === 0) realByConfig.set(config.digest, manifest);
+    });
+  }
+  const entries: Descriptor[] = [];
+  for (const image of parseSavedImages(bytes, file.path)) {
+    const config = await file.read(image.config, maxManifestBytes);
+    if (config === undefined) throw missing(file, image.config);
+    const configDigest = digestOf(config);
+    const manifest = realByConfig.get(configDigest) ?? (await synthesize(file, image, config, contents));
+    const { mediaType, digest, size } = manifest;
+    if (image.tags.length === 0) entries.push({ mediaType, digest, size });
+    for (const tag of image.tags)
+      entries.push({ mediaType, digest, size, annotations: { [refNameAnnotation]: tag } });
+  }
+  return {
+    name,
+    entries: async () => entries,
+    blobSize: async (digest) => {
+      const content = contents.get(digest);
+      return Buffer.isBuffer(content) ? content.length : content?.size;
+    },
+    openBlob: async (digest) => {
+      const content = contents.get(digest) as TarSlice | Buffer;
+      return Buffer.isBuffer(content) ? Readable.from([content]) : file.openSlice(content);
+    },
+    resolve: findByDockerName,
+  };
+}
+
+/** Makes the manifest that an image of an older archive lacks; its layers are the tar files as they are. */
+async function synthesize(
+  file: ArchiveFile,
+  image: SavedImage,
+  config: Buffer,
+  contents: Map<string, TarSlice | Buffer>,
+): Promise<Descriptor> {
+  const diffIds = readDiffIds(config, `${file.path}: ${image.config}`);
+  if (diffIds.length !== image.layers.length) {
+    throw new OpmateError(
+      'INVALID',
+      `${file.path}: ${image.config}: names ${diffIds.length} layers, manifest.json ${image.layers.length}`,
+    );
+  }
+  const layers: Descriptor[] = [];
+  for (const [i, path] of image.layers.entries()) {
+    const slice = file.files.get(path);
+    if (slice === undefined) throw missing(file, path);
+    const compressed = isCompressed(await file.readBytes(slice, 4));
+    // A plain tar is what the config's diff id is the digest of; reading it checks that.
+    const digest = compressed ? await digestSlice(file, slice) : (diffIds[i] as string);
+    const gzip = compressed && (await file.readBytes(slice, 1))[0] === 0x1f;
+    const mediaType = !compressed
+      ? mediaTypes.ociLayer
+      : gzip
+        ? mediaTypes.ociLayerGzip
+        : mediaTypes.ociLayerZstd;
+    contents.set(digest, slice);
+    layers.push({ mediaType, digest, size: slice.size });
+  }
+  const configDigest = digestOf(config);
+  contents.set(configDigest, config);
+  const manifest: ImageManifest = {
+    schemaVersion: 2,
+    mediaType: mediaTypes.ociManifest,
+    config: { mediaType: mediaTypes.ociConfig, digest: configDigest, size: config.length },
+    layers,
+  };
+  const bytes = Buffer.from(JSON.stringify(manifest));
+  readManifestFacts(bytes, `${file.path}: ${image.config}`);
+  const digest = digestOf(bytes);
+  contents.set(digest, bytes);
+  return { mediaType: mediaTypes.ociManifest, digest, size: bytes.length };
+}
+
+async function digestSlice(file: ArchiveFile, slice: TarSlice): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of file.openSlice(slice)) hash.update(chunk as Buffer);
+  return `sha256:${hash.digest('hex')}`;
+}
+
+function readDiffIds(config: Buffer, subject: string): string[] {
+  let document: unknown;
+  try {
+    document = JSON.parse(config.toString('utf8'));
+  } catch (cause) {
+    throw new OpmateError('INVALID', `${subject}: not valid JSON`, { cause });
+  }
+  const rootfs = isJsonObject(document) && isJsonObject(document.rootfs) ? document.rootfs : {};
+  const diffIds = rootfs.diff_ids ?? [];
+  if (!Array.isArray(diffIds) || diffIds.some((id) => typeof id !== 'string')) {
+    throw new OpmateError('INVALID', `${subject}: rootfs.diff_ids is not a list of digests`);
+  }
+  return diffIds as string[];
+}
+
+function parseSavedImages(bytes: Buffer, path: string): SavedImage[] {
+  let document: unknown;
+  try {
+    document = JSON.parse(bytes.toString('utf8'));
+  } catch (cause) {
+    throw new OpmateError('INVALID', `${path}: manifest.json: not valid JSON`, { cause });
+  }
+  if (!Array.isArray(document)) throw new OpmateError('INVALID', `${path}: manifest.json: not a list`);
+  return document.map((item: unknown, i) => {
+    const { Config, RepoTags, Layers } = isJsonObject(item) ? item : {};
+    const strings = (value: unknown) =>
+      Array.isArray(value) && value.every((text) => typeof text === 'string')
+        ? (value as string[])
+        : undefined;
+    const layers = strings(Layers ?? []);
+    const tags = strings(RepoTags ?? []);
+    if (typeof Config !== 'string' || layers === undefined || tags === undefined) {
+      throw new OpmateError('INVALID', `${path}: manifest.json: [${i}] is not an image`);
+    }
+    return { config: Config, tags, layers };
+  });
+}
+
+/** Docker's short forms: `docker.io/library/` and `docker.io/` may be left out. */
+function findByDockerName(reference: string, entries: readonly Descriptor[]): Descriptor | undefined {
+  const shorten = (name: string) => name.replace(/^(?:docker\.io\/library\/|docker\.io\/|library\/)/, '');
+  const nameOf = (entry: Descriptor) => entry.annotations?.[refNameAnnotation] ?? '';
+  const exact = entries.find((entry) => nameOf(entry) === reference);
+  if (exact !== undefined) return exact;
+  const short = entries.filter((entry) => shorten(nameOf(entry)) === shorten(reference));
+  const found = short.length > 0 ? short : entries.filter((entry) => nameOf(entry).endsWith(`:${reference}`));
+  return new Set(found.map((entry) => entry.digest)).size === 1 ? found[0] : undefined;
+}
+
+function missing(file: ArchiveFile, name: string): OpmateError {
+  return new OpmateError('INVALID', `${file.path}: manifest.json names ${name}, which is not in the archive`);
+}

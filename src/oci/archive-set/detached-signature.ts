@@ -1,0 +1,70 @@
+import { type KeyObject, createPrivateKey, createPublicKey, sign, verify } from 'node:crypto';
+import { OpmateError } from '../../core/errors.js';
+
+const minRsaBits = 2048;
+const supported = 'ECDSA P-256, Ed25519 or RSA of at least 2048 bits';
+
+/**
+ * A private key that signs, from PEM: PKCS#8, SEC 1 or PKCS#1, not encrypted. `subject` names it in messages.
+ * Throws OpmateError INVALID or UNSUPPORTED.
+ */
+export function parseSigningKey(pem: Buffer, subject: string): KeyObject {
+  const text = pem.toString('latin1');
+  if (/-----BEGIN ENCRYPTED |Proc-Type: 4,ENCRYPTED/.test(text)) {
+    throw new OpmateError('UNSUPPORTED', `${subject}: encrypted private key`, {
+      hint: 'decrypt it to a file that only you can read, for instance with openssl pkey',
+    });
+  }
+  return requireSupported(parseKey(createPrivateKey, pem, subject, 'private'), subject);
+}
+
+/** A public key that verifies, from PEM; of a private key its public half. Throws as `parseSigningKey` does. */
+export function parseVerificationKey(pem: Buffer, subject: string): KeyObject {
+  return requireSupported(parseKey(createPublicKey, pem, subject, 'public'), subject);
+}
+
+/**
+ * Signs bytes: base64 and a line end. Forms are those of `cosign sign-blob` and `openssl dgst -sha256 -sign`: ECDSA
+ * over SHA-256 in DER, RSA PKCS#1 v1.5 over SHA-256, plain Ed25519.
+ */
+export function signDetached(bytes: Buffer, key: KeyObject): string {
+  return `${sign(hashFor(key), bytes, key).toString('base64')}\n`;
+}
+
+/** Whether `signature`, as `signDetached` writes it, is that of the key's owner over these bytes. */
+export function verifyDetached(bytes: Buffer, signature: string, key: KeyObject): boolean {
+  const text = signature.trim();
+  if (!/^[A-Za-z0-9+/]{1,4096}={0,2}$/.test(text)) return false;
+  return verify(hashFor(key), bytes, key, Buffer.from(text, 'base64'));
+}
+
+function parseKey(
+  parse: (pem: Buffer) => KeyObject,
+  pem: Buffer,
+  subject: string,
+  kind: 'private' | 'public',
+): KeyObject {
+  try {
+    return parse(pem);
+  } catch (cause) {
+    const hint = `name a ${kind} key in PEM: ${supported}`;
+    throw new OpmateError('INVALID', `${subject}: not a ${kind} key in PEM`, { hint, cause });
+  }
+}
+
+function requireSupported(key: KeyObject, subject: string): KeyObject {
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
+  const isSupported =
+    type === 'ed25519' ||
+    (type === 'ec' && details?.namedCurve === 'prime256v1') ||
+    (type === 'rsa' && (details?.modulusLength ?? 0) >= minRsaBits);
+  if (isSupported) return key;
+  const what = details?.namedCurve ?? details?.modulusLength ?? '';
+  throw new OpmateError('UNSUPPORTED', `${subject}: unsupported key ${type ?? ''} ${what}`.trimEnd(), {
+    hint: `use ${supported}`,
+  });
+}
+
+function hashFor({ asymmetricKeyType }: KeyObject): 'sha256' | null {
+  return asymmetricKeyType === 'ed25519' ? null : 'sha256';
+}

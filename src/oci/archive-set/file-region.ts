@@ -1,0 +1,49 @@
+import type { FileHandle } from 'node:fs/promises';
+import { OpmateError } from '../../core/errors.js';
+
+const chunkSize = 1024 * 1024;
+
+/**
+ * Reads a part of a file; the next piece is read while one is worked on. A piece holds until the next is asked
+ * for. Throws OpmateError DIGEST, naming `subject`, where the file ends before.
+ */
+export async function* readRegion(
+  handle: FileHandle,
+  start: number,
+  length: number,
+  subject: string,
+): AsyncGenerator<Buffer> {
+  const size = Math.min(chunkSize, length);
+  const buffers = [Buffer.allocUnsafe(size), Buffer.allocUnsafe(length > size ? size : 0)] as const;
+  const read = async (at: number, buffer: Buffer): Promise<Buffer> => {
+    const wanted = Math.min(buffer.length, start + length - at);
+    const { bytesRead } = await handle.read(buffer, 0, wanted, at);
+    if (bytesRead === 0) throw new OpmateError('DIGEST', `${subject}: ends at byte ${at}`);
+    return buffer.subarray(0, bytesRead);
+  };
+  let position = start;
+  let [current, other] = buffers;
+  let next = length > 0 ? read(position, current) : undefined;
+  try {
+    while (next !== undefined) {
+      const piece: Buffer = await next;
+      position += piece.length;
+      [current, other] = [other, current];
+      next = position < start + length ? read(position, current) : undefined;
+      // A failure is met when its turn comes, or by nobody.
+      next?.catch(() => undefined);
+      yield piece;
+    }
+  } finally {
+    await next?.catch(() => undefined);
+  }
+}
+
+/** Writes all of `bytes` at a place of a file. */
+export async function writeRegion(handle: FileHandle, bytes: Buffer, position: number): Promise<void> {
+  let done = 0;
+  while (done < bytes.length) {
+    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, position + done);
+    done += bytesWritten;
+  }
+}

@@ -1,0 +1,234 @@
+import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { LimitError, OpmateError } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import { parseManifest } from './manifest.js';
+import { choosePlatform, formatPlatform, isAttestation, readListed, subjectOf } from './platform.js';
+import type { ManifestContent, Repository } from '../registry/repository.js';
+import { type Descriptor, type Platform, manifestMediaTypes } from './types.js';
+
+/** Manifests of one image: indexes, images and referrers. */
+const maxManifests = 20_000;
+/** How deep manifests may refer to each other, downwards and by `subject`. */
+const maxDepth = 16;
+/** How many manifests are read at a time. */
+const defaultConcurrency = 6;
+
+/** One manifest, index or artifact of an image, and what it needs. */
+export interface ContentManifest {
+  /** Media type, digest and size. */
+  descriptor: Descriptor;
+  /** Digests of the manifests that it lists and that belong to the copy. */
+  manifests: readonly string[];
+  /** Configuration and layers, each once. */
+  blobs: readonly Descriptor[];
+  /** Its bytes, where they have been read; they are got by digest where not. */
+  bytes?: Buffer | undefined;
+}
+
+/** All that an image consists of, known before any blob of it is read. */
+export interface ImageContents {
+  /** What its tag or digest names. */
+  root: Descriptor;
+  /** What another one lists stands before it; the root is among them, and what refers to it after it. */
+  manifests: readonly ContentManifest[];
+}
+
+export interface ReadContentsOptions extends CancelOptions {
+  /** Of an index only these platforms' images; see `CopyOptions`. */
+  platforms?: readonly Platform[] | undefined;
+  /** What refers to its manifests too. */
+  referrers?: boolean | undefined;
+  concurrency?: number | undefined;
+  logger?: Logger | undefined;
+}
+
+/** Reads the manifests of an image, each once, and none of its blobs. Throws as `copyImage` does. */
+export async function readContents(
+  source: Repository,
+  reference: string,
+  options: ReadContentsOptions = {},
+): Promise<ImageContents> {
+  return readContentsOf(source, reference, await source.getManifest(reference, options), options);
+}
+
+/** Does what `readContents` does, for an image whose root has been read by `reference`. */
+export async function readContentsOf(
+  source: Repository,
+  reference: string,
+  root: ManifestContent,
+  options: ReadContentsOptions = {},
+): Promise<ImageContents> {
+  const tree = new ManifestTree(source, options);
+  await tree.read([{ content: root, subject: subjectOf(source.name, reference) }], options.platforms);
+  const contents = { root: root.descriptor, manifests: tree.inOrder([root.descriptor.digest]) };
+  return options.referrers ? readReferrers(tree, contents, options) : contents;
+}
+
+/** The same image with what refers to its manifests, and what refers to that. Throws as `copyImage` does. */
+export function withReferrers(
+  source: Repository,
+  contents: ImageContents,
+  options: ReadContentsOptions = {},
+): Promise<ImageContents> {
+  return readReferrers(new ManifestTree(source, options, contents.manifests), contents, options);
+}
+
+async function readReferrers(
+  tree: ManifestTree,
+  contents: ImageContents,
+  options: ReadContentsOptions,
+): Promise<ImageContents> {
+  const manifests = [...contents.manifests];
+  let asked = contents.manifests;
+  for (let depth = 1; asked.length > 0; depth++) {
+    const lists = await mapConcurrent(
+      asked,
+      options.concurrency ?? defaultConcurrency,
+      ({ descriptor }) => tree.source.listReferrers(descriptor.digest, options),
+      options,
+    );
+    const fresh = lists.flat().filter(({ digest }) => !tree.known.has(digest));
+    if (fresh.length > 0 && depth > maxDepth)
+      throw new LimitError(`${tree.source.name}: referrers nested deeper than ${maxDepth}`);
+    const unique = [...new Map(fresh.map((entry) => [entry.digest, entry])).values()];
+    const before = new Set(tree.known.keys());
+    await tree.read(
+      unique.map((entry) => ({ entry })),
+      undefined,
+    );
+    asked = tree
+      .inOrder(unique.map(({ digest }) => digest))
+      .filter((one) => !before.has(one.descriptor.digest));
+    manifests.push(...asked);
+  }
+  return { root: contents.root, manifests };
+}
+
+/** A manifest that is to be visited: read already, or listed somewhere. */
+type Visit = { content: ManifestContent; subject: string } | { entry: Descriptor };
+
+/** Manifests of one source by digest, each read once. */
+class ManifestTree {
+  readonly source: Repository;
+  readonly known: Map<string, ContentManifest>;
+  readonly #options: ReadContentsOptions;
+
+  constructor(source: Repository, options: ReadContentsOptions, known: readonly ContentManifest[] = []) {
+    this.source = source;
+    this.#options = options;
+    this.known = new Map(known.map((manifest) => [manifest.descriptor.digest, manifest]));
+  }
+
+  /** Reads manifests and all below them, level by level. */
+  async read(first: readonly Visit[], platforms: readonly Platform[] | undefined): Promise<void> {
+    const { concurrency = defaultConcurrency } = this.#options;
+    let level = first;
+    for (let depth = 1; level.length > 0; depth++) {
+      if (depth > maxDepth) throw tooDeep(this.source.name);
+      const read = await mapConcurrent(
+        level,
+        concurrency,
+        (visit) => this.#visit(visit, platforms),
+        this.#options,
+      );
+      for (const { manifest } of read) this.known.set(manifest.descriptor.digest, manifest);
+      const next = new Map<string, Descriptor>();
+      for (const entry of read.flatMap(({ entries }) => entries))
+        if (!this.known.has(entry.digest)) next.set(entry.digest, entry);
+      if (this.known.size + next.size > maxManifests)
+        throw new LimitError(`${this.source.name}: more than ${maxManifests} manifests`);
+      level = [...next.values()].map((entry) => ({ entry }));
+    }
+  }
+
+  /** These manifests and all below them, what is listed before what lists it. */
+  inOrder(digests: readonly string[]): ContentManifest[] {
+    const ordered = new Map<string, ContentManifest>();
+    const heights = new Map<string, number>();
+    const place = (digest: string, lineage: readonly string[]): number => {
+      const manifest = this.known.get(digest);
+      const placed = heights.get(digest);
+      if (manifest === undefined || placed !== undefined) return placed ?? 0;
+      const subject = subjectOf(this.source.name, digest);
+      if (lineage.includes(digest))
+        throw new OpmateError('INVALID', `${subject}: a manifest that contains itself`);
+      if (lineage.length >= maxDepth) throw tooDeep(subject);
+      let height = 1;
+      for (const child of manifest.manifests)
+        height = Math.max(height, 1 + place(child, [...lineage, digest]));
+      if (height > maxDepth) throw tooDeep(subject);
+      heights.set(digest, height);
+      ordered.set(digest, manifest);
+      return height;
+    };
+    for (const digest of digests) place(digest, []);
+    return [...ordered.values()];
+  }
+
+  async #visit(
+    visit: Visit,
+    platforms: readonly Platform[] | undefined,
+  ): Promise<{ manifest: ContentManifest; entries: readonly Descriptor[] }> {
+    if ('content' in visit) return describeManifest(visit.content, visit.subject, platforms);
+    const content = await readListed(this.source, visit.entry, this.#options);
+    return describeManifest(content, subjectOf(this.source.name, visit.entry.digest), platforms);
+  }
+}
+
+function tooDeep(subject: string): LimitError {
+  return new LimitError(`${subject}: manifests nested deeper than ${maxDepth}`);
+}
+
+/** What a manifest needs, and the manifests among that as it lists them. */
+export function describeManifest(
+  content: ManifestContent,
+  subject: string,
+  platforms?: readonly Platform[],
+): { manifest: ContentManifest; entries: readonly Descriptor[] } {
+  const { mediaType, digest, size } = content.descriptor;
+  const parsed = parseManifest(content.bytes, { subject, mediaType });
+  const isIndex = parsed.kind === 'index';
+  const listed = isIndex
+    ? wantedEntries(parsed.index.manifests, subject, platforms)
+    : [parsed.manifest.config, ...parsed.manifest.layers];
+  const isManifest = (entry: Descriptor): boolean => isIndex && manifestMediaTypes.includes(entry.mediaType);
+  const unique = [...new Map(listed.map((entry) => [entry.digest, entry])).values()];
+  const entries = unique.filter(isManifest);
+  return {
+    manifest: {
+      descriptor: { mediaType, digest, size },
+      manifests: entries.map((entry) => entry.digest),
+      blobs: unique.filter((entry) => !isManifest(entry)).map(blobOf),
+      bytes: content.bytes,
+    },
+    entries,
+  };
+}
+
+/** What a copy has to know of a blob. */
+function blobOf({ mediaType, digest, size, urls }: Descriptor): Descriptor {
+  return { mediaType, digest, size, ...(urls && { urls }) };
+}
+
+function wantedEntries(
+  entries: readonly Descriptor[],
+  subject: string,
+  platforms: readonly Platform[] | undefined,
+): readonly Descriptor[] {
+  if (platforms === undefined) return entries;
+  return platforms.map((platform) => {
+    const found = choosePlatform(entries, { platform, hostPlatform: platform });
+    if (found) return found;
+    const names = entries.filter((entry) => !isAttestation(entry)).flatMap((entry) => entry.platform ?? []);
+    const offered = [...new Set(names.map(formatPlatform))].slice(0, 10).join(', ') || 'none with a platform';
+    throw new OpmateError(
+      'NOT_FOUND',
+      `${subject}: no image for ${formatPlatform(platform)}, only ${offered}`,
+    );
+  });
+}
+
+/** The blobs of an image by digest. */
+export function blobsOf(contents: ImageContents): Map<string, Descriptor> {
+  return new Map(contents.manifests.flatMap(({ blobs }) => blobs).map((blob) => [blob.digest, blob]));
+}

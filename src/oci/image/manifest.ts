@@ -1,0 +1,276 @@
+import { LimitError, OpmateError } from '../../core/errors.js';
+import { isJsonObject, type JsonObject } from '../../document/json.js';
+import { openValue } from '../../document/document.js';
+import { type Field, quoteShort } from '../../document/field.js';
+import {
+  type Descriptor,
+  type ImageConfig,
+  type ImageIndex,
+  type ImageManifest,
+  manifestMediaTypes,
+  maxManifestBytes,
+  mediaTypes,
+  type Platform,
+} from './types.js';
+
+/** The most entries of an index, nested ones counted together. */
+export const maxIndexEntries = 10_000;
+
+/** A manifest or index; `mediaType` is what the document says it is, or what its shape and origin imply. */
+export type ParsedManifest =
+  | { kind: 'image'; mediaType: string; manifest: ImageManifest }
+  | { kind: 'index'; mediaType: string; index: ImageIndex };
+
+/** Whether a descriptor names an index or manifest list. */
+export function isIndexType(mediaType: string): boolean {
+  return mediaType === mediaTypes.ociIndex || mediaType === mediaTypes.dockerManifestList;
+}
+
+export interface ParseManifestOptions {
+  /** Begins every message, e.g. `quay.io/ns/name:v1`. */
+  subject: string;
+  /** What the document was announced as: a descriptor's media type, or a Content-Type header. */
+  mediaType?: string | undefined;
+}
+
+/**
+ * Reads an image manifest or index, OCI or Docker schema 2. Unknown fields are ignored.
+ *
+ * Refuses what two readers could take for different things (CVE-2021-41190): fields of another kind of
+ * document, a media type other than the announced one, a key given twice or in another case.
+ * Throws OpmateError SYNTAX, INVALID, UNSUPPORTED (schema 1, unknown types) or LIMIT (over 4 MiB, or more
+ * than 10,000 entries).
+ */
+export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions): ParsedManifest {
+  const { subject } = options;
+  const announced = knownType(options.mediaType);
+  if (announced?.startsWith('application/vnd.docker.distribution.manifest.v1+')) throw schema1(subject);
+  const document = parseManifestDocument(bytes, subject);
+  const root = openValue(document, { name: subject, kind: 'reference' });
+  const fields = root.object(documentFields, { unknown: 'ignore' });
+  const schemaVersion = fields.schemaVersion.value;
+  if (schemaVersion === 1) throw schema1(subject);
+
+  const declared = fields.mediaType.optionalText();
+  if (declared !== undefined && announced !== undefined && declared !== announced) {
+    return root.fail(
+      `media type ${quoteShort(declared)} differs from the announced ${quoteShort(announced)}`,
+    );
+  }
+  const implied = fields.manifests.isPresent ? mediaTypes.ociIndex : mediaTypes.ociManifest;
+  const mediaType = declared ?? announced ?? implied;
+  if (!manifestMediaTypes.includes(mediaType)) {
+    throw new OpmateError(
+      'UNSUPPORTED',
+      `${subject}: ${quoteShort(mediaType)} is neither an image nor an index`,
+    );
+  }
+  if (schemaVersion !== 2) fields.schemaVersion.fail('expected 2');
+  const isIndex = isIndexType(mediaType);
+  const refused = isIndex ? imageFields : indexFields;
+  const other = refused.find((key) => Object.hasOwn(document, key));
+  if (other !== undefined) root.field(other).fail(`not allowed in ${mediaType}`);
+
+  const common = defined({
+    schemaVersion: 2 as const,
+    mediaType: declared,
+    artifactType: fields.artifactType.optionalText(),
+    annotations: fields.annotations.optionalTexts(),
+    subject: fields.subject.isPresent ? readDescriptor(fields.subject) : undefined,
+  });
+  if (isIndex) {
+    const manifests = fields.manifests.optionalList(maxIndexEntries).map(readDescriptor);
+    return { kind: 'index', mediaType, index: { ...common, manifests } };
+  }
+  return {
+    kind: 'image',
+    mediaType,
+    manifest: {
+      ...common,
+      config: readDescriptor(fields.config),
+      layers: fields.layers.optionalList().map(readDescriptor),
+    },
+  };
+}
+
+/** Fields that only images, and that only indexes, may have; both refuse those of older forms. */
+const imageFields = ['config', 'layers', 'fsLayers', 'history', 'blobs'];
+const indexFields = ['manifests', 'fsLayers', 'history', 'blobs'];
+
+/**
+ * The JSON object of a manifest of any kind. Throws OpmateError SYNTAX, LIMIT (over 4 MiB), or INVALID for a key
+ * that is given twice, or a known one in another case: two readers could take it for different things.
+ */
+export function parseManifestDocument(bytes: Uint8Array, subject: string): JsonObject {
+  const document = parseDocument(bytes, subject, 'manifest');
+  // Go reads `Layers` as `layers`: a document with such a key means different things to different readers.
+  const byLowerCase = new Map(documentFields.map((key) => [key.toLowerCase(), key]));
+  for (const key of Object.keys(document)) {
+    const meant = byLowerCase.get(key.toLowerCase());
+    if (meant === undefined || meant === key) continue;
+    throw new OpmateError('INVALID', `${subject}: has ${quoteShort(key)} in place of ${meant}`);
+  }
+  return document;
+}
+
+/**
+ * Reads an image configuration, OCI or Docker. Throws OpmateError SYNTAX, INVALID or LIMIT (over 4 MiB).
+ */
+export function parseImageConfig(bytes: Uint8Array, subject: string): ImageConfig {
+  const document = parseDocument(bytes, subject, 'image configuration');
+  const root = openValue(document, { name: subject, kind: 'reference' });
+  const { config, rootfs, history, ...fields } = root.object(configFields, { unknown: 'ignore' });
+  return defined({
+    architecture: fields.architecture.optionalText(),
+    os: fields.os.optionalText(),
+    variant: fields.variant.optionalText(),
+    created: fields.created.optionalText(),
+    config: config.isPresent ? readContainerConfig(config) : undefined,
+    rootfs: rootfs.isPresent
+      ? { type: 'layers' as const, diff_ids: rootfs.field('diff_ids').optionalTextList() ?? [] }
+      : undefined,
+    history: history.isPresent ? history.list().map(readHistory) : undefined,
+  });
+}
+
+function readContainerConfig(field: Field<never>): NonNullable<ImageConfig['config']> {
+  const fields = field.object(containerFields, { unknown: 'ignore' });
+  const ports = fields.ExposedPorts;
+  return defined({
+    Labels: fields.Labels.optionalTexts(),
+    Env: fields.Env.optionalTextList(),
+    Entrypoint: fields.Entrypoint.optionalTextList(),
+    Cmd: fields.Cmd.optionalTextList(),
+    WorkingDir: fields.WorkingDir.optionalText(Infinity),
+    User: fields.User.optionalText(Infinity),
+    ExposedPorts: ports.isPresent
+      ? Object.fromEntries(ports.entries(maxIndexEntries).map(([name, port]) => [name, port.jsonObject()]))
+      : undefined,
+  });
+}
+
+function readHistory(field: Field<never>): NonNullable<ImageConfig['history']>[number] {
+  const fields = field.object(['created', 'created_by', 'comment', 'empty_layer'], { unknown: 'ignore' });
+  return defined({
+    created: fields.created.optionalText(Infinity),
+    created_by: fields.created_by.optionalText(Infinity),
+    comment: fields.comment.optionalText(Infinity),
+    empty_layer: fields.empty_layer.value === true ? (true as const) : undefined,
+  });
+}
+
+function readDescriptor(field: Field<never>): Descriptor {
+  const fields = field.object(descriptorFields, { unknown: 'ignore' });
+  return defined({
+    mediaType: fields.mediaType.text(),
+    digest: fields.digest.digest(),
+    size: fields.size.size(),
+    annotations: fields.annotations.optionalTexts(),
+    artifactType: fields.artifactType.optionalText(),
+    platform: fields.platform.isPresent ? readPlatform(fields.platform) : undefined,
+    data: fields.data.isPresent ? fields.data.anyText(Infinity) : undefined,
+    urls: fields.urls.optionalTextList(),
+  });
+}
+
+function readPlatform(field: Field<never>): Platform {
+  const keys = ['os', 'architecture', 'variant', 'os.version', 'os.features'] as const;
+  const fields = field.object(keys, { unknown: 'ignore' });
+  return defined({
+    os: fields.os.optionalText() ?? '',
+    architecture: fields.architecture.optionalText() ?? '',
+    variant: fields.variant.optionalText(),
+    'os.version': fields['os.version'].optionalText(),
+    'os.features': fields['os.features'].optionalTextList(),
+  });
+}
+
+const documentFields = [
+  'schemaVersion',
+  'mediaType',
+  'artifactType',
+  'config',
+  'layers',
+  'manifests',
+  'subject',
+  'annotations',
+  'fsLayers',
+  'history',
+  'blobs',
+] as const;
+
+const descriptorFields = [
+  'mediaType',
+  'digest',
+  'size',
+  'annotations',
+  'artifactType',
+  'platform',
+  'data',
+  'urls',
+] as const;
+
+const configFields = ['architecture', 'os', 'variant', 'created', 'config', 'rootfs', 'history'] as const;
+
+const containerFields = ['Labels', 'Env', 'Entrypoint', 'Cmd', 'WorkingDir', 'User', 'ExposedPorts'] as const;
+
+/** Drops the fields that are undefined. */
+function defined<T extends object>(object: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  for (const key of Object.keys(object) as (keyof T)[]) if (object[key] === undefined) delete object[key];
+  return object as { [K in keyof T]: Exclude<T[K], undefined> };
+}
+
+/** The media type of a Content-Type header, unless it is one that says nothing. */
+function knownType(header: string | undefined): string | undefined {
+  const type = header?.split(';')[0]?.trim().toLowerCase();
+  const generic = ['', 'application/json', 'application/octet-stream', 'binary/octet-stream', 'text/plain'];
+  return type === undefined || generic.includes(type) ? undefined : type;
+}
+
+function schema1(subject: string): OpmateError {
+  return new OpmateError('UNSUPPORTED', `${subject}: Docker schema 1 images are no longer supported`, {
+    hint: 'convert it: skopeo copy --format v2s2 docker://OLD docker://NEW',
+  });
+}
+
+function parseDocument(bytes: Uint8Array, subject: string, what: string): JsonObject {
+  if (bytes.length > maxManifestBytes) {
+    throw new LimitError(`${subject}: ${what} is larger than ${maxManifestBytes} bytes`);
+  }
+  let text: string;
+  let document: unknown;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    document = JSON.parse(text);
+  } catch (cause) {
+    throw new OpmateError('SYNTAX', `${subject}: ${what} is not valid JSON`, { cause });
+  }
+  if (!isJsonObject(document)) throw new OpmateError('SYNTAX', `${subject}: ${what} is not a JSON object`);
+  const repeated = findRepeatedKey(text);
+  if (repeated !== undefined) {
+    throw new OpmateError('INVALID', `${subject}: ${what} duplicate key ${quoteShort(repeated)}`);
+  }
+  return document;
+}
+
+/** The first key that valid JSON text gives twice in one object. */
+export function findRepeatedKey(text: string): string | undefined {
+  const objects: Set<string>[] = [];
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i];
+    if (char === '{') objects.push(new Set());
+    else if (char === '}') objects.pop();
+    else if (char === '"') {
+      const start = i++;
+      while (text[i] !== '"') i += text[i] === '\\' ? 2 : 1;
+      let next = i + 1;
+      while (' \t\r\n'.includes(text[next] ?? '.')) next++;
+      if (text[next] !== ':') continue;
+      const key = JSON.parse(text.slice(start, i + 1)) as string;
+      const keys = objects.at(-1);
+      if (keys?.has(key)) return key;
+      keys?.add(key);
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,113 @@
+import type { ArchiveLimits } from '../../archive/limits.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { UsageError } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import type { Reference } from '../../core/reference.js';
+import type { BlobCache } from '../registry/blob-cache.js';
+import type { Connection } from '../registry/connection.js';
+import { createRegistryRepository, type RegistryRepositoryOptions } from '../registry/registry-client.js';
+import type { Repository, WritableRepository } from '../registry/repository.js';
+
+export interface OpenReferenceOptions extends CancelOptions {
+  connection: Connection;
+  cache?: BlobCache | undefined;
+  logger?: Logger | undefined;
+  /** Where compressed archives are unpacked while they are open; without it they are refused. */
+  temporaryDirectory?: string | undefined;
+  /** Caps on unpacking a compressed archive, and on the entries of any. */
+  limits?: ArchiveLimits | undefined;
+}
+
+/** What a reference names; `close` it when done. */
+export interface OpenedReference {
+  repository: Repository;
+  /** Tag or digest within the repository; the digest where both were given. */
+  reference: string;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the repository that a reference lies in: a registry's, an OCI layout directory, or an archive file.
+ * A layout or archive without tag means the only image in it. Throws UsageError for a registry reference
+ * without tag and digest, and what opening a layout or archive throws.
+ */
+export async function openReference(
+  reference: Reference,
+  options: OpenReferenceOptions,
+): Promise<OpenedReference> {
+  if (reference.transport === 'docker') {
+    const repository = createRegistryRepository(registryOptions(reference, options));
+    const wanted = reference.digest ?? reference.tag;
+    if (wanted === undefined) {
+      throw new UsageError(`${repository.name}: neither tag nor digest is given`, {
+        hint: `say which image, e.g. ${repository.name}:latest`,
+      });
+    }
+    return { repository, reference: wanted, close: async () => undefined };
+  }
+  const opened = await openLocal(reference.transport, reference.path, options);
+  try {
+    const wanted = reference.digest ?? reference.tag ?? (await opened.repository.soleReference(options));
+    return { ...opened, reference: wanted };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+/** What a reference names, to be written to. */
+export interface OpenedTarget extends OpenedReference {
+  repository: WritableRepository;
+}
+
+/**
+ * Opens the repository that a reference lies in for writing: a registry's, or an OCI layout directory, which
+ * is made where there is none. Throws UsageError for an archive and for a reference without tag and digest.
+ */
+export async function openTarget(reference: Reference, options: OpenReferenceOptions): Promise<OpenedTarget> {
+  const wanted = reference.digest ?? reference.tag;
+  if (reference.transport !== 'docker' && reference.transport !== 'oci') {
+    throw new UsageError(`${reference.transport}:${reference.path}: an archive cannot be written to`, {
+      hint: `write to a layout directory: oci:DIR:TAG`,
+    });
+  }
+  const name =
+    reference.transport === 'docker'
+      ? `${reference.registry}/${reference.repository}`
+      : `oci:${reference.path}`;
+  if (wanted === undefined) {
+    throw new UsageError(`${name}: neither tag nor digest is given`, {
+      hint: `say under which tag, e.g. ${name}:v1`,
+    });
+  }
+  const close = async () => undefined;
+  if (reference.transport === 'docker') {
+    const own = { ...registryOptions(reference, options), cache: undefined, withoutMirrors: true };
+    const repository = createRegistryRepository(own);
+    return { repository, reference: wanted, close };
+  }
+  const { openLayout } = await import('../layout/layout.js');
+  return { repository: await openLayout(reference.path, { create: true }), reference: wanted, close };
+}
+
+function registryOptions(
+  { registry, repository }: { registry: string; repository: string },
+  { connection, cache, logger }: OpenReferenceOptions,
+): RegistryRepositoryOptions {
+  return { connection, registry, repository, cache, logger };
+}
+
+async function openLocal(
+  transport: 'oci' | 'oci-archive' | 'docker-archive',
+  path: string,
+  { signal, temporaryDirectory, limits }: OpenReferenceOptions,
+) {
+  if (transport === 'oci') {
+    const { openLayout } = await import('../layout/layout.js');
+    return { repository: await openLayout(path), close: async () => undefined };
+  }
+  const { openDockerArchive, openOciArchive } = await import('../archive-set/archive-source.js');
+  const open = transport === 'oci-archive' ? openOciArchive : openDockerArchive;
+  const archive = await open(path, { signal, temporaryDirectory, limits });
+  return { repository: archive, close: () => archive.close() };
+}

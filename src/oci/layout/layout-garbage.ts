@@ -1,0 +1,111 @@
+import { readFile, rename, rm, stat } from 'node:fs/promises';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
+import { OpmateError, messageOf, systemCode, throwIfCancelled } from '../../core/errors.js';
+import { isJsonObject } from '../../document/json.js';
+import type { LayoutStore } from './layout-store.js';
+import { manifestMediaTypes, maxManifestBytes } from '../image/types.js';
+
+export interface GarbageOptions extends CancelOptions {
+  /** Blobs written or claimed more recently than this, in milliseconds, are kept: they may be of a running upload. */
+  minAgeMs: number;
+  /** Removes nothing. */
+  isDryRun?: boolean;
+}
+
+export interface Garbage {
+  digest: string;
+  /** Bytes. */
+  size: number;
+}
+
+/**
+ * Removes the blobs of a layout that no entry of its index leads to, and yields each. Whatever looks like a digest in a
+ * manifest is a reference, whatever the type of the manifest. Safe while a registry serves the layout: a blob that is
+ * claimed meanwhile stays. Throws OpmateError INVALID for a manifest that cannot be read, before anything is removed.
+ */
+export async function* collectGarbage(
+  store: LayoutStore,
+  { minAgeMs, isDryRun = false, signal }: GarbageOptions,
+): AsyncGenerator<Garbage> {
+  const referenced = await findReferenced(store, signal);
+  const youngest = (await store.now()) - minAgeMs;
+  for await (const { digest, size, mtimeMs } of store.blobs()) {
+    throwIfCancelled(signal);
+    if (referenced.has(digest) || mtimeMs > youngest) continue;
+    if (isDryRun || (await removeUnlessClaimed(store, digest, youngest))) yield { digest, size };
+  }
+}
+
+/** Takes a blob away and looks again: what was claimed just before is put back. */
+async function removeUnlessClaimed(store: LayoutStore, digest: string, youngest: number): Promise<boolean> {
+  const aside = store.temporaryPath();
+  try {
+    await rename(store.blobPath(digest), aside);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false;
+    throw error;
+  }
+  const { mtimeMs } = await stat(aside);
+  if (mtimeMs > youngest) {
+    await store.adoptBlob(aside, digest);
+    return false;
+  }
+  await rm(aside, { force: true });
+  return true;
+}
+
+async function findReferenced(
+  store: LayoutStore,
+  signal: AbortSignal | undefined,
+): Promise<ReadonlySet<string>> {
+  const referenced = new Set<string>();
+  const pending = (await store.entries()).map(({ digest }) => digest);
+  const seen = new Set(pending);
+  for (let digest = pending.pop(); digest !== undefined; digest = pending.pop()) {
+    throwIfCancelled(signal);
+    referenced.add(digest);
+    const document = await readManifest(store, digest);
+    for (const child of referencesIn(document)) {
+      referenced.add(child.digest);
+      if (!child.isManifest || seen.has(child.digest)) continue;
+      seen.add(child.digest);
+      pending.push(child.digest);
+    }
+  }
+  return referenced;
+}
+
+/** The document of a manifest; undefined where there is none, or it is too large to be one. */
+async function readManifest(store: LayoutStore, digest: string): Promise<unknown> {
+  const size = await store.blobSize(digest);
+  if (size === undefined || size > maxManifestBytes) return undefined;
+  const fail = (problem: string): OpmateError =>
+    new OpmateError('INVALID', `${store.directory}: ${digest}: ${problem}`, {
+      hint: 'remove or push it again; without it nobody can know what is referenced',
+    });
+  const bytes = await readFile(store.blobPath(digest));
+  if (digestOf(bytes, parseDigest(digest).algorithm) !== digest) {
+    throw fail('content does not match its digest');
+  }
+  try {
+    return JSON.parse(bytes.toString('utf8')) as unknown;
+  } catch (error) {
+    throw fail(`invalid manifest: ${messageOf(error)}`);
+  }
+}
+
+/** Every digest in a document; as a manifest by its media type, or by the list of an index that it is in. */
+function* referencesIn(value: unknown, isListed = false): Generator<{ digest: string; isManifest: boolean }> {
+  if (typeof value === 'string') {
+    if (isDigest(value)) yield { digest: value, isManifest: isListed };
+  } else if (Array.isArray(value)) {
+    for (const item of value) yield* referencesIn(item, isListed);
+  } else if (isJsonObject(value)) {
+    const { mediaType } = value;
+    const isManifest = isListed || (typeof mediaType === 'string' && manifestMediaTypes.includes(mediaType));
+    for (const [key, member] of Object.entries(value)) {
+      yield* referencesIn(member, key === 'digest' ? isManifest : key === 'manifests');
+    }
+  }
+}

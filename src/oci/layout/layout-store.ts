@@ -1,0 +1,408 @@
+import { randomUUID } from 'node:crypto';
+import { lstat, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDigest, parseDigest } from '../../core/digest.js';
+import { LimitError, OpmateError, systemCode, systemReason } from '../../core/errors.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { openRegularFile, readRegularFile } from '../../files/read-file.js';
+import { findDescriptorProblem } from './layout-manifest.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { type Descriptor, mediaTypes } from '../image/types.js';
+
+/** The annotation of an index entry that holds its tag (image specification, `annotations.md`). */
+export const refNameAnnotation = 'org.opencontainers.image.ref.name';
+
+/** The largest index.json that is read. */
+const maxIndexBytes = 64 * 1024 * 1024;
+/** How long one holder may keep the lock before it is taken for dead. A holder needs milliseconds. */
+const staleLockMs = 10_000;
+/** Temporary files that nobody has written to for this long belong to no running process. */
+const staleTempMs = 60 * 60 * 1000;
+/** A blob whose date is older than this is given a new one when it is claimed. */
+const claimMs = 60 * 1000;
+const temporaryPrefix = '.upload-';
+
+/** Changes the entries of an index: returns the new list, or the given one when nothing is to change. */
+export type IndexChange = (entries: readonly Descriptor[]) => readonly Descriptor[];
+
+interface PendingChange {
+  change: IndexChange;
+  resolve: () => void;
+  reject: (error: unknown) => void;
+}
+
+/** Largest `oci-layout` that is read; real ones have 30 bytes. */
+const maxMarkerBytes = 64 * 1024;
+
+/**
+ * An OCI image layout directory as files: `oci-layout`, `index.json`, `blobs/ALGORITHM/HEX`.
+ * Every file appears whole or not at all. Changes of the index made at the same time are written together,
+ * under a lock file that also keeps other processes out; a change made by another process is seen by the
+ * next reader.
+ */
+export class LayoutStore {
+  readonly directory: string;
+  /** Counts how often somebody else has changed the index; what was derived from it before is out of date. */
+  generation = 0;
+  #document: JsonObject = {};
+  #entries: readonly Descriptor[] = [];
+  #signature = '';
+  #writes = 0;
+  #clockOffset: number | undefined;
+  #queue: PendingChange[] = [];
+  #flushing: Promise<void> | undefined;
+
+  private constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  /**
+   * Opens a layout. With `create`, makes one where there is none; a directory that holds anything else is
+   * left alone. Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED or IO.
+   */
+  static async open(directory: string, options: { create?: boolean } = {}): Promise<LayoutStore> {
+    const store = new LayoutStore(directory);
+    if (options.create) await store.#create();
+    let marker: unknown;
+    try {
+      marker = JSON.parse(String(await readRegularFile(join(directory, 'oci-layout'), maxMarkerBytes)));
+    } catch (cause) {
+      if (systemCode(cause) === 'ENOENT' || systemCode(cause) === 'ENOTDIR') {
+        throw new OpmateError('NOT_FOUND', `${directory}: not an OCI image layout`, {
+          hint: 'an OCI image layout is a directory with the files oci-layout and index.json',
+          cause,
+        });
+      }
+      if (cause instanceof OpmateError) throw cause;
+      if (systemCode(cause) !== undefined) throw ioError(directory, 'cannot be read', cause);
+      throw new OpmateError('INVALID', `${directory}/oci-layout: not valid JSON`, { cause });
+    }
+    const version = isJsonObject(marker) ? marker.imageLayoutVersion : undefined;
+    if (version !== '1.0.0') {
+      throw new OpmateError('UNSUPPORTED', `${directory}/oci-layout: image layout version is not 1.0.0`);
+    }
+    await store.entries();
+    return store;
+  }
+
+  /** The entries of index.json as they are now. */
+  async entries(): Promise<readonly Descriptor[]> {
+    if (this.#flushing === undefined) await this.#refresh();
+    return this.#entries;
+  }
+
+  /** The entries as this store knows them without looking at the disk. */
+  get knownEntries(): readonly Descriptor[] {
+    return this.#entries;
+  }
+
+  /** Applies a change to the index; it is on disk when this returns. What `change` throws is thrown here. */
+  async update(change: IndexChange): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#queue.push({ change, resolve, reject });
+      this.#flushing ??= this.#flush().finally(() => {
+        this.#flushing = undefined;
+      });
+    });
+  }
+
+  blobPath(digest: string): string {
+    const { algorithm, hex } = parseDigest(digest);
+    return join(this.directory, 'blobs', algorithm, hex);
+  }
+
+  /** Bytes of a blob, or undefined when there is none. */
+  async blobSize(digest: string): Promise<number | undefined> {
+    try {
+      const found = await stat(this.blobPath(digest));
+      return found.isFile() ? found.size : undefined;
+    } catch (error) {
+      if (systemCode(error) === 'ENOENT') return undefined;
+      throw ioError(this.blobPath(digest), 'cannot be read', error);
+    }
+  }
+
+  /** A path for content that is still being written, on the file system of the layout. */
+  temporaryPath(): string {
+    return join(this.directory, temporaryPrefix + randomUUID());
+  }
+
+  /** Puts a file that was written, synced and checked in its place; the caller answers for its digest. */
+  async adoptBlob(temporaryPath: string, digest: string): Promise<void> {
+    const path = this.blobPath(digest);
+    try {
+      await rename(temporaryPath, path);
+    } catch (error) {
+      if (systemCode(error) !== 'ENOENT') throw error;
+      await makeDirectory(join(path, '..'));
+      await rename(temporaryPath, path);
+    }
+  }
+
+  /** Stores bytes whose digest the caller has computed; replaces what is there if it is something else. */
+  async writeBlob(digest: string, bytes: Uint8Array): Promise<void> {
+    if ((await this.blobSize(digest)) === bytes.length) {
+      const stored = await readRegularFile(this.blobPath(digest), bytes.length).catch(() => undefined);
+      if (stored?.equals(bytes)) return;
+    }
+    await this.#writeWhole(bytes, (path) => this.adoptBlob(path, digest));
+  }
+
+  async removeBlob(digest: string): Promise<void> {
+    await rm(this.blobPath(digest), { force: true });
+  }
+
+  /** Every file below `blobs` whose name is a digest. */
+  async *blobs(): AsyncGenerator<{ digest: string; size: number; mtimeMs: number }> {
+    const root = join(this.directory, 'blobs');
+    for (const algorithm of await readdir(root).catch(() => [])) {
+      for (const hex of await readdir(join(root, algorithm)).catch(() => [])) {
+        const digest = `${algorithm}:${hex}`;
+        if (!isDigest(digest)) continue;
+        const found = await lstat(this.blobPath(digest)).catch(() => undefined);
+        if (found?.isFile()) yield { digest, size: found.size, mtimeMs: found.mtimeMs };
+      }
+    }
+  }
+
+  /** Bytes of all blobs, and of content that is still being written. */
+  async usedBytes(): Promise<number> {
+    let bytes = 0;
+    for await (const { size } of this.blobs()) bytes += size;
+    for (const name of await readdir(this.directory)) {
+      if (!name.startsWith(temporaryPrefix)) continue;
+      bytes += (await lstat(join(this.directory, name)).catch(() => undefined))?.size ?? 0;
+    }
+    return bytes;
+  }
+
+  /**
+   * Bytes of a blob that something is about to refer to, or undefined when there is none. Its date is renewed, so that
+   * `collectGarbage` takes it for one of a running upload.
+   */
+  async claimBlob(digest: string): Promise<number | undefined> {
+    const path = this.blobPath(digest);
+    try {
+      const found = await stat(path);
+      if (!found.isFile()) return undefined;
+      // The clock of the file system, asked once: it may be another machine's.
+      this.#clockOffset ??= (await this.now()) - performance.now();
+      const now = performance.now() + this.#clockOffset;
+      if (now - found.mtimeMs > claimMs) {
+        await utimes(path, now / 1000, now / 1000).catch((error: unknown) => {
+          if (systemCode(error) === 'ENOENT') throw error;
+        });
+      }
+      return found.size;
+    } catch (error) {
+      if (systemCode(error) === 'ENOENT') return undefined;
+      throw ioError(path, 'cannot be read', error);
+    }
+  }
+
+  /** The time by the clock of the file system, in milliseconds as `stat` has it. */
+  async now(): Promise<number> {
+    const probe = this.temporaryPath();
+    await (await open(probe, 'wx')).close();
+    try {
+      return (await stat(probe)).mtimeMs;
+    } finally {
+      await rm(probe, { force: true });
+    }
+  }
+
+  /** Removes what interrupted writers left more than an hour ago, by the clock of the file system. */
+  async #sweep(): Promise<void> {
+    const names = (await readdir(this.directory)).filter((name) => name.startsWith(temporaryPrefix));
+    if (names.length === 0) return;
+    const now = await this.now();
+    for (const name of names) {
+      const path = join(this.directory, name);
+      const found = await stat(path).catch(() => undefined);
+      if (found && now - found.mtimeMs > staleTempMs) await rm(path, { force: true });
+    }
+  }
+
+  async #create(): Promise<void> {
+    const { directory } = this;
+    try {
+      await makeDirectory(directory);
+      const names = await readdir(directory);
+      if (names.includes('oci-layout') && names.includes('index.json')) return await this.#sweep();
+      const own = new Set(['blobs', 'index.json', 'index.json.lock', 'lost+found']);
+      const foreign = names.find((name) => !own.has(name) && !name.startsWith(temporaryPrefix));
+      if (foreign !== undefined && !names.includes('oci-layout')) {
+        throw new OpmateError('INVALID', `${directory}: neither empty nor an OCI image layout`, {
+          hint: `name a new or empty directory; this one has ${JSON.stringify(foreign)}`,
+        });
+      }
+      await makeDirectory(join(directory, 'blobs', 'sha256'));
+      await this.#locked(async () => {
+        if (await exists(join(directory, 'index.json'))) return;
+        await this.#writeIndex({ schemaVersion: 2, mediaType: mediaTypes.ociIndex }, []);
+      });
+      await this.#writeWhole(Buffer.from('{"imageLayoutVersion":"1.0.0"}'), (path) =>
+        rename(path, join(directory, 'oci-layout')),
+      );
+    } catch (error) {
+      if (error instanceof OpmateError) throw error;
+      throw ioError(directory, 'cannot be made an OCI image layout', error);
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    const path = join(this.directory, 'index.json');
+    const writes = this.#writes;
+    let bytes: Buffer;
+    let signature: string;
+    try {
+      // Each reading is of one file as a whole, because writers only ever replace it.
+      if (signatureOf(await stat(path, { bigint: true })) === this.#signature) return;
+      const handle = await openRegularFile(path);
+      try {
+        const found = await handle.stat({ bigint: true });
+        if (found.size > maxIndexBytes) throw new LimitError(`${path}: larger than ${maxIndexBytes} bytes`);
+        signature = signatureOf(found);
+        bytes = await handle.readFile();
+      } finally {
+        await handle.close();
+      }
+    } catch (error) {
+      if (error instanceof OpmateError) throw error;
+      throw ioError(path, 'cannot be read', error);
+    }
+    // What was read may be older than what this store has written meanwhile.
+    if (signature === this.#signature || writes !== this.#writes) return;
+    const { document, entries } = parseLayoutIndex(bytes, path);
+    this.#document = document;
+    this.#entries = entries;
+    this.#signature = signature;
+    this.generation++;
+  }
+
+  async #flush(): Promise<void> {
+    while (this.#queue.length > 0) {
+      let batch: PendingChange[] = [];
+      const failed = new Set<unknown>();
+      try {
+        await this.#locked(async () => {
+          await this.#refresh();
+          batch = this.#queue.splice(0);
+          let entries = this.#entries;
+          for (const item of batch) {
+            try {
+              entries = item.change(entries);
+            } catch (error) {
+              failed.add(item);
+              item.reject(error);
+            }
+          }
+          if (entries !== this.#entries) await this.#writeIndex(this.#document, entries);
+        });
+        for (const item of batch) if (!failed.has(item)) item.resolve();
+      } catch (error) {
+        if (batch.length === 0) batch = this.#queue.splice(0);
+        for (const item of batch) item.reject(error);
+      }
+    }
+  }
+
+  async #writeIndex(document: JsonObject, entries: readonly Descriptor[]): Promise<void> {
+    const bytes = Buffer.from(JSON.stringify({ ...document, manifests: entries }));
+    let signature = '';
+    await this.#writeWhole(bytes, async (path) => {
+      signature = signatureOf(await stat(path, { bigint: true }));
+      await rename(path, join(this.directory, 'index.json'));
+    });
+    this.#writes++;
+    this.#document = document;
+    this.#entries = entries;
+    this.#signature = signature;
+  }
+
+  async #writeWhole(bytes: Uint8Array, place: (path: string) => Promise<void>): Promise<void> {
+    const path = this.temporaryPath();
+    try {
+      const handle = await open(path, 'wx');
+      try {
+        await handle.writeFile(bytes);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await place(path);
+    } catch (error) {
+      await rm(path, { force: true }).catch(() => undefined);
+      throw error instanceof OpmateError ? error : ioError(this.directory, 'cannot be written', error);
+    }
+  }
+
+  async #locked<T>(work: () => Promise<T>): Promise<T> {
+    const path = join(this.directory, 'index.json.lock');
+    await this.#acquire(path);
+    try {
+      return await work();
+    } finally {
+      await rm(path, { force: true });
+    }
+  }
+
+  /** Waits for the lock file. One that nobody touches for `staleLockMs` of waiting is taken away. */
+  async #acquire(path: string): Promise<void> {
+    const pause = 10;
+    let seen = '';
+    let waited = 0;
+    for (;;) {
+      try {
+        await (await open(path, 'wx')).close();
+        return;
+      } catch (error) {
+        if (systemCode(error) !== 'EEXIST') throw ioError(path, 'cannot be written', error);
+      }
+      const found = await stat(path, { bigint: true }).catch(() => undefined);
+      const signature = found ? signatureOf(found) : '';
+      waited = signature === seen ? waited + pause : 0;
+      seen = signature;
+      if (waited >= staleLockMs) await rm(path, { force: true });
+      else await sleep(pause);
+    }
+  }
+}
+
+/** Parses and checks index.json. Throws OpmateError INVALID that names the entry. */
+export function parseLayoutIndex(
+  bytes: Uint8Array,
+  path: string,
+): { document: JsonObject; entries: readonly Descriptor[] } {
+  let document: unknown;
+  try {
+    document = JSON.parse(Buffer.from(bytes).toString('utf8'));
+  } catch (cause) {
+    throw new OpmateError('INVALID', `${path}: not valid JSON`, { cause });
+  }
+  if (!isJsonObject(document)) throw new OpmateError('INVALID', `${path}: not a JSON object`);
+  const manifests = document.manifests ?? [];
+  if (!Array.isArray(manifests)) throw new OpmateError('INVALID', `${path}: manifests is not a list`);
+  manifests.forEach((entry, i) => {
+    const problem = findDescriptorProblem(entry);
+    if (problem !== undefined) throw new OpmateError('INVALID', `${path}: manifests[${i}]: ${problem}`);
+  });
+  return { document, entries: manifests as unknown as Descriptor[] };
+}
+
+function signatureOf(found: { ino: bigint; size: bigint; mtimeNs: bigint }): string {
+  return `${found.ino}:${found.size}:${found.mtimeNs}`;
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined)) !== undefined;
+}
+
+/** Wraps an error of the file system; the path comes first, then what could not be done and why. */
+export function ioError(path: string, problem: string, cause: unknown): OpmateError {
+  if (cause instanceof OpmateError) return cause;
+  // A layout that is to be made below a file is no layout that is not there.
+  const code = systemCode(cause) === 'ENOENT' ? 'NOT_FOUND' : 'IO';
+  return new OpmateError(code, `${path}: ${problem}: ${systemReason(cause)}`, { cause });
+}

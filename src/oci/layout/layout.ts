@@ -1,0 +1,145 @@
+import { createReadStream } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type CancelOptions, onAbort } from '../../core/concurrency.js';
+import { digestOf, isDigest, parseDigest, verifyContent } from '../../core/digest.js';
+import { CancelledError, LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { ContentRepository, type LocalRepository } from './layout-content.js';
+import { readManifestFacts } from './layout-manifest.js';
+import { LayoutStore, ioError, refNameAnnotation } from './layout-store.js';
+import type { WritableRepository } from '../registry/repository.js';
+import { type Descriptor, maxManifestBytes } from '../image/types.js';
+
+/** A layout directory as one repository; its tags are whatever names its index gives, e.g. `v1`. */
+export interface LayoutRepository extends WritableRepository, LocalRepository {}
+
+/**
+ * Opens an OCI image layout directory; `create` makes one where there is none or nothing.
+ * Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED, LIMIT or IO.
+ */
+export async function openLayout(
+  directory: string,
+  options: { create?: boolean } = {},
+): Promise<LayoutRepository> {
+  return new DirectoryRepository(await LayoutStore.open(directory, options));
+}
+
+class DirectoryRepository extends ContentRepository implements LayoutRepository {
+  readonly #store: LayoutStore;
+
+  constructor(store: LayoutStore) {
+    super({
+      name: `oci:${store.directory}`,
+      entries: () => store.entries(),
+      blobSize: (digest) => store.blobSize(digest),
+      openBlob: async (digest) => createReadStream(store.blobPath(digest), { highWaterMark: 256 * 1024 }),
+    });
+    this.#store = store;
+  }
+
+  async putBlob(
+    descriptor: Descriptor,
+    openContent: () => Promise<Readable> | Readable,
+    options: CancelOptions = {},
+  ): Promise<void> {
+    throwIfCancelled(options.signal);
+    if (await this.hasBlob(descriptor)) return;
+    const { digest, size } = descriptor;
+    const path = this.#store.temporaryPath();
+    let failure: unknown;
+    try {
+      const handle = await open(path, 'wx');
+      try {
+        const content = await openContent();
+        const checked = verifyContent({ digest, size, subject: `${this.name}: ${digest}` });
+        const write = async (chunks: AsyncIterable<Buffer>) => {
+          // Appends; unlike `write` it leaves nothing over.
+          for await (const chunk of chunks) {
+            await handle.writeFile(chunk).catch((error: unknown) => {
+              // The pipeline would tell of the abort that follows it.
+              failure = error;
+              throw error;
+            });
+          }
+        };
+        const unwatch = onAbort(options.signal, () => void checked.destroy(new CancelledError()));
+        await pipeline(content, checked, write).finally(unwatch);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await this.#store.adoptBlob(path, digest);
+    } catch (error) {
+      await rm(path, { force: true });
+      if (options.signal?.aborted) throw new CancelledError('cancelled', { cause: error });
+      throw ioErrorUnlessOurs(this.name, failure ?? error);
+    }
+  }
+
+  /** Blobs are shared by everything in one layout, so whatever is there needs no copying. */
+  mountBlob(descriptor: Descriptor): Promise<boolean> {
+    return this.hasBlob(descriptor);
+  }
+
+  async putManifest(
+    reference: string,
+    bytes: Buffer,
+    mediaType: string,
+    options: CancelOptions = {},
+  ): Promise<Descriptor> {
+    throwIfCancelled(options.signal);
+    const subject = `${this.name}: ${reference}`;
+    if (bytes.length > maxManifestBytes) {
+      throw new LimitError(`${subject}: manifest is larger than ${maxManifestBytes} bytes`);
+    }
+    const byDigest = isDigest(reference);
+    const digest = digestOf(bytes, byDigest ? parseDigest(reference).algorithm : 'sha256');
+    if (byDigest && digest !== reference) {
+      throw new OpmateError('DIGEST', `${subject}: content has digest ${digest}`);
+    }
+    const facts = readManifestFacts(bytes, subject);
+    const descriptor: Descriptor = { mediaType, digest, size: bytes.length };
+    await this.#store.writeBlob(digest, bytes);
+    const children = new Set(facts.manifests.map((child) => child.digest));
+    await this.#store.update((entries) => {
+      // An image that an index lists needs no entry of its own: with one, `oci:DIR` would hold two images.
+      const kept = entries.filter((entry) =>
+        tagOf(entry) === undefined
+          ? entry.digest !== digest && !children.has(entry.digest)
+          : tagOf(entry) !== reference,
+      );
+      if (!byDigest) return [...kept, { ...descriptor, annotations: { [refNameAnnotation]: reference } }];
+      return entries.some((entry) => entry.digest === digest) ? entries : [...kept, descriptor];
+    });
+    return descriptor;
+  }
+
+  async deleteManifest(reference: string, options: CancelOptions = {}): Promise<void> {
+    throwIfCancelled(options.signal);
+    await this.#store.update((entries) => {
+      const kept = entries.filter((entry) => tagOf(entry) !== reference && entry.digest !== reference);
+      if (kept.length === entries.length && !isDigest(reference)) {
+        throw new OpmateError('NOT_FOUND', `${this.name}: ${reference}: manifest not found`);
+      }
+      return kept.length === entries.length ? entries : kept;
+    });
+    if (!isDigest(reference)) return;
+    const entries = await this.#store.entries();
+    const reached = new Set(entries.map((entry) => entry.digest));
+    await this.walk(entries, options, (manifest) => reached.add(manifest.digest));
+    if (reached.has(reference)) return;
+    if ((await this.#store.blobSize(reference)) === undefined) {
+      throw new OpmateError('NOT_FOUND', `${this.name}: ${reference}: manifest not found`);
+    }
+    await this.#store.removeBlob(reference);
+  }
+}
+
+function tagOf(entry: Descriptor): string | undefined {
+  return entry.annotations?.[refNameAnnotation];
+}
+
+function ioErrorUnlessOurs(name: string, error: unknown): unknown {
+  return error instanceof OpmateError ? error : ioError(name, 'cannot be written', error);
+}

@@ -1,0 +1,341 @@
+import { createHash } from 'node:crypto';
+import { type FileHandle, open } from 'node:fs/promises';
+import { type CancelOptions } from '../../core/concurrency.js';
+import {
+  DigestMismatchError,
+  LimitError,
+  OpmateError,
+  RegistryError,
+  UsageError,
+  fileError,
+  throwIfCancelled,
+} from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { isJsonObject } from '../../document/json.js';
+import { compareBytes } from '../../core/order.js';
+import { type Version, compareVersions, parseTolerantVersion } from '../../core/semver.js';
+import { readLimited } from '../image/read-limited.js';
+import { readRegistryErrors } from './transport-answers.js';
+import { NetworkError } from './transport-faults.js';
+import { type Transport, type TransportResponse, describeUrl } from './transport.js';
+
+export interface AppRegistryOptions {
+  transport: Transport;
+  /** `http` or `https`, without user information, query and fragment; paths of the API are put behind it. */
+  endpoint: URL;
+  /** Sent as it is in `Authorization`, to the origin of the endpoint only; never shown. */
+  token?: string | undefined;
+}
+
+/** A package of a namespace. */
+export interface AppRegistryPackage {
+  /** Without the namespace; fit to be the name of a file. */
+  name: string;
+  /** The one to take: the default of the registry, or else the highest; undefined where the list tells none. */
+  release: string | undefined;
+}
+
+/** The content of a release. */
+export interface AppRegistryContent {
+  /** 64 hexadecimal digits. */
+  sha256: string;
+  /** Bytes; undefined where the registry does not say. */
+  size: number | undefined;
+}
+
+const maxListBytes = 64 * 1024 * 1024;
+const maxPackages = 10_000;
+const maxReleaseBytes = 4 * 1024 * 1024;
+const maxBlobBytes = 256 * 1024 * 1024;
+/** How often an answer is asked for that breaks off. */
+const maxAnswers = 3;
+
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+const releasePattern = /^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$/;
+
+/** Checks the address of an app registry. Throws UsageError. */
+export function parseAppRegistryEndpoint(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
+  if (url === undefined || !isHttp || url.username || url.password || url.search || url.hash) {
+    throw new UsageError('--appregistry-endpoint: not an address of an app registry', {
+      hint: 'write it like https://quay.io/cnr; a token goes into --auth-token',
+    });
+  }
+  return url;
+}
+
+/** Whether a text can be the name of a namespace. */
+export function isAppRegistryNamespace(text: string): boolean {
+  return namePattern.test(text);
+}
+
+/**
+ * Reads from an app registry (CNR), the protocol by which Quay.io once gave out operators: packages of a namespace,
+ * releases of a package, and blobs by SHA-256. Nothing that it answers is trusted: names and digests are checked
+ * before they become part of an address or path, and sizes are limited (64 MiB and 10,000 packages a list, 4 MiB a
+ * release, 256 MiB a blob).
+ *
+ * All methods throw OpmateError: AUTH, NOT_FOUND or REGISTRY for what the server refuses, SYNTAX and INVALID for
+ * answers that are none, LIMIT, DIGEST, NETWORK, and UNSAFE for a redirect to plain HTTP.
+ */
+export class AppRegistryClient {
+  readonly #transport: Transport;
+  readonly #base: string;
+  readonly #host: string;
+  readonly #token: string | undefined;
+
+  constructor({ transport, endpoint, token }: AppRegistryOptions) {
+    if (token !== undefined && !/^[\x20-\x7e]+$/.test(token)) {
+      throw new UsageError('--auth-token: holds characters that no header can', {
+        hint: 'give the token as the login of the registry answered it, without line ends',
+      });
+    }
+    this.#transport = transport;
+    this.#base = `${endpoint.origin}${endpoint.pathname.replace(/\/+$/, '')}/api/v1/packages`;
+    this.#host = endpoint.host;
+    this.#token = token;
+  }
+
+  /** The packages of a namespace, by name. */
+  async listPackages(namespace: string, options: CancelOptions = {}): Promise<AppRegistryPackage[]> {
+    const subject = `${this.#host}: namespace ${namespace}`;
+    const query = `?namespace=${encodeURIComponent(namespace)}`;
+    const list = await this.#getJson(query, subject, maxListBytes, options);
+    if (!Array.isArray(list)) throw this.#unexpected(subject, 'a list of packages');
+    if (list.length > maxPackages)
+      throw new LimitError(`${subject}: ${list.length} packages, more than ${maxPackages}`);
+    const packages = new Map<string, AppRegistryPackage>();
+    for (const [i, item] of list.entries()) {
+      if (!isJsonObject(item) || typeof item['name'] !== 'string')
+        throw this.#unexpected(`${subject}: [${i}]`, 'a package with a name');
+      const [owner, ...rest] = item['name'].split('/');
+      const isWhole = rest.length > 0;
+      // A server that does not know the filter answers with everything.
+      if (isWhole && owner !== namespace) continue;
+      const name = isWhole ? rest.join('/') : (owner as string);
+      if (!namePattern.test(name))
+        throw new OpmateError('UNSAFE', `${subject}: ${quoteGo(name.slice(0, 200))} is no name of a package`);
+      packages.set(name, { name, release: releaseOf(item['default'], item['releases']) });
+    }
+    return [...packages.values()].sort((a, b) => compareBytes(a.name, b.name));
+  }
+
+  /** What the chosen release of a package consists of. */
+  async findContent(
+    namespace: string,
+    { name, release }: AppRegistryPackage,
+    options: CancelOptions = {},
+  ): Promise<AppRegistryContent> {
+    const subject = `${this.#host}: ${namespace}/${name}`;
+    const path = `/${namespace}/${name}`;
+    const chosen = release ?? (await this.#findRelease(path, subject, options));
+    if (!releasePattern.test(chosen))
+      throw new OpmateError('UNSAFE', `${subject}: ${quoteGo(chosen.slice(0, 200))} is no release`);
+    const at = `${path}/${encodeURIComponent(chosen)}`;
+    const what = `${subject}:${chosen}`;
+    let answer: unknown;
+    try {
+      answer = await this.#getJson(at, what, maxReleaseBytes, options);
+    } catch (error) {
+      if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
+      // Some servers have only the form that names the kind of content, which is `helm` for operators.
+      answer = await this.#getJson(`${at}/helm`, what, maxReleaseBytes, options);
+    }
+    const manifests: unknown[] = Array.isArray(answer) ? answer : [answer];
+    const contents = manifests.flatMap((manifest) =>
+      isJsonObject(manifest) && isJsonObject(manifest['content']) ? [manifest['content']] : [],
+    );
+    const isHelm = ({ mediaType }: { mediaType?: unknown }): boolean =>
+      typeof mediaType === 'string' && mediaType.includes('.helm.');
+    const content = contents.find(isHelm) ?? contents[0];
+    if (content === undefined) throw this.#unexpected(what, 'a release with its content');
+    const { digest, size } = content;
+    const [, sha256] = /^(?:sha256:)?([0-9a-f]{64})$/.exec(String(digest)) ?? [];
+    if (sha256 === undefined) throw this.#unexpected(`${what}: content.digest`, 'a SHA-256');
+    const isSize = typeof size === 'number' && Number.isSafeInteger(size) && size > 0;
+    return { sha256, size: isSize ? size : undefined };
+  }
+
+  /** Writes a blob into a file, which holds just what its digest says, or fails. Whoever names it removes it. */
+  async download(
+    namespace: string,
+    name: string,
+    content: AppRegistryContent,
+    file: string,
+    options: CancelOptions = {},
+  ): Promise<void> {
+    const { sha256, size } = content;
+    const subject = `${this.#host}: ${namespace}/${name}: blob sha256:${sha256}`;
+    const limit = Math.min(size ?? maxBlobBytes, maxBlobBytes);
+    if (size !== undefined && size > maxBlobBytes)
+      throw new LimitError(`${subject}: ${size} bytes, more than ${maxBlobBytes}`);
+    await repeated(options, async () => {
+      const response = await this.#get(`/${namespace}/${name}/blobs/sha256/${sha256}`, subject, options);
+      await writeChecked(file, response, { sha256, size, limit, subject }, options);
+    });
+  }
+
+  /** The highest release of a package whose list entry names none. */
+  async #findRelease(path: string, subject: string, options: CancelOptions): Promise<string> {
+    const list = await this.#getJson(path, subject, maxListBytes, options);
+    const releases = (Array.isArray(list) ? list : [list]).flatMap((item) =>
+      isJsonObject(item) ? [item['release']] : [],
+    );
+    const release = releaseOf(undefined, releases);
+    if (release === undefined) throw this.#unexpected(subject, 'releases');
+    return release;
+  }
+
+  async #getJson(path: string, subject: string, limit: number, options: CancelOptions): Promise<unknown> {
+    const bytes = await repeated(options, async () => {
+      const response = await this.#get(path, subject, options, { accept: 'application/json' });
+      return readLimited(receivedOf(response, subject), limit, `${subject}: the answer`);
+    });
+    try {
+      return JSON.parse(bytes.toString('utf8'));
+    } catch (cause) {
+      throw new OpmateError('SYNTAX', `${subject}: the answer is not JSON`, { cause, hint: notThere });
+    }
+  }
+
+  async #get(
+    path: string,
+    subject: string,
+    { signal }: CancelOptions,
+    headers: Record<string, string> = {},
+  ): Promise<TransportResponse> {
+    const url = `${this.#base}${path}`;
+    const authorization = this.#token;
+    try {
+      const response = await this.#transport.send({
+        method: 'GET',
+        url,
+        headers: { ...headers, ...(authorization !== undefined && { authorization }) },
+        signal,
+      });
+      if (response.status === 200) return response;
+      throw await failure(response, `${subject} (${describeUrl(url)})`);
+    } catch (error) {
+      if (error instanceof NetworkError && error.hint === undefined) {
+        const { temporary, cause } = error;
+        throw new NetworkError(error.message, { temporary, cause, hint: notThere });
+      }
+      throw this.#withoutToken(error);
+    }
+  }
+
+  /** The same error; a server may say again what it was sent. */
+  #withoutToken(error: unknown): unknown {
+    const token = this.#token;
+    if (!(error instanceof RegistryError) || token === undefined || !error.message.includes(token))
+      return error;
+    const { status, code, hint } = error;
+    return new RegistryError(error.message.replaceAll(token, '***'), { status, code, hint });
+  }
+
+  #unexpected(subject: string, wanted: string): OpmateError {
+    return new OpmateError('INVALID', `${subject}: the answer is not ${wanted}`, { hint: notThere });
+  }
+}
+
+const notThere =
+  'check --appregistry-endpoint; where the service is gone, build from --manifests DIR or --bundles LIST';
+
+/** Asks again where an answer broke off; the transport has tried again before there was one. */
+async function repeated<T>({ signal }: CancelOptions, work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      throwIfCancelled(signal);
+      const mayPass = error instanceof NetworkError && error.temporary && attempt < maxAnswers;
+      if (!mayPass) throw error;
+    }
+  }
+}
+
+/** The bytes of an answer. */
+async function* receivedOf({ body }: TransportResponse, subject: string): AsyncGenerator<Buffer> {
+  try {
+    yield* body as AsyncIterable<Buffer>;
+  } catch (cause) {
+    if (cause instanceof OpmateError) throw cause;
+    throw new NetworkError(`${subject}: the answer broke off`, { temporary: true, cause });
+  }
+}
+
+async function failure(response: TransportResponse, subject: string): Promise<RegistryError> {
+  const { status } = response;
+  const { summary } = await readRegistryErrors(response);
+  const isRefused = status === 401 || status === 403;
+  const code = isRefused ? 'AUTH' : status === 404 || status === 410 ? 'NOT_FOUND' : 'REGISTRY';
+  const hint = isRefused ? 'give the token of the app registry as --auth-token' : notThere;
+  return new RegistryError(`${subject}: ${summary}`, { status, code, hint });
+}
+
+/** The default release, or else the highest of a list; releases that are no versions are below all others. */
+function releaseOf(chosen: unknown, releases: unknown): string | undefined {
+  if (typeof chosen === 'string' && chosen !== '') return chosen;
+  const names = Array.isArray(releases)
+    ? releases.filter((one: unknown): one is string => typeof one === 'string' && one !== '')
+    : [];
+  return names.reduce<string | undefined>(
+    (best, name) => (best === undefined || compareReleases(name, best) > 0 ? name : best),
+    undefined,
+  );
+}
+
+function compareReleases(a: string, b: string): number {
+  const [one, other] = [versionOf(a), versionOf(b)];
+  if (one !== undefined && other !== undefined) return compareVersions(one, other) || compareBytes(a, b);
+  return Number(one !== undefined) - Number(other !== undefined) || compareBytes(a, b);
+}
+
+function versionOf(text: string): Version | undefined {
+  try {
+    return parseTolerantVersion(text);
+  } catch {
+    return undefined;
+  }
+}
+
+interface ExpectedBlob extends AppRegistryContent {
+  /** Bytes that are taken at most. */
+  limit: number;
+  subject: string;
+}
+
+async function writeChecked(
+  file: string,
+  response: TransportResponse,
+  { sha256, size, limit, subject }: ExpectedBlob,
+  { signal }: CancelOptions,
+): Promise<void> {
+  const hash = createHash('sha256');
+  let received = 0;
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(file, 'w', 0o600);
+    for await (const chunk of receivedOf(response, subject)) {
+      throwIfCancelled(signal);
+      received += chunk.length;
+      if (received > limit) {
+        if (size === undefined) throw new LimitError(`${subject}: more than ${limit} bytes`);
+        throw new DigestMismatchError(`${subject}: expected ${size} bytes, got more`);
+      }
+      hash.update(chunk);
+      await handle.writeFile(chunk);
+    }
+  } catch (error) {
+    response.body.destroy();
+    throw fileError(file, error, { file });
+  } finally {
+    await handle?.close();
+  }
+  const actual = hash.digest('hex');
+  if (actual !== sha256)
+    throw new DigestMismatchError(
+      `${subject}: digest mismatch: got sha256:${actual} after ${received} bytes`,
+    );
+}

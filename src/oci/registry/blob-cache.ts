@@ -1,0 +1,281 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { pipeline, Readable, Transform } from 'node:stream';
+import { type CancelOptions, mapConcurrent, onAbort } from '../../core/concurrency.js';
+import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
+import { CancelledError, messageOf, systemCode } from '../../core/errors.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { parseManifest } from '../image/manifest.js';
+import { subjectOf } from '../image/platform.js';
+import { readLimited } from '../image/read-limited.js';
+import type { ManifestContent, Repository } from './repository.js';
+import { type Descriptor, maxManifestBytes } from '../image/types.js';
+
+/** A file in `tmp/` that nobody has written to for this long belongs to no running process. */
+const staleMs = 60 * 60 * 1000;
+/** Blobs up to this size are read and written in one piece. */
+const smallBytes = 1024 * 1024;
+
+export interface BlobCacheOptions {
+  /** Made when it is not there. */
+  directory: string;
+  /** Milliseconds since 1970; decides which leftovers of killed processes are swept. */
+  now: number;
+  logger?: Logger | undefined;
+}
+
+/** Blobs by digest in a directory: `blobs/ALGORITHM/XX/HEX`, XX being the first two digits. */
+export interface BlobCache {
+  /**
+   * A blob as bytes that have been checked, or undefined when it is not here. An entry whose content is
+   * wrong is removed.
+   */
+  open(digest: string, size: number): Promise<Readable | undefined>;
+  /** The whole of a small blob. */
+  read(digest: string, maxBytes: number): Promise<Buffer | undefined>;
+  /** Stores what passes through, once it has ended well; `source` checks its digest. Never fails itself. */
+  tee(source: Readable, descriptor: Descriptor): Readable;
+  /** Stores bytes that have been checked. Never fails. */
+  write(digest: string, bytes: Buffer): Promise<void>;
+}
+
+/**
+ * Opens a cache. Any number of processes may use it at a time: an entry appears whole, by rename, and is
+ * checked whenever it is opened. Where it cannot be written, it is only read, after one warning.
+ */
+export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCache> {
+  const cache = new DirectoryCache(options);
+  await cache.sweep(options.now);
+  return cache;
+}
+
+class DirectoryCache implements BlobCache {
+  readonly #directory: string;
+  readonly #logger: Logger;
+  #writable = true;
+
+  constructor({ directory, logger }: BlobCacheOptions) {
+    this.#directory = directory;
+    this.#logger = logger ?? silentLogger;
+  }
+
+  async sweep(now: number): Promise<void> {
+    const directory = join(this.#directory, 'tmp');
+    try {
+      await makeDirectory(directory, 0o700);
+      await mapConcurrent(await readdir(directory), 8, async (name) => {
+        const path = join(directory, name);
+        // Another process may sweep at the same time.
+        const found = await stat(path).catch(() => undefined);
+        if (found !== undefined && now - found.mtimeMs > staleMs)
+          await rm(path, { recursive: true, force: true });
+      });
+    } catch (error) {
+      this.#giveUpWriting(error);
+    }
+  }
+
+  async open(digest: string, size: number): Promise<Readable | undefined> {
+    const handle = await this.#openEntry(digest);
+    if (handle === undefined) return undefined;
+    let passedOn = false;
+    try {
+      const found = (await handle.stat()).size;
+      if (found !== size) return void (await this.#remove(digest, `has ${found} bytes instead of ${size}`));
+      if (size <= smallBytes) {
+        const bytes = await readWhole(handle, size);
+        if (digestOf(bytes, parseDigest(digest).algorithm) === digest) {
+          return Readable.from(bytes.length === 0 ? [] : [bytes], { objectMode: false });
+        }
+        return void (await this.#remove(digest, 'has another digest'));
+      }
+      const hash = createHash(parseDigest(digest).algorithm);
+      const reading = handle.createReadStream({ start: 0, autoClose: false, highWaterMark: smallBytes });
+      for await (const chunk of reading) hash.update(chunk as Buffer);
+      if (hash.digest('hex') !== parseDigest(digest).hex) {
+        return void (await this.#remove(digest, 'has another digest'));
+      }
+      passedOn = true;
+      return handle.createReadStream({ start: 0, highWaterMark: 256 * 1024 });
+    } catch (error) {
+      // Whatever is wrong with the disk, the registry still has the blob.
+      this.#logger.log('warn', `${this.#path(digest)}: not used: ${messageOf(error)}`);
+      return undefined;
+    } finally {
+      if (!passedOn) await handle.close();
+    }
+  }
+
+  async read(digest: string, maxBytes: number): Promise<Buffer | undefined> {
+    const found = await stat(this.#path(digest)).catch(() => undefined);
+    if (found === undefined || found.size > maxBytes) return undefined;
+    const stream = await this.open(digest, found.size);
+    if (stream === undefined) return undefined;
+    return readLimited(stream, maxBytes, digest);
+  }
+
+  async write(digest: string, bytes: Buffer): Promise<void> {
+    const entry = await this.#begin(digest);
+    await entry?.write(bytes);
+    await entry?.commit();
+  }
+
+  tee(source: Readable, { digest }: Descriptor): Readable {
+    let entry: Promise<PendingEntry | undefined> | undefined;
+    const begin = () => (entry ??= this.#begin(digest));
+    const through = new Transform({
+      highWaterMark: 256 * 1024,
+      transform(chunk: Buffer, _encoding, done) {
+        const store = async () => void (await (await begin())?.write(chunk));
+        store().then(() => done(null, chunk), done);
+      },
+      // The source has ended without an error, so its digest was right.
+      flush(done) {
+        const commit = async () => void (await (await begin())?.commit());
+        commit().then(() => done(), done);
+      },
+    });
+    pipeline(source, through, () => {
+      // After a commit there is nothing to discard.
+      void entry?.then((pending) => pending?.discard());
+    });
+    return through;
+  }
+
+  async #begin(digest: string): Promise<PendingEntry | undefined> {
+    if (!this.#writable) return undefined;
+    const path = join(this.#directory, 'tmp', randomUUID());
+    try {
+      const handle = await open(path, 'wx', 0o600);
+      return new PendingEntry(handle, path, this.#path(digest), (error) => this.#giveUpWriting(error));
+    } catch (error) {
+      this.#giveUpWriting(error);
+      return undefined;
+    }
+  }
+
+  #giveUpWriting(error: unknown): void {
+    if (!this.#writable) return;
+    this.#writable = false;
+    this.#logger.log('warn', `${this.#directory}: nothing more is cached: ${messageOf(error)}`);
+  }
+
+  async #openEntry(digest: string): Promise<FileHandle | undefined> {
+    try {
+      return await open(this.#path(digest), 'r');
+    } catch (error) {
+      if (systemCode(error) !== 'ENOENT') {
+        this.#logger.log('warn', `${this.#path(digest)}: not used: ${messageOf(error)}`);
+      }
+      return undefined;
+    }
+  }
+
+  async #remove(digest: string, problem: string): Promise<void> {
+    this.#logger.log('warn', `${this.#path(digest)}: damaged, is fetched again: ${problem}`);
+    await rm(this.#path(digest), { force: true }).catch(() => undefined);
+  }
+
+  #path(digest: string): string {
+    const { algorithm, hex } = parseDigest(digest);
+    return join(this.#directory, 'blobs', algorithm, hex.slice(0, 2), hex);
+  }
+}
+
+/** A file that is being written; after a failure it takes everything and does nothing. */
+class PendingEntry {
+  readonly #handle: FileHandle;
+  readonly #path: string;
+  readonly #target: string;
+  readonly #onFailure: (error: unknown) => void;
+  #open = true;
+
+  constructor(handle: FileHandle, path: string, target: string, onFailure: (error: unknown) => void) {
+    this.#handle = handle;
+    this.#path = path;
+    this.#target = target;
+    this.#onFailure = onFailure;
+  }
+
+  async write(chunk: Buffer): Promise<void> {
+    if (!this.#open) return;
+    try {
+      // `write` may write less than it was given when a disk runs full; `appendFile` goes on or fails.
+      await this.#handle.appendFile(chunk);
+    } catch (error) {
+      // Given up meanwhile: then the closed file is no sign of a broken disk.
+      if (this.#open) await this.#fail(error);
+    }
+  }
+
+  async commit(): Promise<void> {
+    if (!this.#open) return;
+    try {
+      await this.#handle.sync();
+      this.#open = false;
+      await this.#handle.close();
+      await makeDirectory(dirname(this.#target), 0o700);
+      await rename(this.#path, this.#target);
+    } catch (error) {
+      this.#open = true;
+      await this.#fail(error);
+    }
+  }
+
+  async discard(): Promise<void> {
+    if (!this.#open) return;
+    this.#open = false;
+    await this.#handle.close().catch(() => undefined);
+    await rm(this.#path, { force: true }).catch(() => undefined);
+  }
+
+  async #fail(error: unknown): Promise<void> {
+    this.#onFailure(error);
+    await this.discard();
+  }
+}
+
+async function readWhole(handle: FileHandle, size: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(size);
+  let offset = 0;
+  while (offset < size) {
+    const { bytesRead } = await handle.read(bytes, offset, size - offset, offset);
+    if (bytesRead === 0) break;
+    offset += bytesRead;
+  }
+  return bytes.subarray(0, offset);
+}
+
+/** The same repository, which keeps what it reads by digest in a cache and looks there first. */
+export function withBlobCache<R extends Repository>(repository: R, cache: BlobCache): R {
+  async function getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
+    if (isDigest(reference)) {
+      const bytes = await cache.read(reference, maxManifestBytes);
+      if (bytes !== undefined) {
+        const { mediaType } = parseManifest(bytes, { subject: subjectOf(repository.name, reference) });
+        return { descriptor: { mediaType, digest: reference, size: bytes.length }, bytes };
+      }
+    }
+    const content = await repository.getManifest(reference, options);
+    await cache.write(content.descriptor.digest, content.bytes);
+    return content;
+  }
+  async function openBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<Readable> {
+    const cached = await cache.open(descriptor.digest, descriptor.size);
+    if (cached === undefined) return cache.tee(await repository.openBlob(descriptor, options), descriptor);
+    const { signal } = options;
+    const cancel = () => void cached.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
+    cached.once('close', onAbort(signal, cancel));
+    return cached;
+  }
+  const own: Partial<Record<string | symbol, unknown>> = { getManifest, openBlob };
+  return new Proxy(repository, {
+    get(target, key) {
+      const value: unknown = own[key] ?? Reflect.get(target, key, target);
+      // Private fields are found on the repository itself only.
+      return typeof value === 'function' && own[key] === undefined ? value.bind(target) : value;
+    },
+  });
+}

@@ -1,0 +1,156 @@
+import { pipeline, Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { digestOf, parseDigest, verifyContent } from '../../core/digest.js';
+import { DigestMismatchError, LimitError, OpmateError, redact, throwIfCancelled } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import { readLimited } from '../image/read-limited.js';
+import type { RegistryRequester } from './registry-request.js';
+import { retryDamaged } from './retry-policy.js';
+import { discard, type TransportResponse } from './transport.js';
+import { NetworkError } from './transport-faults.js';
+import type { Descriptor } from '../image/types.js';
+
+/** Blobs up to this size are held in memory. */
+export const smallBlobBytes = 64 * 1024;
+/** An attempt that brought this much, or all that was left, was worth it. */
+const usefulBytes = 256 * 1024;
+/** How many attempts in a row may be worth nothing. */
+const maxUselessAttempts = 5;
+
+export type DownloadOptions = CancelOptions & { logger: Logger };
+
+/**
+ * Opens a blob at an endpoint. The stream fails when content and descriptor disagree. A connection that
+ * breaks is taken up again where it broke, as long as that makes progress; the digest is checked over all
+ * that was handed out, so whatever a server sends on resuming, wrong bytes do not pass for right ones.
+ * What is damaged before anything was handed out is asked for again, three times in all.
+ */
+export async function downloadBlob(
+  requester: RegistryRequester,
+  descriptor: Descriptor,
+  options: DownloadOptions,
+): Promise<Readable> {
+  return retryDamaged(() => openDownload(requester, descriptor, options), options);
+}
+
+async function openDownload(
+  requester: RegistryRequester,
+  descriptor: Descriptor,
+  options: DownloadOptions,
+): Promise<Readable> {
+  const { digest, size } = descriptor;
+  const subject = `${requester.name}: blob ${digest}`;
+  let response = await requester.send('GET', `blobs/${digest}`, 'pull', { signal: options.signal });
+  if (response.status !== 200)
+    throw await missing(await requester.failure(response, subject, 'pull'), descriptor);
+  const length = response.headers.get('content-length');
+  if (length !== null && Number(length) !== size && response.headers.get('content-encoding') === null) {
+    discard(response);
+    throw new DigestMismatchError(
+      `${subject}: has ${length} bytes, its descriptor says ${size}${requester.where}`,
+    );
+  }
+  const etag = response.headers.get('etag');
+
+  async function* read(): AsyncGenerator<Buffer> {
+    let offset = 0;
+    let useless = 0;
+    /** Bytes of the current answer that have been handed out before. */
+    let skip = 0;
+    for (;;) {
+      const before = offset;
+      let cause: unknown;
+      try {
+        for await (const chunk of response.body as AsyncIterable<Buffer>) {
+          const fresh = skip === 0 ? chunk : chunk.subarray(Math.min(skip, chunk.length));
+          skip -= chunk.length - fresh.length;
+          if (fresh.length === 0) continue;
+          offset += fresh.length;
+          yield fresh;
+        }
+      } catch (error) {
+        cause = error;
+      }
+      throwIfCancelled(options.signal);
+      if (offset >= size) return;
+      if (cause instanceof NetworkError && !cause.temporary) throw cause;
+      useless = offset - before >= usefulBytes ? 0 : useless + 1;
+      if (useless >= maxUselessAttempts) {
+        throw new NetworkError(
+          `${subject}: connection cut after ${offset} of ${size} bytes, ${useless} times`,
+          {
+            temporary: false,
+            cause,
+          },
+        );
+      }
+      options.logger.log('debug', `${subject}: cut after ${offset} of ${size} bytes, going on from there`);
+      if (useless > 1) await sleep(100 * 2 ** (useless - 2), undefined, options).catch(() => undefined);
+      ({ response, skip } = await resume(requester, descriptor, offset, etag, subject, options));
+    }
+  }
+
+  if (size <= smallBlobBytes) return readSmall(read(), descriptor, subject + requester.where);
+  const checked = verifyContent({ digest, size, subject: subject + requester.where });
+  // A generator that was never started runs no `finally`, so the answer is given up here.
+  pipeline(Readable.from(read(), { objectMode: false }), checked, () => response.body.destroy());
+  return checked;
+}
+
+/** Content that is short enough to be checked as a whole: streams that check as they go cost more than it does. */
+async function readSmall(
+  content: AsyncIterable<Buffer>,
+  { digest, size }: Descriptor,
+  subject: string,
+): Promise<Readable> {
+  const bytes = await readLimited(content, size, subject).catch((error: unknown) => {
+    if (!(error instanceof LimitError)) throw error;
+    throw new DigestMismatchError(`${subject}: expected ${size} bytes, got more`);
+  });
+  if (bytes.length !== size)
+    throw new DigestMismatchError(`${subject}: expected ${size} bytes, got ${bytes.length}`);
+  const actual = digestOf(bytes, parseDigest(digest).algorithm);
+  if (actual !== digest)
+    throw new DigestMismatchError(`${subject}: digest mismatch: expected ${digest}, got ${actual}`);
+  return Readable.from(size === 0 ? [] : [bytes], { objectMode: false });
+}
+
+/** Asks for the rest; `skip` is how much of the answer is known already. */
+async function resume(
+  requester: RegistryRequester,
+  descriptor: Descriptor,
+  offset: number,
+  etag: string | null,
+  subject: string,
+  options: CancelOptions,
+): Promise<{ response: TransportResponse; skip: number }> {
+  const path = `blobs/${descriptor.digest}`;
+  const strong = etag !== null && /^"[\x21\x23-\x7e]*"$/.test(etag) ? { 'if-range': etag } : undefined;
+  const headers = { range: `bytes=${offset}-`, ...strong };
+  let response = await requester.send('GET', path, 'pull', { headers, signal: options.signal });
+  if (response.status === 206 && isRest(response, offset, descriptor.size, etag))
+    return { response, skip: 0 };
+  if (response.status === 206 || response.status === 416) {
+    discard(response);
+    response = await requester.send('GET', path, 'pull', { signal: options.signal });
+  }
+  if (response.status !== 200) throw await requester.failure(response, subject, 'pull');
+  return { response, skip: offset };
+}
+
+function isRest(response: TransportResponse, offset: number, size: number, etag: string | null): boolean {
+  const now = response.headers.get('etag');
+  if (etag !== null && now !== null && now !== etag) return false;
+  const range = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(response.headers.get('content-range') ?? '');
+  return range !== null && Number(range[1]) === offset && (range[3] === '*' || Number(range[3]) === size);
+}
+
+async function missing(error: OpmateError, descriptor: Descriptor): Promise<OpmateError> {
+  const foreign = descriptor.urls?.[0];
+  if (error.code !== 'NOT_FOUND' || foreign === undefined) return error;
+  return new OpmateError('NOT_FOUND', error.message, {
+    hint: `a foreign layer, kept at ${redact(JSON.stringify(foreign.slice(0, 200)))}; opmate does not fetch from there`,
+    cause: error,
+  });
+}

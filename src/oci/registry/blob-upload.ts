@@ -1,0 +1,338 @@
+import { Readable } from 'node:stream';
+import { type CancelOptions, onAbort } from '../../core/concurrency.js';
+import { isDigest, parseDigest } from '../../core/digest.js';
+import { DigestMismatchError, OpmateError, RegistryError, throwIfCancelled } from '../../core/errors.js';
+import { smallBlobBytes } from './blob-download.js';
+import type { RegistryRequester } from './registry-request.js';
+import { discard, resolveUploadLocation, type TransportResponse } from './transport.js';
+import { NetworkError } from './transport-faults.js';
+import type { Descriptor } from '../image/types.js';
+
+/** How often an upload that the registry has lost is begun again. */
+const maxSessions = 3;
+/** How often one chunk is taken up again. */
+const maxChunkAttempts = 5;
+/** How long giving up an upload may take. */
+const cancelTimeoutMs = 5_000;
+
+export interface UploadOptions extends CancelOptions {
+  /** Larger blobs are sent in requests of this many bytes, each held in memory; one request when left out. */
+  chunkBytes?: number | undefined;
+  /** Called with the bytes that have been read for sending so far; they begin anew with every attempt. */
+  onSent?: ((bytes: number) => void) | undefined;
+}
+
+/** Opens the content of a blob from its beginning. */
+export type OpenContent = () => Promise<Readable> | Readable;
+
+/**
+ * Sends a blob in one request or in chunks. Nothing stays at the registry when it fails. The upload goes
+ * on only at the registry's own origin. Throws what `open` and its stream fail with as they are,
+ * DigestMismatchError when they give another number of bytes, and OpmateError UNSAFE, NETWORK, AUTH or REGISTRY.
+ */
+export async function uploadBlob(
+  requester: RegistryRequester,
+  descriptor: Descriptor,
+  open: OpenContent,
+  options: UploadOptions,
+): Promise<void> {
+  const subject = `${requester.name}: blob ${descriptor.digest}`;
+  for (let session = 1; ; session++) {
+    const content = new UploadContent(descriptor, open, subject, options);
+    let location: string | undefined;
+    try {
+      const whole = descriptor.size <= smallBlobBytes ? await readAll(content.read()) : undefined;
+      const begun = await begin(requester, descriptor, whole, content.signal);
+      if (whole !== undefined && begun.status === 201) {
+        checkStored(begun, descriptor, subject);
+        return;
+      }
+      if (begun.status !== 202) throw await requester.failure(begun, subject, 'push');
+      discard(begun);
+      location = nextLocation(begun, subject, requester.url('blobs/uploads/'));
+      const minimum = Number(begun.headers.get('oci-chunk-min-length') ?? 0) || 0;
+      const chunkBytes = options.chunkBytes && Math.max(options.chunkBytes, minimum);
+      if (chunkBytes !== undefined && descriptor.size > chunkBytes) {
+        location = await sendChunks(requester, location, content, chunkBytes, subject);
+        await finish(requester, location, descriptor, subject, {
+          body: Buffer.alloc(0),
+          signal: content.signal,
+        });
+      } else {
+        const streamed = {
+          body: () => Readable.from(content.read(), { objectMode: false }),
+          bodySize: descriptor.size,
+        };
+        const body = whole === undefined ? streamed : { body: whole };
+        await finish(requester, location, descriptor, subject, { ...body, signal: content.signal });
+      }
+      return;
+    } catch (error) {
+      if (location !== undefined) await cancelUpload(requester, location);
+      throwIfCancelled(options.signal);
+      if (content.failure !== undefined) throw content.failure;
+      const isLost = isLostUpload(error) || (content.isRepeated && isOtherContent(error));
+      if (session >= maxSessions || !isLost) throw namingBlob(error, requester.name, subject);
+    } finally {
+      content.release();
+    }
+  }
+}
+
+/** Registries, by how they are reached, that do not take a blob in one request. */
+const withoutSingleRequest = new WeakSet<object>();
+/** What an answer to any way of uploading may be: it says nothing about this one. */
+const generalRefusals = [401, 403, 404, 429];
+
+/** Sends a blob in one request where the registry takes that, or begins an upload. */
+async function begin(
+  requester: RegistryRequester,
+  { digest }: Descriptor,
+  whole: Buffer | undefined,
+  signal: AbortSignal,
+): Promise<TransportResponse> {
+  if (whole !== undefined && !withoutSingleRequest.has(requester.route)) {
+    const answer = await requester.send(
+      'POST',
+      `blobs/uploads/?digest=${encodeURIComponent(digest)}`,
+      'push',
+      {
+        headers: { 'content-type': 'application/octet-stream' },
+        body: whole,
+        signal,
+      },
+    );
+    if (answer.status === 201 || generalRefusals.includes(answer.status)) return answer;
+    withoutSingleRequest.add(requester.route);
+    if (answer.status === 202) return answer;
+    discard(answer);
+  }
+  return requester.send('POST', 'blobs/uploads/', 'push', { headers: { 'content-length': '0' }, signal });
+}
+
+async function readAll(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const chunk of chunks) parts.push(chunk);
+  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+}
+
+/** Ends the upload that a refused mount has begun. */
+export async function abandonUpload(requester: RegistryRequester, begun: TransportResponse): Promise<void> {
+  discard(begun);
+  const location = begun.headers.get('location');
+  if (location === null) return;
+  await cancelUpload(requester, resolveUploadLocation(requester.url('blobs/uploads/'), location));
+}
+
+/** The content of one upload; remembers whether it was the content that failed. */
+class UploadContent {
+  readonly #descriptor: Descriptor;
+  readonly #open: OpenContent;
+  readonly #subject: string;
+  readonly #onSent: ((bytes: number) => void) | undefined;
+  readonly #controller = new AbortController();
+  /** Stops requests when the caller cancels and when the content fails. */
+  readonly signal = this.#controller.signal;
+  /** To be called when the upload has ended in one way or the other. */
+  readonly release: () => void;
+  failure: unknown;
+  #reads = 0;
+
+  constructor(
+    descriptor: Descriptor,
+    open: OpenContent,
+    subject: string,
+    { signal, onSent }: Pick<UploadOptions, 'signal' | 'onSent'>,
+  ) {
+    this.#descriptor = descriptor;
+    this.#open = open;
+    this.#subject = subject;
+    this.#onSent = onSent;
+    this.release = onAbort(signal, () => this.#controller.abort(signal?.reason));
+  }
+
+  /** Whether it may have been sent more than once: what is held in memory is sent again unseen. */
+  get isRepeated(): boolean {
+    return this.#reads > 1 || this.#descriptor.size <= smallBlobBytes;
+  }
+
+  async *read(): AsyncGenerator<Buffer> {
+    this.#reads++;
+    // Only what the source throws counts as its failure, not what comes in at `yield`.
+    const source = await this.#watch(async () => await this.#open());
+    const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    const { size } = this.#descriptor;
+    let sent = 0;
+    try {
+      for (;;) {
+        const step = await this.#watch(() => chunks.next());
+        if (!step.done) {
+          sent += step.value.length;
+          this.#onSent?.(sent);
+        }
+        if (sent > size || (step.done && sent < size)) {
+          await this.#watch(() => {
+            const amount = sent > size ? 'more than' : `${sent} instead of`;
+            throw new DigestMismatchError(`${this.#subject}: its source gave ${amount} ${size} bytes`);
+          });
+        }
+        if (step.done) return;
+        yield step.value;
+      }
+    } finally {
+      source.destroy();
+    }
+  }
+
+  async #watch<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      this.failure ??= error;
+      this.#controller.abort();
+      throw error;
+    }
+  }
+}
+
+async function sendChunks(
+  requester: RegistryRequester,
+  begun: string,
+  content: UploadContent,
+  chunkBytes: number,
+  subject: string,
+): Promise<string> {
+  let location = begun;
+  let sent = 0;
+  for await (const chunk of regroup(content.read(), chunkBytes)) {
+    const end = sent + chunk.length;
+    for (let attempt = 1; sent < end; attempt++) {
+      const body = chunk.subarray(chunk.length - (end - sent));
+      const answer = await requester.send('PATCH', location, 'push', {
+        headers: { 'content-type': 'application/octet-stream', 'content-range': `${sent}-${end - 1}` },
+        body,
+        signal: content.signal,
+      });
+      let state = answer;
+      if (answer.status === 416) {
+        // The registry has another part than we think, e.g. one whose answer was lost.
+        discard(answer);
+        state = await requester.send('GET', location, 'push', { signal: content.signal });
+      }
+      if (state.status !== 202 && state.status !== 204) throw await requester.failure(state, subject, 'push');
+      discard(state);
+      location = nextLocation(state, subject, location, location);
+      const received = receivedBytes(state) ?? (state === answer ? end : sent);
+      if (
+        received < end - chunk.length ||
+        received > end ||
+        (attempt >= maxChunkAttempts && received < end)
+      ) {
+        throw new NetworkError(
+          `${subject}: push failed: the registry has ${received} bytes, ${end} were sent`,
+          {
+            temporary: true,
+          },
+        );
+      }
+      sent = received;
+    }
+  }
+  return location;
+}
+
+/** Bytes from the beginning that the registry has: `Range: 0-N`, N being the last one. */
+function receivedBytes(response: TransportResponse): number | undefined {
+  const range = /^(?:bytes=)?0-(\d+)$/.exec(response.headers.get('range') ?? '');
+  return range ? Number(range[1]) + 1 : undefined;
+}
+
+async function finish(
+  requester: RegistryRequester,
+  location: string,
+  { digest }: Descriptor,
+  subject: string,
+  request: { body: Buffer | (() => Readable); bodySize?: number; signal: AbortSignal },
+): Promise<void> {
+  // The location is opaque: re-encoding its query could break it.
+  const url = `${location}${location.includes('?') ? '&' : '?'}digest=${encodeURIComponent(digest)}`;
+  const headers = { 'content-type': 'application/octet-stream' };
+  const answer = await requester.send('PUT', url, 'push', { ...request, headers });
+  if (answer.status !== 201 && answer.status !== 204) throw await requester.failure(answer, subject, 'push');
+  checkStored(answer, { digest }, subject);
+}
+
+/** Compares what a registry says that it stored with what it was sent. */
+function checkStored(
+  answer: TransportResponse,
+  { digest }: Pick<Descriptor, 'digest'>,
+  subject: string,
+): void {
+  discard(answer);
+  const stored = answer.headers.get('docker-content-digest');
+  if (stored === null || !isDigest(stored) || stored === digest) return;
+  if (parseDigest(stored).algorithm === parseDigest(digest).algorithm) {
+    throw new DigestMismatchError(`${subject}: push failed: the registry says that it stored ${stored}`);
+  }
+}
+
+function nextLocation(response: TransportResponse, subject: string, base: string, current?: string): string {
+  const location = response.headers.get('location');
+  if (location !== null) return resolveUploadLocation(base, location);
+  if (current !== undefined) return current;
+  throw new OpmateError('REGISTRY', `${subject}: push failed: the registry gave no upload location`);
+}
+
+async function cancelUpload(requester: RegistryRequester, location: string): Promise<void> {
+  try {
+    const signal = AbortSignal.timeout(cancelTimeoutMs);
+    discard(await requester.send('DELETE', location, 'push', { signal }));
+  } catch {
+    // The registry removes forgotten uploads itself; what led here is what matters.
+  }
+}
+
+/** A registry may keep the part that an attempt sent before it broke off, and add the next attempt to it. */
+function isOtherContent(error: unknown): boolean {
+  const codes = ['DIGEST_INVALID', 'SIZE_INVALID'];
+  return error instanceof RegistryError && codes.some((code) => error.registryCodes.includes(code));
+}
+
+/** What is met below names the repository only. */
+function namingBlob(error: unknown, repository: string, subject: string): unknown {
+  if (!(error instanceof RegistryError) || error.message.startsWith(subject)) return error;
+  const { status, registryCodes, code, hint, cause } = error;
+  const message = error.message.replace(`${repository}: `, '');
+  return new RegistryError(`${subject}: push failed: ${message}`, {
+    status,
+    registryCodes,
+    code,
+    hint,
+    cause,
+  });
+}
+
+/** A retried request may find that its first attempt has used the upload up. */
+function isLostUpload(error: unknown): boolean {
+  if (!(error instanceof RegistryError)) return false;
+  const lost = ['BLOB_UPLOAD_UNKNOWN', 'BLOB_UPLOAD_INVALID'];
+  return error.status === 416 || lost.some((code) => error.registryCodes.includes(code));
+}
+
+/** The same bytes in pieces of `size`, the last one shorter. */
+async function* regroup(chunks: AsyncIterable<Buffer>, size: number): AsyncGenerator<Buffer> {
+  let parts: Buffer[] = [];
+  let held = 0;
+  for await (let chunk of chunks) {
+    while (held + chunk.length >= size) {
+      const part = chunk.subarray(0, size - held);
+      chunk = chunk.subarray(part.length);
+      yield Buffer.concat([...parts, part]);
+      parts = [];
+      held = 0;
+    }
+    if (chunk.length > 0) parts.push(chunk);
+    held += chunk.length;
+  }
+  if (held > 0) yield Buffer.concat(parts);
+}

@@ -1,0 +1,228 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
+import { messageOf, OpmateError, systemCode } from '../../core/errors.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import { readNamedFile } from '../../files/read-file.js';
+import type { Environment } from './proxy.js';
+
+export interface CertificateOptions {
+  environment: Environment;
+  homeDirectory: string;
+  /** Where system-wide configuration lies; `/etc`. */
+  systemDirectory: string;
+  /** `--ca-file` */
+  caFile?: string | undefined;
+  /** `--cert-dir`: files of every registry, or a directory `host:port` for each. */
+  certDir?: string | undefined;
+  logger?: Logger;
+}
+
+/** What a TLS connection to a host is made with; the shape of `tls.createSecureContext`. */
+export interface TlsFiles {
+  ca: string[];
+  cert?: string[];
+  key?: string[];
+  /** The authorities' files, or what stands for them, in the order of looking. */
+  trustPaths: string[];
+}
+
+/**
+ * Finds the certificates for a host. Client certificates that lie in `--cert-dir` itself, for whatever host, are
+ * only for one that the user named.
+ */
+export type CertificateStore = (host: string, isNamed: boolean) => Promise<TlsFiles>;
+
+/** Where distributions keep the bundle of all authorities. (Source: Go's crypto/x509, root_linux.go.) */
+const systemBundles = [
+  'ssl/certs/ca-certificates.crt',
+  'pki/tls/certs/ca-bundle.crt',
+  'ssl/ca-bundle.pem',
+  'pki/tls/cacert.pem',
+  'pki/ca-trust/extracted/pem/tls-ca-bundle.pem',
+  'ssl/cert.pem',
+];
+
+/**
+ * Finds the certificates for a host (`host:port` as in the reference). Authorities: SSL_CERT_FILE, else the
+ * system's bundle, else the ones that come with Node; and NODE_EXTRA_CA_CERTS, `--ca-file`, and `*.crt` of
+ * the host's directory in certs.d. Client certificates: `*.cert` with `*.key` there. (Source: containers-
+ * certs.d(5).) Throws OpmateError naming the file that cannot be read or holds no certificate.
+ */
+export function createCertificateStore(options: CertificateOptions): CertificateStore {
+  const logger = options.logger ?? silentLogger;
+  let common: Promise<{ ca: string[]; trustPaths: string[] }> | undefined;
+  const hosts = new Map<string, Promise<TlsFiles>>();
+
+  async function readCommon(): Promise<{ ca: string[]; trustPaths: string[] }> {
+    const { caFile, environment } = options;
+    const base = await readBase(options, logger);
+    const ca = [...base.ca];
+    const trustPaths = [base.path];
+    const extra = environment.NODE_EXTRA_CA_CERTS;
+    const more = extra ? await readOptional('NODE_EXTRA_CA_CERTS', extra, logger) : undefined;
+    if (extra && more !== undefined) {
+      ca.push(more);
+      trustPaths.push(extra);
+    }
+    if (caFile !== undefined) {
+      ca.push(await readAuthorities(caFile));
+      trustPaths.push(caFile);
+    }
+    return { ca, trustPaths };
+  }
+
+  async function readHost(host: string, isNamed: boolean): Promise<TlsFiles> {
+    common ??= readCommon();
+    const { ca, trustPaths } = await common;
+    const found = await hostDirectory(options, host);
+    if (!found) return { ca, trustPaths: [...trustPaths, ...certificateDirectories(options, host)] };
+    const { directory } = found;
+    const isForAll = directory === options.certDir;
+    const names = isForAll && !isNamed ? found.names.filter((name) => name.endsWith('.crt')) : found.names;
+    const files: TlsFiles = { ca: [...ca], trustPaths: [...trustPaths, directory] };
+    for (const name of names.filter((name) => name.endsWith('.crt'))) {
+      files.ca.push(await readAuthorities(join(directory, name)));
+    }
+    for (const name of names.filter((name) => name.endsWith('.cert'))) {
+      const key = name.replace(/\.cert$/, '.key');
+      if (!names.includes(key)) {
+        throw new OpmateError(
+          'NOT_FOUND',
+          `${join(directory, name)}: the key file ${key} beside it is missing`,
+        );
+      }
+      const pair = await readPair(join(directory, name), join(directory, key));
+      (files.cert ??= []).push(pair.cert);
+      (files.key ??= []).push(pair.key);
+    }
+    for (const key of names.filter((name) => name.endsWith('.key'))) {
+      const name = key.replace(/\.key$/, '.cert');
+      if (names.includes(name)) continue;
+      throw new OpmateError(
+        'NOT_FOUND',
+        `${join(directory, key)}: the certificate file ${name} beside it is missing`,
+      );
+    }
+    return files;
+  }
+
+  return (host, isNamed) => {
+    const key = `${host} ${isNamed}`;
+    const known = hosts.get(key) ?? readHost(host, isNamed);
+    hosts.set(key, known);
+    return known;
+  };
+}
+
+function certificateDirectories(options: CertificateOptions, host: string): string[] {
+  const roots = [
+    join(options.homeDirectory, '.config/containers/certs.d'),
+    join(options.systemDirectory, 'containers/certs.d'),
+    join(options.systemDirectory, 'docker/certs.d'),
+  ];
+  const own = options.certDir === undefined ? [] : [join(options.certDir, host), options.certDir];
+  return [...own, ...roots.map((root) => join(root, host))];
+}
+
+/** The first of the host's directories that is there, and with `--cert-dir`, has certificates in it. */
+async function hostDirectory(
+  options: CertificateOptions,
+  host: string,
+): Promise<{ directory: string; names: string[] } | undefined> {
+  if (options.certDir !== undefined) await list(options.certDir, true);
+  for (const directory of certificateDirectories(options, host)) {
+    const names = await list(directory, false);
+    if (names && (directory !== options.certDir || names.some((name) => /\.(crt|cert|key)$/.test(name)))) {
+      return { directory, names: names.sort() };
+    }
+  }
+  return undefined;
+}
+
+async function list(directory: string, required: boolean): Promise<string[] | undefined> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    const missing = ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
+    if (missing && !required) return undefined;
+    throw unreadable(directory, error);
+  }
+}
+
+/** Largest PEM file that is read; bundles of systems have 250 KB. */
+export const maxPemBytes = 16 * 1024 * 1024;
+
+async function readBase(
+  options: CertificateOptions,
+  logger: Logger,
+): Promise<{ ca: string[]; path: string }> {
+  const named = options.environment.SSL_CERT_FILE;
+  const text = named ? await readOptional('SSL_CERT_FILE', named, logger) : undefined;
+  if (named && text !== undefined) return { ca: [text], path: named };
+  for (const bundle of systemBundles) {
+    const path = join(options.systemDirectory, bundle);
+    try {
+      return { ca: [String(await readNamedFile(path, maxPemBytes))], path };
+    } catch {
+      // Each distribution has one of these.
+    }
+  }
+  return { ca: [...rootCertificates], path: 'the built-in list' };
+}
+
+async function readOptional(variable: string, path: string, logger: Logger): Promise<string | undefined> {
+  try {
+    return await readAuthorities(path);
+  } catch (error) {
+    logger.log('warn', `${variable}: ${messageOf(error)}`);
+    return undefined;
+  }
+}
+
+/** Reads a PEM file of one or more certificates. */
+async function readAuthorities(path: string): Promise<string> {
+  const text = await read(path);
+  try {
+    new X509Certificate(text);
+  } catch (error) {
+    throw new OpmateError('INVALID', `${path}: holds no PEM certificate`, { file: path, cause: error });
+  }
+  return text;
+}
+
+/** Reads a client certificate and its key, which must belong together. */
+async function readPair(certPath: string, keyPath: string): Promise<{ cert: string; key: string }> {
+  const cert = await readAuthorities(certPath);
+  const key = await read(keyPath);
+  let belongs: boolean;
+  try {
+    belongs = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+  } catch (cause) {
+    throw new OpmateError('INVALID', `${keyPath}: holds no PEM key without passphrase`, {
+      file: keyPath,
+      cause,
+    });
+  }
+  if (!belongs) {
+    throw new OpmateError('INVALID', `${keyPath}: not the key of the certificate ${certPath}`, {
+      file: keyPath,
+    });
+  }
+  return { cert, key };
+}
+
+async function read(path: string): Promise<string> {
+  try {
+    return String(await readNamedFile(path, maxPemBytes));
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+function unreadable(path: string, cause: unknown): OpmateError {
+  const missing = systemCode(cause) === 'ENOENT';
+  const text = missing ? 'not found' : `cannot be read (${systemCode(cause) ?? 'unknown'})`;
+  return new OpmateError(missing ? 'NOT_FOUND' : 'IO', `${path}: ${text}`, { file: path, cause });
+}

@@ -1,0 +1,162 @@
+/**
+ * Where a request may go and how far its server is trusted: rules without HTTP, DNS or TLS of their own, which the
+ * transport asks before it connects.
+ */
+import { BlockList, isIP } from 'node:net';
+import { OpmateError } from '../../core/errors.js';
+
+/** What kind of network an address belongs to. */
+export type AddressKind = 'public' | 'loopback' | 'link-local' | 'private' | 'reserved';
+
+/** Who led to a URL that the user did not name: the redirect or token realm of an answer. */
+export interface Lead {
+  /** The origin that the user named, by its registry. */
+  origin: string;
+  /** Kind of the addresses that the answers on the way came from; public where they differ. */
+  kind: AddressKind;
+  by: 'redirect' | 'token server';
+}
+
+/** Special addresses. (Source: IANA special-purpose address registries, RFC 6890.) */
+const networks: Readonly<Record<Exclude<AddressKind, 'public'>, readonly string[]>> = {
+  loopback: ['127.0.0.0/8', '0.0.0.0/8', '::1/128', '::/128'],
+  'link-local': ['169.254.0.0/16', 'fe80::/10'],
+  private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7', 'fec0::/10'],
+  reserved: ['192.0.0.0/24', '198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4', 'ff00::/8', '100::/64'],
+};
+
+const lists = Object.entries(networks).map(([kind, ranges]) => {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [network = '', prefix] = range.split('/');
+    list.addSubnet(network, Number(prefix), isIP(network) === 4 ? 'ipv4' : 'ipv6');
+  }
+  return { kind: kind as AddressKind, list };
+});
+
+/**
+ * IPv4 addresses within IPv6 ones, by the offset of their 32 bits: mapped and compatible addresses, NAT64
+ * (RFC 6052), 6to4 (RFC 3056).
+ */
+const embedded = [
+  { prefix: /^(?:0:){5}(?:0|ffff):/, group: 6 },
+  { prefix: /^(?:0:){4}ffff:0:/, group: 6 },
+  { prefix: /^64:ff9b:(?:0:){4}/, group: 6 },
+  { prefix: /^2002:/, group: 1 },
+];
+
+/** The kind of an IP address, with or without zone; `reserved` for what is no address. */
+export function addressKind(address: string): AddressKind {
+  const plain = address.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
+  const family = isIP(plain);
+  if (family === 0) return 'reserved';
+  const found = lists.find(({ list }) => list.check(plain, family === 4 ? 'ipv4' : 'ipv6'));
+  if (found || family === 4) return found?.kind ?? 'public';
+  const groups = groupsOf(plain);
+  const form = embedded.find(({ prefix }) =>
+    prefix.test(groups.map((group) => `${group.toString(16)}:`).join('')),
+  );
+  if (form === undefined) return 'public';
+  const [high = 0, low = 0] = groups.slice(form.group, form.group + 2);
+  return addressKind([high >> 8, high & 255, low >> 8, low & 255].join('.'));
+}
+
+/** The eight groups of an IPv6 address. */
+function groupsOf(address: string): number[] {
+  const [head = '', tail] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split('::');
+  const read = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));
+  if (tail === undefined) return read(head);
+  const [before, after] = [read(head), read(tail)];
+  return [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after];
+}
+
+/** The kind of address that a URL names literally; undefined for a host name other than localhost. */
+export function literalKind(url: URL): AddressKind | undefined {
+  const host = url.hostname
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase();
+  if (host === 'localhost' || host.endsWith('.localhost')) return 'loopback';
+  return isIP(host) === 0 ? undefined : addressKind(host);
+}
+
+/** The kind of address that an answer came from; of one through a proxy only what its URL says is known. */
+export function answerKind(response: { url: string; address?: string | undefined }): AddressKind {
+  if (response.address !== undefined) return addressKind(response.address);
+  return literalKind(new URL(response.url)) ?? 'public';
+}
+
+/** What an answer leads to. Each answer on the way can only narrow where it goes on. */
+export function leadFrom(
+  request: { url: string; lead?: Lead | undefined },
+  response: { url: string; address?: string | undefined },
+  by: Lead['by'],
+): Lead {
+  const kind = answerKind(response);
+  const { lead } = request;
+  const isSame = lead === undefined || lead.kind === kind;
+  return { origin: lead?.origin ?? new URL(request.url).origin, kind: isSame ? kind : 'public', by };
+}
+
+/**
+ * Whether an answer may lead to an address: to every public one, and to others only from an address of the same
+ * kind, so that a hostile registry cannot reach services inside.
+ */
+export function mayLeadTo(kind: AddressKind, from: AddressKind): boolean {
+  return kind === 'public' || kind === from;
+}
+
+/** Whether the user allowed a host, named as `host` or `host:port`, to be led to at any address. */
+export function isAllowedHost(url: URL, hosts: readonly string[]): boolean {
+  return hosts.some((host) => [url.host, url.hostname].includes(host.toLowerCase()));
+}
+
+/** The error for an address that an answer may not lead to. */
+export function refusedAddress(url: URL, address: string, lead: Lead): OpmateError {
+  const what = lead.by === 'redirect' ? `redirect to ${url.host}` : `token server ${url.host}`;
+  const shown = address === url.hostname ? 'it' : address;
+  return new OpmateError(
+    'UNSAFE',
+    `${new URL(lead.origin).host}: ${what} refused: ${shown} is a ${addressKindOf(address)} address and the registry's is not`,
+    { hint: `allow the host with --allow-private-host ${url.hostname}` },
+  );
+}
+
+function addressKindOf(address: string): AddressKind {
+  return isIP(address.replace(/^\[|\]$/g, '')) === 0 ? 'loopback' : addressKind(address);
+}
+
+/** Throws OpmateError UNSAFE for a URL that names an address which its lead may not lead to. */
+export function checkLiteralAddress(url: URL, lead: Lead): void {
+  const kind = literalKind(url);
+  if (kind !== undefined && !mayLeadTo(kind, lead.kind)) throw refusedAddress(url, url.hostname, lead);
+}
+
+/** How far the server of a URL is trusted. */
+export interface ServerTrust {
+  /** Whether its certificate is verified. */
+  verify: boolean;
+  /** Whether it is one that the user named, which gets client certificates that are not for one host alone. */
+  isNamed: boolean;
+}
+
+/**
+ * Decides about the server that is really contacted: that of a redirect or token realm is unverified only where
+ * that is said of itself, or of all.
+ */
+export function trustServer(
+  url: URL,
+  lead: Lead | undefined,
+  insecure: {
+    /** All servers are unverified. */
+    everywhere: boolean;
+    /** The registry that the user named is. */
+    registry: boolean;
+    /** What is said of other hosts. */
+    isHost: (host: string) => boolean;
+  },
+): ServerTrust {
+  const isUnverified = lead === undefined ? insecure.registry : insecure.isHost(url.host);
+  return { verify: !insecure.everywhere && !isUnverified, isNamed: lead === undefined };
+}

@@ -1,0 +1,112 @@
+import { BlockList, isIP } from 'node:net';
+import { OpmateError } from '../../core/errors.js';
+
+/** Environment variables, as the caller hands them in. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The proxy for a URL, or undefined when it is to be reached directly. */
+export type ProxyChoice = (url: URL) => URL | undefined;
+
+/**
+ * Reads HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, upper case before lower. Local hosts are never
+ * reached through a proxy. (Source: golang.org/x/net/http/httpproxy, which the Go tools use; ALL_PROXY:
+ * curl.) The choice throws OpmateError UNSUPPORTED or INVALID for a proxy that cannot be used.
+ */
+export function readProxies(environment: Environment): ProxyChoice {
+  function variable(name: string): string {
+    return environment[name] || environment[name.toLowerCase()] || '';
+  }
+  const bypass = readNoProxy(variable('NO_PROXY'));
+  return (url) => {
+    const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
+    const used = variable(name) ? name : 'ALL_PROXY';
+    const value = variable(used);
+    if (!value || isLocal(url) || bypass(url)) return undefined;
+    return parseProxy(used, value);
+  };
+}
+
+function parseProxy(variable: string, value: string): URL {
+  const text = value.includes('://') ? value : `http://${value}`;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  // The value itself stays out of messages: it may hold a password.
+  if (!url?.hostname || url.port === '0' || !isDecodable(url)) {
+    throw new OpmateError('INVALID', `${variable}: not a valid proxy URL`, {
+      hint: 'write http://user:password@host:port, special characters percent-encoded',
+    });
+  }
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw new OpmateError('UNSUPPORTED', `${variable}: proxies of type ${url.protocol} are not supported`, {
+      hint: 'give an http:// or https:// proxy',
+    });
+  }
+  return url;
+}
+
+/** Whether user name and password are percent-encoded as a URL has them. */
+function isDecodable({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isLocal(url: URL): boolean {
+  const host = bareHost(url);
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+function bareHost(url: URL): string {
+  return url.hostname
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase();
+}
+
+/**
+ * Entries: `*`, an address, a CIDR range, a domain (itself and what is below it), `.domain` or `*.domain`
+ * (only what is below it), each but a range with an optional port.
+ */
+function readNoProxy(value: string): (url: URL) => boolean {
+  const entries = value
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .map((entry) => entry.toLowerCase());
+  const tests = entries.map(noProxyTest);
+  return (url) => {
+    const host = bareHost(url);
+    const port = url.port || (url.protocol === 'https:' ? '443' : '80');
+    return tests.some((test) => test(host, port));
+  };
+}
+
+function noProxyTest(entry: string): (host: string, port: string) => boolean {
+  if (entry === '*') return () => true;
+  const range = /^([0-9a-f.:]+)\/(\d{1,3})$/.exec(entry);
+  if (range) return inRange(range[1] as string, Number(range[2]));
+  const [, bracketed, plain, wantedPort] = /^(?:\[([0-9a-f:.]+)\]|(.*?))(?::(\d+))?$/.exec(entry) ?? [];
+  const whole = isIP(entry) === 6;
+  const name = whole ? entry : (bracketed ?? plain ?? entry);
+  const port = whole ? undefined : wantedPort;
+  const domain = name.replace(/^\*?\./, '');
+  const onlyBelow = domain !== name;
+  return (host, actual) => {
+    if (port !== undefined && port !== actual) return false;
+    if (isIP(host) !== 0) return isIP(name) !== 0 && canonicalAddress(host) === canonicalAddress(name);
+    return (!onlyBelow && host === domain) || host.endsWith(`.${domain}`);
+  };
+}
+
+function canonicalAddress(address: string): string {
+  return isIP(address) === 6 ? new URL(`http://[${address.replace(/%.*$/, '')}]/`).hostname : address;
+}
+
+function inRange(network: string, prefix: number): (host: string) => boolean {
+  const family = isIP(network);
+  if (family === 0 || prefix > (family === 4 ? 32 : 128)) return () => false;
+  const list = new BlockList();
+  list.addSubnet(network, prefix, family === 4 ? 'ipv4' : 'ipv6');
+  return (host) => isIP(host) !== 0 && list.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6');
+}

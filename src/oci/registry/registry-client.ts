@@ -1,0 +1,462 @@
+import type { Readable } from 'node:stream';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
+import { DigestMismatchError, LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { isJsonObject } from '../../document/json.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import { sortedByBytes } from '../../core/order.js';
+import { type BlobCache, withBlobCache } from './blob-cache.js';
+import { downloadBlob } from './blob-download.js';
+import { abandonUpload, type OpenContent, uploadBlob } from './blob-upload.js';
+import type { Connection } from './connection.js';
+import { parseManifest } from '../image/manifest.js';
+import { subjectOf } from '../image/platform.js';
+import { ReferrersTags, referrerOf, subjectDigest } from './referrers-tag.js';
+import { type Access, mayBeElsewhere, RegistryRequester } from './registry-request.js';
+import type { ManifestContent, PutBlobOptions, WritableRepository } from './repository.js';
+import { maxContentAttempts, pauseBeforeAttempt } from './retry-policy.js';
+import { discard, type TransportResponse } from './transport.js';
+import { readLimited } from '../image/read-limited.js';
+import { NetworkError } from './transport-faults.js';
+import { type Descriptor, mediaTypes, maxManifestBytes, manifestMediaTypes } from '../image/types.js';
+
+/** Pages of a list that are followed. */
+const maxPages = 1_000;
+/** Bytes of one page. */
+const maxPageBytes = 4 * 1024 * 1024;
+
+/** A repository in a registry. */
+export interface RegistryRepository extends WritableRepository {
+  /** `host[:port]` as the user named it. */
+  readonly registry: string;
+  /** `ns/name` */
+  readonly repository: string;
+}
+
+export interface RegistryRepositoryOptions {
+  connection: Connection;
+  registry: string;
+  repository: string;
+  logger?: Logger | undefined;
+  /** Holds what is read by digest. */
+  cache?: BlobCache | undefined;
+  /** Blobs larger than this are pushed in chunks of it; in one request when left out. */
+  chunkBytes?: number | undefined;
+  /** Reads ask the registry itself, too: what is there decides what is written or deleted there. */
+  withoutMirrors?: boolean | undefined;
+}
+
+/**
+ * A repository over the distribution API 1.1. Reads ask the registry's mirrors in order and then itself,
+ * and go on only where content is not found, access is refused or nothing answers; writes go to the registry
+ * itself. Nothing is sent before the first call.
+ */
+export function createRegistryRepository(options: RegistryRepositoryOptions): RegistryRepository {
+  const repository = new RegistryApiRepository(options);
+  return options.cache ? withBlobCache(repository, options.cache) : repository;
+}
+
+class RegistryApiRepository implements RegistryRepository {
+  readonly name: string;
+  readonly registry: string;
+  readonly repository: string;
+  readonly #connection: Connection;
+  readonly #logger: Logger;
+  readonly #chunkBytes: number | undefined;
+  readonly #withoutMirrors: boolean;
+  readonly #referrersTags: ReferrersTags;
+
+  constructor(options: RegistryRepositoryOptions) {
+    const { connection, registry, repository, logger, chunkBytes } = options;
+    this.name = `${registry}/${repository}`;
+    this.registry = registry;
+    this.repository = repository;
+    this.#connection = connection;
+    this.#logger = logger ?? silentLogger;
+    this.#chunkBytes = chunkBytes;
+    this.#withoutMirrors = options.withoutMirrors === true;
+    this.#referrersTags = new ReferrersTags(
+      (at, reference, how) => unlessNotFound(readManifest(at, reference, how)),
+      this.#logger,
+    );
+  }
+
+  async getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
+    checkReference(this.name, reference);
+    const content = await this.#read(isDigest(reference), options, (at) =>
+      readManifest(at, reference, options),
+    );
+    return content as ManifestContent;
+  }
+
+  async headManifest(reference: string, options: CancelOptions = {}): Promise<Descriptor | undefined> {
+    checkReference(this.name, reference);
+    return this.#read(isDigest(reference), options, async (at) => {
+      const answer = await at.send('HEAD', `manifests/${reference}`, 'pull', {
+        headers: { accept: manifestMediaTypes.join(', ') },
+        signal: options.signal,
+      });
+      discard(answer);
+      if (answer.status === 404) return undefined;
+      const described = answer.status === 200 ? describeHead(answer, reference) : undefined;
+      // What HEAD does not tell, or why it fails, GET does.
+      return described ?? (await unlessNotFound(readManifest(at, reference, options)))?.descriptor;
+    });
+  }
+
+  async openBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<Readable> {
+    parseDigest(descriptor.digest);
+    const open = (at: RegistryRequester) =>
+      downloadBlob(at, descriptor, { ...options, logger: this.#logger });
+    return (await this.#read(true, options, open)) as Readable;
+  }
+
+  async hasBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<boolean> {
+    parseDigest(descriptor.digest);
+    const found = await this.#read(true, options, async (at) =>
+      (await isBlobAt(at, descriptor, 'pull', options)) ? true : undefined,
+    );
+    return found === true;
+  }
+
+  async listTags(options: CancelOptions = {}): Promise<string[]> {
+    const tags = await this.#read(false, options, async (at) => {
+      const found = new Set<string>();
+      for await (const page of readPages(at, 'tags/list?n=1000', `${this.name}: tags`, options)) {
+        if (page.status !== 200) throw await at.failure(page.response, `${this.name}: tags`, 'pull');
+        const list = isJsonObject(page.document) ? (page.document.tags ?? []) : undefined;
+        if (!Array.isArray(list) || !list.every((tag) => typeof tag === 'string')) {
+          throw new OpmateError('REGISTRY', `${this.name}: tags: the answer is not a list of tags`);
+        }
+        for (const tag of list as string[]) found.add(tag);
+      }
+      return [...found];
+    });
+    return sortedByBytes(tags ?? []);
+  }
+
+  async listReferrers(
+    digest: string,
+    options: CancelOptions & { artifactType?: string } = {},
+  ): Promise<Descriptor[]> {
+    parseDigest(digest);
+    const { artifactType } = options;
+    const found = await this.#read(true, options, async (at) => {
+      return (
+        (await readReferrers(at, digest, options)) ?? (await this.#referrersTags.list(at, digest, options))
+      );
+    });
+    const all = [...new Map(found?.map((entry) => [entry.digest, entry])).values()];
+    return artifactType === undefined ? all : all.filter((entry) => entry.artifactType === artifactType);
+  }
+
+  async putBlob(descriptor: Descriptor, open: OpenContent, options: PutBlobOptions = {}): Promise<void> {
+    parseDigest(descriptor.digest);
+    throwIfCancelled(options.signal);
+    const at = await this.#target(options);
+    if (!options.isAbsent && (await isBlobAt(at, descriptor, 'push', options))) return;
+    await uploadBlob(at, descriptor, open, { ...options, chunkBytes: this.#chunkBytes });
+  }
+
+  async mountBlob(
+    descriptor: Descriptor,
+    fromRepository: string,
+    options: CancelOptions = {},
+  ): Promise<boolean> {
+    parseDigest(descriptor.digest);
+    const at = await this.#target(options);
+    const query = `mount=${encodeURIComponent(descriptor.digest)}&from=${encodeURIComponent(fromRepository)}`;
+    const answer = await at.send('POST', `blobs/uploads/?${query}`, 'push', {
+      headers: { 'content-length': '0' },
+      signal: options.signal,
+    });
+    if (answer.status === 201) {
+      discard(answer);
+      return true;
+    }
+    if (answer.status !== 202) {
+      throw await at.failure(answer, `${this.name}: blob ${descriptor.digest}`, 'push');
+    }
+    await abandonUpload(at, answer);
+    return false;
+  }
+
+  async putManifest(
+    reference: string,
+    bytes: Buffer,
+    mediaType: string,
+    options: CancelOptions = {},
+  ): Promise<Descriptor> {
+    checkReference(this.name, reference);
+    const subject = subjectOf(this.name, reference);
+    const digest = digestOf(bytes, isDigest(reference) ? parseDigest(reference).algorithm : 'sha256');
+    if (isDigest(reference) && digest !== reference) {
+      throw new DigestMismatchError(`${subject}: content has digest ${digest}`);
+    }
+    const parsed = parseManifest(bytes, { subject, mediaType });
+    const at = await this.#target(options);
+    const hasApi = async (of: string) => (await readReferrers(at, of, options)) !== undefined;
+    const store = async () => {
+      const response = await at.send('PUT', `manifests/${reference}`, 'push', {
+        headers: { 'content-type': mediaType },
+        body: bytes,
+        signal: options.signal,
+      });
+      if (response.status !== 201) throw await at.failure(response, subject, 'push');
+      discard(response);
+      return response;
+    };
+    const answer = await this.#referrersTags.replace(at, reference, digest, { ...options, hasApi }, store);
+    const stored = answer.headers.get('docker-content-digest');
+    if (stored !== null && isDigest(stored) && digestOf(bytes, parseDigest(stored).algorithm) !== stored) {
+      throw new DigestMismatchError(
+        `${subject}: push failed: the registry stored ${stored} in place of ${digest}`,
+      );
+    }
+    const descriptor = { mediaType, digest, size: bytes.length };
+    const target = subjectDigest(parsed);
+    if (target !== undefined && answer.headers.get('oci-subject') === null)
+      await this.#referrersTags.add(at, target, referrerOf(descriptor, parsed), options);
+    return descriptor;
+  }
+
+  async deleteManifest(reference: string, options: CancelOptions = {}): Promise<void> {
+    checkReference(this.name, reference);
+    const subject = subjectOf(this.name, reference);
+    const at = await this.#target(options);
+    const target = isDigest(reference) ? await subjectAt(at, reference, options) : undefined;
+    const answer = await at.send('DELETE', `manifests/${reference}`, 'delete', { signal: options.signal });
+    if (![200, 202, 204].includes(answer.status)) throw await at.failure(answer, subject, 'delete');
+    discard(answer);
+    if (target === undefined || (await readReferrers(at, target, options)) !== undefined) return;
+    await this.#referrersTags.remove(at, target, reference, options);
+  }
+
+  async #target(options: CancelOptions): Promise<RegistryRequester> {
+    const { signal } = options;
+    const [own] = await this.#connection.endpoints(this.registry, this.repository, {
+      withoutMirrors: true,
+      signal,
+    });
+    if (own === undefined) throw new OpmateError('INTERNAL', `${this.name}: no endpoint to write to`);
+    return new RegistryRequester(own, this.name);
+  }
+
+  /** The first endpoint's answer; undefined, or the last one's failure, when none has one. */
+  async #read<T>(
+    byDigest: boolean,
+    options: CancelOptions,
+    work: (at: RegistryRequester) => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const choice = { byDigest, withoutMirrors: this.#withoutMirrors, signal: options.signal };
+    const endpoints = await this.#connection.endpoints(this.registry, this.repository, choice);
+    for (const [i, endpoint] of endpoints.entries()) {
+      throwIfCancelled(options.signal);
+      const isLast = i === endpoints.length - 1;
+      try {
+        const result = await work(new RegistryRequester(endpoint, this.name));
+        if (result !== undefined || isLast) return result;
+      } catch (error) {
+        if (isLast || !mayBeElsewhere(error)) throw error;
+        this.#logger.log('debug', `${(error as Error).message}; asking the next`);
+      }
+    }
+    return undefined;
+  }
+}
+
+/** Refuses what must not become part of a URL. Distribution specification, "Pulling manifests". */
+function checkReference(name: string, reference: string): void {
+  if (isDigest(reference) || /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/.test(reference)) return;
+  throw new OpmateError(
+    'INVALID',
+    `${name}: ${JSON.stringify(reference.slice(0, 200))}: neither a tag nor a digest`,
+  );
+}
+
+async function unlessNotFound<T>(result: Promise<T>): Promise<T | undefined> {
+  try {
+    return await result;
+  } catch (error) {
+    if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Reads a manifest; what is not there is an error in the registry's own words. One that breaks off, or is another
+ * than was asked for or announced, is read again.
+ */
+async function readManifest(
+  at: RegistryRequester,
+  reference: string,
+  options: CancelOptions,
+): Promise<ManifestContent> {
+  const subject = subjectOf(at.name, reference);
+  for (let attempt = 1; ; attempt++) {
+    const answer = await at.send('GET', `manifests/${reference}`, 'pull', {
+      headers: { accept: manifestMediaTypes.join(', ') },
+      signal: options.signal,
+    });
+    if (answer.status !== 200) throw await at.failure(answer, subject, 'pull');
+    let isProven = false;
+    try {
+      const bytes = await readLimited(answer.body, maxManifestBytes, `${subject}: manifest`);
+      const digest = checkDigest(bytes, reference, answer, subject, at.where);
+      isProven = isDigest(reference) || answer.headers.get('docker-content-digest') !== null;
+      const { mediaType } = parseManifest(bytes, {
+        subject,
+        mediaType: answer.headers.get('content-type') ?? undefined,
+      });
+      return { descriptor: { mediaType, digest, size: bytes.length }, bytes };
+    } catch (error) {
+      throwIfCancelled(options.signal);
+      const isLasting = error instanceof LimitError || (error instanceof NetworkError && !error.temporary);
+      if (attempt >= maxContentAttempts || isLasting || isProven) throw error;
+      await pauseBeforeAttempt(attempt + 1, options);
+    }
+  }
+}
+
+/** The digest that was asked for, or for a tag the one that the registry announces; it must be the content's. */
+function checkDigest(
+  bytes: Buffer,
+  reference: string,
+  answer: TransportResponse,
+  subject: string,
+  where: string,
+): string {
+  const announced = answer.headers.get('docker-content-digest');
+  const expected = isDigest(reference) ? reference : announced;
+  if (expected === null) return digestOf(bytes);
+  const actual = digestOf(bytes, isDigest(expected) ? parseDigest(expected).algorithm : 'sha256');
+  if (actual === expected) return actual;
+  const said = isDigest(reference)
+    ? ''
+    : `, the registry announced ${JSON.stringify(expected.slice(0, 140))}`;
+  throw new DigestMismatchError(`${subject}: content has digest ${actual}${said}${where}`);
+}
+
+function describeHead(answer: TransportResponse, reference: string): Descriptor | undefined {
+  const digest = isDigest(reference) ? reference : answer.headers.get('docker-content-digest');
+  const mediaType = answer.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
+  const length = answer.headers.get('content-length');
+  if (digest === null || !isDigest(digest) || length === null || !/^\d{1,10}$/.test(length)) return undefined;
+  return manifestMediaTypes.includes(mediaType) ? { mediaType, digest, size: Number(length) } : undefined;
+}
+
+async function isBlobAt(
+  at: RegistryRequester,
+  { digest, size }: Descriptor,
+  access: Access,
+  options: CancelOptions,
+): Promise<boolean> {
+  const answer = await at.send('HEAD', `blobs/${digest}`, access, { signal: options.signal });
+  // Storage behind a registry may refuse HEAD; an upload finds out by itself whether it may be.
+  if (access === 'pull' && answer.status !== 200 && answer.status !== 404) {
+    throw await at.failure(answer, `${at.name}: blob ${digest}`, access);
+  }
+  discard(answer);
+  const length = answer.headers.get('content-length');
+  return answer.status === 200 && (length === null || Number(length) === size);
+}
+
+/** Digest of the `subject` of a manifest that is there, if it has one. */
+async function subjectAt(
+  at: RegistryRequester,
+  digest: string,
+  options: CancelOptions,
+): Promise<string | undefined> {
+  try {
+    const { bytes } = await readManifest(at, digest, options);
+    return subjectDigest(parseManifest(bytes, { subject: subjectOf(at.name, digest) }));
+  } catch (error) {
+    // What cannot be read can be deleted all the same.
+    if (error instanceof OpmateError && error.code !== 'CANCELLED') return undefined;
+    throw error;
+  }
+}
+
+/** What the referrers API says, or undefined where there is none. */
+async function readReferrers(
+  at: RegistryRequester,
+  digest: string,
+  options: CancelOptions & { artifactType?: string },
+): Promise<Descriptor[] | undefined> {
+  const subject = `${at.name}: referrers of ${digest}`;
+  const filter =
+    options.artifactType === undefined ? '' : `?artifactType=${encodeURIComponent(options.artifactType)}`;
+  const found: Descriptor[] = [];
+  let pages = 0;
+  for await (const page of readPages(at, `referrers/${digest}${filter}`, subject, options)) {
+    // Some registries answer with a web page or an empty object instead of 404.
+    const isIndex = page.mediaType === mediaTypes.ociIndex;
+    if (pages++ === 0 && ([404, 405].includes(page.status) || (page.status === 200 && !isIndex))) {
+      discard(page.response);
+      return undefined;
+    }
+    if (page.status !== 200) throw await at.failure(page.response, subject, 'pull');
+    const parsed = parseManifest(page.bytes, { subject, mediaType: page.mediaType });
+    if (parsed.kind === 'index') found.push(...parsed.index.manifests);
+  }
+  return found;
+}
+
+interface Page {
+  response: TransportResponse;
+  status: number;
+  mediaType: string;
+  /** Of an answer with status 200. */
+  bytes: Buffer;
+  document: unknown;
+}
+
+/** Goes through a list page by page, by `Link: <…>; rel="next"`, at one origin. */
+async function* readPages(
+  at: RegistryRequester,
+  first: string,
+  subject: string,
+  options: CancelOptions,
+): AsyncGenerator<Page> {
+  let url: string | undefined = at.url(first);
+  const seen = new Set<string>();
+  while (url !== undefined) {
+    if (seen.has(url))
+      throw new OpmateError('REGISTRY', `${subject}: the list leads back to a page that was read`);
+    if (seen.size >= maxPages) throw new LimitError(`${subject}: more than ${maxPages} pages`);
+    seen.add(url);
+    const response = await at.send('GET', url, 'pull', { signal: options.signal });
+    const mediaType = response.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
+    const page: Page = {
+      response,
+      status: response.status,
+      mediaType,
+      bytes: Buffer.alloc(0),
+      document: undefined,
+    };
+    if (response.status === 200) {
+      try {
+        page.bytes = await readLimited(response.body, maxPageBytes, `${subject}: the answer`);
+      } catch (error) {
+        throwIfCancelled(options.signal);
+        throw error;
+      }
+      try {
+        page.document = JSON.parse(page.bytes.toString('utf8'));
+      } catch {
+        // The reader of the page refuses it.
+      }
+    }
+    yield page;
+    const next = /<([^>]*)>\s*;[^,]*\brel="?next"?/i.exec(response.headers.get('link') ?? '')?.[1];
+    url = next === undefined ? undefined : nextPage(url, next, subject);
+  }
+}
+
+function nextPage(current: string, link: string, subject: string): string {
+  if (!URL.canParse(link, current))
+    throw new OpmateError('REGISTRY', `${subject}: the link to the next page is no URL`);
+  const next = new URL(link, current);
+  if (next.origin === new URL(current).origin) return next.href;
+  throw new OpmateError('UNSAFE', `${subject}: the list goes on at another origin (${next.origin})`);
+}

@@ -1,0 +1,201 @@
+import { isIP, type LookupFunction } from 'node:net';
+import { connect } from 'node:tls';
+import { messageOf, OpmateError, redact, systemCode } from '../../core/errors.js';
+
+/** A request that got no usable answer: DNS, connection, TLS, proxy, stall. */
+export class NetworkError extends OpmateError {
+  override readonly name: string = 'NetworkError';
+  /** Whether the same request may well succeed a little later. */
+  readonly temporary: boolean;
+  constructor(message: string, details: { temporary: boolean; hint?: string | undefined; cause?: unknown }) {
+    super('NETWORK', message, details);
+    this.temporary = details.temporary;
+  }
+}
+
+/** How a connection to a host is made, as far as messages need it. */
+export interface Route {
+  /** Where certificate authorities were looked for, in the order of looking. */
+  trustPaths: readonly string[];
+  /** `host:port` of the proxy in between. */
+  proxy?: string | undefined;
+  /** How names are looked up for it. */
+  lookup?: LookupFunction | undefined;
+}
+
+const certificateFaults: Readonly<Record<string, string>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is self-signed',
+  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate comes from an authority that is not trusted',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate comes from an authority that is not trusted',
+  UNABLE_TO_GET_ISSUER_CERT: 'the certificate comes from an authority that is not trusted',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate comes from an authority that is not trusted',
+  CERT_UNTRUSTED: 'the certificate comes from an authority that is not trusted',
+  CERT_SIGNATURE_FAILURE: 'the signature of the certificate is wrong',
+  CERT_HAS_EXPIRED: 'the certificate has expired',
+  CERT_NOT_YET_VALID: 'the certificate is not valid yet',
+  CERT_REVOKED: 'the certificate has been revoked',
+  INVALID_CA: 'the certificate comes from an authority that may not issue it',
+  INVALID_PURPOSE: 'the certificate is not meant for servers',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
+};
+
+/** What to do about certificates that no further authority would mend. */
+const otherCertificateHints: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: 'the registry needs a new certificate, unless the clock of this machine is wrong',
+  CERT_NOT_YET_VALID: 'check the clock of this machine',
+  CERT_REVOKED: 'the registry needs a new certificate',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'name the registry by a host that its certificate is for',
+};
+
+const connectionFaults: Readonly<Record<string, { text: string; temporary: boolean }>> = {
+  ENOTFOUND: { text: 'host not found', temporary: false },
+  EAI_AGAIN: { text: 'host name could not be looked up for now', temporary: true },
+  ECONNREFUSED: { text: 'connection refused', temporary: true },
+  ECONNRESET: { text: 'connection reset', temporary: true },
+  ECONNABORTED: { text: 'connection aborted', temporary: true },
+  EPIPE: { text: 'connection closed while sending', temporary: true },
+  ETIMEDOUT: { text: 'connection timed out', temporary: true },
+  EHOSTUNREACH: { text: 'host unreachable', temporary: true },
+  ENETUNREACH: { text: 'network unreachable', temporary: true },
+  ERR_STREAM_PREMATURE_CLOSE: { text: 'connection closed before the end of the answer', temporary: true },
+};
+
+/**
+ * Turns what the HTTP library threw into a NetworkError that says what is wrong and what to do. May ask
+ * the host once more, sending nothing but a TLS greeting, to name the issuer of a refused certificate or
+ * to find out that a port speaks the other protocol.
+ */
+export async function describeFault(error: unknown, url: URL, route: Route): Promise<NetworkError> {
+  const code = systemCode(error) ?? '';
+  const reason = reasonOf(error);
+  // What was thrown is not kept: its message and the stack with it hold the URL.
+  const cause = Object.assign(new Error(reason), { code });
+  const host = url.host;
+  const proxyStatus = /^OPMATE_PROXY_(\d+)$/.exec(code)?.[1];
+  if (proxyStatus !== undefined) return proxyFault(host, route.proxy ?? 'proxy', Number(proxyStatus));
+  const certificate = certificateFaults[code];
+  if (certificate !== undefined) {
+    const peer = route.proxy === undefined ? await greet(url, route) : undefined;
+    const issuer = peer ? ` (issued by ${peer.issuer} for ${peer.names})` : '';
+    const hint = otherCertificateHints[code];
+    // Where authorities were looked for says nothing about a certificate that is wrong in itself.
+    const trusted = hint ? '' : `; authorities taken from ${[...new Set(route.trustPaths)].join(', ')}`;
+    return new NetworkError(`${host}: TLS: ${certificate}${issuer}${trusted}`, {
+      temporary: false,
+      hint: hint ?? 'give its authority with --ca-file or certs.d, or accept any by --skip-tls-verify',
+      cause,
+    });
+  }
+  if (url.protocol === 'https:' && isTlsCode(code)) return tlsFault(host, code, reason, cause);
+  if (
+    url.protocol === 'http:' &&
+    code === 'ECONNRESET' &&
+    route.proxy === undefined &&
+    (await greet(url, route))
+  ) {
+    return speaksTls(host, cause);
+  }
+  const known = connectionFaults[code];
+  const via = route.proxy === undefined || !code.startsWith('E') ? '' : ` (through proxy ${route.proxy})`;
+  if (known) {
+    return new NetworkError(`${host}: ${known.text}${via}`, { temporary: known.temporary, cause });
+  }
+  return new NetworkError(`${host}: request failed${via}: ${reason}`, { temporary: true, cause });
+}
+
+/** Why a request failed: node-fetch puts the whole URL before it, which may be signed. */
+export function reasonOf(error: unknown): string {
+  return redact(messageOf(error).replace(/^request to .* failed, reason:\s*/s, ''));
+}
+
+/** The error for a port that was asked in plain HTTP and speaks TLS. */
+export function speaksTls(host: string, cause?: unknown): NetworkError {
+  return new NetworkError(`${host}: speaks HTTPS, not plain HTTP`, {
+    temporary: false,
+    hint: 'leave out --use-http; for a certificate that cannot be verified there is --skip-tls-verify',
+    cause,
+  });
+}
+
+/** The error for a proxy that did not let a request through. */
+export function proxyFault(host: string, proxy: string, status: number): NetworkError {
+  if (status === 407) {
+    return new NetworkError(`${host}: proxy ${proxy} requires authentication (407)`, {
+      temporary: false,
+      hint: 'put user name and password into HTTPS_PROXY or HTTP_PROXY: http://user:password@host:port',
+    });
+  }
+  return new NetworkError(`${host}: proxy ${proxy} refused the connection (${status})`, {
+    temporary: [408, 429, 500, 502, 503, 504].includes(status),
+    hint: 'set NO_PROXY when this host is to be reached directly',
+  });
+}
+
+function isTlsCode(code: string): boolean {
+  return code === 'EPROTO' || code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_');
+}
+
+function tlsFault(host: string, code: string, reason: string, cause: unknown): NetworkError {
+  if (/wrong.version.number|packet.length.too.long|http.request/i.test(`${code} ${reason}`)) {
+    return new NetworkError(`${host}: speaks plain HTTP, not HTTPS`, {
+      temporary: false,
+      hint: 'use --use-http, or insecure = true in registries.conf',
+      cause,
+    });
+  }
+  const text = /:SSL routines:[^:]*:([^:]+):/.exec(reason)?.[1] ?? reason;
+  if (/unsupported.protocol|protocol.version|no.protocols/i.test(`${code} ${reason}`)) {
+    return new NetworkError(`${host}: TLS: ${text}`, {
+      temporary: false,
+      hint: 'the registry must offer TLS 1.2 or later',
+      cause,
+    });
+  }
+  if (/certificate|unknown.ca/i.test(`${code} ${reason}`)) {
+    return new NetworkError(`${host}: TLS: ${text}`, {
+      temporary: false,
+      hint: 'the registry asks for a client certificate: put NAME.cert and NAME.key into certs.d',
+      cause,
+    });
+  }
+  // Internal errors and broken records are what an overloaded or restarting front end sends.
+  return new NetworkError(`${host}: TLS: ${text}`, {
+    temporary: /internal|record|decrypt/i.test(text),
+    cause,
+  });
+}
+
+/** Issuer and names of the certificate at a host, or undefined when it does not speak TLS. */
+function greet(url: URL, { lookup }: Route): Promise<{ issuer: string; names: string } | undefined> {
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
+  return new Promise((resolve) => {
+    const socket = connect({
+      host,
+      port,
+      rejectUnauthorized: false,
+      timeout: 3_000,
+      ...(lookup && { lookup }),
+      ...(isIP(host) ? {} : { servername: host }),
+    });
+    function finish(answer: { issuer: string; names: string } | undefined): void {
+      socket.destroy();
+      resolve(answer);
+    }
+    socket.on('secureConnect', () => {
+      const { issuer, subject, subjectaltname } = socket.getPeerCertificate();
+      const name = (who: typeof issuer | undefined): string => printable(who?.CN ?? who?.O ?? '(no name)');
+      finish({ issuer: name(issuer), names: subjectaltname ? printable(subjectaltname) : name(subject) });
+    });
+    socket.on('error', () => finish(undefined));
+    socket.on('timeout', () => finish(undefined));
+    socket.on('close', () => finish(undefined));
+  });
+}
+
+/** Text of a stranger for one line of a message. */
+function printable(text: string | string[]): string {
+  return String(text)
+    .replace(/[^\x20-\x7e]+/g, '?')
+    .slice(0, 200);
+}

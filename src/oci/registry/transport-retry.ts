@@ -1,0 +1,152 @@
+import { onAbort } from '../../core/concurrency.js';
+import { CancelledError, OpmateError, RegistryError } from '../../core/errors.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import { decideRetry, pause, type RetryBudget, retryStatuses } from './retry-policy.js';
+import { readRegistryErrors, subjectOf } from './transport-answers.js';
+import { isShortBody, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
+import { NetworkError } from './transport-faults.js';
+
+export interface RetryOptions extends RetryBudget {
+  random: () => number;
+  /** Milliseconds of a clock that never goes back. */
+  now: () => number;
+  logger?: Logger;
+}
+
+/** After how long a user is told what keeps a request waiting, and how often at most. */
+const noticeAfterMs = 3_000;
+const noticeEveryMs = 30_000;
+
+/** An answer that asks for another attempt, met where no response can be handed up. */
+export class TemporaryAnswerError extends RegistryError {
+  override readonly name: string = 'TemporaryAnswerError';
+  /** How long it asks to wait. */
+  readonly retryAfterMs: number | undefined;
+  constructor(message: string, status: number, retryAfterMs: number | undefined) {
+    super(message, { status });
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/**
+ * Tries a request again after a network fault, 408, 429, 500, 502, 503 or 504, as `decideRetry` says. Every other
+ * answer is handed on. Throws the last fault, or RegistryError with the last status, when the time, or the attempts,
+ * are used up; at once when `Retry-After` lies beyond the time. A wait of seconds is told as a warning.
+ */
+export function withRetry(next: Transport, options: RetryOptions): Transport {
+  const logger = options.logger ?? silentLogger;
+  let nextNotice = -Infinity;
+
+  function tell(failure: OpmateError, attempt: number, waitMs: number, elapsedMs: number): void {
+    logger.log('debug', `${failure.message}; trying again in ${Math.round(waitMs)} ms`, { attempt });
+    const now = options.now();
+    if (elapsedMs < noticeAfterMs || now < nextNotice) return;
+    nextNotice = now + noticeEveryMs;
+    const left = Math.round((options.timeoutMs - elapsedMs) / 1000);
+    logger.log('warn', `${failure.message}; retrying for up to ${left} s`);
+  }
+
+  return {
+    async send(request) {
+      const begun = options.now();
+      for (let attempt = 1; ; attempt++) {
+        const outcome = await tryOnce(next, request, begun + options.timeoutMs - options.now());
+        if (!('failure' in outcome)) return outcome.response;
+        const { failure, status, asked } = outcome;
+        const elapsedMs = options.now() - begun;
+        const decision = decideRetry(
+          { attempt, elapsedMs, status, retryAfterMs: asked, jitter: options.random() },
+          options,
+        );
+        if ('waitMs' in decision) {
+          tell(failure, attempt, decision.waitMs, elapsedMs);
+          await pause(decision.waitMs, request.signal);
+          continue;
+        }
+        if (decision.giveUp === 'asked for longer') {
+          const seconds = Math.ceil((asked as number) / 1000);
+          throw withNote(failure, `asks to wait ${seconds} s, longer than the time for retries`);
+        }
+        if (attempt === 1) throw failure;
+        const time = decision.giveUp === 'time' ? ` in ${Number((elapsedMs / 1000).toPrecision(2))} s` : '';
+        throw withNote(failure, `after ${attempt} attempts${time}`);
+      }
+    },
+  };
+}
+
+type Outcome =
+  | { response: TransportResponse }
+  | { failure: OpmateError; status: number | undefined; asked: number | undefined };
+
+async function tryOnce(next: Transport, request: TransportRequest, timeMs: number): Promise<Outcome> {
+  // AbortSignal.any would leave something behind at a signal that lives as long as the run, request by request.
+  const attempt = new AbortController();
+  let release = onAbort(request.signal, () => attempt.abort(request.signal?.reason));
+  let isLate = false;
+  function end(): void {
+    isLate = true;
+    attempt.abort();
+  }
+  // A large upload may well take longer; it is held to making progress instead.
+  const bounded = isShortBody(request.body);
+  const timeout = bounded ? setTimeout(end, Math.max(1, timeMs)) : undefined;
+  try {
+    const response = await next.send({ ...request, signal: attempt.signal });
+    // The body is still to be read.
+    response.body.once('close', release);
+    release = () => undefined;
+    if (!retryStatuses.includes(response.status)) return { response };
+    const { summary, codes } = await readRegistryErrors(response);
+    const failure = new RegistryError(`${subjectOf(request)}: ${summary}`, {
+      status: response.status,
+      registryCodes: codes,
+      hint: response.status === 429 ? 'the registry limits requests; log in or try again later' : undefined,
+    });
+    return { failure, status: response.status, asked: retryAfterMs(response) };
+  } catch (error) {
+    if (error instanceof NetworkError && error.temporary) {
+      return { failure: error, status: undefined, asked: undefined };
+    }
+    if (error instanceof TemporaryAnswerError) {
+      return { failure: error, status: error.status, asked: error.retryAfterMs };
+    }
+    if (error instanceof CancelledError && isLate && !request.signal?.aborted) {
+      throw new NetworkError(`${subjectOf(request)}: no answer in the time for retries`, {
+        temporary: true,
+        hint: 'raise it with --retry-timeout',
+      });
+    }
+    throw error;
+  } finally {
+    clearTimeout(timeout);
+    release();
+  }
+}
+
+/**
+ * How long an answer asks to wait. A date is compared to the answer's own `Date`, so that the clocks of both
+ * sides need not agree. Undefined when it says nothing that can be understood.
+ */
+export function retryAfterMs({ headers }: Pick<TransportResponse, 'headers'>): number | undefined {
+  const text = headers.get('retry-after')?.trim() ?? '';
+  if (/^\d+$/.test(text)) return Number(text) * 1000;
+  // Date.parse takes almost anything; an HTTP date begins with the day of the week.
+  const until = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : Number.NaN;
+  const wait = until - Date.parse(headers.get('date') ?? '');
+  return Number.isNaN(wait) ? undefined : Math.max(0, wait);
+}
+
+function withNote(failure: OpmateError, note: string): OpmateError {
+  const message = `${failure.message} (${note})`;
+  const { hint, cause } = failure;
+  if (failure instanceof RegistryError) {
+    return new RegistryError(message, {
+      hint,
+      cause,
+      status: failure.status,
+      registryCodes: failure.registryCodes,
+    });
+  }
+  return new NetworkError(message, { hint, cause, temporary: true });
+}

@@ -1,0 +1,501 @@
+/**
+ * HTTP as the OCI client sees it: one interface, and layers that each add one duty. The connection puts
+ * them together: retry(auth(redirects(log(http)))).
+ */
+import type { Agent, ClientRequest } from 'node:http';
+import type { Socket } from 'node:net';
+import { pipeline, Readable, Transform } from 'node:stream';
+import { onAbort } from '../../core/concurrency.js';
+import { CancelledError, OpmateError, systemCode, throwIfCancelled } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import { refusedAddressCode } from './guarded-lookup.js';
+import { type Lead, leadFrom, refusedAddress } from './network-policy.js';
+import {
+  describeFault,
+  NetworkError,
+  proxyFault,
+  reasonOf,
+  type Route,
+  speaksTls,
+} from './transport-faults.js';
+
+export interface TransportRequest {
+  method: string;
+  url: string;
+  headers?: Record<string, string>;
+  /** A stream is given as a function, so that a retry or redirect can begin it again. */
+  body?: Buffer | (() => Readable);
+  /** Bytes of a streamed body; sent as Content-Length and enforced. Chunked when left out. */
+  bodySize?: number;
+  signal?: AbortSignal | undefined;
+  /** Who led to this URL, where the user did not name its origin. */
+  lead?: Lead | undefined;
+  /** What the request is for: names it in messages and is asked for where a challenge names no scope. */
+  scope?: { repository: string; actions: ('pull' | 'push' | 'delete')[] };
+}
+
+export interface TransportResponse {
+  status: number;
+  headers: { get(name: string): string | null };
+  /** The raw bytes: no content coding is undone. Must be read to its end or destroyed. */
+  body: Readable;
+  /** Where the answer came from, after redirects. */
+  url: string;
+  /** The IP address that it came from; undefined where a proxy is in between. */
+  address?: string | undefined;
+}
+
+/**
+ * Sends a request and resolves with the answer once its header is there. Throws NetworkError, CancelledError,
+ * or what a layer adds.
+ */
+export interface Transport {
+  send(request: TransportRequest): Promise<TransportResponse>;
+}
+
+/** How requests to a host travel. */
+export interface AgentRoute extends Route {
+  agent: Agent;
+}
+
+export interface HttpTransportOptions {
+  /** The agent for a URL: its certificates, its proxy, its addresses. May refuse where `lead` does not lead to. */
+  routeTo(url: URL, lead: Lead | undefined): Promise<AgentRoute>;
+  /** How long nothing may move: while connecting, waiting for the answer, or in a body. */
+  idleTimeoutMs: number;
+}
+
+/** Slower than this over four idle periods counts as a stalled connection. */
+const minBytesPerSecond = 256;
+const ticksPerIdlePeriod = 4;
+
+/** The transport that really sends, by node-fetch. Follows no redirect and undoes no compression. */
+export function createHttpTransport(options: HttpTransportOptions): Transport {
+  const ticker = createTicker(Math.max(1, options.idleTimeoutMs / ticksPerIdlePeriod));
+  return {
+    async send(request) {
+      throwIfCancelled(request.signal);
+      const url = new URL(request.url);
+      const route = await options.routeTo(url, request.lead);
+      const { default: fetch } = await import('node-fetch');
+      const controller = new AbortController();
+      let stopped: OpmateError | undefined;
+      function stop(reason: OpmateError): void {
+        stopped ??= reason;
+        controller.abort();
+      }
+      const unwatch = onAbort(request.signal, () =>
+        stop(new CancelledError('cancelled', { cause: request.signal?.reason })),
+      );
+      const watch = watchProgress(url.host, options.idleTimeoutMs, ticker, stop);
+      let upload: Readable | Buffer | undefined;
+      function release(): void {
+        watch.end();
+        unwatch();
+        // An answer that came before the whole body was sent leaves a rest that nobody wants.
+        if (upload && !Buffer.isBuffer(upload)) upload.destroy();
+      }
+      let socket: Socket | undefined;
+      const patience = request.method === 'GET' || request.method === 'HEAD' ? 1 : 4;
+      try {
+        throwIfCancelled(request.signal);
+        const content = streamedBody(request);
+        if (content) {
+          upload = sendThrough(content, watch, patience);
+        } else {
+          upload = request.body as Buffer | undefined;
+          watch.wait(patience);
+        }
+        const answer = await fetch(url, {
+          method: request.method,
+          headers: requestHeaders(request, content?.size),
+          body: upload ?? null,
+          redirect: 'manual',
+          compress: false,
+          agent: watchSocket(route.agent, (used) => (socket = used)),
+          signal: controller.signal,
+        });
+        if (answer.status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
+        const source = answer.body as Readable | null;
+        if (!source) throw new NetworkError(`${url.host}: answer without a body`, { temporary: false });
+        const length = answer.headers.get('content-length');
+        const body = receive(
+          source,
+          watch,
+          release,
+          (received, cause) => stopped ?? cutOff(url.host, received, length, cause),
+        );
+        if (url.protocol === 'http:' && answer.status === 400) {
+          await refuseTlsComplaint(url, answer.headers.get('content-type'), body);
+        }
+        const address = route.proxy === undefined ? socket?.remoteAddress : undefined;
+        return { status: answer.status, headers: answer.headers, body, url: url.href, address };
+      } catch (error) {
+        release();
+        controller.abort();
+        if (stopped) throw stopped;
+        if (error instanceof OpmateError) throw error;
+        if (request.lead && systemCode(error) === refusedAddressCode) {
+          throw refusedAddress(url, reasonOf(error), request.lead);
+        }
+        throw await describeFault(error, url, route);
+      }
+    },
+  };
+}
+
+/** The same agent, telling which socket a request is given. */
+function watchSocket(agent: Agent, onSocket: (socket: Socket) => void): Agent {
+  type Adding = Agent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
+  return Object.create(agent, {
+    addRequest: {
+      value(request: ClientRequest, ...rest: unknown[]) {
+        request.once('socket', onSocket);
+        (agent as Adding).addRequest(request, ...rest);
+      },
+    },
+  }) as Agent;
+}
+
+function requestHeaders(request: TransportRequest, size: number | undefined): Record<string, string> {
+  const length: Record<string, string> = size === undefined ? {} : { 'content-length': String(size) };
+  return { 'user-agent': 'opmate', 'accept-encoding': 'identity', ...length, ...request.headers };
+}
+
+interface StreamedBody {
+  open(): Readable;
+  size: number | undefined;
+}
+
+/** A body that is long enough for its progress to be watched. */
+function streamedBody({ body, bodySize }: TransportRequest): StreamedBody | undefined {
+  if (typeof body === 'function') return { open: body, size: bodySize };
+  if (!body || isShortBody(body)) return undefined;
+  function* pieces(whole: Buffer): Generator<Buffer> {
+    for (let at = 0; at < whole.length; at += 65_536) yield whole.subarray(at, at + 65_536);
+  }
+  return { open: () => Readable.from(pieces(body)), size: body.length };
+}
+
+/** Whether a body is sent in one piece, so that its request may be held to a time as a whole. */
+export function isShortBody(body: TransportRequest['body']): boolean {
+  return body === undefined || (typeof body !== 'function' && body.length <= 1_048_576);
+}
+
+/** The body to send, watched, and held to the size that was announced. */
+function sendThrough({ open, size }: StreamedBody, watch: ProgressWatch, patience: number): Readable {
+  const source = open();
+  let sent = 0;
+  function checked(final: boolean): Error | null {
+    if (size === undefined || (final ? sent === size : sent <= size)) return null;
+    const amount = final ? `only ${sent}` : 'more';
+    return new OpmateError('DIGEST', `request body: ${amount} bytes came where ${size} were promised`);
+  }
+  const through = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      sent += chunk.length;
+      watch.moved(chunk.length);
+      done(checked(false), chunk);
+    },
+    flush(done) {
+      const error = checked(true);
+      if (!error) watch.wait(patience);
+      done(error);
+    },
+  });
+  // With nothing in hand it is the source that is slow.
+  watch.stream(() => through.writableLength + through.readableLength === 0);
+  pipeline(source, through, () => undefined);
+  return through;
+}
+
+/**
+ * The body of an answer, watched, with errors that say what happened. A plain Readable, because a Transform
+ * in a pipeline costs half of the throughput.
+ */
+function receive(
+  source: Readable,
+  watch: ProgressWatch,
+  release: () => void,
+  describe: (received: number, cause: Error) => OpmateError,
+): Readable {
+  let received = 0;
+  const body = new Readable({
+    read: () => void source.resume(),
+    destroy(error, done) {
+      release();
+      source.destroy();
+      done(error && describe(received, error));
+    },
+  });
+  source.on('data', (chunk: Buffer) => {
+    received += chunk.length;
+    watch.moved(chunk.length);
+    if (!body.push(chunk)) source.pause();
+  });
+  source.on('end', () => {
+    release();
+    body.push(null);
+  });
+  source.on('error', (error: Error) => body.destroy(error));
+  source.on('close', () => {
+    if (!source.readableEnded) body.destroy(new Error('closed early'));
+  });
+  // An error before the reader has attached itself is kept by the stream and met on reading.
+  body.on('error', () => undefined);
+  watch.stream(() => source.isPaused());
+  return body;
+}
+
+function cutOff(host: string, received: number, length: string | null, cause: Error): OpmateError {
+  if (cause instanceof OpmateError) return cause;
+  const whole = length === null ? '' : ` of ${length}`;
+  return new NetworkError(`${host}: connection cut after ${received}${whole} bytes`, {
+    temporary: true,
+    cause,
+  });
+}
+
+/** Go and nginx answer plain HTTP on a TLS port with 400 and a sentence. */
+async function refuseTlsComplaint(url: URL, type: string | null, body: Readable): Promise<void> {
+  if (type !== null && !type.startsWith('text/')) return;
+  const text = await peek(body, 1024);
+  if (/HTTP request (was sent )?to (an )?HTTPS (server|port)/i.test(text)) {
+    body.destroy();
+    throw speaksTls(url.host);
+  }
+}
+
+/** The first bytes of a body, which stay in it. */
+async function peek(body: Readable, limit: number): Promise<string> {
+  while (body.readableLength < limit && !body.readableEnded && !body.destroyed) {
+    const before = body.readableLength;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        body.off('readable', done).off('end', done).off('close', done);
+        resolve();
+      };
+      body.once('readable', done).once('end', done).once('close', done);
+    });
+    if (body.readableLength === before) break;
+  }
+  const bytes = body.read(Math.min(body.readableLength, limit)) as Buffer | null;
+  if (bytes) body.unshift(bytes);
+  return bytes?.toString('latin1') ?? '';
+}
+
+interface Ticker {
+  add(tick: () => void): void;
+  delete(tick: () => void): void;
+}
+
+/** Calls what was added once every interval: one timer for all requests, none while there are none. */
+function createTicker(intervalMs: number): Ticker {
+  const ticks = new Set<() => void>();
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    add(tick) {
+      ticks.add(tick);
+      timer ??= setInterval(() => {
+        for (const each of ticks) each();
+      }, intervalMs).unref();
+    },
+    delete(tick) {
+      ticks.delete(tick);
+      if (ticks.size > 0) return;
+      clearInterval(timer);
+      timer = undefined;
+    },
+  };
+}
+
+interface ProgressWatch {
+  /** From now on an answer is awaited, for `periods` idle periods. */
+  wait(periods: number): void;
+  /** From now on bytes must move, except while `held` says that our side is the slow one. */
+  stream(held: () => boolean): void;
+  moved(bytes: number): void;
+  end(): void;
+}
+
+/**
+ * Stops a request in which nothing moves for an idle period, or next to nothing over four of them: a
+ * server that sends a byte a second would hold it for ever otherwise. Trying again would only take as long.
+ */
+function watchProgress(
+  host: string,
+  idleTimeoutMs: number,
+  ticker: Ticker,
+  stop: (reason: NetworkError) => void,
+): ProgressWatch {
+  let limit = ticksPerIdlePeriod;
+  let quiet = 0;
+  let held: (() => boolean) | undefined;
+  let windowTicks = 0;
+  let windowBytes = 0;
+  const windowSize = ticksPerIdlePeriod * 4;
+  const windowMinimum = (minBytesPerSecond * idleTimeoutMs * 4) / 1000;
+  const seconds = (ms: number): string => `${Number((ms / 1000).toPrecision(3))} s`;
+  function tick(): void {
+    if (held?.()) {
+      quiet = windowTicks = windowBytes = 0;
+      return;
+    }
+    if (++quiet > limit) {
+      const time = seconds((idleTimeoutMs * limit) / ticksPerIdlePeriod);
+      stop(new NetworkError(`${host}: nothing received for ${time}`, { temporary: true }));
+      return;
+    }
+    if (held && ++windowTicks >= windowSize) {
+      if (windowBytes < windowMinimum) {
+        const time = seconds(idleTimeoutMs * 4);
+        stop(new NetworkError(`${host}: too slow: ${windowBytes} bytes in ${time}`, { temporary: false }));
+      }
+      windowTicks = windowBytes = 0;
+    }
+  }
+  ticker.add(tick);
+  return {
+    wait(periods) {
+      limit = ticksPerIdlePeriod * periods;
+      quiet = 0;
+      held = undefined;
+    },
+    stream(isHeld) {
+      limit = ticksPerIdlePeriod;
+      quiet = windowTicks = windowBytes = 0;
+      held = isHeld;
+    },
+    moved(bytes) {
+      quiet = 0;
+      windowBytes += bytes;
+    },
+    end: () => ticker.delete(tick),
+  };
+}
+
+const redirectStatuses: readonly number[] = [301, 302, 303, 307, 308];
+
+export interface RedirectOptions {
+  /** Refuses a redirect that leaves the origin. */
+  sameOrigin?: boolean;
+}
+
+/**
+ * Follows redirects, at most 10. A redirect to another origin (scheme, host, port) loses `Authorization` and
+ * cookies for good; one from HTTPS to HTTP, to another scheme, or with user information in it is refused
+ * with OpmateError UNSAFE. What it leads to is connected to by the rules for a `lead`.
+ */
+export function withRedirects(next: Transport, options: RedirectOptions = {}): Transport {
+  return {
+    async send(request) {
+      let current = request;
+      for (let hops = 0; ; hops++) {
+        const response = await next.send(current);
+        const location = response.headers.get('location');
+        if (location === null || !redirectStatuses.includes(response.status)) return response;
+        discard(response);
+        const from = new URL(current.url);
+        if (hops === 10)
+          throw new OpmateError('REGISTRY', `${new URL(request.url).host}: more than 10 redirects`);
+        const to = redirectTarget(from, location);
+        if (options.sameOrigin && to.origin !== from.origin) {
+          throw new OpmateError('UNSAFE', `${from.host}: redirect to another host (${to.host}) refused`);
+        }
+        const named = current.lead?.origin ?? new URL(request.url).origin;
+        const lead = to.origin === from.origin ? current.lead : leadFrom(current, response, 'redirect');
+        current = redirected(current, response.status, from, to);
+        current.lead = to.origin === named ? undefined : lead;
+      }
+    },
+  };
+}
+
+function redirectTarget(from: URL, location: string): URL {
+  if (!URL.canParse(location, from.href))
+    throw new OpmateError('REGISTRY', `${from.host}: redirect to an invalid URL`);
+  const to = new URL(location, from);
+  if (to.protocol !== 'https:' && to.protocol !== 'http:') {
+    throw new OpmateError('UNSAFE', `${from.host}: redirect to ${to.protocol} refused`);
+  }
+  if (from.protocol === 'https:' && to.protocol === 'http:') {
+    throw new OpmateError('UNSAFE', `${from.host}: redirect from HTTPS to plain HTTP (${to.host}) refused`);
+  }
+  if (to.username || to.password) {
+    throw new OpmateError('UNSAFE', `${from.host}: redirect to a URL with user information refused`);
+  }
+  return to;
+}
+
+function redirected(request: TransportRequest, status: number, from: URL, to: URL): TransportRequest {
+  const leaves = to.origin !== from.origin;
+  const toGet = status === 303 && request.method !== 'HEAD';
+  const dropped = [...(leaves ? ['authorization', 'cookie', 'proxy-authorization'] : [])];
+  if (toGet) dropped.push('content-type', 'content-length', 'content-range');
+  const headers = Object.fromEntries(
+    Object.entries(request.headers ?? {}).filter(([name]) => !dropped.includes(name.toLowerCase())),
+  );
+  const { body, bodySize, ...rest } = request;
+  const kept = toGet ? {} : { ...(body && { body }), ...(bodySize !== undefined && { bodySize }) };
+  return { ...rest, ...kept, method: toGet ? 'GET' : request.method, url: to.href, headers };
+}
+
+/** Gives up the body of an answer, keeping the connection where the rest is short. */
+export function discard(response: TransportResponse): void {
+  const length = Number(response.headers.get('content-length') ?? NaN);
+  if (length <= 65_536) response.body.resume();
+  else response.body.destroy();
+}
+
+/**
+ * The URL that an upload goes on at: `location` as the registry gave it, seen from `base`. Throws OpmateError
+ * UNSAFE when it leaves the origin of `base`, since the request will carry credentials and content.
+ */
+export function resolveUploadLocation(base: string, location: string): string {
+  const from = new URL(base);
+  if (!URL.canParse(location, from.href)) {
+    throw new OpmateError('REGISTRY', `${from.host}: upload location is not a valid URL`);
+  }
+  const to = new URL(location, from);
+  if (to.origin !== from.origin || to.username || to.password) {
+    const downgrade = to.host === from.host && from.protocol === 'https:' && to.protocol === 'http:';
+    throw new OpmateError(
+      'UNSAFE',
+      `${from.host}: upload location at another origin (${to.origin}) refused`,
+      {
+        hint: downgrade
+          ? 'the registry seems to stand behind a proxy that does not tell it X-Forwarded-Proto: https'
+          : undefined,
+      },
+    );
+  }
+  return to.href;
+}
+
+/** Tells every request and its answer at debug level, without credentials. */
+export function withLog(next: Transport, logger: Logger): Transport {
+  return {
+    async send(request) {
+      const what = `${request.method} ${describeUrl(request.url)}`;
+      try {
+        const response = await next.send(request);
+        logger.log('debug', `${what}: ${response.status}`);
+        return response;
+      } catch (error) {
+        logger.log('debug', `${what}: ${error instanceof OpmateError ? error.message : 'failed'}`);
+        throw error;
+      }
+    },
+  };
+}
+
+const shownParameters = ['digest', 'mount', 'from', 'n', 'last', 'service', 'scope', 'artifactType'];
+
+/** A URL for messages: no user information, and only parameters that are known to hold no secret. */
+export function describeUrl(text: string): string {
+  const url = new URL(text);
+  const shown = [...url.searchParams].filter(([name]) => shownParameters.includes(name));
+  const hidden = [...url.searchParams].length > shown.length ? ['…'] : [];
+  const query = [...shown.map(([name, value]) => `${name}=${value}`), ...hidden].join('&');
+  return `${url.origin}${url.pathname}${query && `?${query}`}`;
+}

@@ -1,0 +1,34 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { mapConcurrent } from '../../src/core/concurrency.js';
+import { FaultTrials, buildFaultLibrary, writingCommands } from '../support/file-faults.js';
+
+let directory = '';
+let library: string | undefined;
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'opmate-faults-'));
+  library = await buildFaultLibrary(directory);
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** A sample; `npm run test:faults` takes every call of every command. */
+const sampled = ['migrate to an empty directory', 'catalog add over two files'];
+
+describe('a command that is killed at a call of the file system', () => {
+  it.each(writingCommands.filter(({ name }) => sampled.includes(name)))(
+    'leaves nothing half-written and can be repeated: $name',
+    { timeout: 240_000 },
+    async (command, context) => {
+      // Needs Linux and a C compiler.
+      if (library === undefined) return context.skip();
+      const trials = await FaultTrials.prepare(command, library);
+      const calls = trials.calls.map((_, i) => i + 1).filter((call) => call % 6 === 1);
+      expect(calls.length).toBeGreaterThan(5);
+      const wrong = await mapConcurrent(calls, 2, (call) => trials.run(call, 'kill'));
+      expect(wrong.flat().join('\n')).toBe('');
+      await trials.remove();
+    },
+  );
+});

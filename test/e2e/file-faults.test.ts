@@ -17,7 +17,7 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 const sampled = ['migrate to an empty directory', 'catalog add over two files'];
 
 describe('a command that is killed at a call of the file system', () => {
-  it.each(writingCommands.filter(({ name }) => sampled.includes(name)))(
+  it.for(writingCommands.filter(({ name }) => sampled.includes(name)))(
     'leaves nothing half-written and can be repeated: $name',
     { timeout: 240_000 },
     async (command, context) => {

@@ -52,7 +52,7 @@ export const writingCommands: readonly WritingCommand[] = [
   },
   {
     name: 'catalog remove of three files',
-    args: ['catalog', 'remove', 'cat', '--package', 'gadget'],
+    args: ['catalog', 'remove', 'cat', '--package', 'gadget', '--force'],
     catalogs: ['cat'],
   },
   {

@@ -34,7 +34,7 @@ import {
 import { type ListedFile, listFiles } from '../image-files.js';
 import { type LinkOptions, isWithin, requireWithin } from '../../files/directory-root.js';
 import { detectMediaType } from './media-type.js';
-import type { OutputFile } from './write-files.js';
+import type { OutputFile } from '../../files/replace-file.js';
 
 /** A directory of an image. */
 export interface BundleLayer {

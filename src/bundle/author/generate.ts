@@ -18,7 +18,7 @@ import { inferFacts } from './infer.js';
 import { type ListedFiles, listFiles } from '../image-files.js';
 import { type LinkOptions, isWithin } from '../../files/directory-root.js';
 import { detectMediaType } from './media-type.js';
-import type { OutputFile } from './write-files.js';
+import type { OutputFile } from '../../files/replace-file.js';
 
 /** What a bundle is to be made of; all paths are absolute. */
 export interface BundleRequest {

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type PrepareOptions, buildBundleImages, prepareBundle } from '../../bundle/author/build.js';
 import { type BundleRequest, shownPath } from '../../bundle/author/generate.js';
-import { writeFiles } from '../../bundle/author/write-files.js';
+import { replaceFiles } from '../../files/replace-file.js';
 import { OpmateError } from '../../core/errors.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -77,7 +77,7 @@ export async function makeBundle(
     try {
       const { platform } = session;
       const images = await buildBundleImages(prepared, { bases: base.images, platform, directory, signal });
-      await writeFiles(prepared.files, { signal });
+      await replaceFiles(prepared.files, { signal });
       for (const { target } of prepared.files)
         logger.log('info', `wrote ${shownPath(request.workingDirectory, target)}`);
       let made = '';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { type BundleRequest, generateBundle, shownPath } from '../../bundle/author/generate.js';
-import { writeFiles } from '../../bundle/author/write-files.js';
+import { replaceFiles } from '../../files/replace-file.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { requireFlag } from '../options.js';
 import { useSession } from '../session.js';
@@ -24,7 +24,7 @@ export async function bundleGenerate(context: CommandContext, options: BundleAut
     const { files, inferred, warnings } = await generateBundle(request, session);
     for (const sentence of inferred) logger.log('info', sentence);
     tellWarnings(session, warnings);
-    await writeFiles(files, session);
+    await replaceFiles(files, session);
     for (const { target } of files)
       logger.log('info', `wrote ${shownPath(request.workingDirectory, target)}`);
   });

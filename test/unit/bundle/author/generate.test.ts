@@ -6,7 +6,7 @@ import { type BundleRequest, generateBundle } from '../../../../src/bundle/autho
 import { inferFacts } from '../../../../src/bundle/author/infer.js';
 import { listFiles } from '../../../../src/bundle/image-files.js';
 import { detectMediaType } from '../../../../src/bundle/author/media-type.js';
-import { writeFiles } from '../../../../src/bundle/author/write-files.js';
+import { replaceFiles } from '../../../../src/files/replace-file.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 const csv = (name: string, spec = ''): string =>
@@ -170,22 +170,22 @@ describe('bundle/image-files, for bundles', () => {
   });
 });
 
-describe('bundle/author/write-files', () => {
+describe('replaceFiles', () => {
   it('leaves everything as it was when one of them fails', async () => {
     const root = await directoryWith({ old: 'old', 'in-the-way/x': '' });
     const files = [
       { target: path.join(root, 'old'), text: 'new' },
       { target: path.join(root, 'new/deep/file'), text: 'new' },
     ];
-    await expect(writeFiles([...files, { target: path.join(root, 'in-the-way'), text: '' }])).rejects.toThrow(
-      'is a directory',
-    );
-    await expect(writeFiles(files, { signal: AbortSignal.abort() })).rejects.toMatchObject({
+    await expect(
+      replaceFiles([...files, { target: path.join(root, 'in-the-way'), text: '' }]),
+    ).rejects.toThrow('is a directory');
+    await expect(replaceFiles(files, { signal: AbortSignal.abort() })).rejects.toMatchObject({
       code: 'CANCELLED',
     });
     expect((await readdir(root)).sort()).toEqual(['in-the-way', 'old']);
     expect(await readFile(path.join(root, 'old'), 'utf8')).toBe('old');
-    await writeFiles(files);
+    await replaceFiles(files);
     expect(await readFile(path.join(root, 'old'), 'utf8')).toBe('new');
     expect((await readdir(root)).sort()).toEqual(['in-the-way', 'new', 'old']);
   });
@@ -194,7 +194,7 @@ describe('bundle/author/write-files', () => {
     const root = await directoryWith({ real: 'old', source: 'text' });
     await symlink('real', path.join(root, 'link'));
     await writeFile(path.join(root, 'source'), 'text', { mode: 0o640 });
-    await writeFiles([
+    await replaceFiles([
       { target: path.join(root, 'link'), copyOf: path.join(root, 'source'), mode: 0o100640 },
     ]);
     expect(await readFile(path.join(root, 'real'), 'utf8')).toBe('text');

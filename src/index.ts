@@ -55,10 +55,10 @@ export {
   listChannels,
   listPackages,
   type PackageRow,
-} from './model/list.js';
-export { drawGraph, type DrawOptions, type GraphDrawing } from './model/mermaid.js';
+} from './graph/list.js';
+export { drawGraph, type DrawOptions, type GraphDrawing } from './graph/mermaid.js';
 export { migrationLevels } from './model/migrations.js';
-export { validateCatalog } from './model/validate.js';
+export { validateCatalog } from './graph/validate.js';
 
 export type { OpenedIndex } from './sqlite/read/images.js';
 export { type PullFrom, stageBundles, type StageOptions } from './source/bundles.js';

@@ -1,7 +1,7 @@
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { describeBundle, describeChannel, describeDeprecations, describePackage } from '../model/describe.js';
 import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
-import { findDefaultHeads } from '../model/list.js';
+import { findDefaultHeads } from '../graph/list.js';
 import { findCsvText } from '../model/migrations.js';
 import { decodeMeta } from './blob.js';
 import { type Catalog, type MetasOptions, isFault } from './catalog.js';

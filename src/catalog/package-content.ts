@@ -1,7 +1,7 @@
 import type { CancelOptions } from '../core/concurrency.js';
 import type { Logger } from '../core/log.js';
 import { schemas } from '../model/declarative-config.js';
-import { type PackageContent, addToContent, emptyContent } from '../model/resolve-content.js';
+import { type PackageContent, addToContent, emptyContent } from '../graph/resolve-content.js';
 import { decodeMeta } from './blob.js';
 import type { Catalog } from './catalog.js';
 import { locate } from './locate.js';

@@ -8,7 +8,7 @@ import {
   type DeprecationsBlob,
   schemas,
 } from '../model/declarative-config.js';
-import { readGraph } from '../model/graph.js';
+import { readGraph } from '../graph/channel-graph.js';
 import { readLimited } from '../oci/image/read-limited.js';
 import {
   type BlobQuery,

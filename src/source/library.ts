@@ -8,7 +8,7 @@ import { OpmateError } from '../core/errors.js';
 import { parseReference } from '../core/reference.js';
 import type { CatalogFacts, ValidationReport } from '../model/facts.js';
 import { resolveMigrationLevel } from '../model/migrations.js';
-import { validateInTurns } from '../model/validate.js';
+import { validateInTurns } from '../graph/validate.js';
 import { type Image, layersOf, openImage } from '../oci/image/image.js';
 import { openReference } from '../oci/image/open.js';
 import type { OpenedIndex } from '../sqlite/read/images.js';

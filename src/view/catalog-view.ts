@@ -19,8 +19,8 @@ import type {
   PackageFacts,
   Problem,
 } from '../model/facts.js';
-import { describeGraphFault, onlyHead, readGraph } from '../model/graph.js';
-import { validateCatalog } from '../model/validate.js';
+import { describeGraphFault, onlyHead, readGraph } from '../graph/channel-graph.js';
+import { validateCatalog } from '../graph/validate.js';
 import type {
   BundleAnswer,
   BundlePlace,

@@ -1,7 +1,7 @@
 import { compareBytes } from '../core/order.js';
 import { type Version, compareVersions } from '../core/semver.js';
 import type { ChannelEntry } from '../model/declarative-config.js';
-import { type ChannelGraph, readGraph } from '../model/graph.js';
+import { type ChannelGraph, readGraph } from '../graph/channel-graph.js';
 import type { GraphEdge, SkipBracket } from './answers.js';
 
 /** Columns beside the lanes for brackets; more would be a thicket. */

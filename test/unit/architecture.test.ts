@@ -11,6 +11,7 @@ const arrow = [
   ['document'],
   ['files'],
   ['model'],
+  ['graph'],
   ['archive'],
   ['oci'],
   ['bundle'],

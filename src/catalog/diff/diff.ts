@@ -9,7 +9,7 @@ import {
 } from '../../model/declarative-config.js';
 import { decodePackage } from '../../model/decode.js';
 import type { BundleFacts, ChannelFacts, DeprecationsFacts } from '../../model/facts.js';
-import { onlyHead, readGraph } from '../../model/graph.js';
+import { onlyHead, readGraph } from '../../graph/channel-graph.js';
 import type { MetasOptions } from '../catalog.js';
 import { type CatalogSnapshot, imagesOf, isOwnSchema, readBundleBlob, readSorted } from './snapshot.js';
 

@@ -8,7 +8,7 @@ import {
   describePackage,
 } from '../../model/describe.js';
 import type { BundleFacts, CatalogFacts, Problem } from '../../model/facts.js';
-import { validateCatalog } from '../../model/validate.js';
+import { validateCatalog } from '../../graph/validate.js';
 import { decodeMeta } from '../blob.js';
 import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
 import { findLines, locate } from '../locate.js';

@@ -2,7 +2,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import type { ChannelFacts } from '../../model/facts.js';
-import { type ChannelGraph, describeGraphFault } from '../../model/graph.js';
+import { type ChannelGraph, describeGraphFault } from '../../graph/channel-graph.js';
 import { listed } from '../selection/package-model.js';
 import { UpgradeRules } from '../selection/upgrade-rules.js';
 import type { FindingList, Subject } from './finding.js';

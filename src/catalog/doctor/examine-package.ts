@@ -3,7 +3,7 @@ import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, ChannelFacts } from '../../model/facts.js';
-import { onlyHead, readGraph } from '../../model/graph.js';
+import { onlyHead, readGraph } from '../../graph/channel-graph.js';
 import { type PackageModel, versionOf } from '../selection/package-model.js';
 import { UpgradeRules } from '../selection/upgrade-rules.js';
 import { type VersionedName, isEarlyName, isOfName, readVersionedName } from './channel-names.js';

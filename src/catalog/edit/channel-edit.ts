@@ -2,7 +2,7 @@ import { OpmateError, messageOf } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { readGraph } from '../../model/graph.js';
+import { readGraph } from '../../graph/channel-graph.js';
 import { type ChannelGraph, type GraphNode, VersionLine } from './version-line.js';
 
 /** A bundle on its way into a channel. */

@@ -5,7 +5,7 @@ import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
 import { describeBundle } from '../../model/describe.js';
-import { describeGraphFault, readGraph } from '../../model/graph.js';
+import { describeGraphFault, readGraph } from '../../graph/channel-graph.js';
 import { withEntries, withField } from '../selection/kept-catalog.js';
 import { type PackageModel, listed, modelsOf } from '../selection/package-model.js';
 import type { BlobEdit } from './blob-edits.js';

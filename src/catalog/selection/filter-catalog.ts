@@ -5,7 +5,7 @@ import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
-import { describeGraphFault, readGraph } from '../../model/graph.js';
+import { describeGraphFault, readGraph } from '../../graph/channel-graph.js';
 import { NameIndex } from '../../core/suggest.js';
 import { type CatalogFilter, type Criteria, describeCriteria } from './catalog-filter.js';
 import { ChannelWays } from './keep-ways.js';

@@ -2,7 +2,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { describeGraphFault, readGraph } from '../../model/graph.js';
+import { describeGraphFault, readGraph } from '../../graph/channel-graph.js';
 import { compareKnown, listed } from './package-model.js';
 import { UpgradeRules } from './upgrade-rules.js';
 

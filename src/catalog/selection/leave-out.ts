@@ -3,7 +3,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { Version } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../model/facts.js';
-import { readGraph } from '../../model/graph.js';
+import { readGraph } from '../../graph/channel-graph.js';
 import { channelOfHighestHead, versionOf } from './package-model.js';
 import { repairChannel } from './repair-channel.js';
 import { type CatalogSelection, type SelectedPackage, requireValid } from './selection.js';

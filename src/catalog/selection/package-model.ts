@@ -9,7 +9,7 @@ import type {
   DeprecationsFacts,
   PackageFacts,
 } from '../../model/facts.js';
-import { readGraph } from '../../model/graph.js';
+import { readGraph } from '../../graph/channel-graph.js';
 
 /** One package of a catalog, to choose from. */
 export interface PackageModel {

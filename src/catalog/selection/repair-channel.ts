@@ -3,7 +3,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { readGraph } from '../../model/graph.js';
+import { readGraph } from '../../graph/channel-graph.js';
 import { compareKnown } from './package-model.js';
 import { UpgradeRules } from './upgrade-rules.js';
 

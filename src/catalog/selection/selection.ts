@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import type { CatalogFacts } from '../../model/facts.js';
-import { validateCatalog } from '../../model/validate.js';
+import { validateCatalog } from '../../graph/validate.js';
 
 /** A bundle that was not asked for, and why it is mirrored all the same. */
 export interface KeptBundle {

@@ -4,7 +4,7 @@ import { foldFieldName } from '../../document/go-json-fold.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { type PlacedYaml, YamlError, type YamlPath, parseYamlWithPlaces } from '../../document/yaml.js';
 import { formatFloatKey } from '../../document/yaml-scalar.js';
-import { type Archetype, type ChannelKind, archetypes } from '../../model/template-semver.js';
+import { type Archetype, type ChannelKind, archetypes } from '../../graph/template-semver.js';
 import { type OpenFile, checkYamlEncoding } from '../documents.js';
 import { readFully } from '../file-access.js';
 import { FaultList, kindFault, nearestLine, rendering } from './faults.js';

@@ -1,5 +1,5 @@
 import type { YamlPath } from '../../document/yaml.js';
-import type { Archetype, ChannelKind } from '../../model/template-semver.js';
+import type { Archetype, ChannelKind } from '../../graph/template-semver.js';
 import type { CatalogBlob } from '../blob.js';
 
 /**

@@ -5,16 +5,16 @@ import { sortedByBytes } from '../../core/order.js';
 import { SemverError } from '../../core/semver.js';
 import { parseConstraint } from '../../core/semver-range.js';
 import { encodeYaml } from '../../document/yaml.js';
-import { type BundleVersion, parseBundleVersion } from '../../model/resolve-content.js';
-import { readableVersion } from '../../model/resolve-edges.js';
-import { parseLabelSelector } from '../../model/resolve-selector.js';
+import { type BundleVersion, parseBundleVersion } from '../../graph/resolve-content.js';
+import { readableVersion } from '../../graph/upgrade-graph.js';
+import { parseLabelSelector } from '../../graph/resolve-selector.js';
 import {
   type DeprecationNotice,
   type Resolution,
   type ResolveCatalog,
   type ResolveRequest,
   resolveBundle,
-} from '../../model/resolve.js';
+} from '../../graph/resolve.js';
 import { type NamedCatalog, parseNamedCatalog, readNamedCatalog } from '../bundle-resolve-catalogs.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

@@ -2,7 +2,7 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { SemverError, compareVersions } from '../../core/semver.js';
-import { readGraph } from '../../model/graph.js';
+import { readGraph } from '../../graph/channel-graph.js';
 import {
   type BundleVersion,
   type PackageBundle,
@@ -11,7 +11,7 @@ import {
   bundleDeprecations,
   compareBundleVersions,
   parseBundleVersion,
-} from '../../model/resolve-content.js';
+} from '../../graph/resolve-content.js';
 import {
   type UpgradeEdge,
   type UpgradeFrom,
@@ -21,7 +21,7 @@ import {
   readableVersion,
   shortestPath,
   streamOf,
-} from '../../model/resolve-edges.js';
+} from '../../graph/upgrade-graph.js';
 import { parseNamedCatalog, readNamedCatalog } from '../bundle-resolve-catalogs.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

@@ -1,5 +1,5 @@
 import { mapConcurrent } from '../../core/concurrency.js';
-import { drawGraph } from '../../model/mermaid.js';
+import { drawGraph } from '../../graph/mermaid.js';
 import { joinFacts, sourceFacts } from '../../source/facts.js';
 import { inReference } from '../../source/render.js';
 import { openSource } from '../../source/source.js';

@@ -8,7 +8,7 @@ import {
   requirePackage,
   wellKnownCatalogs,
 } from '../../mirror/selection/operator-list.js';
-import { listChannels, listPackages } from '../../model/list.js';
+import { listChannels, listPackages } from '../../graph/list.js';
 import { openReference } from '../../oci/image/open.js';
 import { inReference } from '../../source/render.js';
 import { openSource } from '../../source/source.js';

@@ -2,7 +2,7 @@ import { readTemplate } from '../../catalog/template/read.js';
 import { type TemplateType, isTemplateType, templateSchemas } from '../../catalog/template/template.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { drawGraph } from '../../model/mermaid.js';
+import { drawGraph } from '../../graph/mermaid.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { describeProblems, renderTemplate } from '../../source/template.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

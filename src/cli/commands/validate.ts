@@ -6,7 +6,7 @@ import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import type { Problem, WarningKind } from '../../model/facts.js';
-import { validateCatalog } from '../../model/validate.js';
+import { validateCatalog } from '../../graph/validate.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import { openSource, statIfThere } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

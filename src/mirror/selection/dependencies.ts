@@ -9,7 +9,7 @@ import { type Version, compareVersions, formatVersion, parseVersion } from '../.
 import { propertyTypes, schemas } from '../../model/declarative-config.js';
 import { type Need, type Offer, type SingleNeed, apiKeyOf, readNeed } from '../../model/dependency-needs.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
-import { readGraph } from '../../model/graph.js';
+import { readGraph } from '../../graph/channel-graph.js';
 import type { ImageSetConfiguration, OperatorConfig } from '../image-set/image-set-config.js';
 import { type CatalogSelection } from '../../catalog/selection/selection.js';
 import { selectOperators } from './select-operators.js';

@@ -18,7 +18,12 @@ import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
-import { type ChannelGraph, describeGraphFault, describeHeadFault, readGraph } from '../../model/graph.js';
+import {
+  type ChannelGraph,
+  describeGraphFault,
+  describeHeadFault,
+  readGraph,
+} from '../../graph/channel-graph.js';
 import { NameIndex } from '../../core/suggest.js';
 import {
   type ChannelConfig,

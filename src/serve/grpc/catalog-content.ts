@@ -20,8 +20,8 @@ import {
   describePackage,
 } from '../../model/describe.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
-import { readGraph } from '../../model/graph.js';
-import { validateInTurns } from '../../model/validate.js';
+import { readGraph } from '../../graph/channel-graph.js';
+import { validateInTurns } from '../../graph/validate.js';
 import { encodeFacts, encodeManifests, providedApis } from './bundle-messages.js';
 import type { RecordFile, Slot } from './record-file.js';
 

@@ -3,7 +3,7 @@ import { parseGoJson, quoteGo } from '../../document/go-json.js';
 import { isJsonObject } from '../../document/json.js';
 import { parseRange } from '../../core/semver.js';
 import { propertyTypes } from '../../model/declarative-config.js';
-import { labelFaults } from '../../model/validate.js';
+import { labelFaults } from '../../graph/validate.js';
 import type { BundleRecord, TypedValue } from '../schema/bundle-record.js';
 import { convertBundle } from '../read/convert-package.js';
 import { type ColumnValue, type Database, textOf } from '../schema/database.js';

@@ -16,7 +16,7 @@ import {
   schemas,
 } from '../../model/declarative-config.js';
 import type { ErrorTree } from '../../model/error-tree.js';
-import { describeGraphFault, readGraph } from '../../model/graph.js';
+import { describeGraphFault, readGraph } from '../../graph/channel-graph.js';
 import { findPropertyFault } from '../../model/properties.js';
 import type { TypedValue } from '../schema/bundle-record.js';
 import type { StoredBundle, StoredMember, StoredPackage } from './queries.js';

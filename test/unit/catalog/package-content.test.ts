@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { DirectoryCatalog } from '../../../src/catalog/catalog.js';
 import { readPackageContent } from '../../../src/catalog/package-content.js';
 import { OpmateError } from '../../../src/core/errors.js';
-import { resolveBundle } from '../../../src/model/resolve.js';
+import { resolveBundle } from '../../../src/graph/resolve.js';
 import { directoryWith } from '../../support/temporary.js';
 
 async function read(...blobs: unknown[]) {

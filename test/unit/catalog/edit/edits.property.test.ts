@@ -11,8 +11,8 @@ import { type AddMode, planAdd } from '../../../../src/catalog/edit/plan-add.js'
 import { planDeprecate } from '../../../../src/catalog/edit/plan-deprecate.js';
 import { planRemove } from '../../../../src/catalog/edit/plan-remove.js';
 import { schemas } from '../../../../src/model/declarative-config.js';
-import { readGraph } from '../../../../src/model/graph.js';
-import { validateCatalog } from '../../../../src/model/validate.js';
+import { readGraph } from '../../../../src/graph/channel-graph.js';
+import { validateCatalog } from '../../../../src/graph/validate.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 interface Entry {

@@ -6,8 +6,8 @@ import { filterCatalog } from '../../../../src/catalog/selection/filter-catalog.
 import { parseRange } from '../../../../src/core/semver.js';
 import type { ChannelEntry } from '../../../../src/model/declarative-config.js';
 import type { CatalogFacts } from '../../../../src/model/facts.js';
-import { describeGraphFault, readGraph } from '../../../../src/model/graph.js';
-import { validateCatalog } from '../../../../src/model/validate.js';
+import { describeGraphFault, readGraph } from '../../../../src/graph/channel-graph.js';
+import { validateCatalog } from '../../../../src/graph/validate.js';
 import { entriesOf, randomChannels, reaching } from './channels.js';
 
 /** A catalog of packages, each with channels of entries; names of bundles are versions without their last zero. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { keepWays, ChannelWays } from '../../../../src/catalog/selection/keep-ways.js';
-import { describeGraphFault, readGraph } from '../../../../src/model/graph.js';
+import { describeGraphFault, readGraph } from '../../../../src/graph/channel-graph.js';
 import { entriesOf, randomChannels, reaching, versionsOf } from './channels.js';
 
 function keep(texts: string[], asked: string[]) {

@@ -5,8 +5,8 @@ import { leaveOut } from '../../../../src/catalog/selection/leave-out.js';
 import type { CatalogSelection } from '../../../../src/catalog/selection/selection.js';
 import type { ChannelEntry } from '../../../../src/model/declarative-config.js';
 import type { BundleFacts, CatalogFacts } from '../../../../src/model/facts.js';
-import { readGraph } from '../../../../src/model/graph.js';
-import { validateCatalog } from '../../../../src/model/validate.js';
+import { readGraph } from '../../../../src/graph/channel-graph.js';
+import { validateCatalog } from '../../../../src/graph/validate.js';
 
 type Channels = Record<string, Record<string, string[]>>;
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { repairChannel } from '../../../../src/catalog/selection/repair-channel.js';
 import type { ChannelEntry } from '../../../../src/model/declarative-config.js';
-import { describeGraphFault, readGraph } from '../../../../src/model/graph.js';
+import { describeGraphFault, readGraph } from '../../../../src/graph/channel-graph.js';
 import { entryOf, randomChannels, reaching, versionsOf } from './channels.js';
 
 function textOf({ name, replaces, skips, skipRange }: ChannelEntry): string {

@@ -10,7 +10,7 @@ import {
 } from '../../../../src/mirror/selection/dependencies.js';
 import { readImageSetConfiguration } from '../../../../src/mirror/image-set/image-set-config.js';
 import { selectOperators } from '../../../../src/mirror/selection/select-operators.js';
-import { validateCatalog } from '../../../../src/model/validate.js';
+import { validateCatalog } from '../../../../src/graph/validate.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 /** What a bundle says of others; the keys are types without `olm.`. */

@@ -11,7 +11,7 @@ import { collectFacts } from '../../../../src/catalog/facts.js';
 import { rebuildCatalog } from '../../../../src/mirror/selection/rebuilt-catalog.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../../../src/model/facts.js';
 import { imageLabels } from '../../../../src/model/image-labels.js';
-import { validateCatalog } from '../../../../src/model/validate.js';
+import { validateCatalog } from '../../../../src/graph/validate.js';
 import { readContents } from '../../../../src/oci/image/contents.js';
 import { copyImage } from '../../../../src/oci/image/copy.js';
 import {

@@ -6,7 +6,7 @@ import { type CatalogSelection } from '../../../../src/catalog/selection/selecti
 import { type ChannelBundles, selectOperators } from '../../../../src/mirror/selection/select-operators.js';
 import type { ChannelEntry } from '../../../../src/model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../../../src/model/facts.js';
-import { validateCatalog } from '../../../../src/model/validate.js';
+import { validateCatalog } from '../../../../src/graph/validate.js';
 import { messagesThrown } from '../../../support/diagnostics.js';
 
 /** An entry as `version replaces skips…`, versions standing for names. */

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { readDisplayNames, collectFacts } from '../../../../src/catalog/facts.js';
 import type { Meta } from '../../../../src/catalog/meta.js';
 import { OpmateError } from '../../../../src/core/errors.js';
-import { validateCatalog } from '../../../../src/model/validate.js';
+import { validateCatalog } from '../../../../src/graph/validate.js';
 import { type SqliteCatalog, openSqliteCatalog } from '../../../../src/sqlite/read/catalog.js';
 import { indexFile } from '../../../support/index-file.js';
 import { directoryWith } from '../../../support/temporary.js';

@@ -1,8 +1,8 @@
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
-import type { CatalogFacts } from './facts.js';
-import { type ChannelGraph, describeHeadFault, readGraph } from './graph.js';
+import type { CatalogFacts } from '../model/facts.js';
+import { type ChannelGraph, describeHeadFault, readGraph } from './channel-graph.js';
 
 /**
  * The rows that `list` prints of a valid catalog. An invalid one gives rows too, of its first blobs with

@@ -9,7 +9,7 @@ import {
   compareVersionReleases,
   substituteInChannels,
   versionReleaseOf,
-} from '../../../src/model/template-substitutes.js';
+} from '../../../src/graph/template-substitutes.js';
 
 function bundle(properties: Property[]): BundleBlob {
   return { schema: 'olm.bundle', name: 'w.v1', package: 'w', image: 'r/w:1', properties, relatedImages: [] };
@@ -26,7 +26,7 @@ const annotations: Property = {
   value: { annotations: { 'olm.substitutesFor': 'w.v0' } },
 };
 
-describe('model/template-substitutes versionReleaseOf', () => {
+describe('graph/template-substitutes versionReleaseOf', () => {
   it.each([
     ['the release of the property', bundle([packageProperty('1.0.0', 'alpha.1')]), undefined, ['alpha', 1]],
     ['build metadata where a CSV is annotated', bundle([packageProperty('1.0.0+2')]), annotated, [2]],
@@ -66,7 +66,7 @@ describe('model/template-substitutes versionReleaseOf', () => {
   });
 });
 
-describe('model/template-substitutes compareVersionReleases', () => {
+describe('graph/template-substitutes compareVersionReleases', () => {
   it('orders by version, then by release, of which none is the lowest', () => {
     const ascending = [
       ['1.0.0'],
@@ -85,7 +85,7 @@ describe('model/template-substitutes compareVersionReleases', () => {
   });
 });
 
-describe('model/template-substitutes substituteInChannels', () => {
+describe('graph/template-substitutes substituteInChannels', () => {
   const entry = (name: string, more: Partial<ChannelEntry> = {}): ChannelEntry => ({
     name,
     replaces: '',

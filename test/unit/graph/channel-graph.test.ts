@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { describeGraphFault, readGraph } from '../../../src/model/graph.js';
-import { entry } from './read-facts.js';
+import { describeGraphFault, readGraph } from '../../../src/graph/channel-graph.js';
+import { entry } from '../model/read-facts.js';
 
-describe('model/graph', () => {
+describe('graph/channel-graph', () => {
   it('follows the chain from the head to what is no entry', () => {
     const graph = readGraph([entry('a', { replaces: 'gone' }), entry('b', { replaces: 'a' })]);
     expect(graph).toMatchObject({ heads: ['b'], chain: ['b', 'a'], end: 'missing', stranded: [] });

@@ -3,8 +3,8 @@ import { messageOf, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, compareVersions, parseRange, parseRelease, parseVersion } from '../core/semver.js';
-import { type ChannelEntry, propertyTypes, schemas } from './declarative-config.js';
-import { type ErrorTree, renderErrorTree } from './error-tree.js';
+import { type ChannelEntry, propertyTypes, schemas } from '../model/declarative-config.js';
+import { type ErrorTree, renderErrorTree } from '../model/error-tree.js';
 import { type CompareBundles, adviseOnGraph, findSkippedInChain } from './graph-advice.js';
 import type {
   BlobOrigin,
@@ -16,8 +16,8 @@ import type {
   Problem,
   ValidationReport,
   WarningKind,
-} from './facts.js';
-import { describeGraphFault, readGraph } from './graph.js';
+} from '../model/facts.js';
+import { describeGraphFault, readGraph } from './channel-graph.js';
 import { NameIndex } from '../core/suggest.js';
 
 /**

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { formatTable } from '../../../src/cli/table.js';
-import { findDefaultHeads, listBundles, listChannels, listPackages } from '../../../src/model/list.js';
-import { catalog, factsOf, fixture, readFacts } from './read-facts.js';
+import { findDefaultHeads, listBundles, listChannels, listPackages } from '../../../src/graph/list.js';
+import { catalog, factsOf, fixture, readFacts } from '../model/read-facts.js';
 
-describe('model/list', () => {
+describe('graph/list', () => {
   it.each(['bpfman-operator', 'cluster-aas-operator', 'node-maintenance-operator'])(
     'lists %s as opm does',
     (op) => {

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChannelEntry } from '../../../src/model/declarative-config.js';
 import type { Problem, ValidationReport } from '../../../src/model/facts.js';
-import { validateCatalog, validateInTurns } from '../../../src/model/validate.js';
-import { bundle, catalog, factsOf, fixture, readFacts } from './read-facts.js';
+import { validateCatalog, validateInTurns } from '../../../src/graph/validate.js';
+import { bundle, catalog, factsOf, fixture, readFacts } from '../model/read-facts.js';
 
 function validate(blobs: object[]): ValidationReport {
   return validateCatalog(factsOf(blobs));
@@ -37,7 +37,7 @@ const vectors = readFileSync(fixture('vectors/validate.jsonl'), 'utf8')
   .filter(Boolean)
   .map((line) => JSON.parse(line) as { blobs: object[]; message: string });
 
-describe('model/validate, against the reference implementation', () => {
+describe('graph/validate, against the reference implementation', () => {
   it.each(cases)('answers as opm does: %s', (name) => {
     const report = validateCatalog(readFacts(`fbc-cases/${name}.json`));
     const expected = readFileSync(fixture(`fbc-cases/${name}.txt`), 'utf8').trimEnd();
@@ -55,7 +55,7 @@ describe('model/validate, against the reference implementation', () => {
   );
 });
 
-describe('model/validate, beyond it', () => {
+describe('graph/validate, beyond it', () => {
   it('reports every problem of both stages at once, each with its place and a hint', () => {
     const blobs = catalog([
       { name: 'a.v1.0.0' },
@@ -328,7 +328,7 @@ describe('model/validate, beyond it', () => {
   });
 });
 
-describe('model/validate validateInTurns', () => {
+describe('graph/validate validateInTurns', () => {
   it('reports the same, and leaves the event loop to others', async () => {
     const entries = Array.from({ length: 5000 }, (_, index) => ({
       name: `w.v0.0.${index}`,

@@ -1,4 +1,4 @@
-import type { ChannelEntry } from './declarative-config.js';
+import type { ChannelEntry } from '../model/declarative-config.js';
 import { compareBytes } from '../core/order.js';
 
 /**

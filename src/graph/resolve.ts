@@ -17,8 +17,8 @@ import {
   describeEdge,
   readableVersion,
   streamOf,
-} from './resolve-edges.js';
-import { schemas } from './declarative-config.js';
+} from './upgrade-graph.js';
+import { schemas } from '../model/declarative-config.js';
 
 /** What is to be resolved, as in a ClusterExtension. */
 export interface ResolveRequest {

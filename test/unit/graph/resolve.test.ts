@@ -9,14 +9,14 @@ import {
   compareBundleVersions,
   emptyContent,
   parseBundleVersion,
-} from '../../../src/model/resolve-content.js';
-import { readableVersion } from '../../../src/model/resolve-edges.js';
+} from '../../../src/graph/resolve-content.js';
+import { readableVersion } from '../../../src/graph/upgrade-graph.js';
 import {
   type Resolution,
   type ResolveCatalog,
   type ResolveRequest,
   resolveBundle,
-} from '../../../src/model/resolve.js';
+} from '../../../src/graph/resolve.js';
 
 interface Entry {
   name: string;
@@ -80,7 +80,7 @@ function resolve(given: Record<string, Given>, request: Partial<ResolveRequest> 
 
 const installed = (name: string, version: string) => ({ name, version: parseBundleVersion(version) });
 
-describe('model/resolve', () => {
+describe('graph/resolve', () => {
   it.each<[string, Given, Partial<ResolveRequest>, string | undefined]>([
     ['the highest version', { bundles: { a: '1.0.0', b: '1.10.0', c: '1.9.0' } }, {}, 'b'],
     ['a prerelease below its release', { bundles: { a: '1.0.0-rc.1', b: '1.0.0' } }, {}, 'b'],

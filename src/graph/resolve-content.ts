@@ -17,9 +17,9 @@ import {
   type Property,
   propertyTypes,
   schemas,
-} from './declarative-config.js';
-import { describeChannel, describeDeprecations, detach } from './describe.js';
-import { findPropertyFault, parsePackageProperty, unwrap } from './properties.js';
+} from '../model/declarative-config.js';
+import { describeChannel, describeDeprecations, detach } from '../model/describe.js';
+import { findPropertyFault, parsePackageProperty, unwrap } from '../model/properties.js';
 
 /** What a catalog has of one package, as far as choosing one of its bundles needs it. */
 export interface PackageContent {

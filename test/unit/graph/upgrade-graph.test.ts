@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseBundleVersion } from '../../../src/model/resolve-content.js';
+import { parseBundleVersion } from '../../../src/graph/resolve-content.js';
 import {
   type UpgradeFrom,
   UpgradeGraph,
@@ -9,7 +9,7 @@ import {
   longestPath,
   shortestPath,
   streamOf,
-} from '../../../src/model/resolve-edges.js';
+} from '../../../src/graph/upgrade-graph.js';
 
 interface Entry {
   name: string;
@@ -47,7 +47,7 @@ const stable = channel(
   { name: 'w.v2.0.0', replaces: 'w.v1.2.0' },
 );
 
-describe('model/resolve-edges', () => {
+describe('graph/upgrade-graph', () => {
   it('finds direct successors, each entry once and with the first kind that holds', () => {
     const graph = new UpgradeGraph([stable, channel('fast', { name: 'w.v2.0.0', skipRange: '<2.0.0' })]);
     expect(graph.edgesFrom(from('1.0.1')).map((edge) => `${edge.to} ${describeEdge(edge)}`)).toEqual([

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { parseLabelSelector } from '../../../src/model/resolve-selector.js';
+import { parseLabelSelector } from '../../../src/graph/resolve-selector.js';
 
 const labels = { tier: 'gold', 'example.com/zone': 'eu', empty: '' };
 
-describe('model/resolve-selector', () => {
+describe('graph/resolve-selector', () => {
   it.each([
     ['', true],
     ['tier=gold', true],

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { messageOf } from '../../../src/core/errors.js';
-import { type DrawOptions, drawGraph } from '../../../src/model/mermaid.js';
-import { bundle, catalog, factsOf, fixture, readFacts } from './read-facts.js';
+import { type DrawOptions, drawGraph } from '../../../src/graph/mermaid.js';
+import { bundle, catalog, factsOf, fixture, readFacts } from '../model/read-facts.js';
 
 function draw(blobs: object[], options: DrawOptions = {}): string {
   return [...drawGraph(factsOf(blobs), options).text].join('');
@@ -23,7 +23,7 @@ const vectors = readFileSync(fixture('vectors/graph.jsonl'), 'utf8')
   .filter(Boolean)
   .map((line) => JSON.parse(line) as Vector);
 
-describe('model/mermaid', () => {
+describe('graph/mermaid', () => {
   it.each(['bpfman-operator', 'cluster-aas-operator', 'node-maintenance-operator'])(
     'draws %s as opm does',
     (op) => {

@@ -2,9 +2,14 @@ import { OpmateError, messageOf } from '../core/errors.js';
 import { quoteGo, parseGoJson } from '../document/go-json.js';
 import { type JsonValue, isJsonObject } from '../document/json.js';
 import { type Release, type Version, compareVersions, parseRelease, parseVersion } from '../core/semver.js';
-import { type BundleBlob, type ChannelBlob, type ChannelEntry, propertyTypes } from './declarative-config.js';
-import { findCsvText } from './migrations.js';
-import { parsePackageProperty } from './properties.js';
+import {
+  type BundleBlob,
+  type ChannelBlob,
+  type ChannelEntry,
+  propertyTypes,
+} from '../model/declarative-config.js';
+import { findCsvText } from '../model/migrations.js';
+import { parsePackageProperty } from '../model/properties.js';
 
 /**
  * How a bundle takes the place of another in the channels of a catalog. (Source: alpha/template/substitutes and

@@ -1,7 +1,7 @@
 import { compareBytes } from '../core/order.js';
 import { type Version, type VersionNumber, compareVersions, formatVersion } from '../core/semver.js';
 import { quoteGo } from '../document/go-json.js';
-import { type ChannelBlob, type ChannelEntry, schemas } from './declarative-config.js';
+import { type ChannelBlob, type ChannelEntry, schemas } from '../model/declarative-config.js';
 
 /**
  * The channels that a semver template stands for: which there are, what is in them and what replaces what

@@ -9,8 +9,8 @@ import {
   parseRange,
   parseVersion,
 } from '../core/semver.js';
-import { type ChannelEntry, propertyTypes, schemas } from './declarative-config.js';
-import type { CatalogFacts, ChannelFacts } from './facts.js';
+import { type ChannelEntry, propertyTypes, schemas } from '../model/declarative-config.js';
+import type { CatalogFacts, ChannelFacts } from '../model/facts.js';
 
 /** What to draw, and how. */
 export interface DrawOptions {

@@ -10,8 +10,8 @@ import {
   archetypes,
   buildSemverChannels,
   findVersionConflicts,
-} from '../../../src/model/template-semver.js';
-import { validateCatalog } from '../../../src/model/validate.js';
+} from '../../../src/graph/template-semver.js';
+import { validateCatalog } from '../../../src/graph/validate.js';
 
 function members(archetype: Archetype, ...versions: string[]): SemverMember[] {
   return versions.map((version) => ({ archetype, name: `w.v${version}`, version: parseVersion(version) }));
@@ -36,7 +36,7 @@ function drawn(list: SemverMember[], options?: Partial<SemverChannelOptions>): R
   return Object.fromEntries(channels.map(({ name, entries }) => [name, (entries ?? []).map(short)]));
 }
 
-describe('model/template-semver buildSemverChannels', () => {
+describe('graph/template-semver buildSemverChannels', () => {
   it('gives edges to the highest patch of each minor version, across minor channels', () => {
     expect(drawn(members('stable', '1.1.0', '1.0.1', '1.0.0', '1.2.0', '1.1.1'))).toEqual({
       'stable-v1.0': ['1.0.0', '1.0.1 -1.0.0'],
@@ -137,7 +137,7 @@ function bundleOf(name: string, version: string): BundleBlob {
   };
 }
 
-describe('model/template-semver findVersionConflicts', () => {
+describe('graph/template-semver findVersionConflicts', () => {
   it('finds every version that differs from another in build metadata only, within an archetype', () => {
     const list = [...members('fast', '1.0.0+a', '1.0.0', '1.0.0+b'), ...members('stable', '1.0.0')];
     expect(findVersionConflicts(list).map(({ message }) => message)).toEqual([
@@ -147,7 +147,7 @@ describe('model/template-semver findVersionConflicts', () => {
   });
 });
 
-describe('model/template-semver: what is made of it', () => {
+describe('graph/template-semver: what is made of it', () => {
   it('is never warned of, whatever the versions', () => {
     const part = fc.integer({ min: 0, max: 3 });
     const version = fc.tuple(part, part, part).map((numbers) => numbers.join('.'));

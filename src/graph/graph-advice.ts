@@ -1,6 +1,6 @@
 import { quoteGo } from '../document/go-json.js';
-import type { ChannelEntry } from './declarative-config.js';
-import { type ChannelGraph, findLeadingToHead } from './graph.js';
+import type { ChannelEntry } from '../model/declarative-config.js';
+import { type ChannelGraph, findLeadingToHead } from './channel-graph.js';
 import { NameIndex } from '../core/suggest.js';
 
 /** What to change in a faulty channel, and in which entry, if one is to blame. */

@@ -13,8 +13,8 @@ import {
 } from './config-map.js';
 import { parseFirstDocument } from './manifest.js';
 import { fieldOf, scalarText } from './parse.js';
-import type { Finding } from './plain/finding.js';
-import { labelFault, subdomainFault } from './plain/names.js';
+import type { Finding } from '../kube/finding.js';
+import { labelFault, subdomainFault } from '../kube/names.js';
 import type { BundleFiles } from './read.js';
 
 /** Bytes of values that a ConfigMap may have, keys not counted. (Source: Kubernetes' MaxSecretSize.) */

@@ -6,11 +6,11 @@ import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
-import { kindOf } from '../model/shape.js';
+import { describeKind } from '../document/field.js';
 import { parseFirstDocument } from './manifest.js';
 import { fieldOf, isKubernetesObject } from './parse.js';
-import type { Finding } from './plain/finding.js';
-import { type Manifest, titleOf } from './plain/manifests.js';
+import type { Finding } from '../kube/finding.js';
+import { type Manifest, titleOf } from '../kube/manifests.js';
 
 /** The annotations of a bundle that a ConfigMap carries. (Source: operator-registry, pkg/configmap.) */
 export const bundleAnnotations = [
@@ -227,7 +227,9 @@ class Reader {
     for (const field of ['data', 'binaryData'] as const) {
       const values = object[field] ?? {};
       if (!isJsonObject(values)) {
-        this.#tell(map, `${titleOf(map)}: ${field}: expected an object, found ${kindOf(values)}`, [field]);
+        this.#tell(map, `${titleOf(map)}: ${field}: expected an object, found ${describeKind(values)}`, [
+          field,
+        ]);
         continue;
       }
       for (const [key, value] of Object.entries(values)) {
@@ -260,7 +262,7 @@ class Reader {
     const fail = (problem: string): undefined => {
       this.#tell(map, `${titleOf(map)}: ${field}: ${key}: ${problem}`, [field, key]);
     };
-    if (typeof value !== 'string') return fail(`expected a text, found ${kindOf(value)}`);
+    if (typeof value !== 'string') return fail(`expected a text, found ${describeKind(value)}`);
     const subject = `${map.file}: ${titleOf(map)}: ${key}`;
     let content: Buffer;
     if (field === 'data') content = Buffer.from(value);

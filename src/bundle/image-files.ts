@@ -7,7 +7,7 @@ import { LimitError, fileError, systemReason, throwIfCancelled } from '../core/e
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, isWithin } from '../files/directory-root.js';
-import type { Finding } from './plain/finding.js';
+import type { Finding } from '../kube/finding.js';
 
 /** A file that goes into an image. */
 export interface ImageFile {

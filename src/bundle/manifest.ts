@@ -3,7 +3,7 @@ import { GoJsonError, decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from
 import { LimitError, OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
 import { parseYaml } from '../document/yaml.js';
-import { endOfValue, skipSpace } from './raw-json.js';
+import { endOfValue, skipSpace } from '../document/raw-json.js';
 
 /** The first document of a file. */
 export interface FirstDocument {

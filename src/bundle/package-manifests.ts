@@ -17,7 +17,8 @@ import {
   isCsv,
   readCsvMetadata,
 } from '../model/csv.js';
-import { ShapeError, kindOf, readShape, struct } from '../model/shape.js';
+import { ShapeError, readShape, struct } from '../kube/shape.js';
+import { describeKind } from '../document/field.js';
 import { lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
 import {
   type Bundle,
@@ -280,7 +281,7 @@ function* parseManifestFile(
     const reason =
       value === null
         ? 'its first document is empty'
-        : `its first document is ${kindOf(value)}, not an object`;
+        : `its first document is ${describeKind(value)}, not an object`;
     yield { kind: 'skipped', file, reason };
     return;
   }
@@ -400,7 +401,7 @@ export function readPackageManifest(value: JsonObject, file: string): PackageMan
 
 function textAt(value: JsonValue | undefined, at: (string | number)[]): string {
   const text = scalarText(value ?? null);
-  if (text === undefined) throw new ShapeError(at, `expected a string, found ${kindOf(value ?? null)}`);
+  if (text === undefined) throw new ShapeError(at, `expected a string, found ${describeKind(value ?? null)}`);
   return text;
 }
 

@@ -18,9 +18,10 @@ import {
   readCsvMetadata,
 } from '../model/csv.js';
 import { type RelatedImage, propertyTypes } from '../model/declarative-config.js';
-import { ShapeError, exactStruct, kindOf, readShape, struct } from '../model/shape.js';
+import { ShapeError, exactStruct, readShape, struct } from '../kube/shape.js';
+import { describeKind } from '../document/field.js';
 import { type FirstDocument, lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
-import { rawElements, rawFields } from './raw-json.js';
+import { rawElements, rawFields } from '../document/raw-json.js';
 import type { BundleFile, BundleFiles } from './read.js';
 
 /** A property or dependency with its value as JSON text; `text` is missing where it has no value. */
@@ -463,7 +464,7 @@ export function propertyFields(property: RawProperty, fields: readonly string[])
   if (property.text === undefined) throw new OpmateError('INVALID', 'value: not found');
   const value = parseGoJson(property.text);
   if (value !== null && !isJsonObject(value)) {
-    throw new OpmateError('INVALID', `value: expected an object, found ${kindOf(value)}`);
+    throw new OpmateError('INVALID', `value: expected an object, found ${describeKind(value)}`);
   }
   return readShape(value, shape, 'value') as Record<string, string>;
 }

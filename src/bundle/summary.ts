@@ -8,7 +8,7 @@ import { propertyTypes } from '../model/declarative-config.js';
 import { maxConfigMapData } from './config-map-extract.js';
 import { type Bundle, type RawProperty, parseBundle } from './parse.js';
 import { convertRegistryV1 } from './plain/convert.js';
-import type { Finding } from './plain/finding.js';
+import type { Finding } from '../kube/finding.js';
 import { supportedModes } from './plain/install-modes.js';
 import { permissionObjects } from './plain/permissions.js';
 import type { RegistryV1 } from './plain/registry-v1.js';

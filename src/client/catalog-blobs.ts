@@ -10,7 +10,7 @@ import {
   schemas,
 } from '../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
-import { kindOf } from '../model/shape.js';
+import { describeKind } from '../document/field.js';
 import { oneLine } from '../oci/registry/transport-answers.js';
 import { maxShownText } from './client-options.js';
 
@@ -77,7 +77,8 @@ export function checkAskedFor(blob: CatalogBlob, query: BlobQuery, label: string
 function readBlob(line: Buffer, where: string): CatalogBlob {
   try {
     const value = parseGoJson(decodeUtf8(line));
-    if (!isJsonObject(value)) throw new OpmateError('INVALID', `expected an object, found ${kindOf(value)}`);
+    if (!isJsonObject(value))
+      throw new OpmateError('INVALID', `expected an object, found ${describeKind(value)}`);
     const origin = { file: where, offset: 0, length: line.length, syntax: 'json' } as const;
     const { schema, package: packageName, name } = toMeta(value, 'json', origin);
     const content = { schema, package: packageName, name, value };

@@ -1,6 +1,6 @@
 import { OpmateError } from '../core/errors.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
-import { exactStruct, readShape } from '../model/shape.js';
+import { exactStruct, readShape } from '../kube/shape.js';
 import { oneLine } from '../oci/registry/transport-answers.js';
 import { maxShownText } from './client-options.js';
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { PlainObject } from '../bundle/plain/object.js';
+import type { PlainObject } from '../kube/object.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { throwIfCancelled } from '../core/errors.js';
 import { sortKeysDeep } from '../document/go-json.js';

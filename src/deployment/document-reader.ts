@@ -1,8 +1,8 @@
-import { type Manifest, titleOf } from '../bundle/plain/manifests.js';
-import type { Finding } from '../bundle/plain/finding.js';
+import { type Manifest, titleOf } from '../kube/manifests.js';
+import type { Finding } from '../kube/finding.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
-import { kindOf } from '../model/shape.js';
+import { describeKind } from '../document/field.js';
 
 /** Where something stands in a document. */
 export type DocumentPath = readonly (string | number)[];
@@ -52,14 +52,14 @@ export class DocumentReader {
   object(value: JsonValue | undefined, path: DocumentPath): JsonObject | undefined {
     if (value === undefined || value === null) return undefined;
     if (isJsonObject(value)) return value;
-    this.find(path, `${showPath(path)} must be an object, not ${kindOf(value)}`);
+    this.find(path, `${showPath(path)} must be an object, not ${describeKind(value)}`);
     return undefined;
   }
 
   list(value: JsonValue | undefined, path: DocumentPath): JsonValue[] | undefined {
     if (value === undefined || value === null) return undefined;
     if (Array.isArray(value)) return value;
-    this.find(path, `${showPath(path)} must be a list, not ${kindOf(value)}`);
+    this.find(path, `${showPath(path)} must be a list, not ${describeKind(value)}`);
     return undefined;
   }
 
@@ -71,12 +71,12 @@ export class DocumentReader {
     if (written !== undefined) {
       this.warn(
         path,
-        `${showPath(path)}: ${written} is ${kindOf(value)} in YAML, and read as a text`,
+        `${showPath(path)}: ${written} is ${describeKind(value)} in YAML, and read as a text`,
         `write it in quotes: ${quoteGo(written)}`,
       );
       return written;
     }
-    this.find(path, `${showPath(path)} must be a string, not ${kindOf(value)}`);
+    this.find(path, `${showPath(path)} must be a string, not ${describeKind(value)}`);
     return undefined;
   }
 
@@ -93,7 +93,7 @@ export class DocumentReader {
   boolean(value: JsonValue | undefined, path: DocumentPath): boolean {
     if (value === undefined || value === null) return false;
     if (typeof value === 'boolean') return value;
-    this.find(path, `${showPath(path)} must be true or false, not ${kindOf(value)}`);
+    this.find(path, `${showPath(path)} must be true or false, not ${describeKind(value)}`);
     return false;
   }
 

@@ -1,7 +1,7 @@
 import { isFormatName } from '../bundle/plain/external-format.js';
-import type { Finding } from '../bundle/plain/finding.js';
-import { type Manifest, readManifests, titleOf } from '../bundle/plain/manifests.js';
-import { labelFault } from '../bundle/plain/names.js';
+import type { Finding } from '../kube/finding.js';
+import { type Manifest, readManifests, titleOf } from '../kube/manifests.js';
+import { labelFault } from '../kube/names.js';
 import type { BundleFile } from '../bundle/read.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';

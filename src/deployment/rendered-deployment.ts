@@ -1,5 +1,5 @@
-import type { Finding } from '../bundle/plain/finding.js';
-import type { PlainObject } from '../bundle/plain/object.js';
+import type { Finding } from '../kube/finding.js';
+import type { PlainObject } from '../kube/object.js';
 import type { Pin } from '../source/content.js';
 
 /** What one deployment document becomes. */

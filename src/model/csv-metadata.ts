@@ -10,7 +10,7 @@ import {
 import { parseTolerantVersion } from '../core/semver.js';
 import { compareBytes } from '../core/order.js';
 import { installShape, objectMetaShape } from './csv.js';
-import { type Shape, readShape, struct } from './shape.js';
+import { type Shape, readShape, struct } from '../kube/shape.js';
 
 /**
  * The `olm.csv.metadata` property: what user interfaces show of an operator, cut out of its

@@ -2,7 +2,7 @@ import { base64Fault } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import type { PackageIcon, RelatedImage } from './declarative-config.js';
-import { type Shape, ShapeError, readShape, struct } from './shape.js';
+import { type Shape, ShapeError, readShape, struct } from '../kube/shape.js';
 
 /**
  * What rendering needs to know of a ClusterServiceVersion, the manifest that describes one version of an

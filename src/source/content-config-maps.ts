@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { readBundleConfigMaps, type ConfigMapFile, type ConfigMapPlace } from '../bundle/config-map.js';
-import type { Finding } from '../bundle/plain/finding.js';
-import { type Manifest, readManifests } from '../bundle/plain/manifests.js';
+import type { Finding } from '../kube/finding.js';
+import { type Manifest, readManifests } from '../kube/manifests.js';
 import { readFileWithin } from '../bundle/read.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';

@@ -1,4 +1,4 @@
-import { type Finding, describeFinding } from '../bundle/plain/finding.js';
+import { type Finding, describeFinding } from '../kube/finding.js';
 import { DiagnosticsError } from '../core/diagnostics-error.js';
 
 /** All that is wrong with sources, or with the documents that content is read from. */

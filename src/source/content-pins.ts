@@ -1,4 +1,4 @@
-import type { Finding } from '../bundle/plain/finding.js';
+import type { Finding } from '../kube/finding.js';
 import { OpmateError, redact } from '../core/errors.js';
 import { formatReference } from '../core/reference.js';
 import { shownUrl } from './archive-url.js';

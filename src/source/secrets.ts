@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { type Manifest, readManifests } from '../bundle/plain/manifests.js';
+import { type Manifest, readManifests } from '../kube/manifests.js';
 import { readFileWithin } from '../bundle/read.js';
 import { base64Fault } from '../core/base64.js';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';

@@ -10,6 +10,7 @@ const arrow = [
   ['core'],
   ['document'],
   ['files'],
+  ['kube'],
   ['model'],
   ['graph'],
   ['archive'],

@@ -8,7 +8,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { Image } from '../../oci/image/image.js';
 import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
 import type { Platform } from '../../oci/image/types.js';
-import type { Finding } from '../plain/finding.js';
+import type { Finding } from '../../kube/finding.js';
 import { readFileWithin } from '../read.js';
 import { annotationsFile, annotationsOf, bundleKeys, testConfigKey } from './annotations.js';
 import {

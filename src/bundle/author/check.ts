@@ -13,10 +13,10 @@ import {
   isCsv,
   readCsvMetadata,
 } from '../../model/csv.js';
-import { ShapeError } from '../../model/shape.js';
+import { ShapeError } from '../../kube/shape.js';
 import { lineOfPath, parseFault, parseFirstDocument } from '../manifest.js';
 import { checkOwnedApis, customResourceApis, isKubernetesObject, scalarText } from '../parse.js';
-import type { Finding } from '../plain/finding.js';
+import type { Finding } from '../../kube/finding.js';
 import { readFileWithin } from '../read.js';
 import { type BundleFacts, annotationsOf, bundleKeys } from './annotations.js';
 import type { ListedFile } from '../image-files.js';

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { Finding } from '../plain/finding.js';
+import type { Finding } from '../../kube/finding.js';
 
 /** What a `bundle.Dockerfile` says, as far as it can be done without an engine. */
 export interface BundleDockerfile {

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, messageOf, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { Finding } from '../plain/finding.js';
+import type { Finding } from '../../kube/finding.js';
 import {
   type BundleFacts,
   annotationsFile,

@@ -2,8 +2,8 @@ import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
-import type { Finding } from './finding.js';
-import type { PlainObject } from './object.js';
+import type { Finding } from '../../kube/finding.js';
+import type { PlainObject } from '../../kube/object.js';
 
 /** The kinds that a cluster knows, each as `group/version/Kind`; the group of the core is empty. */
 export type AvailableApis = ReadonlySet<string>;

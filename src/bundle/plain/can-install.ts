@@ -2,7 +2,7 @@ import { LimitError } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { NeededRule } from './installer.js';
-import type { Manifest } from './manifests.js';
+import type { Manifest } from '../../kube/manifests.js';
 import { rulesOf, textsOf } from './rights.js';
 import { isResource } from './risks.js';
 

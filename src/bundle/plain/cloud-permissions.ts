@@ -1,7 +1,7 @@
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { BundleFiles } from '../read.js';
-import { type Manifest, readManifests } from './manifests.js';
+import { type Manifest, readManifests } from '../../kube/manifests.js';
 import type { RegistryV1 } from './registry-v1.js';
 import { textsOf } from './rights.js';
 

@@ -1,5 +1,5 @@
 import { type JsonObject, isJsonObject } from '../../document/json.js';
-import type { PlainObject } from './object.js';
+import type { PlainObject } from '../../kube/object.js';
 
 /** Kinds of Kubernetes and OpenShift whose objects are in no namespace. */
 const clusterKinds: ReadonlySet<string> = new Set([

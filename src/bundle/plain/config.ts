@@ -2,11 +2,11 @@ import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { type PlacedYaml, type YamlPath, parseYamlWithPlaces } from '../../document/yaml.js';
-import { kindOf } from '../../model/shape.js';
-import type { Finding } from './finding.js';
-import { conform, goStruct } from './go-types.js';
-import { labelFault } from './names.js';
-import { deploymentConfigFields } from './pod-types.js';
+import { describeKind } from '../../document/field.js';
+import type { Finding } from '../../kube/finding.js';
+import { conform, goStruct } from '../../kube/struct.js';
+import { labelFault } from '../../kube/names.js';
+import { deploymentConfigFields } from '../../kube/pod-types.js';
 
 /** What a user may set for all deployments of an operator. (Source: the Subscription of OLM v0, `spec.config`.) */
 export interface DeploymentConfig {
@@ -72,7 +72,7 @@ export function readInstallConfig(
   }
   const value = placed.value ?? {};
   if (!isJsonObject(value)) {
-    findings.push(finding([], `expected an object, found ${kindOf(value)}`));
+    findings.push(finding([], `expected an object, found ${describeKind(value)}`));
     return { config, findings, warnings };
   }
   for (const key of Object.keys(value)) {
@@ -124,7 +124,7 @@ function readWatchNamespace(
     return;
   }
   if (typeof namespace !== 'string') {
-    tell(`watchNamespace: expected a string, found ${kindOf(namespace)}`);
+    tell(`watchNamespace: expected a string, found ${describeKind(namespace)}`);
     return;
   }
   const fault = namespace === '' ? 'empty' : labelFault(namespace);

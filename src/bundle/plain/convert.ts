@@ -4,11 +4,11 @@ import { type CertificateProvider, certificateObjects, injectAuthority } from '.
 import { type DeploymentConfig, readInstallConfig } from './config.js';
 import { deploymentObjects } from './deployments.js';
 import { findDuplicates } from './duplicates.js';
-import type { Finding } from './finding.js';
+import type { Finding } from '../../kube/finding.js';
 import { defaultTargets, supportedModes, targetsFault } from './install-modes.js';
-import type { Manifest } from './manifests.js';
-import { labelFault } from './names.js';
-import { type PlainObject, sortObjects } from './object.js';
+import type { Manifest } from '../../kube/manifests.js';
+import { labelFault } from '../../kube/names.js';
+import { type PlainObject, sortObjects } from '../../kube/object.js';
 import { permissionObjects } from './permissions.js';
 import { type RegistryV1, loadCrd, readRegistryV1 } from './registry-v1.js';
 import { supportedKinds } from './supported-kinds.js';

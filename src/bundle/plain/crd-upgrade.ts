@@ -1,10 +1,10 @@
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
-import { conform } from './go-types.js';
-import { crdStruct } from './crd-types.js';
-import type { Finding } from './finding.js';
-import { type Manifest, titleOf } from './manifests.js';
+import { conform } from '../../kube/struct.js';
+import { crdStruct } from '../../kube/crd-types.js';
+import type { Finding } from '../../kube/finding.js';
+import { type Manifest, titleOf } from '../../kube/manifests.js';
 import { schemaChanges } from './schema-changes.js';
 import { type SchemaAt, schemaPaths } from './schema-paths.js';
 

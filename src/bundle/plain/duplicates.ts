@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Finding } from './finding.js';
-import type { PlainObject } from './object.js';
+import type { Finding } from '../../kube/finding.js';
+import type { PlainObject } from '../../kube/object.js';
 
 /**
  * Objects that would be applied twice, with different content, so that the order would decide: findings where

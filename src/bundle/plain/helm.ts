@@ -8,8 +8,8 @@ import { compareBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
 import { readFileWithin } from '../read.js';
 import { type ProgramOptions, printedManifests, variables } from './external-format.js';
-import type { Finding } from './finding.js';
-import { titleOf } from './manifests.js';
+import type { Finding } from '../../kube/finding.js';
+import { titleOf } from '../../kube/manifests.js';
 import type { PlainManifests } from './plain-directory.js';
 import { findProgram, runProgram } from './run-program.js';
 

@@ -1,5 +1,5 @@
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import type { PlainObject } from './object.js';
+import type { PlainObject } from '../../kube/object.js';
 import { textsOf } from './rights.js';
 
 /** Something besides permissions by which an operator has a hold on the cluster, or its machines. */

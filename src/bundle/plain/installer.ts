@@ -1,6 +1,6 @@
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
-import { type PlainObject, generated } from './object.js';
+import { type PlainObject, generated } from '../../kube/object.js';
 import { rulesOf } from './rights.js';
 
 /** Plural names that are not the kind in lower case with an `s`. */

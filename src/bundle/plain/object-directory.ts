@@ -4,7 +4,7 @@ import { throwIfCancelled } from '../../core/errors.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { fillDirectory } from '../../files/fill-directory.js';
 import { writeNewFile } from '../../files/write-new-file.js';
-import type { PlainObject } from './object.js';
+import type { PlainObject } from '../../kube/object.js';
 
 /** Characters of an object's name that its file keeps. */
 const maxNameLength = 150;

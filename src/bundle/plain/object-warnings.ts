@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../document/json.js';
-import type { Finding } from './finding.js';
-import { titleOf } from './manifests.js';
-import type { PlainObject } from './object.js';
+import type { Finding } from '../../kube/finding.js';
+import { titleOf } from '../../kube/manifests.js';
+import type { PlainObject } from '../../kube/object.js';
 
 /** What etcd stores in one value, as Kubernetes configures it, less some room. */
 const maxStored = 1024 * 1024;

@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
-import type { Permission, PolicyRule } from './csv-types.js';
-import { permissionName } from './names.js';
-import { type PlainObject, generated } from './object.js';
+import type { Permission, PolicyRule } from '../../kube/csv-types.js';
+import { permissionName } from './generated-names.js';
+import { type PlainObject, generated } from '../../kube/object.js';
 import type { RegistryV1 } from './registry-v1.js';
 
 const rbac = 'rbac.authorization.k8s.io';

@@ -7,9 +7,9 @@ import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { type BundleFile, readFileWithin } from '../read.js';
 import { findDuplicates } from './duplicates.js';
-import type { Finding } from './finding.js';
-import { type Manifest, type ReadManifestsOptions, readManifests, titleOf } from './manifests.js';
-import { type PlainObject, sortObjects } from './object.js';
+import type { Finding } from '../../kube/finding.js';
+import { type Manifest, type ReadManifestsOptions, readManifests, titleOf } from '../../kube/manifests.js';
+import { type PlainObject, sortObjects } from '../../kube/object.js';
 
 /** What a directory of manifests holds. */
 export interface PlainManifests {

@@ -3,11 +3,11 @@ import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYaml, parseYamlWithPlaces } from '../../document/yaml.js';
 import type { BundleFile, BundleFiles } from '../read.js';
-import { crdStruct } from './crd-types.js';
-import { type ClusterServiceVersion, csvStruct } from './csv-types.js';
-import type { Finding } from './finding.js';
-import { type Conformed, conform } from './go-types.js';
-import { type Manifest, readManifests, titleOf } from './manifests.js';
+import { crdStruct } from '../../kube/crd-types.js';
+import { type ClusterServiceVersion, csvStruct } from '../../kube/csv-types.js';
+import type { Finding } from '../../kube/finding.js';
+import { type Conformed, conform } from '../../kube/struct.js';
+import { type Manifest, readManifests, titleOf } from '../../kube/manifests.js';
 import { unsupportedKinds } from './supported-kinds.js';
 
 /** A bundle of the format registry+v1, as far as installing it depends on it. */

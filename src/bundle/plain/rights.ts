@@ -1,7 +1,7 @@
 import { LimitError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import type { PlainObject } from './object.js';
+import type { PlainObject } from '../../kube/object.js';
 import { risksOf } from './risks.js';
 
 /** What an account may do with one resource, or with one address. */

@@ -1,8 +1,8 @@
 import { isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
-import { kindOf } from '../../model/shape.js';
-import type { Finding } from './finding.js';
-import { type Manifest, titleOf } from './manifests.js';
+import { describeKind } from '../../document/field.js';
+import type { Finding } from '../../kube/finding.js';
+import { type Manifest, titleOf } from '../../kube/manifests.js';
 
 /**
  * Kinds that a bundle may hold besides its ClusterServiceVersion and custom resource definitions, and whether
@@ -43,7 +43,7 @@ export const supportedKinds: ReadonlyMap<string, { isNamespaced: boolean }> = ne
 function nameProblem(manifest: Manifest): string {
   const { metadata } = manifest.load();
   const name = isJsonObject(metadata) ? (metadata['name'] ?? '') : '';
-  return name === '' ? 'is missing' : `must be a string, found ${kindOf(name)}`;
+  return name === '' ? 'is missing' : `must be a string, found ${describeKind(name)}`;
 }
 
 /** Objects that a bundle must not hold, or that have no name. */

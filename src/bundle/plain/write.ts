@@ -2,7 +2,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import { encodeYaml } from '../../document/yaml.js';
-import type { PlainObject } from './object.js';
+import type { PlainObject } from '../../kube/object.js';
 
 /** Forms in which objects are written one after another. */
 export type ObjectFormat = 'yaml' | 'json';

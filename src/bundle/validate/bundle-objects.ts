@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../document/json.js';
-import type { PolicyRule } from '../plain/csv-types.js';
-import { conform, goStruct } from '../plain/go-types.js';
-import { intOrString, policyRule } from '../plain/meta-types.js';
+import type { PolicyRule } from '../../kube/csv-types.js';
+import { conform, goStruct } from '../../kube/struct.js';
+import { intOrString, policyRule } from '../../kube/meta-types.js';
 import type { BundleContent, BundleObject } from './content.js';
 import { type Fault, errorAt, warningAt } from './finding.js';
 

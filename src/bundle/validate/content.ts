@@ -1,10 +1,11 @@
 import { OpmateError } from '../../core/errors.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { isJsonObject } from '../../document/json.js';
-import { conform, goStruct } from '../plain/go-types.js';
-import { objectMeta } from '../plain/meta-types.js';
+import { conform, goStruct } from '../../kube/struct.js';
+import { objectMeta } from '../../kube/meta-types.js';
 import { supportedKinds } from '../plain/supported-kinds.js';
-import { kindOf, readShape, struct, ShapeError } from '../../model/shape.js';
+import { readShape, struct, ShapeError } from '../../kube/shape.js';
+import { describeKind } from '../../document/field.js';
 import { csvRelease } from '../../model/csv.js';
 import { quoteGo } from '../../document/go-json.js';
 import { parseFault, parseFirstDocument } from '../manifest.js';
@@ -57,7 +58,11 @@ export function readObject(file: string, content: Buffer): BundleObject | Fault 
     return { level: 'error', message: fault.reason, file, ...line };
   }
   if (value !== null && !isJsonObject(value)) {
-    return { level: 'error', message: `expected an object of Kubernetes, found ${kindOf(value)}`, file };
+    return {
+      level: 'error',
+      message: `expected an object of Kubernetes, found ${describeKind(value)}`,
+      file,
+    };
   }
   const given = value?.['apiVersion'];
   const apiVersion = typeof given === 'string' ? given : '';

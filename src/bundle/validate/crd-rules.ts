@@ -3,7 +3,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { type Place, child, forbidden, invalid, notSupported, required } from './field-fault.js';
 import type { Fault } from './finding.js';
-import { dns1035LabelFaults, subdomainFaults } from './name-rules.js';
+import { dns1035LabelFaults, subdomainFaults } from '../../kube/names.js';
 import { type ObjectMeta, objectMetaFaults } from './object-meta.js';
 import { selectableFieldFaults } from './selectable-fields.js';
 import { parseRequestUri } from './uri.js';

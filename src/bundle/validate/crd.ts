@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { foldFieldName } from '../../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
-import { clientConfig, crdNames, crdStruct, schemaStruct, subresources } from '../plain/crd-types.js';
-import { type GoType, conform, goStruct, listOf, pointerTo, strings } from '../plain/go-types.js';
-import { objectMeta } from '../plain/meta-types.js';
+import { clientConfig, crdNames, crdStruct, schemaStruct, subresources } from '../../kube/crd-types.js';
+import { type GoType, conform, goStruct, listOf, pointerTo, strings } from '../../kube/struct.js';
+import { objectMeta } from '../../kube/meta-types.js';
 import { type Crd, crdFaults } from './crd-rules.js';
 import { type Fault, errorAt } from './finding.js';
 

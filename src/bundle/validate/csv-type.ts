@@ -1,6 +1,6 @@
 import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, parseRelease, parseTolerantVersion } from '../../core/semver.js';
-import { type PolicyRule, installStrategy, webhookDefinitions } from '../plain/csv-types.js';
+import { type PolicyRule, installStrategy, webhookDefinitions } from '../../kube/csv-types.js';
 import {
   type GoText,
   type GoType,
@@ -9,8 +9,8 @@ import {
   pointerTo,
   stringMap,
   strings,
-} from '../plain/go-types.js';
-import { labelSelector, objectMeta, time } from '../plain/meta-types.js';
+} from '../../kube/struct.js';
+import { labelSelector, objectMeta, time } from '../../kube/meta-types.js';
 import type { ObjectMeta } from './object-meta.js';
 
 /** An API that a ClusterServiceVersion describes; group is that of an API service. */

@@ -3,10 +3,10 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError, parseVersion } from '../../core/semver.js';
 import { isKubernetesObject } from '../parse.js';
-import { conform } from '../plain/go-types.js';
+import { conform } from '../../kube/struct.js';
 import { type Csv, csvParts, csvType, isZero } from './csv-type.js';
 import { type Fault, errorAt, warningAt } from './finding.js';
-import { labelValueFaults, subdomainFaults } from './name-rules.js';
+import { labelValueFaults, subdomainFaults } from '../../kube/names.js';
 
 /** Keys that are taken for others when their case is wrong. */
 const caseSensitiveKeys = new Map(

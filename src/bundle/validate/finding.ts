@@ -1,4 +1,4 @@
-import type { Finding } from '../plain/finding.js';
+import type { Finding } from '../../kube/finding.js';
 
 /** Something that a validator found in a bundle. */
 export interface ValidationFinding extends Finding {

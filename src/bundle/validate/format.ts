@@ -4,7 +4,7 @@ import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, parseRange } from '../../core/semver.js';
 import { parseYaml } from '../../document/yaml.js';
-import { ShapeError, readShape, struct } from '../../model/shape.js';
+import { ShapeError, readShape, struct } from '../../kube/shape.js';
 import { parseFault, parseFirstDocument } from '../manifest.js';
 import { fieldOf, scalarText } from '../parse.js';
 import type { BundleFile, BundleFiles } from '../read.js';

@@ -1,6 +1,6 @@
 import type { Fault } from './finding.js';
 import { type Place, child, forbidden, invalid, required } from './field-fault.js';
-import { labelKeyFaults, labelValueFaults } from './name-rules.js';
+import { labelKeyFaults, labelValueFaults } from '../../kube/names.js';
 
 /** Metadata of an object as `conform` gives it. */
 export interface ObjectMeta {

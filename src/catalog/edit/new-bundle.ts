@@ -3,7 +3,7 @@ import { OpmateError } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { csvIcon, csvSpec, readCsvMetadata } from '../../model/csv.js';
 import type { BundleBlob, PackageIcon } from '../../model/declarative-config.js';
-import { type Shape, readShape, struct } from '../../model/shape.js';
+import { type Shape, readShape, struct } from '../../kube/shape.js';
 
 /** A bundle that is to be added to a catalog: its blob, and what only its manifests and annotations say. */
 export interface NewBundle {

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { type CrdFinding, checkCrdUpgrade, storedVersionWarnings } from '../../bundle/plain/crd-upgrade.js';
-import type { Finding } from '../../bundle/plain/finding.js';
-import { type Manifest, readManifests, titleOf } from '../../bundle/plain/manifests.js';
+import type { Finding } from '../../kube/finding.js';
+import { type Manifest, readManifests, titleOf } from '../../kube/manifests.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';

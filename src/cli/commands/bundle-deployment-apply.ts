@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
-import type { Finding } from '../../bundle/plain/finding.js';
+import type { Finding } from '../../kube/finding.js';
 import { rightsOf } from '../../bundle/plain/rights.js';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';

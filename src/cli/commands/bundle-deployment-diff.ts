@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import type { PlainObject } from '../../bundle/plain/object.js';
+import type { PlainObject } from '../../kube/object.js';
 import { readPlainDirectory, readPlainFiles } from '../../bundle/plain/plain-directory.js';
 import { UsageError, fileError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';

@@ -1,4 +1,4 @@
-import { labelFault, subdomainFault } from '../../bundle/plain/names.js';
+import { labelFault, subdomainFault } from '../../kube/names.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';

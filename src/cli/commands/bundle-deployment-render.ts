@@ -1,8 +1,8 @@
 import { findDuplicates } from '../../bundle/plain/duplicates.js';
-import { sortObjects } from '../../bundle/plain/object.js';
+import { sortObjects } from '../../kube/object.js';
 import { writeObjectDirectory } from '../../bundle/plain/object-directory.js';
 import { writeObjects } from '../../bundle/plain/write.js';
-import type { PlainObject } from '../../bundle/plain/object.js';
+import type { PlainObject } from '../../kube/object.js';
 import { UsageError } from '../../core/errors.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { type DeploymentOptions, renderDeploymentFile } from '../deployment-input.js';

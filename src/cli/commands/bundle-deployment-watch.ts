@@ -1,6 +1,6 @@
 import { UsageError } from '../../core/errors.js';
 import { OpmateError } from '../../core/errors.js';
-import { describeFinding } from '../../bundle/plain/finding.js';
+import { describeFinding } from '../../kube/finding.js';
 import { applyPlan, planApply, withoutConflicts } from '../../deployment/cluster/apply.js';
 import type { Kubectl } from '../../deployment/cluster/kubectl.js';
 import { watch } from '../../deployment/cluster/watch.js';

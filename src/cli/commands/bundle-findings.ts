@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { redact } from '../../core/errors.js';
-import { type Finding, describeFinding } from '../../bundle/plain/finding.js';
+import { type Finding, describeFinding } from '../../kube/finding.js';
 import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';

@@ -7,11 +7,11 @@ import {
   takeCredentialsRequests,
 } from '../../bundle/plain/cloud-permissions.js';
 import { convertRegistryV1 } from '../../bundle/plain/convert.js';
-import { describeFinding } from '../../bundle/plain/finding.js';
+import { describeFinding } from '../../kube/finding.js';
 import { type Impact, impactKinds, impactsOf } from '../../bundle/plain/impact.js';
 import { installerObjects, neededRules } from '../../bundle/plain/installer.js';
-import { readManifests } from '../../bundle/plain/manifests.js';
-import type { PlainObject } from '../../bundle/plain/object.js';
+import { readManifests } from '../../kube/manifests.js';
+import type { PlainObject } from '../../kube/object.js';
 import { type Right, rightsBeyond, rightsOf } from '../../bundle/plain/rights.js';
 import { riskNames } from '../../bundle/plain/risks.js';
 import { writeObjects } from '../../bundle/plain/write.js';

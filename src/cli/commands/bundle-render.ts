@@ -2,8 +2,8 @@ import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/availa
 import type { CertificateProvider } from '../../bundle/plain/certificates.js';
 import { convertRegistryV1 } from '../../bundle/plain/convert.js';
 import { isFormatName } from '../../bundle/plain/external-format.js';
-import type { Finding } from '../../bundle/plain/finding.js';
-import type { PlainObject } from '../../bundle/plain/object.js';
+import type { Finding } from '../../kube/finding.js';
+import type { PlainObject } from '../../kube/object.js';
 import { writeObjectDirectory } from '../../bundle/plain/object-directory.js';
 import { objectWarnings } from '../../bundle/plain/object-warnings.js';
 import { knownFormats, renderContent } from '../../bundle/plain/render-content.js';

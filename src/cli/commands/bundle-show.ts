@@ -1,5 +1,5 @@
 import { type BundleSummary, summarizeBundle } from '../../bundle/summary.js';
-import { describeFinding } from '../../bundle/plain/finding.js';
+import { describeFinding } from '../../kube/finding.js';
 import { UsageError, redact } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';

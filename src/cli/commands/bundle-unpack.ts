@@ -1,6 +1,6 @@
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { Finding } from '../../bundle/plain/finding.js';
+import type { Finding } from '../../kube/finding.js';
 import { readBundleDirectory } from '../../bundle/read.js';
 import { withoutBodies } from '../../bundle/without-bodies.js';
 import { validateBundle } from '../../bundle/validate/validate-bundle.js';

@@ -1,4 +1,4 @@
-import type { Finding } from '../../bundle/plain/finding.js';
+import type { Finding } from '../../kube/finding.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';

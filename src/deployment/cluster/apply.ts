@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Finding } from '../../bundle/plain/finding.js';
-import type { PlainObject } from '../../bundle/plain/object.js';
+import type { Finding } from '../../kube/finding.js';
+import type { PlainObject } from '../../kube/object.js';
 import { mapConcurrent } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
-import { readManifests } from '../../bundle/plain/manifests.js';
-import type { PlainObject } from '../../bundle/plain/object.js';
+import { readManifests } from '../../kube/manifests.js';
+import type { PlainObject } from '../../kube/object.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { digestOf } from '../../core/digest.js';
 import { LimitError, OpmateError } from '../../core/errors.js';

@@ -2,7 +2,7 @@ import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { type PlacedYaml, YamlError, type YamlPath, parseYamlWithPlaces } from '../../document/yaml.js';
-import { kindOf } from '../../model/shape.js';
+import { describeKind } from '../../document/field.js';
 import { NameIndex } from '../../core/suggest.js';
 
 /** Something that is wrong with a manifest. */
@@ -57,7 +57,7 @@ export function readManifestObjects(file: string, text: string, faults: Manifest
       faults.push({ file, line: first + place.line - 1, message, hint });
     }
     if (!isJsonObject(value)) {
-      faults.push({ file, line: lineOf([]), message: `expected a manifest, found ${kindOf(value)}` });
+      faults.push({ file, line: lineOf([]), message: `expected a manifest, found ${describeKind(value)}` });
       continue;
     }
     const { kind, items } = value;
@@ -127,7 +127,7 @@ export class FieldReader {
     const value = fieldOf(parent, key);
     if (value === undefined) return undefined;
     const at = [...path, key];
-    if (!isJsonObject(value)) return this.fail(at, `expected keys and values, found ${kindOf(value)}`);
+    if (!isJsonObject(value)) return this.fail(at, `expected keys and values, found ${describeKind(value)}`);
     if (keys !== undefined) this.checkKeys(value, at, keys);
     return value;
   }
@@ -149,7 +149,7 @@ export class FieldReader {
     const at = [...path, key];
     if (typeof value !== 'string') {
       const hint = typeof value === 'object' ? undefined : 'write it in quotes';
-      return this.fail(at, `expected a text, found ${kindOf(value)}`, hint);
+      return this.fail(at, `expected a text, found ${describeKind(value)}`, hint);
     }
     if (value.length > maxLength) return this.fail(at, `longer than ${maxLength} characters`);
     return value;
@@ -171,14 +171,14 @@ export class FieldReader {
     const value = fieldOf(parent, key);
     if (value === undefined) return undefined;
     if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
-    const found = typeof value === 'number' ? String(value) : kindOf(value);
+    const found = typeof value === 'number' ? String(value) : describeKind(value);
     return this.fail([...path, key], `expected a whole number from ${least} to ${most}, found ${found}`);
   }
 
   boolean(parent: JsonObject, path: YamlPath, key: string): boolean | undefined {
     const value = fieldOf(parent, key);
     if (value === undefined || typeof value === 'boolean') return value;
-    return this.fail([...path, key], `expected true or false, found ${kindOf(value)}`);
+    return this.fail([...path, key], `expected true or false, found ${describeKind(value)}`);
   }
 
   /** One of some texts. */

@@ -2,7 +2,8 @@ import { OpmateError } from '../../core/errors.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { isJsonObject } from '../../document/json.js';
 import type { ApiKey } from '../../model/csv.js';
-import { type Shape, kindOf, readShape, struct } from '../../model/shape.js';
+import { type Shape, readShape, struct } from '../../kube/shape.js';
+import { describeKind } from '../../document/field.js';
 
 /**
  * Manifests as Kubernetes' types hold them: what reads a ConfigMap of manifests takes them through these, so
@@ -25,7 +26,7 @@ const givenNumber: Shape = {
 const strings: Shape = { list: 'string' };
 
 function wanted(expected: string, value: JsonValue): string {
-  return `expected ${expected}, found ${kindOf(value)}`;
+  return `expected ${expected}, found ${describeKind(value)}`;
 }
 
 const objectMeta = struct({

@@ -10,7 +10,8 @@ import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js'
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYaml } from '../../document/yaml.js';
 import { type ApiKey, csvCustomResources, csvSpec } from '../../model/csv.js';
-import { kindOf, readShape, struct } from '../../model/shape.js';
+import { readShape, struct } from '../../kube/shape.js';
+import { describeKind } from '../../document/field.js';
 import { readTypedCrd, readTypedCsv } from './configmap-shapes.js';
 import type { Database } from '../schema/database.js';
 import { type LoadOptions, type LoadReport, ManifestLoader } from './manifest-loader.js';
@@ -75,7 +76,7 @@ async function readObject(file: string, label: string): Promise<JsonObject> {
     throw new OpmateError(error.code, `${label}: ${error.message}`, { file: label, line, cause: error });
   }
   if (isJsonObject(value)) return value;
-  throw new OpmateError('INVALID', `${label}: is ${kindOf(value)}, not an object`, { file: label });
+  throw new OpmateError('INVALID', `${label}: is ${describeKind(value)}, not an object`, { file: label });
 }
 
 /** Whether an object holds manifests under any of the keys. */
@@ -192,13 +193,15 @@ function listUnder(
     }
   }
   if (list === null) return [];
-  if (!Array.isArray(list)) return fail(`data.${key}: expected a list, found ${kindOf(list)}`);
+  if (!Array.isArray(list)) return fail(`data.${key}: expected a list, found ${describeKind(list)}`);
   const objects: { value: JsonObject; subject: string }[] = [];
   list.forEach((value, index) => {
     const subject = `${label}: data.${key}[${index}]`;
     if (isJsonObject(value)) objects.push({ value, subject });
     else
-      loader.addProblem(new OpmateError('INVALID', `${subject}: expected an object, found ${kindOf(value)}`));
+      loader.addProblem(
+        new OpmateError('INVALID', `${subject}: expected an object, found ${describeKind(value)}`),
+      );
   });
   return objects;
 }

@@ -1,5 +1,5 @@
 import { propertyFields } from '../../bundle/parse.js';
-import { endOfValue, skipSpace } from '../../bundle/raw-json.js';
+import { endOfValue, skipSpace } from '../../document/raw-json.js';
 import { OpmateError, messageOf } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { type EncodableJson, type JsonObject, type JsonValue, RawJson } from '../../document/json.js';

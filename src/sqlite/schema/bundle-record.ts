@@ -5,7 +5,7 @@ import { type JsonObject, RawJson } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type ApiKey, csvSpec, readCsvMetadata } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';
-import { type Shape, exactStruct, readShape, struct } from '../../model/shape.js';
+import { type Shape, exactStruct, readShape, struct } from '../../kube/shape.js';
 
 /** A property or dependency as it is stored: its value is JSON text. */
 export interface TypedValue {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { generated } from '../../../src/bundle/plain/object.js';
+import { generated } from '../../../src/kube/object.js';
 import type { JsonObject } from '../../../src/document/json.js';
 import { diffObjects } from '../../../src/deployment/diff.js';
 import { unifiedDiff } from '../../../src/deployment/line-diff.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseAvailableApis, withAvailableApis } from '../../../../src/bundle/plain/available-apis.js';
-import { generated } from '../../../../src/bundle/plain/object.js';
+import { generated } from '../../../../src/kube/object.js';
 import { OpmateError } from '../../../../src/core/errors.js';
 import type { JsonObject } from '../../../../src/document/json.js';
 import { smallCrd } from './small-operator.js';

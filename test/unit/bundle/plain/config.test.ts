@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readInstallConfig } from '../../../../src/bundle/plain/config.js';
 import { convertRegistryV1 } from '../../../../src/bundle/plain/convert.js';
-import { describeFinding } from '../../../../src/bundle/plain/finding.js';
+import { describeFinding } from '../../../../src/kube/finding.js';
 import type { JsonObject } from '../../../../src/document/json.js';
 import { deployment, smallOperator } from './small-operator.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type InstallOptions, convertRegistryV1 } from '../../../../src/bundle/plain/convert.js';
-import { describeFinding } from '../../../../src/bundle/plain/finding.js';
+import { describeFinding } from '../../../../src/kube/finding.js';
 import type { JsonObject } from '../../../../src/document/json.js';
 import { type SmallOperator, deployment, smallCrd, smallOperator } from './small-operator.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkCrdUpgrade, storedVersionWarnings } from '../../../../src/bundle/plain/crd-upgrade.js';
-import { type Manifest, readManifests } from '../../../../src/bundle/plain/manifests.js';
+import { type Manifest, readManifests } from '../../../../src/kube/manifests.js';
 import { smallCrd } from './small-operator.js';
 
 function manifestOf(crd: object, name = 'crd.yaml'): Manifest {

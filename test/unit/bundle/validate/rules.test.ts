@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { celFault } from '../../../../src/bundle/validate/cel.js';
 import { mailAddressFault } from '../../../../src/bundle/validate/mail-address.js';
-import { labelKeyFaults, subdomainFaults } from '../../../../src/bundle/validate/name-rules.js';
+import { labelKeyFaults, subdomainFaults } from '../../../../src/kube/names.js';
 import { parseRequestUri } from '../../../../src/bundle/validate/uri.js';
 import { type Loose, findIn } from './bundle.js';
 

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import path from 'node:path';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { generated } from '../../../../src/bundle/plain/object.js';
+import { generated } from '../../../../src/kube/object.js';
 import { writeObjects } from '../../../../src/bundle/plain/write.js';
 import { OpmateError } from '../../../../src/core/errors.js';
 import { digestOf } from '../../../../src/core/digest.js';

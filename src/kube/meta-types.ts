@@ -1,5 +1,5 @@
-import type { JsonValue } from '../../document/json.js';
-import { type GoText, type GoType, goStruct, listOf, pointerTo, stringMap, strings } from './go-types.js';
+import type { JsonValue } from '../document/json.js';
+import { type GoText, type GoType, goStruct, listOf, pointerTo, stringMap, strings } from './struct.js';
 import { canonicalQuantity } from './quantity.js';
 
 /** Types of Kubernetes that every kind of object uses. (Source: apimachinery, meta/v1 and api/resource.) */

@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../document/json.js';
-import { compareBytes } from '../../core/order.js';
+import type { JsonObject } from '../document/json.js';
+import { compareBytes } from '../core/order.js';
 
 /** An object to be applied to a cluster. */
 export interface PlainObject {

@@ -1,4 +1,4 @@
-import { type GoType, goStruct, listOf, pointerTo, stringMap, strings } from './go-types.js';
+import { type GoType, goStruct, listOf, pointerTo, stringMap, strings } from './struct.js';
 import { intOrString, labelSelector, objectMeta, quantities, quantity } from './meta-types.js';
 
 /** Deployments and what is in their pods, field by field. (Source: Kubernetes 1.35, api/apps/v1 and api/core/v1.) */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalQuantity } from '../../../../src/bundle/plain/quantity.js';
+import { canonicalQuantity } from '../../../src/kube/quantity.js';
 
-describe('bundle/plain/quantity', () => {
+describe('kube/quantity', () => {
   it.each([
     ['1000m', '1'],
     ['0.5', '500m'],

@@ -1,7 +1,7 @@
-import { type GoStruct, goStruct, listOf, pointerTo, stringMap, strings } from './go-types.js';
+import { type GoStruct, goStruct, listOf, pointerTo, stringMap, strings } from './struct.js';
 import { intOrString, labelSelector, objectMeta, policyRule } from './meta-types.js';
 import { deploymentSpec } from './pod-types.js';
-import type { JsonObject, JsonValue } from '../../document/json.js';
+import type { JsonObject, JsonValue } from '../document/json.js';
 
 /** A rule of a Role or ClusterRole. */
 export interface PolicyRule {

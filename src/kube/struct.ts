@@ -1,5 +1,6 @@
-import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
-import { ShapeError, kindOf } from '../../model/shape.js';
+import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
+import { ShapeError } from './shape.js';
+import { describeKind } from '../document/field.js';
 
 /**
  * Reads objects of Kubernetes as its typed clients do, and gives them back as those would write them: fields
@@ -224,5 +225,5 @@ function fail(value: JsonValue, expected: string, at: Place | undefined, state: 
 }
 
 function mismatch(value: JsonValue, expected: string, at: Place | undefined): ShapeError {
-  return new ShapeError(pathOf(at), `expected ${expected}, found ${kindOf(value)}`);
+  return new ShapeError(pathOf(at), `expected ${expected}, found ${describeKind(value)}`);
 }

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { endOfValue, rawElements, rawFields } from '../../../src/bundle/raw-json.js';
+import { endOfValue, rawElements, rawFields } from '../../../src/document/raw-json.js';
 
 const space = fc.constantFrom('', ' ', '\n\t', ' \r\n ');
 
-describe('bundle/raw-json', () => {
+describe('document/raw-json', () => {
   it('cuts any list into the texts of its elements', () => {
     fc.assert(
       fc.property(fc.array(fc.json()), space, (elements, gap) => {

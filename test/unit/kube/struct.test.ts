@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { crdStruct } from '../../../../src/bundle/plain/crd-types.js';
-import { conform } from '../../../../src/bundle/plain/go-types.js';
-import { deploymentSpec } from '../../../../src/bundle/plain/pod-types.js';
-import type { JsonObject, JsonValue } from '../../../../src/document/json.js';
+import { crdStruct } from '../../../src/kube/crd-types.js';
+import { conform } from '../../../src/kube/struct.js';
+import { deploymentSpec } from '../../../src/kube/pod-types.js';
+import type { JsonObject, JsonValue } from '../../../src/document/json.js';
 
 function podSpec(spec: JsonObject): JsonValue {
   const { value } = conform({ template: { spec } }, deploymentSpec);
@@ -15,7 +15,7 @@ function schema(openAPIV3Schema: JsonObject): JsonValue {
   return (versions[0]?.['schema'] as JsonObject)['openAPIV3Schema'] as JsonValue;
 }
 
-describe('bundle/plain/go-types', () => {
+describe('kube/struct', () => {
   it('shows required fields with their zero value, and leaves out optional ones that are empty', () => {
     expect(conform({}, deploymentSpec).value).toEqual({
       selector: null,

@@ -1,14 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { PolicyRule } from '../../../../src/bundle/plain/csv-types.js';
+import type { PolicyRule } from '../../../../src/kube/csv-types.js';
 import {
   certificateName,
   issuerName,
-  labelFault,
   nameWithSuffix,
   permissionName,
-  subdomainFault,
   webhookServiceName,
-} from '../../../../src/bundle/plain/names.js';
+} from '../../../../src/bundle/plain/generated-names.js';
 
 const write = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];
 const read = ['get', 'list', 'watch'];
@@ -18,7 +16,7 @@ const rule = (apiGroup: string, resource: string, verbs: string[]): PolicyRule =
   resources: [resource],
 });
 
-describe('bundle/plain/names', () => {
+describe('bundle/plain/generated-names', () => {
   it('names permissions as operator-controller does', () => {
     const permission = {
       serviceAccountName: 'fence-agents-remediation-controller-manager',
@@ -58,13 +56,5 @@ describe('bundle/plain/names', () => {
     expect(issuerName('fence-agents-remediation-controller-manager')).toBe(
       'fence-agents-remediation-controller-manager-s-selfsigned-issuer',
     );
-  });
-
-  it('tells names that a cluster refuses', () => {
-    expect(subdomainFault('a.b-c.d')).toBeUndefined();
-    for (const name of ['', 'A', 'a-', '-a', 'a..b', 'a_b', 'a'.repeat(254)])
-      expect(subdomainFault(name), name).toBeDefined();
-    expect(labelFault('a-1')).toBeUndefined();
-    for (const name of ['a.b', 'a'.repeat(64)]) expect(labelFault(name), name).toBeDefined();
   });
 });

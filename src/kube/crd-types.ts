@@ -1,5 +1,5 @@
-import { isJsonObject } from '../../document/json.js';
-import { type GoStruct, type GoType, goStruct, listOf, pointerTo, strings } from './go-types.js';
+import { isJsonObject } from '../document/json.js';
+import { type GoStruct, type GoType, goStruct, listOf, pointerTo, strings } from './struct.js';
 import { objectMeta, time } from './meta-types.js';
 
 /** Custom resource definitions, field by field. (Source: Kubernetes 1.35, apiextensions/v1.) */

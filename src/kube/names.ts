@@ -98,3 +98,39 @@ export function labelKeyFaults(text: string): string[] {
   if (!isKey(name)) faults.push(`name part ${keyRule.message}`);
   return faults;
 }
+
+const labelPattern = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
+const subdomain = new RegExp(`^${labelPattern}(?:\\.${labelPattern})*$`);
+const label = new RegExp(`^${labelPattern}$`);
+
+/** Why a text is no DNS subdomain (RFC 1123), in a few words; undefined if it is one. */
+export function subdomainFault(text: string): string | undefined {
+  if (text.length > 253) return 'longer than 253 characters';
+  return subdomain.test(text)
+    ? undefined
+    : 'not a DNS-1123 subdomain: lower case letters, digits, - and ., with a letter or digit at both ends';
+}
+
+/** Why a text is no DNS label (RFC 1123), as names of namespaces are; undefined if it is one. */
+export function labelFault(text: string): string | undefined {
+  if (text.length > 63) return 'longer than 63 characters';
+  return label.test(text)
+    ? undefined
+    : 'not a DNS-1123 label: lower case letters, digits and -, with a letter or digit at both ends';
+}
+
+/** Kinds whose names only must fit into a URL. */
+const rightsKinds: ReadonlySet<string> = new Set([
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'Role',
+  'RoleBinding',
+]);
+
+/** Why no cluster would take an object of this kind by this name; undefined if one would. (Source: Kubernetes.) */
+export function objectNameFault(kind: string, name: string): string | undefined {
+  if (rightsKinds.has(kind)) {
+    return name === '.' || name === '..' || /[/%]/.test(name) ? 'not one that fits into a path' : undefined;
+  }
+  return kind === 'Service' ? labelFault(name) : subdomainFault(name);
+}

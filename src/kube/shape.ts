@@ -1,5 +1,6 @@
 import { OpmateError } from '../core/errors.js';
 import { foldFieldName } from '../document/go-json-fold.js';
+import { describeKind } from '../document/field.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
 
 /**
@@ -157,23 +158,7 @@ function isEmpty(value: JsonValue, shape: Shape): boolean {
 }
 
 function mismatch(value: JsonValue, expected: string, at: Place): ShapeError {
-  return new ShapeError(pathOf(at), `expected ${expected}, found ${kindOf(value)}`);
-}
-
-/** What kind of JSON value this is, with its article, for messages. */
-export function kindOf(value: JsonValue): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'a list';
-  switch (typeof value) {
-    case 'string':
-      return 'a string';
-    case 'boolean':
-      return `the boolean ${String(value)}`;
-    case 'object':
-      return 'an object';
-    default:
-      return `the number ${String(value)}`;
-  }
+  return new ShapeError(pathOf(at), `expected ${expected}, found ${describeKind(value)}`);
 }
 
 function pathOf(at: Place): (string | number)[] {

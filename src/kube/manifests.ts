@@ -1,11 +1,10 @@
 import { isUtf8 } from 'node:buffer';
-import { decodeUtf8, parseGoJson, quoteGo } from '../../document/go-json.js';
-import { LimitError, OpmateError } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { type PlacedYaml, parseYaml, parseYamlWithPlaces } from '../../document/yaml.js';
-import { kindOf } from '../../model/shape.js';
-import { endOfValue, skipSpace } from '../raw-json.js';
-import type { BundleFile } from '../read.js';
+import { decodeUtf8, parseGoJson, quoteGo } from '../document/go-json.js';
+import { LimitError, OpmateError } from '../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { type PlacedYaml, parseYaml, parseYamlWithPlaces } from '../document/yaml.js';
+import { describeKind } from '../document/field.js';
+import { endOfValue, skipSpace } from '../document/raw-json.js';
 import type { Finding } from './finding.js';
 
 /** An object of Kubernetes in a file; what it holds is parsed again when it is needed, if it is large. */
@@ -42,7 +41,7 @@ const lookAhead = 4096;
  * LimitError.
  */
 export function readManifests(
-  files: readonly BundleFile[],
+  files: readonly { name: string; content: Buffer }[],
   options: ReadManifestsOptions,
 ): { manifests: Manifest[]; findings: Finding[] } {
   const size = files.reduce((sum, { content }) => sum + content.length, 0);
@@ -161,7 +160,7 @@ function addObjects(
   for (const path of objectPaths(value, [])) {
     const object = valueAt(value, path);
     if (!isJsonObject(object)) {
-      const message = `expected an object, found ${kindOf(object)}`;
+      const message = `expected an object, found ${describeKind(object)}`;
       findings.push({ message, file, line: lineIn(document, path) });
       continue;
     }

@@ -250,16 +250,20 @@ export class Field<Failure extends undefined = undefined> {
     return this.isSet ? this.parsed(parse, max) : undefined;
   }
 
-  /** Returns a string that matches; `expected` names the form, as in `a tag`. */
-  matching(pattern: RegExp, expected: string, max = defaultMaxLength): string | Failure {
+  /** Returns a string of a form; `expected` names it, as in `a tag`. */
+  matching(isMatch: (text: string) => boolean, expected: string, max = defaultMaxLength): string | Failure {
     const text = this.text(max);
-    if (text === undefined || pattern.test(text)) return text as string | Failure;
+    if (text === undefined || isMatch(text)) return text as string | Failure;
     return this.fail(`expected ${expected}, got ${quoteShort(text)}`);
   }
 
   /** The same; undefined where it is absent or empty. */
-  optionalMatching(pattern: RegExp, expected: string, max = defaultMaxLength): string | undefined {
-    return this.isSet ? this.matching(pattern, expected, max) : undefined;
+  optionalMatching(
+    isMatch: (text: string) => boolean,
+    expected: string,
+    max = defaultMaxLength,
+  ): string | undefined {
+    return this.isSet ? this.matching(isMatch, expected, max) : undefined;
   }
 
   /** Returns one of a closed set of strings. */

@@ -6,6 +6,7 @@ import { type Reference, parseReference } from '../../core/reference.js';
 import { compareVersions, parseVersion } from '../../core/semver.js';
 import { type WrittenDocument, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
+import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 
 /** What is to be mirrored: an `ImageSetConfiguration` of `mirror.openshift.io/v2alpha1`, checked. */
 export interface ImageSetConfiguration {
@@ -108,10 +109,6 @@ const formerKeys: Readonly<Record<string, string>> = {
   mirror: 'write what to mirror and what to delete in two files',
   delete: 'write what to mirror and what to delete in two files',
 };
-
-const componentPattern = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*';
-const repositoryPattern = new RegExp(`^${componentPattern}(?:/${componentPattern})*$`);
-const tagPattern = /^\w[\w.-]{0,127}$/;
 
 /** A kind of configuration and the key of what it lists. */
 interface ConfigForm {
@@ -225,8 +222,8 @@ class ConfigReader {
     const operator: Partial<OperatorConfig> = {
       full,
       packages: packages.length === 0 ? undefined : packages.filter((one) => one !== undefined),
-      targetCatalog: fields.targetCatalog.optionalMatching(repositoryPattern, 'a repository path'),
-      targetTag: fields.targetTag.optionalMatching(tagPattern, 'a tag'),
+      targetCatalog: fields.targetCatalog.optionalMatching(isRepositoryName, 'a repository path'),
+      targetTag: fields.targetTag.optionalMatching(isTag, 'a tag'),
       targetCatalogSourceTemplate: fields.targetCatalogSourceTemplate.optionalText(),
       platforms: readPlatforms(fields.platforms),
       place: this.#document.placeOf(item.path),
@@ -276,8 +273,8 @@ class ConfigReader {
     const name = fields.name.text();
     const reference = name === undefined ? undefined : fields.name.parsed(parseSource);
     const rest = {
-      targetRepo: fields.targetRepo.optionalMatching(repositoryPattern, 'a repository path'),
-      targetTag: fields.targetTag.optionalMatching(tagPattern, 'a tag'),
+      targetRepo: fields.targetRepo.optionalMatching(isRepositoryName, 'a repository path'),
+      targetTag: fields.targetTag.optionalMatching(isTag, 'a tag'),
       platforms: readPlatforms(fields.platforms),
       place: this.#document.placeOf(item.path),
     };
@@ -295,7 +292,7 @@ class ConfigReader {
       if (operator === undefined) continue;
       const item = list.field(index);
       const { repository, tag = operator.reference.digest } = targetOfCatalog(operator);
-      if (!repositoryPattern.test(repository)) {
+      if (!isRepositoryName(repository)) {
         const problem = `${quoteGo(repository)} is not a repository path`;
         item.field('catalog').fail(problem, { hint: 'set one with targetCatalog' });
       }

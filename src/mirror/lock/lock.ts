@@ -4,12 +4,15 @@ import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson } from '../../document/go-json.js';
 import { type JsonValue, setJsonKey } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
+import { parseReference } from '../../core/reference.js';
+import { openValue } from '../../document/document.js';
+import { type Field, quoteShort } from '../../document/field.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { type ContentManifest, type ImageContents, blobsOf } from '../../oci/image/contents.js';
 import { findRepeatedKey } from '../../oci/image/manifest.js';
 import { type Descriptor, maxManifestBytes } from '../../oci/image/types.js';
+import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 import type { PlannedImage } from '../image-set/image-set-plan.js';
-import { LockField } from './lock-fields.js';
 
 /** Name of the lock file below `working-dir` and in archives. */
 export const lockName = 'opmate.lock.json';
@@ -305,11 +308,12 @@ export function parseLock(text: string, file: string): ImageSetLock {
     const line = text.slice(0, error.offset).split('\n').length;
     throw new OpmateError('SYNTAX', `${file}:${line}: not JSON: ${error.message}`, { file, line });
   }
-  const top = new LockField(value, file);
+  const top = openValue(value, { name: file });
   requireVersion(value, top);
   const repeated = findRepeatedKey(text);
-  if (repeated !== undefined)
-    throw top.fault(`has the key ${JSON.stringify(repeated.slice(0, 100))} twice in one object`);
+  if (repeated !== undefined) {
+    return top.fail(`duplicate key ${quoteShort(repeated)}`, { code: 'duplicate-key' });
+  }
   const fields = top.object([
     'version',
     'configuration',
@@ -330,18 +334,18 @@ export function parseLock(text: string, file: string): ImageSetLock {
   };
 }
 
-function requireVersion(value: JsonValue, top: LockField): void {
+function requireVersion(value: JsonValue, top: Field<never>): void {
   const version: unknown = typeof value === 'object' && value !== null && Reflect.get(value, 'version');
   if (version === formatVersion) return;
   if (typeof version === 'number' && Number.isSafeInteger(version) && version > formatVersion) {
     const hint = `this opmate reads version ${formatVersion}; use the opmate that wrote it, or a newer one`;
-    throw top.fault(`version ${version} of the lock format is not supported`, 'UNSUPPORTED', hint);
+    return top.fail(`version ${version} of the lock format is not supported`, { code: 'unsupported', hint });
   }
   const hint = 'opmate mirror writes locks; the configuration is named with --config';
-  throw top.fault('not a lock: its version is not 1', 'INVALID', hint);
+  top.fail('not a lock: its version is not 1', { hint });
 }
 
-function readCatalogs(field: LockField): LockedCatalog[] {
+function readCatalogs(field: Field<never>): LockedCatalog[] {
   const names = new Names();
   return field.list(maxCatalogs).map((item) => {
     const fields = item.object([
@@ -357,10 +361,10 @@ function readCatalogs(field: LockField): LockedCatalog[] {
     const catalog: LockedCatalog = {
       catalog: fields.catalog.text(),
       sourceDigest: fields.sourceDigest.digest(),
-      repository: fields.repository.repository(),
-      tag: fields.tag.tag(),
+      repository: fields.repository.matching(isRepositoryName, 'a repository'),
+      tag: fields.tag.matching(isTag, 'a tag'),
       isWhole: fields.isWhole.boolean(),
-      ...(template.isGiven && { targetCatalogSourceTemplate: readTemplate(template) }),
+      ...(template.isPresent && { targetCatalogSourceTemplate: readTemplate(template) }),
       packages: readPackages(fields.packages),
     };
     names.add(`${catalog.repository}:${catalog.tag}`, item);
@@ -368,28 +372,36 @@ function readCatalogs(field: LockField): LockedCatalog[] {
   });
 }
 
-function readTemplate(field: LockField): LockedTemplate {
-  if (typeof field.value === 'string') return { file: field.text(), text: undefined };
-  const { file, text } = field.object(['file', 'text']);
-  return { file: file.text(), text: text.name(maxTemplateLength) };
+/** Returns the text of an image reference. */
+function readReference(field: Field<never>): string {
+  return field.parsed((text) => {
+    parseReference(text);
+    return text;
+  });
 }
 
-function readPackages(field: LockField): LockedPackage[] {
+function readTemplate(field: Field<never>): LockedTemplate {
+  if (typeof field.value === 'string') return { file: field.text(), text: undefined };
+  const { file, text } = field.object(['file', 'text']);
+  return { file: file.text(), text: text.anyText(maxTemplateLength) };
+}
+
+function readPackages(field: Field<never>): LockedPackage[] {
   const names = new Names();
   const packages = field.list(maxNames).map((item) => {
     const fields = item.object(['name', 'defaultChannel', 'channels', 'bundles']);
-    const name = names.add(fields.name.name(), fields.name);
+    const name = names.add(fields.name.anyText(), fields.name);
     const channelNames = new Names();
     const channels = fields.channels.list(maxNames).map((one) => {
       const channel = one.object(['name', 'head']);
-      return { name: channelNames.add(channel.name.name(), channel.name), head: channel.head.name() };
+      return { name: channelNames.add(channel.name.anyText(), channel.name), head: channel.head.anyText() };
     });
     // A catalog that is taken as it is may have a bundle twice.
     const bundles = fields.bundles.list(maxNames).map((one) => {
       const bundle = one.object(['name', 'version']);
-      return { name: bundle.name.name(), version: bundle.version.name() };
+      return { name: bundle.name.anyText(), version: bundle.version.anyText() };
     });
-    return { name, defaultChannel: fields.defaultChannel.name(), channels, bundles };
+    return { name, defaultChannel: fields.defaultChannel.anyText(), channels, bundles };
   });
   return packages.sort((a, b) => compareBytes(a.name, b.name));
 }
@@ -398,8 +410,8 @@ function readPackages(field: LockField): LockedPackage[] {
 class Names {
   readonly #seen = new Set<string>();
 
-  add(name: string, field: LockField): string {
-    if (this.#seen.has(name)) throw field.fault(`${JSON.stringify(name.slice(0, 200))} is given twice`);
+  add(name: string, field: Field<never>): string {
+    if (this.#seen.has(name)) return field.fail(`duplicate ${quoteShort(name)}`, { code: 'duplicate' });
     this.#seen.add(name);
     return name;
   }
@@ -408,7 +420,7 @@ class Names {
 class LockReader {
   readonly #blobs = new Map<string, Descriptor>();
   readonly #manifests = new Map<string, ContentManifest>();
-  readonly #fields = new Map<string, LockField>();
+  readonly #fields = new Map<string, Field<never>>();
   /** What roots imply: images of one root share the list. */
   readonly #implied = new Map<string, readonly ContentManifest[]>();
   /** Of all images, as the limits count. */
@@ -416,7 +428,7 @@ class LockReader {
   #blobCount = 0;
   #bytes = 0;
 
-  constructor(blobs: LockField, manifests: LockField) {
+  constructor(blobs: Field<never>, manifests: Field<never>) {
     for (const [digest, field] of blobs.entries(maxManifests)) {
       this.#blobs.set(requireDigest(digest, field), this.#readBlob(digest, field, ['mediaType', 'size']));
     }
@@ -429,12 +441,12 @@ class LockReader {
       for (const [i, listed] of manifest.manifests.entries()) {
         if (this.#manifests.has(listed)) continue;
         const field = this.#fields.get(digest)?.list(maxManifestsOfImage)[i];
-        throw field?.fault(`${listed} is not in manifests`);
+        field?.fail(`${listed} is not in manifests`);
       }
     }
   }
 
-  readImages(field: LockField): LockedImage[] {
+  readImages(field: Field<never>): LockedImage[] {
     const names = new Names();
     const images = field.list(maxImages).map((item) => {
       const image = this.#readImage(item);
@@ -444,7 +456,7 @@ class LockReader {
     return images.sort(compareLocked);
   }
 
-  #readImage(item: LockField): LockedImage {
+  #readImage(item: Field<never>): LockedImage {
     const fields = item.object([
       'kind',
       'reference',
@@ -456,30 +468,30 @@ class LockReader {
       'bundles',
     ]);
     const digest = fields.digest.digest();
-    const manifests = fields.manifests.isGiven
+    const manifests = fields.manifests.isPresent
       ? this.#readContents(fields.manifests)
       : this.#impliedBy(digest, fields.digest);
     const root = manifests.find((manifest) => manifest.descriptor.digest === digest);
-    if (root === undefined) throw fields.digest.fault(`${digest} is not among the manifests of the image`);
+    if (root === undefined) return fields.digest.fail(`${digest} is not among the manifests of the image`);
     this.#count(manifests, item);
     return {
-      kind: fields.kind.oneOf(kinds),
-      reference: fields.reference.reference(),
-      source: fields.source.reference(),
-      repository: fields.repository.repository(),
-      tag: fields.tag.isGiven ? fields.tag.tag() : undefined,
+      kind: fields.kind.choice(kinds),
+      reference: readReference(fields.reference),
+      source: readReference(fields.source),
+      repository: fields.repository.matching(isRepositoryName, 'a repository'),
+      tag: fields.tag.isPresent ? fields.tag.matching(isTag, 'a tag') : undefined,
       bundles: fields.bundles.list(maxNames).map((one) => {
         const bundle = one.object(['package', 'bundle']);
-        return { package: bundle.package.name(), bundle: bundle.bundle.name() };
+        return { package: bundle.package.anyText(), bundle: bundle.bundle.anyText() };
       }),
       contents: { root: root.descriptor, manifests },
     };
   }
 
-  #impliedBy(root: string, field: LockField): readonly ContentManifest[] {
+  #impliedBy(root: string, field: Field<never>): readonly ContentManifest[] {
     const known = this.#implied.get(root);
     if (known !== undefined) return known;
-    if (!this.#manifests.has(root)) throw field.fault(`${root} is not in manifests`);
+    if (!this.#manifests.has(root)) return field.fail(`${root} is not in manifests`);
     const digests = impliedManifests(root, (digest) => this.#manifests.get(digest)?.manifests ?? []);
     const manifests = digests.map((digest) => this.#manifests.get(digest) as ContentManifest);
     requireOrder(manifests, () => field);
@@ -487,26 +499,26 @@ class LockReader {
     return manifests;
   }
 
-  #readContents(field: LockField): readonly ContentManifest[] {
+  #readContents(field: Field<never>): readonly ContentManifest[] {
     const items = field.list(maxManifestsOfImage);
     const names = new Names();
     const manifests = items.map((item) => {
       if (typeof item.value === 'string') {
         const digest = names.add(item.digest(), item);
         const known = this.#manifests.get(digest);
-        if (known === undefined) throw item.fault(`${digest} is not in manifests`);
+        if (known === undefined) return item.fail(`${digest} is not in manifests`);
         return known;
       }
       const fields = item.object(['digest', 'mediaType', 'size', 'manifests', 'blobs']);
       return this.#readManifest(names.add(fields.digest.digest(), item), fields);
     });
-    requireOrder(manifests, (i) => items[i] as LockField);
+    requireOrder(manifests, (i) => items[i] as Field<never>);
     return manifests;
   }
 
   #readManifest(
     digest: string,
-    fields: Readonly<Record<'mediaType' | 'size' | 'manifests' | 'blobs', LockField>>,
+    fields: Readonly<Record<'mediaType' | 'size' | 'manifests' | 'blobs', Field<never>>>,
   ): ContentManifest {
     const descriptor: Descriptor = {
       mediaType: fields.mediaType.text(),
@@ -514,11 +526,12 @@ class LockReader {
       size: fields.size.size(maxManifestBytes),
     };
     const names = new Names();
-    const listOf = (field: LockField): LockField[] => (field.isGiven ? field.list(maxManifestsOfImage) : []);
     return {
       descriptor,
-      manifests: listOf(fields.manifests).map((item) => names.add(item.digest(), item)),
-      blobs: listOf(fields.blobs).map((item) => {
+      manifests: fields.manifests
+        .optionalList(maxManifestsOfImage)
+        .map((item) => names.add(item.digest(), item)),
+      blobs: fields.blobs.optionalList(maxManifestsOfImage).map((item) => {
         const blob = this.#blobOf(item);
         names.add(blob.digest, item);
         return blob;
@@ -526,48 +539,48 @@ class LockReader {
     };
   }
 
-  #blobOf(item: LockField): Descriptor {
+  #blobOf(item: Field<never>): Descriptor {
     if (typeof item.value !== 'string') {
       const { digest } = item.object(['digest', 'mediaType', 'size']);
       return this.#readBlob(digest.digest(), item, ['digest', 'mediaType', 'size']);
     }
     const digest = item.digest();
     const known = this.#blobs.get(digest);
-    if (known === undefined) throw item.fault(`${digest} is not in blobs`);
+    if (known === undefined) return item.fail(`${digest} is not in blobs`);
     return known;
   }
 
   #readBlob(
     digest: string,
-    field: LockField,
+    field: Field<never>,
     keys: readonly ('digest' | 'mediaType' | 'size')[],
   ): Descriptor {
     const fields = field.object(keys);
     const size = fields.size.size();
     this.#bytes += size;
     if (this.#bytes > Number.MAX_SAFE_INTEGER)
-      throw fields.size.fault('more bytes than can be counted', 'LIMIT');
+      return fields.size.fail('more bytes than can be counted', { code: 'limit' });
     return { mediaType: fields.mediaType.text(), digest, size };
   }
 
-  #count(manifests: readonly ContentManifest[], item: LockField): void {
+  #count(manifests: readonly ContentManifest[], item: Field<never>): void {
     if (manifests.length > maxManifestsOfImage)
-      throw item.fault(`more than ${maxManifestsOfImage} manifests`, 'LIMIT');
+      return item.fail(`more than ${maxManifestsOfImage} manifests`, { code: 'limit' });
     this.#manifestCount += manifests.length;
     for (const { blobs } of manifests) this.#blobCount += blobs.length;
     if (this.#manifestCount > maxManifests)
-      throw item.fault(`more than ${maxManifests} manifests in all`, 'LIMIT');
-    if (this.#blobCount > maxBlobs) throw item.fault(`more than ${maxBlobs} blobs in all`, 'LIMIT');
+      return item.fail(`more than ${maxManifests} manifests in all`, { code: 'limit' });
+    if (this.#blobCount > maxBlobs) return item.fail(`more than ${maxBlobs} blobs in all`, { code: 'limit' });
   }
 }
 
-function requireDigest(digest: string, field: LockField): string {
+function requireDigest(digest: string, field: Field<never>): string {
   if (isDigest(digest)) return digest;
-  throw field.fault('not a digest');
+  return field.fail(`invalid digest ${quoteShort(digest)}`);
 }
 
 /** What a manifest lists must stand before it, so none can contain itself. */
-function requireOrder(manifests: readonly ContentManifest[], fieldOf: (i: number) => LockField): void {
+function requireOrder(manifests: readonly ContentManifest[], fieldOf: (i: number) => Field<never>): void {
   const heights = new Map<string, number>();
   for (const [i, { descriptor, manifests: listed }] of manifests.entries()) {
     let height = 1;
@@ -575,15 +588,14 @@ function requireOrder(manifests: readonly ContentManifest[], fieldOf: (i: number
       const below = heights.get(digest);
       if (below === undefined) {
         const problem = `${descriptor.digest} lists ${digest}, which does not stand before it`;
-        throw fieldOf(i).fault(
-          problem,
-          'INVALID',
-          'a manifest cannot contain itself, nor be nested too deep',
-        );
+        const hint = 'list a manifest after those that it contains';
+        return fieldOf(i).fail(problem, { hint });
       }
       height = Math.max(height, below + 1);
     }
-    if (height > maxDepth) throw fieldOf(i).fault(`manifests are nested deeper than ${maxDepth}`, 'LIMIT');
+    if (height > maxDepth) {
+      return fieldOf(i).fail(`manifests are nested deeper than ${maxDepth}`, { code: 'limit' });
+    }
     heights.set(descriptor.digest, height);
   }
 }

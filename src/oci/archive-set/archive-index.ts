@@ -1,10 +1,12 @@
 import type { KeyObject } from 'node:crypto';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { digestOf, isDigest } from '../../core/digest.js';
-import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { digestOf } from '../../core/digest.js';
+import { OpmateError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { openValue } from '../../document/document.js';
+import { quoteShort } from '../../document/field.js';
+import type { JsonValue } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { type NamedImage, layoutOf, maxParts } from './archive-layout.js';
@@ -31,6 +33,7 @@ export const maxArchiveIndexBytes = 256 * 1024 * 1024;
 /** Most blobs, and most images, of an archive set. */
 export const maxItems = 1_000_000;
 const version = 1;
+const indexKeys = ['version', 'id', 'base', 'parts', 'images', 'blobs', 'inBase', 'lock'] as const;
 
 /** The index of an archive set. */
 export interface ArchiveIndex {
@@ -169,9 +172,9 @@ export function parseArchiveIndex(
   file: string,
   options: { unfinished?: boolean; id?: string | undefined } = {},
 ): ArchiveIndex {
-  let document: unknown;
+  let document: JsonValue;
   try {
-    document = JSON.parse(bytes.toString('utf8'));
+    document = JSON.parse(bytes.toString('utf8')) as JsonValue;
   } catch (cause) {
     throw new OpmateError('SYNTAX', `${file}: not valid JSON`, {
       file,
@@ -179,67 +182,66 @@ export function parseArchiveIndex(
       cause,
     });
   }
-  const fields = new IndexFields(document, file, '');
-  if (fields.value('version') !== version) {
-    const found = JSON.stringify(fields.value('version'))?.slice(0, 100) ?? 'none';
-    throw new OpmateError('UNSUPPORTED', `${file}: version ${found} of archives is not supported`, {
-      file,
+  const root = openValue(document, { name: file });
+  const fields = root.object(indexKeys, { unknown: 'ignore' });
+  if (fields.version.value !== version) {
+    const found = JSON.stringify(fields.version.value)?.slice(0, 100) ?? 'none';
+    return root.fail(`version ${found} of archives is not supported`, {
+      code: 'unsupported',
       hint: 'it may need a newer opmate',
     });
   }
-  const id = fields.digest('id');
+  const id = fields.id.digest();
   if (options.id !== undefined && id !== options.id) {
     const hint = 'do not use it: compare with what the run printed that wrote the archive';
     throw new OpmateError('DIGEST', `${file}: is archive ${id}, expected ${options.id}`, { file, hint });
   }
-  const parts = fields.list('parts', maxParts).map((part) => ({
-    file: part.text('file'),
-    size: part.amount('size'),
-    sha256: part.text('sha256'),
-  }));
-  for (const [i, { sha256 }] of parts.entries()) {
-    if (/^[0-9a-f]{64}$/.test(sha256) || (options.unfinished && sha256 === '')) continue;
-    throw fields.invalid(`parts[${i}].sha256 is not a sum`);
-  }
+  const isSum = (text: string) => /^[0-9a-f]{64}$/.test(text) || (options.unfinished === true && text === '');
+  const parts = fields.parts.list(maxParts).map((item) => {
+    const part = item.object(['file', 'size', 'sha256'], { unknown: 'ignore' });
+    const sha256 = part.sha256.anyText();
+    if (!isSum(sha256)) part.sha256.fail(`expected a SHA-256 sum, got ${quoteShort(sha256)}`);
+    return { file: part.file.anyText(), size: part.size.size(), sha256 };
+  });
   const blobs = new Map<string, { size: number; part: number; offset: number }>();
-  for (const item of fields.list('blobs', maxItems)) {
-    const digest = item.digest('digest');
-    if (blobs.has(digest)) throw fields.invalid(`blobs has ${digest} twice`);
+  for (const item of fields.blobs.list(maxItems)) {
+    const blob = item.object(['digest', 'size', 'part', 'offset'], { unknown: 'ignore' });
+    const digest = blob.digest.digest();
+    if (blobs.has(digest)) item.fail(`duplicate ${digest}`, { code: 'duplicate' });
     blobs.set(digest, {
-      size: item.amount('size'),
-      part: item.amount('part'),
-      offset: item.amount('offset'),
+      size: blob.size.size(),
+      part: blob.part.integer(0, maxParts),
+      offset: blob.offset.size(),
     });
   }
   const inBase = new Map<string, number>();
-  for (const item of fields.list('inBase', maxItems)) {
-    const digest = item.digest('digest');
-    if (inBase.has(digest) || blobs.has(digest)) throw fields.invalid(`inBase: ${digest} is there already`);
-    inBase.set(digest, item.amount('size'));
+  for (const item of fields.inBase.list(maxItems)) {
+    const blob = item.object(['digest', 'size'], { unknown: 'ignore' });
+    const digest = blob.digest.digest();
+    if (inBase.has(digest) || blobs.has(digest)) item.fail(`duplicate ${digest}`, { code: 'duplicate' });
+    inBase.set(digest, blob.size.size());
   }
-  const images = fields.list('images', maxItems).map((item): NamedImage => {
-    const image = {
-      repository: item.text('repository'),
-      tag: item.value('tag') === undefined ? undefined : item.text('tag'),
+  const images = fields.images.list(maxItems).map((item): NamedImage => {
+    const image = item.object(['repository', 'tag', 'mediaType', 'digest', 'size'], { unknown: 'ignore' });
+    return {
+      repository: image.repository.matching(isRepositoryName, 'a repository name'),
+      tag: image.tag.isPresent ? image.tag.matching(isTag, 'a tag') : undefined,
       descriptor: {
-        mediaType: item.text('mediaType'),
-        digest: item.digest('digest'),
-        size: item.amount('size'),
+        mediaType: image.mediaType.anyText(),
+        digest: image.digest.digest(),
+        size: image.size.size(),
       },
     };
-    const problem = findNameProblem(image);
-    if (problem !== undefined) throw item.invalid(problem);
-    return image;
   });
-  const base = fields.value('base') === undefined ? undefined : fields.digest('base');
-  if (base === undefined && inBase.size > 0) throw fields.invalid('inBase lists blobs, but base is missing');
-  const index = { id, base, parts, blobs, inBase, images, lock: fields.text('lock') };
+  const base = fields.base.isPresent ? fields.base.digest() : undefined;
+  if (base === undefined && inBase.size > 0) fields.inBase.fail('lists blobs, but base is missing');
+  const index = { id, base, parts, blobs, inBase, images, lock: fields.lock.anyText(Infinity) };
   for (const { repository, tag, descriptor } of images) {
     const { digest, size } = descriptor;
     const found = blobs.get(digest)?.size ?? inBase.get(digest);
     if (found !== size) {
       const problem = found === undefined ? 'is neither here nor in the base' : `has ${found} bytes`;
-      throw fields.invalid(`${repository}${tag === undefined ? '' : `:${tag}`}: ${digest} ${problem}`);
+      root.fail(`${repository}${tag === undefined ? '' : `:${tag}`}: ${digest} ${problem}`);
     }
   }
   layoutOf(parts, blobs, images, file);
@@ -260,56 +262,4 @@ async function isDirectory(place: string): Promise<boolean> {
 
 function imageFields({ repository, tag, descriptor: { mediaType, digest, size } }: NamedImage): object {
   return { repository, ...(tag !== undefined && { tag }), mediaType, digest, size };
-}
-
-/** The fields of one object of an index, each read with a check. */
-class IndexFields {
-  readonly #object: JsonObject;
-  readonly #file: string;
-  readonly #path: string;
-
-  constructor(value: unknown, file: string, place: string) {
-    this.#file = file;
-    this.#path = place;
-    if (!isJsonObject(value)) throw this.invalid('not an object');
-    this.#object = value;
-  }
-
-  invalid(problem: string): OpmateError {
-    const place = this.#path === '' ? '' : `${this.#path}: `;
-    return new OpmateError('INVALID', `${this.#file}: ${place}${problem}`, { file: this.#file });
-  }
-
-  value(key: string): JsonValue | undefined {
-    return Object.hasOwn(this.#object, key) ? this.#object[key] : undefined;
-  }
-
-  text(key: string): string {
-    const value = this.value(key);
-    if (typeof value !== 'string') throw this.invalid(`${key} is not a string`);
-    return value;
-  }
-
-  digest(key: string): string {
-    const text = this.text(key);
-    if (!isDigest(text)) throw this.invalid(`${key} is not a digest`);
-    return text;
-  }
-
-  amount(key: string): number {
-    const value = this.value(key);
-    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
-      throw this.invalid(`${key} is not a number of bytes`);
-    }
-    return value;
-  }
-
-  list(key: string, limit: number): IndexFields[] {
-    const value = this.value(key);
-    if (!Array.isArray(value)) throw this.invalid(`${key} is not a list`);
-    if (value.length > limit) {
-      throw new LimitError(`${this.#file}: ${key}: ${value.length} items, more than ${limit}`);
-    }
-    return value.map((item, i) => new IndexFields(item, this.#file, `${key}[${i}]`));
-  }
 }

@@ -670,42 +670,62 @@ describe('oci/archive-set, reading', () => {
     ['a newer version', (d) => (d.version = 2), /version 2 of archives is not supported/],
     ['no version', (d) => delete d.version, /version none of archives/],
     ['no parts', (d) => (d.parts = []), /names no parts/],
-    ['parts that are no list', (d) => (d.parts = { length: 1e9 }), /parts is not a list/],
-    ['a part of null', (d) => (d.parts[0] = null), /parts\[0\]: not an object/],
+    ['parts that are no list', (d) => (d.parts = { length: 1e9 }), /parts: expected a list, got an object$/],
+    ['a part of null', (d) => (d.parts[0] = null), /parts\[0\]: missing$/],
     [
       'a part that leads away',
       (d) => (d.parts[0].file = '../mirror_000001.tar'),
       /parts\[0\]: file is "\.\.\/mirror_000001\.tar", not mirror_000001\.tar/,
     ],
     ['a part in a directory', (d) => (d.parts[0].file = '/etc/passwd'), /file is "\/etc\/passwd"/],
-    ['a part of a negative size', (d) => (d.parts[0].size = -1), /parts\[0\]: size is not a number of bytes/],
+    [
+      'a part of a negative size',
+      (d) => (d.parts[0].size = -1),
+      /parts\[0\]\.size: expected a size in bytes, got -1$/,
+    ],
     [
       'a part of another size',
       (d) => (d.parts[0].size += 512),
       /mirror_000001\.tar: \d+ bytes, its contents have \d+/,
     ],
-    ['a sum that is none', (d) => (d.parts[0].sha256 = ''), /parts\[0\]\.sha256 is not a sum/],
+    [
+      'a sum that is none',
+      (d) => (d.parts[0].sha256 = ''),
+      /parts\[0\]\.sha256: expected a SHA-256 sum, got ""$/,
+    ],
     [
       'an offset outside of the part',
       (d) => (d.blobs.at(-1).offset = 1e12),
       /offset 1000000000000 in mirror_000001\.tar is not \d+/,
     ],
-    ['a negative offset', (d) => (d.blobs[0].offset = -512), /blobs\[0\]: offset is not a number of bytes/],
-    ['an offset that is no number', (d) => (d.blobs[0].offset = '512'), /blobs\[0\]: offset is not/],
+    [
+      'a negative offset',
+      (d) => (d.blobs[0].offset = -512),
+      /blobs\[0\]\.offset: expected a size in bytes, got -512$/,
+    ],
+    [
+      'an offset that is no number',
+      (d) => (d.blobs[0].offset = '512'),
+      /blobs\[0\]\.offset: expected a size in bytes, got a string$/,
+    ],
     [
       'blobs that overlap',
       (d) => (d.blobs[1].offset = d.blobs[0].offset),
       /offset \d+ in mirror_000001\.tar is not/,
     ],
-    ['a blob twice', (d) => d.blobs.push(d.blobs[0]), /blobs has sha256:\w+ twice/],
+    ['a blob twice', (d) => d.blobs.push(d.blobs[0]), /blobs\[\d+\]: duplicate sha256:\w+$/],
     ['a blob in a part that is not there', (d) => (d.blobs[0].part = 2), /there is no part 2/],
     ['a blob in part 0', (d) => (d.blobs[0].part = 0), /there is no part 0/],
     [
       'a digest that is a path',
       (d) => (d.blobs[0].digest = 'sha256:../../etc/passwd'),
-      /blobs\[0\]: digest is not a digest/,
+      /blobs\[0\]\.digest: invalid digest "sha256:\.\.\/\.\.\/etc\/passwd"$/,
     ],
-    ['a size beyond all', (d) => (d.blobs[0].size = 1e300), /blobs\[0\]: size is not a number of bytes/],
+    [
+      'a size beyond all',
+      (d) => (d.blobs[0].size = 1e300),
+      /blobs\[0\]\.size: expected a size in bytes, got 1e\+300$/,
+    ],
     [
       'an image without its manifest',
       (d) => (d.images[0].digest = digest),
@@ -715,24 +735,24 @@ describe('oci/archive-set, reading', () => {
     [
       'a repository that is none',
       (d) => (d.images[0].repository = '../x'),
-      /images\[0\]: "\.\.\/x" is not a repository name/,
+      /images\[0\]\.repository: expected a repository name, got "\.\.\/x"$/,
     ],
-    ['a tag that is none', (d) => (d.images[0].tag = 'a b'), /images\[0\]: "a b" is not a tag/],
-    ['a tag of null', (d) => (d.images[0].tag = null), /images\[0\]: tag is not a string/],
+    ['a tag that is none', (d) => (d.images[0].tag = 'a b'), /images\[0\]\.tag: expected a tag, got "a b"$/],
+    ['a tag of null', (d) => (d.images[0].tag = null), /its contents do not have the id sha256:/],
     [
       'blobs of no base',
       (d) => d.inBase.push({ digest, size: 1 }),
-      /inBase lists blobs, but base is missing/,
+      /inBase: lists blobs, but base is missing$/,
     ],
     [
       'a blob here and in the base',
       (d) => ((d.base = digest), d.inBase.push(d.blobs[0])),
-      /inBase: sha256:\w+ is there already/,
+      /inBase\[0\]: duplicate sha256:\w+$/,
     ],
     ['another lock', (d) => (d.lock = 'other'), /its contents do not have the id sha256:/],
-    ['a lock that is no text', (d) => (d.lock = {}), /lock is not a string/],
-    ['an id that is none', (d) => (d.id = 'x'), /id is not a digest/],
-    ['a list', (d) => [d], /mirror_archive\.json: not an object/],
+    ['a lock that is no text', (d) => (d.lock = {}), /lock: expected a string, got an object$/],
+    ['an id that is none', (d) => (d.id = 'x'), /id: invalid digest "x"$/],
+    ['a list', (d) => [d], /mirror_archive\.json: expected an object, got a list$/],
   ])('refuses an index with %s', async (_what, change, message) => {
     const directory = await directoryWith();
     await someContent().write(directory);
@@ -756,7 +776,7 @@ describe('oci/archive-set, reading', () => {
     const error = await failureOf(readArchiveIndex(directory));
     expect([error.code, error.message]).toEqual([
       'LIMIT',
-      `${indexFile(directory)}: parts: 10001 items, more than 10000`,
+      `${indexFile(directory)}: parts: more than the maximum of 10000 entries`,
     ]);
     expect(idOf(index)).toBe(index.id);
   });

@@ -13,15 +13,22 @@ export async function withCatalog<T>(
   session: CommandSession,
   work: (source: CatalogSource) => Promise<T>,
 ): Promise<T> {
-  const source = await openSource(reference, session).catch((error: unknown) => {
-    throw inReference(error, reference);
-  });
+  const source = await openCatalog(reference, session);
   try {
-    if (source.kind === 'catalog') return await work(source);
-    throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is a bundle, not a catalog`, {
-      hint: 'give a catalog: a directory, image or sqlite index',
-    });
+    return await work(source);
   } finally {
     await source.close();
   }
+}
+
+/** Opens the catalog that a reference names; the caller closes it. Throws OpmateError, UNSUPPORTED for a bundle. */
+export async function openCatalog(reference: string, session: CommandSession): Promise<CatalogSource> {
+  const source = await openSource(reference, session).catch((error: unknown) => {
+    throw inReference(error, reference);
+  });
+  if (source.kind === 'catalog') return source;
+  await source.close();
+  throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is a bundle, not a catalog`, {
+    hint: 'give a catalog: a directory, image or sqlite index',
+  });
 }

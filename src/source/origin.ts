@@ -1,12 +1,14 @@
 import { stat } from 'node:fs/promises';
+import path from 'node:path';
 import { DirectoryCatalog } from '../catalog/catalog.js';
 import { digestOf } from '../core/digest.js';
-import { OpmateError, fileError } from '../core/errors.js';
+import { OpmateError, fileError, messageOf } from '../core/errors.js';
 import { type Reference, formatReference, parseReference } from '../core/reference.js';
+import type { LinkOptions } from '../files/directory-root.js';
 import { digestOfImage } from './content-image.js';
 import type { CatalogOrigin, FoundOrigin, OriginOptions, OriginState } from './origin-types.js';
 import { inReference } from './render.js';
-import { type CatalogSource, openImageSource, openSource } from './source.js';
+import { type CatalogSource, openImageSource, openSource, statIfThere } from './source.js';
 
 export type { CatalogOrigin, FoundOrigin, OriginOptions, OriginState, WithinOrigin } from './origin-types.js';
 
@@ -50,6 +52,32 @@ export function isPinned(origin: CatalogOrigin): boolean {
   }
 }
 
+/**
+ * Returns how the state of a local source is read: a text that differs once its files do. Undefined for images in
+ * registries. What it returns throws OpmateError where the source is gone.
+ */
+export async function localStateReader(
+  reference: string,
+  options: LinkOptions,
+): Promise<(() => Promise<string>) | undefined> {
+  if ((await statIfThere(reference)) !== undefined) {
+    return async () => {
+      await fileVersion(reference);
+      // A directory with faults has a state too, or its page would never show how they are mended.
+      return directoryVersion(reference, options).catch((error: unknown) => messageOf(error));
+    };
+  }
+  const parsed = parseReference(reference);
+  switch (parsed.transport) {
+    case 'docker':
+      return undefined;
+    case 'oci':
+      return () => fileVersion(path.join(parsed.path, 'index.json'));
+    default:
+      return () => fileVersion(parsed.path);
+  }
+}
+
 const catalogsOnly = { bundles: false, catalogs: true };
 
 async function lookAtImage(
@@ -89,7 +117,7 @@ function imageState(
 }
 
 async function lookAtDirectory(directory: string, options: OriginOptions): Promise<FoundOrigin> {
-  const id = await directoryVersion(directory);
+  const id = await directoryVersion(directory, options);
   return {
     state: { id, ref: directory },
     isImmutable: false,
@@ -99,7 +127,7 @@ async function lookAtDirectory(directory: string, options: OriginOptions): Promi
           throw inReference(error, directory);
         }),
       ),
-    confirm: async () => (await directoryVersion(directory)) === id,
+    confirm: async () => (await directoryVersion(directory, options)) === id,
   };
 }
 
@@ -109,12 +137,12 @@ function onlyCatalog(source: Awaited<ReturnType<typeof openSource>>): CatalogSou
 }
 
 /** Names, sizes and dates of the files of a catalog. */
-async function directoryVersion(directory: string): Promise<string> {
+async function directoryVersion(directory: string, options: LinkOptions): Promise<string> {
   const found = await stat(directory).catch((error: unknown) => {
     throw fileError(directory, error);
   });
   if (!found.isDirectory()) return digestOf(await fileVersion(directory));
-  const files = await new DirectoryCatalog(directory).listFiles();
+  const files = await new DirectoryCatalog(directory, directory, options).listFiles();
   const lines: string[] = [];
   for (const file of files) lines.push(`${file.name} ${await fileVersion(file.path)}`);
   return digestOf(lines.join('\n'));

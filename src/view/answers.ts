@@ -3,9 +3,12 @@
  * two. Every text comes from the catalog and is shown as text, never as HTML.
  */
 
+/** Header of every answer: which view of the catalog it is from. The page asks for everything again when it changes. */
+export const runHeader = 'Opmate-Run';
+
 /** `GET api/catalog`: all that the first view shows. */
 export interface CatalogAnswer {
-  /** What tells this run of the server from others: part of the URLs of icons, which browsers keep. */
+  /** The view of the catalog: another one once its files change. Part of the URLs of icons, which browsers keep. */
   run?: string;
   /** The catalog as the user named it. */
   name: string;

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { fileURLToPath } from 'node:url';
@@ -6,8 +6,9 @@ import { OpmateError, fileError, messageOf, redact } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { HostRule } from '../serve/server/host-rule.js';
 import { createHttpServer } from '../serve/server/http-server.js';
-import type { ErrorAnswer } from './answers.js';
+import { type ErrorAnswer, runHeader } from './answers.js';
 import type { CatalogView } from './catalog-view.js';
+import type { CurrentView } from './current-view.js';
 
 /** A connection on which nothing moves for this long is closed. */
 const idleMs = 60_000;
@@ -36,8 +37,8 @@ const pageFiles = new Map([
 ]);
 
 export interface ViewServerOptions {
-  /** What answers; where it is still being read, requests wait for it. */
-  view: CatalogView | Promise<CatalogView>;
+  /** What answers; while it is being read, requests wait for it. */
+  view: CurrentView;
   /** The name or address to which the server will listen: what a request may call it, besides addresses. */
   host: string;
   logger?: Logger | undefined;
@@ -95,12 +96,10 @@ interface Answer {
 
 class ViewRequests {
   readonly #page: ReadonlyMap<string, PageFile>;
-  readonly #view: CatalogView | Promise<CatalogView>;
+  readonly #view: CurrentView;
   readonly #logger: Logger;
-  /** Another one for every start, since the catalog may be another: what is kept by browsers is of this one. */
-  readonly #run = randomBytes(6).toString('hex');
 
-  constructor(page: ReadonlyMap<string, PageFile>, view: CatalogView | Promise<CatalogView>, logger: Logger) {
+  constructor(page: ReadonlyMap<string, PageFile>, view: CurrentView, logger: Logger) {
     this.#page = page;
     this.#view = view;
     this.#logger = logger;
@@ -137,41 +136,49 @@ class ViewRequests {
       const isKnown = request.headers['if-none-match'] === file.etag;
       return { status: isKnown ? 304 : 200, ...file, headers: { ETag: file.etag } };
     }
-    return this.#answerAbout(path, new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)));
+    const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
+    return this.#view.use(path === '/api/catalog', async (view, run) => {
+      const answer = await answerAbout(view, run, path, query);
+      return { ...answer, headers: { ...answer.headers, [runHeader]: run } };
+    });
   }
+}
 
-  async #answerAbout(path: string, query: URLSearchParams): Promise<Answer> {
-    const of = (name: string): string => parameter(query, name);
-    const view = await this.#view;
-    switch (path) {
-      case '/api/catalog':
-        return json({ ...view.overview(), run: this.#run });
-      case '/api/search':
-        return json(view.search(of('q')));
-      case '/api/package':
-        return json(await view.package(of('package')));
-      case '/api/channel':
-        return json(view.channel(of('package'), of('channel')));
-      case '/api/bundle':
-        return json(await view.bundle(of('package'), of('bundle')));
-      case '/api/problems':
-        return json(await view.problems(positionOf(of('from')), of('package'), of('severity')));
-      case '/api/compare':
-        return json(view.compare());
-      case '/api/compare/package':
-        return json(view.comparePackage(of('package')));
-      case '/icon': {
-        const { mediaType, content } = await view.icon(of('package'));
-        const isOfThisRun = query.get('run') === this.#run;
-        const headers = {
-          'Content-Security-Policy': iconPolicy,
-          'Cache-Control': isOfThisRun ? 'private, max-age=86400, immutable' : 'no-cache',
-        };
-        return { status: 200, type: mediaType, content, headers };
-      }
+async function answerAbout(
+  view: CatalogView,
+  run: string,
+  path: string,
+  query: URLSearchParams,
+): Promise<Answer> {
+  const of = (name: string): string => parameter(query, name);
+  switch (path) {
+    case '/api/catalog':
+      return json({ ...view.overview(), run });
+    case '/api/search':
+      return json(view.search(of('q')));
+    case '/api/package':
+      return json(await view.package(of('package')));
+    case '/api/channel':
+      return json(view.channel(of('package'), of('channel')));
+    case '/api/bundle':
+      return json(await view.bundle(of('package'), of('bundle')));
+    case '/api/problems':
+      return json(await view.problems(positionOf(of('from')), of('package'), of('severity')));
+    case '/api/compare':
+      return json(view.compare());
+    case '/api/compare/package':
+      return json(view.comparePackage(of('package')));
+    case '/icon': {
+      const { mediaType, content } = await view.icon(of('package'));
+      const isOfThisView = query.get('run') === run;
+      const headers = {
+        'Content-Security-Policy': iconPolicy,
+        'Cache-Control': isOfThisView ? 'private, max-age=86400, immutable' : 'no-cache',
+      };
+      return { status: 200, type: mediaType, content, headers };
     }
-    return json({ error: 'nothing is served under this path' }, 404);
   }
+  return json({ error: 'nothing is served under this path' }, 404);
 }
 
 function send(

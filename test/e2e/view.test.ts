@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
+import { rename } from 'node:fs/promises';
 import { request } from 'node:http';
+import path from 'node:path';
 import { type Browser, type Page, chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunningCommand, useSandbox } from '../support/command-line.js';
@@ -10,6 +12,12 @@ const withBrowser = describe.skipIf(browserFile === undefined);
 if (browserFile === undefined) console.warn('view: no Chromium here, so its page is not tested');
 
 const sandbox = useSandbox();
+
+interface Overview {
+  run: string;
+  bundles: number;
+  packages: { name: string; change?: string }[];
+}
 
 const scriptIcon = `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9" onload="top.ran='icon'">
 <script>top.ran = 'icon'; fetch('https://evil.test/icon')</script><rect width="9" height="9" fill="red"/></svg>`;
@@ -187,6 +195,42 @@ describe('opmate view', () => {
     expect(missing.stderr).toContain('./nothing-there');
     const port = await sandbox.run(['view', 'catalog', '--port', 'x']);
     expect([port.code, port.stderr]).toEqual([2, expect.stringContaining('--port x: not a port')]);
+  });
+
+  it('shows files as they are after an edit, for a catalog that is compared too', async () => {
+    await sandbox.write({ 'edited/a.json': text(gadget), 'base/a.json': text(gadget) });
+    const { url, command } = await view('edited', '--compare', 'base');
+    const read = async (path: string): Promise<{ status: number; headers: object; value: Overview }> => {
+      const { status, headers, body } = await ask(url, { path });
+      return { status, headers, value: JSON.parse(body) as Overview };
+    };
+    const first = await read('api/catalog');
+    expect(first.value).toMatchObject({ bundles: 1, packages: [{ name: 'gadget' }] });
+    expect(first.headers).toMatchObject({ 'opmate-run': first.value.run });
+    expect((await read('api/catalog')).value.run).toBe(first.value.run);
+
+    // The blobs of the package move within the file, and there is another file.
+    await sandbox.write({ 'edited/a.json': `\n\n${text(gadget)}`, 'edited/b.json': text(widget) });
+    const second = await read('api/catalog');
+    expect(second.value).toMatchObject({ bundles: 4, packages: [{ name: 'gadget' }, { name: 'widget' }] });
+    expect(second.value.packages.map(({ change }) => change)).toEqual([undefined, 'added']);
+    expect(second.value.run).not.toBe(first.value.run);
+    expect((await read('api/bundle?package=gadget&bundle=gadget.v0.1.0')).status).toBe(200);
+
+    await sandbox.write({ 'base/b.json': text(widget) });
+    const third = await read('api/catalog');
+    expect(third.value.packages.map(({ change }) => change)).toEqual([undefined, undefined]);
+
+    const directory = path.join(sandbox.work, 'edited');
+    await rename(directory, `${directory}-away`);
+    const gone = await read('api/catalog');
+    expect(gone).toMatchObject({
+      status: 404,
+      value: { error: expect.stringContaining('edited') as string },
+    });
+    await rename(`${directory}-away`, directory);
+    expect((await read('api/catalog')).value.bundles).toBe(4);
+    expect((await command.stop('SIGTERM')).code).toBe(0);
   });
 
   it('stands beside what serve answers', async () => {
@@ -377,6 +421,18 @@ withBrowser('the page', () => {
     await item.getByRole('link', { name: 'Upgrade graph of widget' }).click();
     await page.locator('.canvas .badge', { hasText: 'new' }).waitFor();
     expect(await page.locator('.canvas a', { hasText: 'new' }).innerText()).toContain('widget.v1.2.0');
+  });
+
+  it('shows an edit once the user comes back to the page, without a reload', async () => {
+    await sandbox.write({ 'open/a.json': text(gadget) });
+    const { url } = await view('open');
+    const page = await open(url, '#/package/gadget');
+    await sandbox.write({ 'open/a.json': text(gadget), 'open/b.json': text(widget) });
+    await page.evaluate("dispatchEvent(new Event('focus'))");
+    await page.getByRole('link', { name: 'Packages' }).first().click();
+    await page.locator('.card').nth(1).waitFor();
+    expect(await page.locator('.card').count()).toBe(2);
+    await page.close();
   });
 
   it('keeps the chosen colours, and fits on a telephone', async () => {

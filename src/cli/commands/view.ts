@@ -2,10 +2,12 @@ import type { Catalog } from '../../catalog/catalog.js';
 import { onAbort } from '../../core/concurrency.js';
 import { closeHttpServer } from '../../serve/server/http-server.js';
 import { type ListenAddress, listenOn, urlOf } from '../../serve/server/listening.js';
+import { localStateReader } from '../../source/origin.js';
 import { inReference } from '../../source/render.js';
-import { type CatalogView, type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
+import { type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
+import { CurrentView, type OpenedView } from '../../view/current-view.js';
 import { createViewServer } from '../../view/view-server.js';
-import { withCatalog } from '../catalog-input.js';
+import { openCatalog } from '../catalog-input.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { addressOf, portOf } from '../listen-options.js';
 import { writeAll } from '../output.js';
@@ -28,35 +30,95 @@ export async function view(
 ): Promise<void> {
   const { compare, host = '127.0.0.1' } = options;
   const address = { host, port: portOf(options) };
-  await useSession(context, options, (session) =>
-    withCatalog(reference, session, async ({ catalog }) => {
-      const shown = { name: reference, catalog };
-      if (compare === undefined) return showUntilStopped(context, shown, undefined, address, session);
-      return withCatalog(compare, session, (other) =>
-        showUntilStopped(context, shown, { name: compare, catalog: other.catalog }, address, session),
-      );
-    }),
-  );
+  await useSession(context, options, async (session) => {
+    const { logger, signal } = session;
+    const references = compare === undefined ? [reference] : [reference, compare];
+    const readers: (() => Promise<string>)[] = [];
+    for (const one of references) {
+      const reader = await localStateReader(one, session);
+      if (reader !== undefined) readers.push(reader);
+    }
+    const current = new CurrentView({
+      open: (stop) => openReferences(reference, compare, withSignal(session, stop)),
+      readState: async () => (await Promise.all(readers.map((read) => read()))).join('\n'),
+    });
+    try {
+      await current.use(true, () => undefined);
+      const page = await startPage(context, current, address, '--port', session);
+      logger.log('info', 'press Ctrl+C to stop');
+      try {
+        await new Promise<void>((resolve) => void onAbort(signal, resolve));
+      } finally {
+        await page.close();
+      }
+    } finally {
+      await current.close();
+    }
+  });
 }
 
-async function showUntilStopped(
-  context: CommandContext,
+/** The same session, whose work also ends when `stop` fires. */
+function withSignal(session: CommandSession, stop: AbortSignal): CommandSession {
+  return {
+    ...session,
+    signal: AbortSignal.any([stop, ...(session.signal === undefined ? [] : [session.signal])]),
+  };
+}
+
+async function openReferences(
+  reference: string,
+  compare: string | undefined,
+  session: CommandSession,
+): Promise<OpenedView> {
+  const source = await openCatalog(reference, session);
+  const other =
+    compare === undefined
+      ? undefined
+      : await openCatalog(compare, session).catch(async (error: unknown) => {
+          await source.close();
+          throw error;
+        });
+  const closeSources = async (): Promise<void> => {
+    await source.close();
+    await other?.close();
+  };
+  try {
+    const compareWith =
+      compare === undefined || other === undefined ? undefined : { name: compare, catalog: other.catalog };
+    const opened = await openView({ name: reference, catalog: source.catalog }, compareWith, session);
+    return {
+      view: opened.view,
+      async close() {
+        await opened.close();
+        await closeSources();
+      },
+    };
+  } catch (error) {
+    await closeSources();
+    throw error;
+  }
+}
+
+/** Opens the view of an open catalog, and lets the doctor check it until the view is closed. */
+async function openView(
   shown: NamedCatalog,
   compareWith: NamedCatalog | undefined,
-  address: ListenAddress & { host: string },
   session: CommandSession,
-): Promise<void> {
-  const { logger, signal } = session;
-  const opened = await openCatalogView(shown, { compareWith, logger, signal }).catch((error: unknown) => {
+): Promise<OpenedView> {
+  const { logger } = session;
+  const stop = new AbortController();
+  const { signal } = withSignal(session, stop.signal);
+  const view = await openCatalogView(shown, { compareWith, logger, signal }).catch((error: unknown) => {
     throw inReference(error, shown.name);
   });
-  const page = await startPage(context, opened, address, '--port', session);
-  logger.log('info', 'press Ctrl+C to stop');
-  try {
-    await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
-  } finally {
-    await page.close();
-  }
+  view.startChecks({ signal, logger });
+  return {
+    view,
+    async close() {
+      stop.abort();
+      await view.endChecks();
+    },
+  };
 }
 
 /** The page of a catalog that is served otherwise too, on an address as `--ui` gives it; its URL is printed. */
@@ -67,33 +129,34 @@ export async function startUi(
   ui: string | true,
   session: CommandSession,
 ): Promise<{ close(): Promise<void> }> {
-  const { logger, signal } = session;
   const address = addressOf(ui, '--ui', '127.0.0.1:8081');
-  // What is served otherwise is not kept waiting: the page waits, and is told what went wrong.
-  const opened = openCatalogView({ name: reference, catalog }, { logger, signal });
-  return startPage(context, opened, address, '--ui', session);
+  const current = new CurrentView({
+    open: (stop) => openView({ name: reference, catalog }, undefined, withSignal(session, stop)),
+  });
+  // What is served otherwise is not kept waiting: requests of the page wait, and get the error.
+  void current.use(true, () => undefined).catch(() => undefined);
+  const page = await startPage(context, current, address, '--ui', session).catch(async (error: unknown) => {
+    await current.close();
+    throw error;
+  });
+  return {
+    async close() {
+      await page.close();
+      // The catalog is closed next: nothing may still read it.
+      await current.close();
+    },
+  };
 }
 
 async function startPage(
   context: CommandContext,
-  opened: CatalogView | Promise<CatalogView>,
+  view: CurrentView,
   address: ListenAddress & { host: string },
   flag: string,
-  { logger, signal }: CommandSession,
+  { logger }: CommandSession,
 ): Promise<{ close(): Promise<void> }> {
-  const readable = Promise.resolve(opened).catch(() => undefined);
-  const server = await createViewServer({ view: opened, host: address.host, logger });
+  const server = await createViewServer({ view, host: address.host, logger });
   await listenOn(server, address, flag);
-  const checked = readable.then((one) => {
-    one?.startChecks({ signal, logger });
-    return one;
-  });
   await writeAll(context.stdout, `${urlOf(server, address.host, false)}/\n`);
-  return {
-    async close() {
-      await closeHttpServer(server, graceMs);
-      // The catalog is closed next: nothing may still read it. The signal has ended what did.
-      await (await checked)?.endChecks();
-    },
-  };
+  return { close: () => closeHttpServer(server, graceMs) };
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CatalogAnswer } from '../answers.js';
-import { forgetAnswers, question, useAnswer } from './ask.js';
+import { forgetAnswers, question, useAnswer, watchCatalog } from './ask.js';
 import { CompareView } from './compare-view.js';
 import { PackageView } from './package-view.js';
 import { PackagesView } from './packages-view.js';
@@ -21,17 +21,26 @@ export function App() {
       </a>
       <Bar catalog={catalog} />
       <main id="content">
-        {catalog === undefined ? <Waiting error={error} /> : <View catalog={catalog} />}
+        {catalog === undefined ? <Waiting error={error} /> : <View key={catalog.run} catalog={catalog} />}
       </main>
     </>
   );
 }
 
-/** The catalog; asked for again as long as more checks are running. */
+/** The catalog; asked for again while checks are running, when it has changed, and when the user comes back to the page. */
 function useCatalog(): { catalog: CatalogAnswer | undefined; error: string | undefined } {
   const [times, setTimes] = useState(0);
   const { value, error } = useAnswer<CatalogAnswer>(question('catalog', { times: String(times) }));
   const last = useRef<CatalogAnswer>(undefined);
+  useEffect(() => {
+    const askAgain = (): void => setTimes((before) => before + 1);
+    const unwatch = watchCatalog(askAgain);
+    addEventListener('focus', askAgain);
+    return () => {
+      unwatch();
+      removeEventListener('focus', askAgain);
+    };
+  }, []);
   const catalog = value ?? last.current;
   useEffect(() => {
     if (value === undefined) return undefined;
@@ -42,7 +51,7 @@ function useCatalog(): { catalog: CatalogAnswer | undefined; error: string | und
       return undefined;
     }
     last.current = value;
-    const timer = setTimeout(() => setTimes(times + 1), checkAgainMs);
+    const timer = setTimeout(() => setTimes((before) => before + 1), checkAgainMs);
     return () => clearTimeout(timer);
   }, [value, times]);
   return { catalog, error: catalog === undefined ? error : undefined };

@@ -1,9 +1,12 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { ErrorAnswer } from '../answers.js';
+import { type ErrorAnswer, runHeader } from '../answers.js';
 
-/** Answers that are kept; the catalog does not change while it is served. */
+/** Answers that are kept until the catalog changes. */
 const maxKept = 60;
 const kept = new Map<string, unknown>();
+/** The view of the catalog that the kept answers are from. */
+let currentRun: string | undefined;
+let onChange: (() => void) | undefined;
 
 /** What is known of an answer: the value once it is there, or why there is none. */
 export interface Asked<T> {
@@ -19,6 +22,12 @@ export function question(name: string, values: Record<string, string>): string {
 /** Lets everything be asked anew. */
 export function forgetAnswers(): void {
   kept.clear();
+}
+
+/** Calls `listener` when an answer is from another view of the catalog than those before. */
+export function watchCatalog(listener: () => void): () => void {
+  onChange = listener;
+  return () => (onChange = undefined);
 }
 
 /** Asks the server; nothing is asked while the address is undefined. */
@@ -43,6 +52,7 @@ export function useAnswer<T>(address: string | undefined): Asked<T> {
 async function ask<T>(address: string, signal: AbortSignal): Promise<T> {
   const response = await fetch(address, { signal });
   const value = (await response.json()) as T | ErrorAnswer;
+  noteRun(response.headers.get(runHeader));
   if (!response.ok) {
     const { error, hint } = value as ErrorAnswer;
     throw new Error(hint === undefined ? error : `${error} (${hint})`);
@@ -51,6 +61,14 @@ async function ask<T>(address: string, signal: AbortSignal): Promise<T> {
   const [oldest] = kept.keys();
   if (kept.size > maxKept && oldest !== undefined) kept.delete(oldest);
   return value as T;
+}
+
+function noteRun(run: string | null): void {
+  if (run === null || run === currentRun) return;
+  const isFirst = currentRun === undefined;
+  currentRun = run;
+  forgetAnswers();
+  if (!isFirst) onChange?.();
 }
 
 function reasonOf(error: unknown): string {

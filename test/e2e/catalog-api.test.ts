@@ -1,13 +1,14 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, readFile, readdir, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { Agent as HttpAgent, get as httpGet } from 'node:http';
 import { Agent, get as secureGet } from 'node:https';
 import { type Socket, connect } from 'node:net';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -784,35 +785,40 @@ describe('what users asked of catalogd', () => {
     const script = `
       const { DirectoryCatalog } = await import(${module('catalog/catalog.js')});
       const { storeContent } = await import(${module('serve/catalogs/stored-content.js')});
-      await import(${module('serve/catalogs/content-store.js')});
-      console.log('storing');
-      await storeContent(new DirectoryCatalog(${JSON.stringify(path.join(root, 'catalog'))}), {
-        directory: ${JSON.stringify(directory)}, key: 'k', now: () => new Date() });
-      console.log('stored');`;
-    let finished = 0;
-    for (let delay = 0; finished < 2 && delay < 400; delay += delay < 30 ? 6 : 20) {
-      const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-        stdio: ['ignore', 'pipe', 'inherit'],
+      class KilledCatalog extends DirectoryCatalog {
+        async *metas(options) {
+          let read = 0;
+          for await (const meta of super.metas(options)) {
+            if (++read === Number(process.env.KILL_AT_BLOB)) process.kill(process.pid, 'SIGKILL');
+            yield meta;
+          }
+        }
+      }
+      await storeContent(new KilledCatalog(${JSON.stringify(path.join(root, 'catalog'))}), {
+        directory: ${JSON.stringify(directory)}, key: 'k', now: () => new Date() });`;
+    const preload = pathToFileURL(path.join(projectRoot, 'test/support/kill-at.js')).href;
+    /** Stores the catalog in another process; returns the signal that ended it. */
+    const storeKilled = async (env: Record<string, string>): Promise<string | null> => {
+      await writeFile(path.join(directory, 'armed'), '');
+      const child = spawn(process.execPath, ['--import', preload, '--input-type=module', '-e', script], {
+        stdio: 'inherit',
+        env: { ...process.env, OPMATE_TEST_KILL_BELOW: directory, ...env },
       });
-      let printed = '';
-      const storing = new Promise<void>((resolve) => {
-        child.stdout.on('data', (chunk: Buffer) => {
-          printed += chunk.toString();
-          resolve();
-        });
-      });
-      const exited = once(child, 'exit');
-      await storing;
-      await new Promise((resolve) => setTimeout(resolve, delay));
-      child.kill('SIGKILL');
-      await exited;
-      if (printed.includes('stored')) finished++;
+      const [, signal] = (await once(child, 'exit')) as [number | null, string | null];
+      await rm(path.join(directory, 'armed'));
       const found = await openContent(expected.hash, { directory });
-      expect(found === undefined || found.size === expected.size).toBe(true);
       if (found !== undefined) expect(sha256(await readAll(found))).toBe(sha256(await readAll(expected)));
       await found?.close();
-      expect(await openContent(before.hash, { directory })).toBeDefined();
-    }
+      const kept = await openContent(before.hash, { directory });
+      expect(kept).toBeDefined();
+      await kept?.close();
+      return signal;
+    };
+    // More is written by then than is kept in memory; then at each call that changes the directory, until there are no more.
+    expect(await storeKilled({ KILL_AT_BLOB: String(expected.count) })).toBe('SIGKILL');
+    let at = 1;
+    while ((await storeKilled({ OPMATE_TEST_KILL_AT: String(at) })) === 'SIGKILL') at++;
+    expect(at).toBeGreaterThan(5);
     const old = new Date(Date.now() - 1e9);
     for (const name of await readdir(directory)) {
       if (!name.startsWith('.')) continue;

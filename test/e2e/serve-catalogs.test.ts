@@ -92,7 +92,7 @@ async function serve(
 }
 
 async function until<T>(get: () => Promise<T>, isIt: (value: T) => boolean): Promise<T> {
-  for (let i = 0; i < 600; i++) {
+  for (let i = 0; i < 2_400; i++) {
     const value = await get();
     if (isIt(value)) return value;
     await new Promise((resolve) => setTimeout(resolve, 25));
@@ -386,10 +386,11 @@ describe('opmate serve --catalogs, killed in the middle of a swap', () => {
   const preload = pathToFileURL(path.join(projectRoot, 'test/support/kill-at.js')).href;
 
   async function swapKilledAt(at: number | undefined, name: string): Promise<string[]> {
-    const repository = `${name}/catalog`;
-    await push(host, repository, 1);
-    await sandbox.write({ [`d-${name}/k.json`]: manifest('k', `${host}/${repository}:latest`) });
+    // Without an interval nothing is written between the two states; the manifest leads from one to the other.
+    const file = `d-${name}/k.json`;
+    const manifestOf = (repository: string): object => manifest('k', `${repository}:latest`, {});
     const storage = path.join(sandbox.work, `s-${name}`);
+    await sandbox.write({ [file]: manifestOf(`${host}/kill-old/catalog`) });
     const { command, url } = await serve(`d-${name}`, ['--storage', storage], {
       NODE_OPTIONS: `--import ${preload}`,
       OPMATE_TEST_KILL_BELOW: storage,
@@ -400,8 +401,8 @@ describe('opmate serve --catalogs, killed in the middle of a swap', () => {
       (text) => text === served(1),
     );
     await sandbox.run(['catalogs', 'wait', '--storage', storage, '--for', 'Progressing']);
-    await push(host, repository, 2);
     await writeFile(path.join(storage, 'armed'), '');
+    await sandbox.write({ [file]: manifestOf(`${host}/kill-new/catalog`) });
     if (at === undefined) {
       await until(
         () => textAt(`${url}/k/api/v1/all`),
@@ -415,7 +416,7 @@ describe('opmate serve --catalogs, killed in the middle of a swap', () => {
     expect(code).toBeNull();
     await rm(path.join(storage, 'armed'));
     // The registry is gone: only what is on the disk can be served.
-    await sandbox.write({ [`d-${name}/k.json`]: manifest('k', `127.0.0.1:1/${repository}:latest`) });
+    await sandbox.write({ [file]: manifestOf('127.0.0.1:1/gone/catalog') });
     const again = await serve(`d-${name}`, ['--storage', storage]);
     const text = await until(
       () => textAt(`${again.url}/k/api/v1/all`),
@@ -427,6 +428,8 @@ describe('opmate serve --catalogs, killed in the middle of a swap', () => {
   }
 
   it('row 36: the next start serves the old or the new whole, wherever it is killed', async () => {
+    await push(host, 'kill-old/catalog', 1);
+    await push(host, 'kill-new/catalog', 2);
     const calls = await swapKilledAt(undefined, 'count');
     const swap = calls.findIndex((call) => call.startsWith('rename') && call.includes('/catalogs/'));
     expect(swap).toBeGreaterThan(1);

@@ -251,7 +251,7 @@ describe('serve/grpc/server', () => {
     expect(made).toBeLessThanOrEqual(60 + 50);
   });
 
-  it('answers ten thousand streams of one connection', async () => {
+  it('answers many more streams of one connection than it works on at once', async () => {
     let open = 0;
     let most = 0;
     const server = await start({
@@ -279,9 +279,9 @@ describe('serve/grpc/server', () => {
         stream.resume();
         stream.end(Buffer.alloc(5));
       });
-    const statuses = await Promise.all(Array.from({ length: 10_000 }, ask));
+    const statuses = await Promise.all(Array.from({ length: 500 }, ask));
     expect(new Set(statuses)).toEqual(new Set(['0']));
-    expect(most).toBeLessThanOrEqual(100);
+    expect(most).toBeLessThanOrEqual(16);
   });
 
   it('sends bundles of any size', async () => {

@@ -7,7 +7,7 @@ import {
 } from '../core/diagnostic.js';
 import { DiagnosticsError } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
-import type { JsonValue } from './json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from './json.js';
 import { type PlacedYaml, YamlError, parseYamlWithPlaces } from './yaml.js';
 import { Field, type FieldReport } from './field.js';
 
@@ -174,4 +174,81 @@ export function reportWriting(
     column: furtherDocument.column,
     hint: noun === 'document' ? 'put a line --- before it' : `write one ${noun} per file`,
   });
+}
+
+/** The objects of one file: its documents, and the items of Lists among them. */
+export interface WrittenObjects {
+  /** Each with diagnostics of its own, and paths from its own root. */
+  objects: WrittenDocument[];
+  /** What is wrong with the file rather than with one of its objects. */
+  diagnostics: DiagnosticList;
+}
+
+/** Levels of an object that a person writes. */
+const maxObjectDepth = 100;
+
+/**
+ * Reads the objects of a file of several YAML or JSON documents, Lists opened. Syntax errors, duplicate keys and
+ * documents that are no objects are reported; empty documents are skipped.
+ */
+export function readObjects(text: string, file: string): WrittenObjects {
+  const diagnostics = new DiagnosticList();
+  const objects: WrittenDocument[] = [];
+  const open = (value: JsonValue, placeOf: WrittenDocument['placeOf']): void => {
+    const own = new DiagnosticList();
+    const root = openValue(value, { name: file, diagnostics: own, placeOf });
+    objects.push({ name: file, root, diagnostics: own, placeOf });
+  };
+  for (const { linesBefore, body } of splitDocuments(text)) {
+    let document: PlacedYaml;
+    try {
+      document = parseYamlWithPlaces(body, { maxDepth: maxObjectDepth });
+    } catch (error) {
+      if (!(error instanceof YamlError)) throw error;
+      const line = linesBefore + (error.line ?? 1);
+      diagnostics.add({ severity: 'error', code: 'syntax', problem: error.problem, file, line });
+      continue;
+    }
+    const { value } = document;
+    if (value === null) continue;
+    reportWriting(document, file, linesBefore, diagnostics, 'document');
+    const start = { line: firstLineOf(body), column: 1 };
+    const placeOf = (path: DocumentPath): Place => {
+      const { line, column } = nearestPlace(document, path) ?? start;
+      return { line: linesBefore + line, column };
+    };
+    const items = isJsonObject(value) ? itemsOf(value) : undefined;
+    if (!isJsonObject(value)) openValue(value, { name: file, diagnostics, placeOf }).mismatch('an object');
+    else if (items === undefined) open(value, placeOf);
+    else for (const [i, item] of items.entries()) open(item, (path) => placeOf(['items', i, ...path]));
+  }
+  return { objects, diagnostics };
+}
+
+/** Returns the items of a List as Kubernetes has it; undefined for another object. */
+function itemsOf({ kind, items }: JsonObject): readonly JsonValue[] | undefined {
+  return typeof kind === 'string' && kind.endsWith('List') && Array.isArray(items) ? items : undefined;
+}
+
+/** Returns the first line that is neither empty nor a comment, from 1. */
+function firstLineOf(body: string): number {
+  return /^(?:\s*(?:#.*)?\n)*/.exec(body)?.[0].split('\n').length ?? 1;
+}
+
+function splitDocuments(text: string): { linesBefore: number; body: string }[] {
+  const documents: { linesBefore: number; body: string }[] = [];
+  let linesBefore = 0;
+  let lines: string[] = [];
+  for (const [index, line] of text.split('\n').entries()) {
+    if (!/^---(?:\s|$)/.test(line)) {
+      lines.push(line);
+      continue;
+    }
+    documents.push({ linesBefore, body: lines.join('\n') });
+    linesBefore = index;
+    // What stands on the line of the mark belongs to the document.
+    lines = [`   ${line.slice(3)}`];
+  }
+  documents.push({ linesBefore, body: lines.join('\n') });
+  return documents;
 }

@@ -142,17 +142,23 @@ export class Field<Failure extends undefined = undefined> {
     return Object.fromEntries(keys.map((key) => [key, this.field(key)])) as Record<K, Field<Failure>>;
   }
 
+  /** The same; undefined where it is absent. */
+  optionalObject<K extends string>(
+    keys: readonly K[],
+    options: { unknown?: UnknownKeys; hints?: Readonly<Record<string, string>> } = {},
+  ): Readonly<Record<K, Field<Failure>>> | undefined {
+    return this.isPresent ? this.object(keys, options) : undefined;
+  }
+
   #checkKeys(
     object: JsonObject,
     keys: readonly string[],
     { unknown = 'refuse', hints = {} }: { unknown?: UnknownKeys; hints?: Readonly<Record<string, string>> },
   ): void {
     if (unknown === 'ignore') return;
-    let names: NameIndex | undefined;
     for (const key of Object.keys(object)) {
       if (keys.includes(key)) continue;
-      names ??= new NameIndex(keys);
-      const near = keys.find((known) => known.toLowerCase() === key.toLowerCase()) ?? names.nearest(key);
+      const near = findNearest(key, keys);
       const known = Object.hasOwn(hints, key) ? hints[key] : suggest(near, keys);
       const field = this.field(key);
       // A near name is a typo, which must not be passed over in silence.
@@ -272,8 +278,8 @@ export class Field<Failure extends undefined = undefined> {
     if (text === undefined) return undefined as Failure;
     const chosen = choices.find((choice) => choice === text);
     if (chosen !== undefined) return chosen;
-    const near = choices.find((choice) => choice.toLowerCase() === text.toLowerCase());
-    return this.fail(`unsupported value ${quoteShort(text)}`, { hint: suggest(near, choices) });
+    const hint = suggest(findNearest(text, choices), choices);
+    return this.fail(`unsupported value ${quoteShort(text)}`, { hint });
   }
 
   /** The same; undefined where it is absent or empty. */
@@ -342,6 +348,12 @@ export class Field<Failure extends undefined = undefined> {
       });
     }
   }
+}
+
+/** Returns the known name that another one is most likely a misspelling of. */
+export function findNearest<T extends string>(name: string, known: readonly T[]): T | undefined {
+  const near = known.find((one) => one.toLowerCase() === name.toLowerCase());
+  return near ?? (new NameIndex(known).nearest(name) as T | undefined);
 }
 
 /** Returns the hint for a name that is not known. */

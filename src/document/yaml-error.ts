@@ -6,7 +6,11 @@ import { OpmateError } from '../core/errors.js';
  */
 export class YamlError extends OpmateError {
   override readonly name: string = 'YamlError';
-  constructor(message: string, line?: number) {
+  /** The message without a line number, for a text that is part of another. */
+  readonly problem: string;
+
+  constructor(message: string, line?: number, problem = message) {
     super('SYNTAX', message, { line });
+    this.problem = problem;
   }
 }

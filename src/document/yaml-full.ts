@@ -379,7 +379,8 @@ class DocumentParser {
 
 function fail(line: number, problem: string): never {
   // Go counts the line of these from 0.
-  throw new YamlError(`yaml: ${line > 0 ? `line ${line}: ` : ''}${problem}`, line + 1);
+  const place = line > 0 ? `line ${line}: ` : '';
+  throw new YamlError(`yaml: ${place}${problem}`, line + 1, `yaml: ${problem}`);
 }
 
 function emptyNode({ line, column }: Token): ScalarNode {

@@ -124,7 +124,7 @@ export class YamlScanner {
 
   #fail(problem: string): never {
     const where = this.#line > 0 ? `line ${this.#line + 1}: ` : '';
-    throw new YamlError(`yaml: ${where}${problem}`, this.#line + 1);
+    throw new YamlError(`yaml: ${where}${problem}`, this.#line + 1, `yaml: ${problem}`);
   }
 
   #put(type: number, value = '', suffix = '', plain = false, line = this.#line): void {

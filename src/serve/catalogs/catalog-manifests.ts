@@ -1,24 +1,19 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { digestOf, isDigest } from '../../core/digest.js';
 import { OpmateError, fileError } from '../../core/errors.js';
 import { readRegularFile } from '../../files/read-file.js';
+import { DiagnosticList, type WrittenDocument, readObjects } from '../../document/document.js';
+import { type Field, findNearest, quoteShort } from '../../document/field.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
-import { NameIndex } from '../../core/suggest.js';
 import type { CatalogOrigin } from '../../source/origin.js';
 import { catalogNameFault } from '../http/catalog-names.js';
-import {
-  FieldReader,
-  type ManifestFault,
-  type ManifestObject,
-  fieldOf,
-  manifestError,
-  readManifestObjects,
-} from './manifest-reader.js';
 
 /** A catalog that is to be served, as a manifest says. */
 export interface CatalogManifest {
@@ -88,72 +83,74 @@ async function manifestNames(directory: string): Promise<string[]> {
 /**
  * Reads the manifests in a directory, not those further down: ClusterCatalog and CatalogSource, also what they were
  * called before, and the ConfigMaps that they name. Other kinds are passed over, and told. Relative paths count from
- * the directory. One that is wrong does not keep the others from being used: it is refused, with every fault of it, each
- * with file and line. Throws OpmateError where the directory itself cannot be used.
+ * the directory. One that is wrong does not keep the others from being used: it is refused, with everything that is
+ * wrong with it, each with file and line. Throws OpmateError where the directory itself cannot be used.
  */
 export async function readCatalogManifests(directory: string, logger: Logger): Promise<CatalogManifests> {
-  const faults: ManifestFault[] = [];
+  const faults = new DiagnosticList();
   const refused: RefusedManifest[] = [];
-  const objects: ManifestObject[] = [];
+  const objects: WrittenDocument[] = [];
   for (const name of await manifestNames(directory)) {
     const file = path.join(directory, name);
     try {
       const text = await readManifest(file);
       // An editor that has just begun to write would otherwise take catalogs away.
-      if (text.trim() === '') faults.push({ file, line: 1, message: 'is empty', hint: 'remove the file' });
-      objects.push(...readManifestObjects(file, text, faults));
+      if (text.trim() === '')
+        faults.add({ ...fault, file, line: 1, problem: 'empty', hint: 'remove the file' });
+      const read = readObjects(text, file);
+      for (const diagnostic of read.diagnostics.all) faults.add(diagnostic);
+      objects.push(...read.objects);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       refused.push({ name: undefined, file, line: 0, error });
     }
   }
-  const { configMaps, others } = sortOut(objects, faults);
+  const { configMaps, others } = sortOut(objects);
   const byName = new Map<string, CatalogManifest>();
-  for (const object of others) {
-    const own: ManifestFault[] = [];
-    const catalog = readCatalog(object, { directory, configMaps, faults: own, logger });
+  for (const object of objects) {
+    const catalog = others.has(object) ? readCatalog(object, { directory, configMaps, logger }) : undefined;
+    const { errors } = object.diagnostics;
     const other = catalog && byName.get(catalog.name);
     if (other !== undefined) {
       const { name, file, line } = catalog as CatalogManifest;
-      const message = `metadata.name: duplicate catalog ${quoteGo(name)}, first defined in ${other.file}:${other.line}`;
+      const problem = `duplicate catalog ${quoteGo(name)}, first defined in ${other.file}:${other.line}`;
       // It has no name of its own: that is the other's.
-      faults.push({
-        file,
-        line,
-        message,
-        hint: 'names tell catalogs apart, also those of several namespaces',
-      });
-    } else if (own.length > 0) {
-      refused.push(refusedFor(nameIn(object.value), own));
+      const hint = 'give it a name that is unique across kinds and namespaces';
+      faults.add({ ...fault, subject: 'metadata.name', problem, file, line, hint });
+    } else if (errors.length > 0) {
+      refused.push(refusedFor(others.has(object) ? nameIn(object.root) : undefined, errors));
     } else if (catalog !== undefined) byName.set(catalog.name, catalog);
   }
   if (byName.size > maxCatalogs) {
     throw new OpmateError('LIMIT', `${directory}: more than ${maxCatalogs} catalogs`);
   }
-  const byFile = new Map<string, ManifestFault[]>();
-  for (const fault of faults) byFile.set(fault.file, [...(byFile.get(fault.file) ?? []), fault]);
+  const byFile = new Map<string, Diagnostic[]>();
+  for (const diagnostic of faults.all) {
+    const file = diagnostic.file as string;
+    byFile.set(file, [...(byFile.get(file) ?? []), diagnostic]);
+  }
   for (const own of byFile.values()) refused.push(refusedFor(undefined, own));
   return {
     manifests: [...byName.values()].sort((a, b) => compareBytes(a.name, b.name)),
     refused: refused
-      // A valid manifest of the same name is what counts for it.
+      // A valid manifest of the same name takes precedence.
       .map((one) => (one.name !== undefined && byName.has(one.name) ? { ...one, name: undefined } : one))
       .sort((a, b) => compareBytes(a.file, b.file) || a.line - b.line),
   };
 }
 
-/** All faults of one manifest, or of one file. */
-function refusedFor(name: string | undefined, faults: readonly ManifestFault[]): RefusedManifest {
-  const sorted = [...faults].sort((a, b) => a.line - b.line);
-  const { file, line } = sorted[0] as ManifestFault;
-  return { name, file, line, error: manifestError(sorted) };
+const fault = { severity: 'error', code: 'invalid-value' } as const;
+
+/** Refuses one manifest, or one file, with everything that is wrong with it. */
+function refusedFor(name: string | undefined, diagnostics: readonly Diagnostic[]): RefusedManifest {
+  const { file = '', line = 0 } = diagnostics[0] as Diagnostic;
+  return { name, file, line, error: new DiagnosticsError(diagnostics, { code: 'INVALID' }) };
 }
 
-/** The name of a manifest with faults, where that is none of them. */
-function nameIn(value: JsonObject): string | undefined {
-  const metadata = fieldOf(value, 'metadata');
-  const name = isJsonObject(metadata ?? null) ? fieldOf(metadata as JsonObject, 'name') : undefined;
-  return typeof name === 'string' && catalogNameFault(name) === undefined ? name : undefined;
+/** Returns the name of a manifest with errors, if the name is valid. */
+function nameIn(root: Field): string | undefined {
+  const { value } = root.field('metadata').field('name');
+  return typeof value === 'string' && catalogNameFault(value) === undefined ? value : undefined;
 }
 
 async function readManifest(file: string): Promise<string> {
@@ -164,24 +161,27 @@ async function readManifest(file: string): Promise<string> {
   }
 }
 
-function sortOut(
-  objects: readonly ManifestObject[],
-  faults: ManifestFault[],
-): { configMaps: Map<string, JsonObject>; others: (ManifestObject & { value: JsonObject })[] } {
+/** Finds the ConfigMaps; reports what is no object. */
+function sortOut(objects: readonly WrittenDocument[]): {
+  configMaps: Map<string, JsonObject>;
+  others: Set<WrittenDocument>;
+} {
   const configMaps = new Map<string, JsonObject>();
-  const others: (ManifestObject & { value: JsonObject })[] = [];
+  const others = new Set<WrittenDocument>();
   for (const object of objects) {
-    const { value } = object;
-    const reader = new FieldReader(object, faults);
-    if (!isJsonObject(value)) reader.fail([], 'expected a manifest');
-    else if (fieldOf(value, 'kind') === 'ConfigMap') {
-      const metadata = reader.object(value, [], 'metadata') ?? {};
-      const name = reader.requiredText(metadata, ['metadata'], 'name');
-      if (name === undefined) continue;
-      const key = configMapKey(reader.text(metadata, ['metadata'], 'namespace'), name);
-      if (configMaps.has(key)) reader.fail(['metadata', 'name'], `there are two ConfigMaps ${quoteGo(key)}`);
-      configMaps.set(key, value);
-    } else others.push({ ...object, value });
+    const { root } = object;
+    const value = root.jsonObject();
+    if (value === undefined) continue;
+    if (root.field('kind').value !== 'ConfigMap') {
+      others.add(object);
+      continue;
+    }
+    const metadata = root.field('metadata').object(['name', 'namespace'], { unknown: 'ignore' });
+    const name = metadata?.name.text();
+    if (metadata === undefined || name === undefined) continue;
+    const key = configMapKey(metadata.namespace.optionalText(), name);
+    if (configMaps.has(key)) metadata.name.fail(`duplicate ConfigMap ${quoteGo(key)}`, { code: 'duplicate' });
+    configMaps.set(key, value);
   }
   return { configMaps, others };
 }
@@ -193,8 +193,16 @@ function configMapKey(namespace: string | undefined, name: string): string {
 interface ReadContext {
   directory: string;
   configMaps: ReadonlyMap<string, JsonObject>;
-  faults: ManifestFault[];
   logger: Logger;
+}
+
+/** What a reader needs to know of the manifest that a field is part of. */
+interface ManifestContext extends ReadContext {
+  namespace: string | undefined;
+  /** Whether it may have the fields of the first versions of the API. */
+  isFirst: boolean;
+  /** Logs a warning with the place of a field. */
+  warn(field: Field, message: string): void;
 }
 
 /** Groups that have called their catalogs so. */
@@ -213,50 +221,35 @@ const clusterKinds: Readonly<Record<string, readonly string[]>> = {
 const sourceApi = 'operators.coreos.com/v1alpha1';
 const kinds = [...Object.keys(clusterKinds), 'CatalogSource'];
 
-function readCatalog(
-  object: ManifestObject & { value: JsonObject },
-  context: ReadContext,
-): CatalogManifest | undefined {
-  const { value, file } = object;
-  const reader = new FieldReader(object, context.faults);
-  const kind = reader.requiredText(value, [], 'kind');
+function readCatalog(object: WrittenDocument, context: ReadContext): CatalogManifest | undefined {
+  const { root, name: file, placeOf } = object;
+  const warn = (field: Field, message: string): void =>
+    context.logger.log('warn', `${file}:${placeOf(field.path).line}: ${message}`);
+  const kind = root.field('kind').text();
   if (kind === undefined) return undefined;
   if (!kinds.includes(kind)) {
-    const near = new NameIndex(kinds).nearest(kind);
-    if (near !== undefined)
-      return reader.fail(['kind'], `unknown kind ${quoteGo(kind)}`, `did you mean ${near}`);
-    const where = `${file}:${reader.lineOf(['kind'])}`;
-    context.logger.log('warn', `${where}: kind ${quoteGo(kind)} says nothing about catalogs, passed over`);
+    if (findNearest(kind, kinds) !== undefined) root.field('kind').choice(kinds);
+    else warn(root.field('kind'), `kind ${quoteGo(kind)} says nothing about catalogs, passed over`);
     return undefined;
   }
+  const fields = root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
   const versions = clusterKinds[kind] ?? [sourceApi];
-  const apiVersion = reader.choice(value, [], 'apiVersion', versions);
-  if (fieldOf(value, 'apiVersion') === undefined) reader.fail(['apiVersion'], 'is missing');
-  reader.checkKeys(value, [], ['apiVersion', 'kind', 'metadata', 'spec', 'status']);
-  const metadata = reader.object(value, [], 'metadata');
-  const spec = reader.object(value, [], 'spec');
-  if (metadata === undefined && fieldOf(value, 'metadata') === undefined)
-    reader.fail(['metadata'], 'is missing');
-  if (spec === undefined && fieldOf(value, 'spec') === undefined) reader.fail(['spec'], 'is missing');
-  const name = metadata && reader.requiredText(metadata, ['metadata'], 'name');
-  const fault = name === undefined ? undefined : catalogNameFault(name);
-  if (fault !== undefined) reader.fail(['metadata', 'name'], `${quoteGo(name ?? '')} ${fault}`);
-  if (metadata === undefined || spec === undefined) return undefined;
-  const labels = readLabels(reader, metadata, name ?? '');
-  const namespace = reader.text(metadata, ['metadata'], 'namespace');
-  const read =
-    kind === 'CatalogSource'
-      ? readCatalogSource(reader, spec, { ...context, namespace, file })
-      : readClusterCatalog(reader, spec, {
-          ...context,
-          file,
-          isFirst: apiVersion !== versions[0] || kind === 'Catalog',
-        });
+  const apiVersion = fields?.apiVersion.choice(versions);
+  const metadata = fields?.metadata.object(['name', 'namespace', 'labels'], { unknown: 'ignore' });
+  const name = metadata?.name.text();
+  const nameFault = name === undefined ? undefined : catalogNameFault(name);
+  if (nameFault !== undefined) metadata?.name.fail(`${quoteGo(name ?? '')} ${nameFault}`);
+  const spec = fields?.spec;
+  if (spec?.jsonObject() === undefined || metadata === undefined) return undefined;
+  const labels = readLabels(metadata.labels, name ?? '');
+  const isFirst = apiVersion !== versions[0] || kind === 'Catalog';
+  const inner = { ...context, namespace: metadata.namespace.optionalText(), isFirst, warn };
+  const read = kind === 'CatalogSource' ? readCatalogSource(spec, inner) : readClusterCatalog(spec, inner);
   if (name === undefined || read?.origin === undefined) return undefined;
   const { origin, priority, isAvailable, pollMs } = read;
   const originKey = keyOf(origin as unknown as JsonValue);
   const key = keyOf([originKey, labels, priority, isAvailable, pollMs ?? 0]);
-  const line = reader.lineOf(['metadata', 'name']);
+  const { line } = placeOf(metadata.name.path);
   return { name, kind, file, line, labels, priority, isAvailable, pollMs, origin, originKey, key };
 }
 
@@ -264,15 +257,13 @@ function keyOf(value: JsonValue): string {
   return digestOf(encodeGoJson(sortKeysDeep(value)));
 }
 
-function readLabels(reader: FieldReader, metadata: JsonObject, name: string): Record<string, string> {
+const maxLabels = 10_000;
+
+function readLabels(field: Field, name: string): Record<string, string> {
   const labels: Record<string, string> = {};
-  const given = reader.object(metadata, ['metadata'], 'labels') ?? {};
-  for (const key of Object.keys(given)) {
-    if (!/^[A-Za-z0-9][-A-Za-z0-9._/]{0,316}$/.test(key)) {
-      reader.fail(['metadata', 'labels', key], 'is no name of a label');
-      continue;
-    }
-    labels[key] = reader.text(given, ['metadata', 'labels'], key, 63) ?? '';
+  for (const [key, label] of field.isPresent ? (field.entries(maxLabels) ?? []) : []) {
+    if (/^[A-Za-z0-9][-A-Za-z0-9._/]{0,316}$/.test(key)) labels[key] = label.optionalText(63) ?? '';
+    else label.fail('invalid label name');
   }
   labels[nameLabel] = name;
   return labels;
@@ -289,35 +280,20 @@ const int32 = [-(2 ** 31), 2 ** 31 - 1] as const;
 /** Longer than a timer can be set, and than anybody means. */
 const maxPollMinutes = 30 * 24 * 60;
 
-function readClusterCatalog(
-  reader: FieldReader,
-  spec: JsonObject,
-  context: ReadContext & { file: string; isFirst: boolean },
-): ReadSpec | undefined {
+function readClusterCatalog(spec: Field, context: ManifestContext): ReadSpec | undefined {
   const { isFirst } = context;
-  const at = ['spec'];
-  reader.checkKeys(spec, at, [
-    'source',
-    'priority',
-    'availabilityMode',
-    ...(isFirst ? ['availability'] : []),
-  ]);
-  const priority = reader.integer(spec, at, 'priority', int32) ?? 0;
+  const former = isFirst ? (['availability'] as const) : [];
+  const fields = spec.object(['source', 'priority', 'availabilityMode', ...former]);
+  if (fields === undefined) return undefined;
+  const priority = fields.priority.optionalInteger(...int32) ?? 0;
+  const modes = ['Available', 'Unavailable', 'Enabled', 'Disabled'] as const;
   const mode =
-    reader.choice(spec, at, 'availabilityMode', ['Available', 'Unavailable']) ??
-    (isFirst
-      ? reader.choice(spec, at, 'availability', ['Available', 'Unavailable', 'Enabled', 'Disabled'])
-      : undefined);
+    fields.availabilityMode.optionalChoice(['Available', 'Unavailable']) ??
+    (isFirst ? spec.field('availability').optionalChoice(modes) : undefined);
   const isAvailable = mode !== 'Unavailable' && mode !== 'Disabled';
-  const sourceAt = [...at, 'source'];
-  const source = reader.object(spec, at, 'source');
-  if (source === undefined) {
-    if (fieldOf(spec, 'source') === undefined) reader.fail(sourceAt, 'is missing');
-    return undefined;
-  }
-  const member = readMember(reader, source, sourceAt, isFirst);
+  const member = readMember(fields.source, isFirst);
   if (member === undefined) return undefined;
-  const { origin, pollMs } = readUnion(reader, member, [...sourceAt, member.key], context);
+  const { origin, pollMs } = readUnion(member, context);
   return { origin, priority, isAvailable, pollMs };
 }
 
@@ -333,42 +309,26 @@ export const unionTypes = {
 
 interface UnionMember {
   type: keyof typeof unionTypes;
-  key: string;
-  value: JsonObject;
-  isFirst: boolean;
+  field: Field;
 }
 
-/** The member of the union that `type` names, and no other. */
-function readMember(
-  reader: FieldReader,
-  source: JsonObject,
-  at: string[],
-  isFirst: boolean,
-): UnionMember | undefined {
+/** Returns the member of the union that `type` names, which must be the only one. */
+function readMember(field: Field, isFirst: boolean): UnionMember | undefined {
   const types = Object.keys(unionTypes) as (keyof typeof unionTypes)[];
-  reader.checkKeys(source, at, ['type', ...Object.values(unionTypes)]);
-  let type: keyof typeof unionTypes | undefined;
-  const given = fieldOf(source, 'type');
+  const source = field.object(['type', ...Object.values(unionTypes)]);
+  if (source === undefined) return undefined;
+  if (!source.type.isSet) return source.type.missing('write e.g. type: Image');
   // The first API had it in lower case.
-  if (isFirst && given === 'image') type = 'Image';
-  else type = reader.choice(source, at, 'type', types);
-  if (given === undefined || given === '')
-    return reader.fail([...at, 'type'], 'is missing', 'e.g. type: Image');
+  const type = isFirst && source.type.value === 'image' ? 'Image' : source.type.choice(types);
   if (type === undefined) return undefined;
   const key = unionTypes[type];
   for (const other of Object.values(unionTypes)) {
-    if (other !== key && fieldOf(source, other) !== undefined) {
-      reader.fail(
-        [...at, other],
-        `does not go with type ${type}`,
-        `leave out either, or write type: ${typeOf(other)}`,
-      );
-    }
+    if (other === key || !source[other].isPresent) continue;
+    const hint = `remove it, or write type: ${typeOf(other)}`;
+    source[other].fail(`cannot be combined with type ${type}`, { code: 'exclusive-fields', hint });
   }
-  const value = reader.object(source, at, key);
-  if (value !== undefined) return { type, key, value, isFirst };
-  if (fieldOf(source, key) === undefined) reader.fail([...at, key], `is missing, which type ${type} needs`);
-  return undefined;
+  if (!source[key].isPresent) return source[key].missing(`add it, or change type: ${type}`);
+  return source[key].jsonObject() === undefined ? undefined : { type, field: source[key] };
 }
 
 function typeOf(key: string): string {
@@ -376,89 +336,74 @@ function typeOf(key: string): string {
 }
 
 function readUnion(
-  reader: FieldReader,
-  { type, key, value, isFirst }: UnionMember,
-  at: string[],
-  context: ReadContext & { file: string },
+  { type, field }: UnionMember,
+  context: ManifestContext,
 ): { origin: CatalogOrigin | undefined; pollMs: number | undefined } {
-  const poll = ['pollIntervalMinutes'];
-  const minutes = reader.integer(value, at, 'pollIntervalMinutes', [1, maxPollMinutes]);
+  const minutes = field.field('pollIntervalMinutes').optionalInteger(1, maxPollMinutes);
   let pollMs = minutes === undefined ? undefined : minutes * 60_000;
-  const within = (): { directory?: string } => readWithin(reader, value, at);
+  const poll = 'pollIntervalMinutes';
+  const within = (): { directory?: string } => readWithin(field.field('directory'));
   switch (type) {
     case 'Image': {
-      const first = isFirst ? ['pollInterval', 'pullSecret', 'insecureSkipTLSVerify'] : [];
-      reader.checkKeys(value, at, ['ref', ...poll, ...first]);
-      if (isFirst) {
-        pollMs ??= readDuration(reader, value, at, 'pollInterval');
-        warnOfSecret(reader, value, at, context);
+      const first = context.isFirst ? ['pollInterval', 'pullSecret', 'insecureSkipTLSVerify'] : [];
+      field.object(['ref', poll, ...first]);
+      if (context.isFirst) {
+        pollMs ??= readDuration(field.field('pollInterval'));
+        const secret = field.field('pullSecret');
+        if (secret.optionalText() !== undefined) {
+          context.warn(secret, 'pullSecret is in the cluster; give its content with --authfile');
+        }
       }
-      const ref = readImageRef(reader, value, at, 'ref', context.directory);
+      const ref = readImageRef(field.field('ref'), context.directory);
       if (pollMs !== undefined && ref !== undefined && isPinnedRef(ref)) {
-        const named = minutes === undefined ? 'pollInterval' : 'pollIntervalMinutes';
-        reader.fail([...at, named], 'an image named by digest never changes', 'leave it out, or name a tag');
+        const hint = 'remove it, or name a tag';
+        const interval = field.field(minutes === undefined ? 'pollInterval' : poll);
+        interval.fail('an image named by digest never changes', { hint });
       }
       return { origin: ref === undefined ? undefined : { type, ref }, pollMs };
     }
     case 'Artifact': {
-      reader.checkKeys(value, at, ['ref', 'directory', ...poll]);
-      const ref = readImageRef(reader, value, at, 'ref', context.directory);
+      field.object(['ref', 'directory', poll]);
+      const ref = readImageRef(field.field('ref'), context.directory);
       return { origin: ref === undefined ? undefined : { type, ref, ...within() }, pollMs };
     }
     case 'Directory': {
-      reader.checkKeys(value, at, ['path', ...poll]);
-      const given = reader.requiredText(value, at, 'path');
-      if (given?.includes('\0') === true) reader.fail([...at, 'path'], 'is no path');
-      const origin = given === undefined ? undefined : { type, path: path.resolve(context.directory, given) };
-      return { origin, pollMs };
+      const directory = field.object(['path', poll])?.path;
+      const written = directory?.text();
+      if (written === undefined) return { origin: undefined, pollMs };
+      if (written.includes('\0')) directory?.fail('invalid path');
+      return { origin: { type, path: path.resolve(context.directory, written) }, pollMs };
     }
     case 'Git': {
-      reader.checkKeys(value, at, ['repository', 'ref', 'directory', ...poll]);
-      const repository = readRepository(reader, value, at);
-      const ref = reader.object(value, at, 'ref', ['branch', 'tag', 'commit']) ?? {};
-      const named = readGitRef(reader, ref, [...at, 'ref']);
+      const git = field.object(['repository', 'ref', 'directory', poll]);
+      const repository = git && readRepository(git.repository);
+      const named = git && readGitRef(git.ref);
       const origin = repository === undefined ? undefined : { type, repository, ...named, ...within() };
       return { origin, pollMs };
     }
     case 'HTTP': {
-      reader.checkKeys(value, at, ['url', 'directory', 'insecure', ...poll]);
-      const url = readUrl(reader, value, at);
-      const insecure = reader.boolean(value, at, 'insecure') === true ? { insecure: true } : {};
+      const http = field.object(['url', 'directory', 'insecure', poll]);
+      const url = http && readUrl(http.url);
+      const insecure = http?.insecure.optionalBoolean() === true ? { insecure: true } : {};
       return { origin: url === undefined ? undefined : { type, url, ...insecure, ...within() }, pollMs };
     }
     case 'ConfigMap': {
-      reader.checkKeys(value, at, ['name', 'namespace']);
-      const name = reader.requiredText(value, at, 'name');
-      const namespace = reader.text(value, at, 'namespace');
-      const origin =
-        name === undefined ? undefined : configMapOf(reader, name, namespace, [...at, 'name'], context);
+      const reference = field.object(['name', 'namespace']);
+      const namespace = reference?.namespace.optionalText();
+      const origin = reference && configMapOf(reference.name, namespace, context);
       return { origin, pollMs: undefined };
     }
-    default:
-      return { origin: reader.fail([...at, key], 'unknown type'), pollMs };
   }
 }
 
-function warnOfSecret(
-  reader: FieldReader,
-  value: JsonObject,
-  at: string[],
-  context: ReadContext & { file: string },
-): void {
-  const secret = reader.text(value, at, 'pullSecret');
-  if (secret === undefined) return;
-  const place = `${context.file}:${reader.lineOf([...at, 'pullSecret'])}`;
-  context.logger.log('warn', `${place}: pullSecret is in the cluster; give its content with --authfile`);
-}
-
 /** A directory inside of something, without leaving it. */
-function readWithin(reader: FieldReader, value: JsonObject, at: string[]): { directory?: string } {
-  const directory = reader.text(value, at, 'directory');
+function readWithin(field: Field): { directory?: string } {
+  const directory = field.optionalText();
   if (directory === undefined) return {};
   const normal = path.posix.normalize(directory).replace(/^\/+|\/+$/g, '');
   if (normal === '.' || normal === '') return {};
   const leaves = directory.split('/').includes('..') || /[\0\\]/.test(directory) || normal.startsWith('-');
-  if (leaves) reader.fail([...at, 'directory'], `${quoteGo(directory)} is no path inside of the source`);
+  if (leaves) field.fail(`expected a path inside of the source, got ${quoteShort(directory)}`);
   return { directory: normal };
 }
 
@@ -466,123 +411,107 @@ function readWithin(reader: FieldReader, value: JsonObject, at: string[]): { dir
  * An image: in a registry, with its registry written out and with tag or digest; or in a layout or archive, whose
  * relative path is made absolute. (Source: rules of ClusterCatalog.)
  */
-function readImageRef(
-  reader: FieldReader,
-  value: JsonObject,
-  at: string[],
-  key: string,
-  directory: string,
-): string | undefined {
-  const ref = reader.requiredText(value, at, key);
-  if (ref === undefined) return undefined;
-  const path_ = [...at, key];
-  const local = /^(oci|oci-archive|docker-archive):(.+)$/s.exec(ref);
-  const full = local === null ? ref : `${local[1]}:${path.resolve(directory, local[2] as string)}`;
-  const shown = quoteGo(withoutCredentials(ref));
-  let reference;
-  try {
-    reference = parseReference(full);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    const problem = error.message.replace(/^image reference .*?": /s, '');
-    return reader.fail(path_, `${shown} is no image reference: ${problem}`, error.hint);
-  }
-  if (reference.transport !== 'docker') return full;
-  const host = ref.replace(/^docker:\/\//, '').split('/', 1)[0] as string;
-  if (!ref.includes('/') || (host !== 'localhost' && !/[.:]/.test(host))) {
-    return reader.fail(path_, `${shown} names no registry`, `write docker.io/${ref} if that is meant`);
-  }
-  if (reference.tag === undefined && reference.digest === undefined) {
-    return reader.fail(path_, `${shown} has neither tag nor digest`, `write e.g. ${ref}:latest`);
-  }
-  if (reference.digest !== undefined && !isDigest(reference.digest)) {
-    return reader.fail(path_, `${shown} has no valid digest`);
-  }
-  return full;
+function readImageRef(field: Field, directory: string): string | undefined {
+  return field.parsed((ref) => {
+    const local = /^(oci|oci-archive|docker-archive):(.+)$/s.exec(ref);
+    const full = local === null ? ref : `${local[1]}:${path.resolve(directory, local[2] as string)}`;
+    const reference = parseReference(full);
+    if (reference.transport !== 'docker') return full;
+    const refuse = (problem: string, hint?: string): never => {
+      throw new OpmateError('INVALID', `${quoteShort(withoutCredentials(ref))} ${problem}`, { hint });
+    };
+    const host = ref.replace(/^docker:\/\//, '').split('/', 1)[0] as string;
+    if (!ref.includes('/') || (host !== 'localhost' && !/[.:]/.test(host))) {
+      return refuse('names no registry', `write docker.io/${ref} if that is meant`);
+    }
+    if (reference.tag === undefined && reference.digest === undefined) {
+      return refuse('has neither tag nor digest', `write e.g. ${ref}:latest`);
+    }
+    if (reference.digest !== undefined && !isDigest(reference.digest)) return refuse('has no valid digest');
+    return full;
+  });
 }
 
 function isPinnedRef(ref: string): boolean {
   return parseReference(ref).digest !== undefined;
 }
 
-function readUrl(reader: FieldReader, value: JsonObject, at: string[]): string | undefined {
-  const text = reader.requiredText(value, at, 'url');
+function readUrl(field: Field): string | undefined {
+  const text = field.text();
   if (text === undefined) return undefined;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    return reader.fail(
-      [...at, 'url'],
-      'is not an http or https URL',
-      'write e.g. https://example.com/catalog.tar.gz',
-    );
+    const hint = 'write e.g. https://example.com/catalog.tar.gz';
+    return field.fail('not an http or https URL', { hint });
   }
   if (url.username !== '' || url.password !== '') {
-    return reader.fail([...at, 'url'], 'credentials do not belong into a URL', 'put them into an auth file');
+    return field.fail('a URL must not contain credentials', { hint: 'put them into an auth file' });
   }
   return url.href;
 }
 
-function readRepository(reader: FieldReader, value: JsonObject, at: string[]): string | undefined {
-  const text = reader.requiredText(value, at, 'repository');
+function readRepository(field: Field): string | undefined {
+  const text = field.text();
   if (text === undefined) return undefined;
-  const path_ = [...at, 'repository'];
   const scp = /^([\w.-]+@)?[\w.-]+:(?!\/\/)[\w./~-]+$/.test(text) && !text.startsWith('-');
   if (scp) return text;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !['https:', 'ssh:', 'file:'].includes(url.protocol)) {
     const hint = 'write https://HOST/PATH, ssh://git@HOST/PATH or file:///PATH';
-    return reader.fail(path_, 'is not the URL of a git repository', hint);
+    return field.fail('not the URL of a git repository', { hint });
   }
   if (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:')) {
-    return reader.fail(path_, 'credentials do not belong into a URL', 'use ssh with a key');
+    return field.fail('a URL must not contain credentials', { hint: 'use ssh with a key' });
   }
   if (/^[a-z]+:\/\/-/.test(text) || (url.protocol === 'file:' && url.host !== '')) {
-    return reader.fail(path_, 'has no valid host');
+    return field.fail('invalid host');
   }
   return url.href;
 }
 
-function readGitRef(
-  reader: FieldReader,
-  ref: JsonObject,
-  at: string[],
-): { branch?: string; tag?: string; commit?: string } {
-  const named = (['branch', 'tag', 'commit'] as const).flatMap((key) => {
-    const text = reader.text(ref, at, key, 250);
-    return text === undefined ? [] : [[key, text] as const];
-  });
-  const [first, ...more] = named;
-  if (first === undefined) return {};
-  for (const [key] of more) reader.fail([...at, key], `does not go with ${first[0]}`, 'give one of them');
-  const [key, text] = first;
+const gitRefKinds = ['branch', 'tag', 'commit'] as const;
+
+function readGitRef(field: Field): { branch?: string; tag?: string; commit?: string } {
+  const ref = field.optionalObject(gitRefKinds);
+  if (ref === undefined) return {};
+  field.exclusive(gitRefKinds);
+  const kind = gitRefKinds.find((key) => ref[key].isSet);
+  if (kind === undefined) return {};
+  const text = ref[kind].text(250);
+  if (text === undefined) return {};
   const isName = /^(?![-/.])(?!.*(?:\.\.|\/\/|@\{|\.lock$|[/.]$))[^\0-\x20\x7f~^:?*[\\]+$/.test(text);
-  if (key === 'commit' ? !/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text) : !isName) {
-    const hint = key === 'commit' ? 'give all 40 hexadecimal digits, in lower case' : undefined;
-    reader.fail([...at, key], `${quoteGo(text)} is no ${key} of git`, hint);
+  if (kind === 'commit' ? !/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text) : !isName) {
+    const hint = kind === 'commit' ? 'write all 40 hexadecimal digits, in lower case' : undefined;
+    ref[kind].fail(`expected a git ${kind}, got ${quoteShort(text)}`, { hint });
   }
-  return { [key]: text };
+  return { [kind]: text };
 }
 
 function configMapOf(
-  reader: FieldReader,
-  name: string,
+  field: Field,
   namespace: string | undefined,
-  at: string[],
   { configMaps, directory }: ReadContext,
 ): CatalogOrigin | undefined {
+  const name = field.text();
+  if (name === undefined) return undefined;
   const found =
     configMaps.get(configMapKey(namespace, name)) ??
     (namespace === undefined ? onlyOne(configMaps, name) : configMaps.get(configMapKey(undefined, name)));
   if (found === undefined) {
     const hint = `put the manifest of the ConfigMap into ${directory}`;
-    return reader.fail(at, `there is no ConfigMap ${quoteGo(name)}`, hint);
+    return field.fail(`ConfigMap ${quoteGo(name)} not found`, { code: 'not-found', hint });
   }
-  const data = fieldOf(found, 'data') ?? {};
-  const binaryData = fieldOf(found, 'binaryData') ?? {};
-  if (!isJsonObject(data) || !isJsonObject(binaryData)) {
-    return reader.fail(at, `data of ConfigMap ${quoteGo(name)} is not keys and values`);
+  const { data, binaryData } = found;
+  if (!isJsonObject(data ?? {}) || !isJsonObject(binaryData ?? {})) {
+    return field.fail(`ConfigMap ${quoteGo(name)}: data is not an object`);
   }
-  return { type: 'ConfigMap', name, data, ...(Object.keys(binaryData).length > 0 && { binaryData }) };
+  const binary = (binaryData ?? {}) as JsonObject;
+  return {
+    type: 'ConfigMap',
+    name,
+    data: (data ?? {}) as JsonObject,
+    ...(Object.keys(binary).length > 0 && { binaryData: binary }),
+  };
 }
 
 function onlyOne(configMaps: ReadonlyMap<string, JsonObject>, name: string): JsonObject | undefined {
@@ -604,44 +533,32 @@ const sourceKeys = [
   'publisher',
   'icon',
   'runAsRoot',
-];
+] as const;
 
-function readCatalogSource(
-  reader: FieldReader,
-  spec: JsonObject,
-  context: ReadContext & { namespace: string | undefined; file: string },
-): ReadSpec | undefined {
-  const at = ['spec'];
-  reader.checkKeys(spec, at, sourceKeys);
-  const priority = reader.integer(spec, at, 'priority', int32) ?? 0;
-  const strategyAt = [...at, 'updateStrategy'];
-  const strategy = reader.object(spec, at, 'updateStrategy', ['registryPoll']) ?? {};
-  const registryPoll = reader.object(strategy, strategyAt, 'registryPoll', ['interval']) ?? {};
-  let pollMs = readDuration(reader, registryPoll, [...strategyAt, 'registryPoll'], 'interval');
-  const types = ['grpc', 'internal', 'configmap'] as const;
-  const type = reader.choice(spec, at, 'sourceType', types);
-  if (fieldOf(spec, 'sourceType') === undefined) reader.fail([...at, 'sourceType'], 'is missing');
+function readCatalogSource(spec: Field, context: ManifestContext): ReadSpec | undefined {
+  const fields = spec.object(sourceKeys);
+  if (fields === undefined) return undefined;
+  const priority = fields.priority.optionalInteger(...int32) ?? 0;
+  const strategy = fields.updateStrategy.optionalObject(['registryPoll']);
+  const registryPoll = strategy?.registryPoll.optionalObject(['interval']);
+  let pollMs = registryPoll && readDuration(registryPoll.interval);
+  const type = fields.sourceType.choice(['grpc', 'internal', 'configmap']);
   if (type === undefined) return undefined;
-  if (fieldOf(spec, 'secrets') !== undefined) {
-    const place = `${context.file}:${reader.lineOf([...at, 'secrets'])}`;
-    context.logger.log('warn', `${place}: secrets are in the cluster; give their content with --authfile`);
+  if (fields.secrets.isPresent) {
+    context.warn(fields.secrets, 'secrets are in the cluster; give their content with --authfile');
   }
   let origin: CatalogOrigin | undefined;
   if (type === 'grpc') {
-    if (fieldOf(spec, 'image') === undefined && fieldOf(spec, 'address') !== undefined) {
-      reader.fail([...at, 'address'], 'a catalog that another server has cannot be served', 'give its image');
-      return undefined;
+    if (!fields.image.isPresent && fields.address.isPresent) {
+      const problem = 'a catalog that another server has cannot be served';
+      return fields.address.fail(problem, { hint: 'write its image' });
     }
-    const ref = readImageRef(reader, spec, at, 'image', context.directory);
+    const ref = readImageRef(fields.image, context.directory);
     origin = ref === undefined ? undefined : { type: 'Image', ref };
-    // OLM polls these, too; it is no fault there.
+    // OLM polls these, too, and takes it for valid.
     if (ref !== undefined && isPinnedRef(ref)) pollMs = undefined;
   } else {
-    const name = reader.requiredText(spec, at, 'configMap');
-    origin =
-      name === undefined
-        ? undefined
-        : configMapOf(reader, name, context.namespace, [...at, 'configMap'], context);
+    origin = configMapOf(fields.configMap, context.namespace, context);
     pollMs = undefined;
   }
   return { origin, priority, isAvailable: true, pollMs };
@@ -650,13 +567,8 @@ function readCatalogSource(
 const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 
 /** A duration as Go writes it, e.g. `1h30m`; at least a second. */
-function readDuration(
-  reader: FieldReader,
-  parent: JsonObject,
-  at: string[],
-  key: string,
-): number | undefined {
-  const text = reader.text(parent, at, key);
+function readDuration(field: Field): number | undefined {
+  const text = field.optionalText();
   if (text === undefined) return undefined;
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|h|m|s)/g)];
   const total = parts.reduce(
@@ -665,9 +577,6 @@ function readDuration(
   );
   const isWhole = parts.map(([part]) => part).join('') === text;
   if (isWhole && total >= 1_000 && total <= maxPollMinutes * 60_000) return total;
-  return reader.fail(
-    [...at, key],
-    `${quoteGo(text)} is no duration of a second to 30 days`,
-    'write e.g. 10m or 1h30m',
-  );
+  const problem = `expected a duration from one second to 30 days, got ${quoteShort(text)}`;
+  return field.fail(problem, { hint: 'write e.g. 10m or 1h30m' });
 }

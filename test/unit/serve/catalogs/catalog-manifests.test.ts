@@ -7,6 +7,7 @@ import {
   type CatalogManifest,
   readCatalogManifests,
 } from '../../../../src/serve/catalogs/catalog-manifests.js';
+import { messagesIn } from '../../../support/diagnostics.js';
 import { projectRoot } from '../../../support/command-line.js';
 import { directoryWith } from '../../../support/temporary.js';
 
@@ -28,13 +29,10 @@ async function faultsOf(files: Record<string, string>): Promise<string[]> {
     (thrown: unknown) => thrown as OpmateError,
   );
   if (error === undefined) return [];
-  const partsOf = (one: Error): Error[] =>
-    one.cause instanceof AggregateError ? (one.cause.errors as Error[]).flatMap(partsOf) : [one];
-  const all = partsOf(error) as OpmateError[];
-  return all.map(({ message, hint }) => {
-    const text = hint === undefined ? message : `${message} (${hint})`;
-    return text.replaceAll(/\/[^\s:]*opmate-test-[^\s/:]*\//g, '');
-  });
+  const errors = error.cause instanceof AggregateError ? (error.cause.errors as Error[]) : [error];
+  return errors
+    .flatMap((one) => messagesIn(one, { hints: true }))
+    .map((text) => text.replaceAll(/\/[^\s:]*opmate-test-[^\s/:]*\//g, ''));
 }
 
 const cluster = (spec: string, apiVersion = 'olm.operatorframework.io/v1', kind = 'ClusterCatalog'): string =>
@@ -53,7 +51,7 @@ describe('serve/catalogs/catalog-manifests', () => {
     expect(await originOf('    insecure: false\n')).toEqual({ type: 'HTTP', url });
     expect(await originOf('    insecure: true\n')).toEqual({ type: 'HTTP', url, insecure: true });
     expect(await faultsOf({ 'a.yaml': http('    insecure: "yes"\n') })).toEqual([
-      'a.yaml:10: spec.source.http.insecure: expected true or false, found a string',
+      'a.yaml:10:7: spec.source.http.insecure: expected true or false, got a string',
     ]);
   });
 
@@ -186,11 +184,11 @@ status:
         '{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",\n "metadata": {"name": "e"},\n "spec": {"sourcetype": "grpc", "image": "quay.io/a/b:v1"}}',
     });
     expect(faults).toEqual([
-      'a.yaml:6: spec.prioritty: unknown field (did you mean priority)',
-      'a.yaml:11: spec.source.image.polIntervalMinutes: unknown field (did you mean pollIntervalMinutes)',
-      'b.yaml:9: spec.source.type: unknown value "image" (did you mean Image)',
-      'c.json:3: spec.sourcetype: unknown field (did you mean sourceType)',
-      'c.json:3: spec.sourceType: is missing',
+      'a.yaml:6:3: spec.prioritty: unknown field (use "priority")',
+      'a.yaml:11:7: spec.source.image.polIntervalMinutes: unknown field (use "pollIntervalMinutes")',
+      'b.yaml:9:5: spec.source.type: unsupported value "image" (use "Image")',
+      'c.json:3:2: spec.sourceType: missing',
+      'c.json:3:11: spec.sourcetype: unknown field (use "sourceType")',
     ]);
   });
 
@@ -198,12 +196,12 @@ status:
     ['b:v1', 'names no registry (write docker.io/b:v1 if that is meant)'],
     ['ns/b:v1', 'names no registry (write docker.io/ns/b:v1 if that is meant)'],
     ['quay.io/a/b', 'has neither tag nor digest (write e.g. quay.io/a/b:latest)'],
-    ['quay.io/a/b@sha256:12', 'is no image reference: invalid reference format'],
-    [`quay.io/a/b:${'x'.repeat(129)}`, 'is no image reference: invalid reference format'],
-    ['https://quay.io/a/b:v1', 'is no image reference'],
+    ['quay.io/a/b@sha256:12', 'image reference "quay.io/a/b@sha256:12": invalid reference format'],
+    [`quay.io/a/b:${'x'.repeat(129)}`, '": invalid reference format'],
+    ['https://quay.io/a/b:v1', 'image reference "https://quay.io/a/b:v1": '],
   ])('refuses the image %s', async (ref, problem) => {
     const [fault] = await faultsOf({ 'a.yaml': image(JSON.stringify(ref)) });
-    expect(fault).toContain('a.yaml:9: spec.source.image.ref: ');
+    expect(fault).toContain('a.yaml:9:7: spec.source.image.ref: ');
     expect(fault).toContain(problem);
   });
 
@@ -214,31 +212,46 @@ status:
   });
 
   it.each([
-    ['pollIntervalMinutes: 0', 'expected a whole number from 1 to 43200, found 0'],
-    ['pollIntervalMinutes: "5"', 'expected a whole number from 1 to 43200, found a string'],
-    ['pollIntervalMinutes: 1.5', 'expected a whole number from 1 to 43200, found 1.5'],
+    ['pollIntervalMinutes: 0', 'expected an integer from 1 to 43200, got 0'],
+    ['pollIntervalMinutes: "5"', 'expected an integer from 1 to 43200, got a string'],
+    ['pollIntervalMinutes: 1.5', 'expected an integer from 1 to 43200, got 1.5'],
   ])('refuses %s', async (line, problem) => {
     const faults = await faultsOf({ 'a.yaml': image('quay.io/a/b:v1', line) });
-    expect(faults).toEqual([`a.yaml:10: spec.source.image.pollIntervalMinutes: ${problem}`]);
+    expect(faults).toEqual([`a.yaml:10:7: spec.source.image.pollIntervalMinutes: ${problem}`]);
   });
 
   it('refuses to poll a digest', async () => {
     expect(await faultsOf({ 'a.yaml': image(`quay.io/a/b@${digest}`, 'pollIntervalMinutes: 5') })).toEqual([
-      'a.yaml:10: spec.source.image.pollIntervalMinutes: an image named by digest never changes (leave it out, or name a tag)',
+      'a.yaml:10:7: spec.source.image.pollIntervalMinutes: an image named by digest never changes (remove it, or name a tag)',
     ]);
     expect(await faultsOf({ 'a.yaml': image(`quay.io/a/b@${digest}`) })).toEqual([]);
   });
 
   it.each([
-    ['repository: "ext::sh -c id"', 'is not the URL of a git repository'],
-    ['repository: "--upload-pack=id"', 'is not the URL of a git repository'],
-    ['repository: "ssh://-oProxyCommand=id/x"', 'has no valid host'],
-    ['repository: "https://user:secret@example.com/x"', 'credentials do not belong into a URL'],
-    ['repository: "https://a.example/b"\nref: {branch: "--help"}', 'is no branch of git'],
-    ['repository: "https://a.example/b"\nref: {branch: "a..b"}', 'is no branch of git'],
-    ['repository: "https://a.example/b"\nref: {commit: abc}', 'is no commit of git'],
-    ['repository: "https://a.example/b"\nref: {branch: a, tag: b}', 'does not go with branch'],
-    ['repository: "https://a.example/b"\ndirectory: ../../etc', 'is no path inside of the source'],
+    ['repository: "ext::sh -c id"', 'not the URL of a git repository'],
+    ['repository: "--upload-pack=id"', 'not the URL of a git repository'],
+    ['repository: "ssh://-oProxyCommand=id/x"', 'invalid host'],
+    ['repository: "https://user:secret@example.com/x"', 'a URL must not contain credentials'],
+    [
+      'repository: "https://a.example/b"\nref: {branch: "--help"}',
+      'spec.source.git.ref.branch: expected a git branch, got "--help"',
+    ],
+    [
+      'repository: "https://a.example/b"\nref: {branch: "a..b"}',
+      'spec.source.git.ref.branch: expected a git branch, got "a..b"',
+    ],
+    [
+      'repository: "https://a.example/b"\nref: {commit: abc}',
+      'spec.source.git.ref.commit: expected a git commit, got "abc"',
+    ],
+    [
+      'repository: "https://a.example/b"\nref: {branch: a, tag: b}',
+      'spec.source.git.ref.tag: cannot be combined with branch',
+    ],
+    [
+      'repository: "https://a.example/b"\ndirectory: ../../etc',
+      'expected a path inside of the source, got "../../etc"',
+    ],
   ])('refuses the git source %s', async (lines, problem) => {
     const spec = `source:\n  type: Git\n  git:\n${lines.replace(/^/gm, '    ')}`;
     const faults = await faultsOf({ 'a.yaml': cluster(spec) });
@@ -256,24 +269,24 @@ status:
     [
       'no spec',
       'apiVersion: olm.operatorframework.io/v1\nkind: ClusterCatalog\nmetadata: {name: a}\n',
-      'spec: is missing',
+      'a.yaml:1:1: spec: missing',
     ],
     [
       'two members',
       cluster(
         'source: {type: Image, image: {ref: "quay.io/a/b:v1"}, git: {repository: "https://a.example/b"}}',
       ),
-      'spec.source.git: does not go with type Image',
+      'spec.source.git: cannot be combined with type Image',
     ],
     [
       'a member of another type',
       cluster('source: {type: Git, image: {ref: "quay.io/a/b:v1"}}'),
-      'spec.source.git: is missing, which type Git needs',
+      'spec.source.git: missing (add it, or change type: Git)',
     ],
     [
       'a kind misspelt',
       cluster('source: {}').replace('ClusterCatalog', 'ClusterCatlog'),
-      'did you mean ClusterCatalog',
+      'kind: unsupported value "ClusterCatlog" (use "ClusterCatalog")',
     ],
     [
       'an address',
@@ -283,21 +296,21 @@ status:
     [
       'a ConfigMap that is not there',
       'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: a}\nspec: {sourceType: configmap, configMap: x}\n',
-      'there is no ConfigMap "x"',
+      'spec.configMap: ConfigMap "x" not found',
     ],
     [
       'an interval that is none',
       'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: a}\nspec: {sourceType: grpc, image: "quay.io/a/b:v1", updateStrategy: {registryPoll: {interval: soon}}}\n',
-      'is no duration',
+      'interval: expected a duration from one second to 30 days, got "soon"',
     ],
     [
       'a key twice',
       `${cluster('source: {type: Image, image: {ref: "quay.io/a/b:v1"}}')}  priority: 1\n  priority: 2\n`,
-      'key is there twice',
+      'a.yaml:8:3: spec.priority: duplicate key, first defined on line 7',
     ],
     ['no YAML', 'a: [1, 2\n', 'a.yaml:'],
-    ['an empty file', ' \n', 'is empty'],
-    ['a list', '- a\n', 'expected a manifest, found a list'],
+    ['an empty file', ' \n', 'a.yaml:1: empty (remove the file)'],
+    ['a list', '- a\n', 'expected an object, got a list'],
   ])('refuses %s', async (_what, text, problem) => {
     const faults = await faultsOf({ 'a.yaml': text });
     expect(faults.join('\n')).toContain(problem);

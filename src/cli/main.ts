@@ -1,7 +1,7 @@
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Diagnostic, formatWithHint } from '../core/diagnostic.js';
-import { CancelledError, OpmateError, messageOf, redact } from '../core/errors.js';
+import { CancelledError, OpmateError, messageOf, redact, reportedError } from '../core/errors.js';
 import type { CommandContext } from './context.js';
 import { exitCodeOf, exitCodes } from './exit-codes.js';
 import { OutputClosedError } from './output.js';
@@ -60,7 +60,8 @@ export async function run(
   };
   try {
     return await runProgram(args, context, name, state);
-  } catch (error) {
+  } catch (thrown) {
+    const error = reportedError(thrown);
     if (error instanceof OutputClosedError) return exitCodes.outputClosed;
     if (context.signal.aborted || error instanceof CancelledError) {
       context.stderr.write('interrupted\n');

@@ -40,6 +40,7 @@ export async function runProgram(
     async run(command, action) {
       const options = command.optsWithGlobals<GlobalOptions>();
       checkGlobalOptions(options);
+      refuseEmptyPaths(command);
       exitCode = (await action(options)) ?? exitCodes.done;
     },
     starts(command) {
@@ -145,6 +146,31 @@ function checkGlobalOptions(options: GlobalOptions): void {
   }
   if (skipTlsVerify && useHttp) {
     throw new UsageError('invalid flag combination: --use-http and --skip-tls-verify cannot both be true');
+  }
+}
+
+/** Options where an empty path means none, as in `opm`, or that their command checks in words of its own. */
+const emptyPathOptions: ReadonlySet<string> = new Set([
+  'cacheDir',
+  'database',
+  'description',
+  'icon',
+  'outDockerfile',
+  'terminationLog',
+]);
+
+/** Refuses an empty path, which would otherwise name the working directory: an unset variable of a script. */
+function refuseEmptyPaths(command: Command): void {
+  for (let at: Command | null = command; at !== null; at = at.parent) {
+    for (const option of at.options) {
+      const name = option.attributeName();
+      if (!/<(?:file|directory|path|archive)>/.test(option.flags) || emptyPathOptions.has(name)) continue;
+      const value: unknown = at.getOptionValue(name);
+      if (value !== '' && !(Array.isArray(value) && value.includes(''))) continue;
+      throw new UsageError(`${option.long ?? option.flags}: expected a path, got ""`, {
+        hint: 'name a path, or leave the option out',
+      });
+    }
   }
 }
 

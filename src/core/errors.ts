@@ -115,9 +115,9 @@ export function throwIfCancelled(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new CancelledError('cancelled', { cause: signal.reason });
 }
 
-/** The message of anything that was thrown. */
+/** The message of anything that was thrown; that of a system error with a path or address as Go has it, `open FILE: why`. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return systemMessage(error) ?? (error instanceof Error ? error.message : String(error));
 }
 
 /** The `code` of a Node.js system error (`ENOENT`, `EPIPE` …), if it is one. */
@@ -151,6 +151,55 @@ const systemReasons: Readonly<Record<string, string>> = {
 /** Why a file operation failed, in a few words without the path. */
 export function systemReason(error: unknown): string {
   return systemReasons[systemCode(error) ?? ''] ?? messageOf(error);
+}
+
+/** The operation of a system error, what it was about, and why it failed; undefined for any other error. */
+function systemMessage(error: unknown): string | undefined {
+  const reason = systemReasons[systemCode(error) ?? ''];
+  if (reason === undefined || !(error instanceof Error)) return undefined;
+  const { syscall, path, dest, address, port }: SystemErrorFields = error;
+  if (typeof syscall !== 'string') return undefined;
+  if (typeof path === 'string') {
+    if (syscall.startsWith('spawn')) {
+      return `${path}: ${systemCode(error) === 'ENOENT' ? 'command not found' : reason}`;
+    }
+    return `${syscall} ${path}${typeof dest === 'string' ? ` to ${dest}` : ''}: ${reason}`;
+  }
+  if (typeof address !== 'string') return undefined;
+  const host = address.includes(':') ? `[${address}]` : address;
+  return `${syscall} ${host}${typeof port === 'number' ? `:${port}` : ''}: ${reason}`;
+}
+
+interface SystemErrorFields extends Error {
+  syscall?: unknown;
+  path?: unknown;
+  dest?: unknown;
+  address?: unknown;
+  port?: unknown;
+}
+
+/**
+ * Turns what Node.js throws for a cause outside of opmate into the error that is reported: a system error, a text or
+ * buffer beyond the limits of the engine, an invalid URL. Returns any other error as it is.
+ */
+export function reportedError(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof OpmateError) return error;
+  const code = systemCode(error) ?? '';
+  const message = systemMessage(error);
+  if (message !== undefined) {
+    const isMissing = code === 'ENOENT' || code === 'ENOTDIR';
+    return new OpmateError(isMissing ? 'NOT_FOUND' : 'IO', message, { cause: error });
+  }
+  const isTooLarge =
+    ['ERR_STRING_TOO_LONG', 'ERR_FS_FILE_TOO_LARGE', 'ERR_BUFFER_TOO_LARGE'].includes(code) ||
+    (error instanceof RangeError &&
+      /^(?:Invalid string length|Array buffer allocation failed)$/.test(error.message));
+  if (isTooLarge) return new LimitError('content too large to hold in memory', { cause: error });
+  if (code === 'ERR_INVALID_URL') {
+    const { input }: { input?: unknown } = error as { input?: unknown };
+    return new OpmateError('INVALID', `${JSON.stringify(input ?? '')}: invalid URL`, { cause: error });
+  }
+  return error;
 }
 
 /** The error of a file operation: `what: why`, NOT_FOUND where there is nothing of that name, else IO. */

@@ -28,8 +28,9 @@ export async function registryMigrate(
 
 function requireVersion(text: string): number {
   const version = Number(text);
-  if (/^-?\d+$/.test(text) && version >= -1 && version <= latestVersion) return version;
+  // -1 is what a file without any table has; nobody can go back to it, but scripts may name it.
+  if (/^(?:\d+|-1)$/.test(text) && version <= latestVersion) return version;
   throw new UsageError(`--to ${text}: not a schema version`, {
-    hint: `versions go from -1 to ${latestVersion}`,
+    hint: `use a version from 0 to ${latestVersion}`,
   });
 }

@@ -16,7 +16,7 @@ import {
   withSubstitutionIndexes,
 } from '../schema/helper-indexes.js';
 import { insertBundle, writeManifests } from '../schema/insert-bundle.js';
-import { dropManifestsOfNonHeads } from './minimal.js';
+import { dropManifestsOfNonHeads, findManifestsWithoutImage } from './minimal.js';
 import { removeOverwritten } from './overwrite.js';
 import { writePackageChannels } from '../schema/package-channels.js';
 import { type PackageState, readPackage } from '../schema/package-state.js';
@@ -93,6 +93,7 @@ export async function addBundles(
   });
   const added = sorted.filter((bundle) => !refusals.has(bundle));
   if (headsOnly) await keepManifestsOfHeads(database, added, options);
+  if (options.minimal === true) warnOfKeptManifests(database, options.logger);
   for (const warning of findAddWarnings(database, added)) options.logger?.log('warn', warning);
   return { added: added.map(({ record }) => record.name), failures: refusals.failures() };
 }
@@ -119,6 +120,14 @@ async function keepManifestsOfHeads(
     if (image !== '' && heads.has(name)) writeManifests(database, name, await bundle.manifests());
   }
   dropManifestsOfNonHeads(database);
+}
+
+/** Manifests of a bundle without an image are nowhere else, so that they stay whatever was asked for. */
+function warnOfKeptManifests(database: Database, logger: Logger | undefined): void {
+  const kept = findManifestsWithoutImage(database);
+  if (kept.length === 0) return;
+  const names = kept.slice(0, 5).join(', ') + (kept.length > 5 ? ` and ${kept.length - 5} more` : '');
+  logger?.log('warn', `--minimal keeps the manifests of bundles without an image: ${names}`);
 }
 
 function refuseOverwrites(

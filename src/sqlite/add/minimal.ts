@@ -1,4 +1,4 @@
-import type { Database } from '../schema/database.js';
+import { type ColumnValue, type Database, textOf } from '../schema/database.js';
 
 /**
  * Drops the manifests of every bundle that heads no channel of any package and that can be pulled from its
@@ -13,4 +13,20 @@ export function dropManifestsOfNonHeads(database: Database): number {
          SELECT head_operatorbundle_name FROM channel WHERE head_operatorbundle_name IS NOT NULL)
        AND length(bundlepath) > 0`,
   ).changes;
+}
+
+/**
+ * Returns the names of bundles that head no channel and keep their manifests, because they have no image to be
+ * pulled from: those that were added from directories.
+ */
+export function findManifestsWithoutImage(database: Database): string[] {
+  const rows = database.all<{ name: ColumnValue }>(
+    `SELECT name FROM operatorbundle
+     WHERE (csv IS NOT NULL OR bundle IS NOT NULL)
+       AND name NOT IN (
+         SELECT head_operatorbundle_name FROM channel WHERE head_operatorbundle_name IS NOT NULL)
+       AND coalesce(length(bundlepath), 0) = 0
+     ORDER BY name`,
+  );
+  return rows.map(({ name }) => textOf(name) ?? '');
 }

@@ -32,6 +32,19 @@ describe('cli/main', () => {
     }
   });
 
+  it.each([
+    ['registry', 'images', '--from-db', 'index.db', '--manifests', ''],
+    ['render', 'catalog', '--authfile='],
+    ['catalog', 'filter', 'catalog', '-p', 'a', '-o', ''],
+    ['mirror', 'archive', 'verify', 'archive', '--verify-key', ''],
+  ])('refuses an empty path in %j', async (...args) => {
+    const world = createWorld();
+    expect(await run(args, world)).not.toBe(0);
+    expect(world.stderr.text).toMatch(
+      /^--[a-z-]+: expected a path, got ""\nhint: name a path, or leave the option out\n$/,
+    );
+  });
+
   it('writes failures as JSON lines when messages are', async () => {
     const directory = await directoryWith({ 'all.json': '{"schema":"x",' });
     const world = createWorld();

@@ -1,3 +1,4 @@
+import { silentLogger } from '../../../../src/core/log.js';
 import { describe, expect, it } from 'vitest';
 import {
   type AddOptions,
@@ -401,6 +402,17 @@ describe('sqlite/add: manifests', () => {
     await addRecords(database, chain(['1.0.0', '2.0.0']), options);
     expect(withManifests(database)).toEqual(names);
     expect(entriesOf(database, 'stable')).toEqual(['p.v2.0.0@0 > p.v1.0.0@1', 'p.v1.0.0@1']);
+  });
+
+  it('warns of bundles without an image, which keep theirs in spite of minimal', async () => {
+    const database = await emptyIndex();
+    const messages: string[] = [];
+    const log = (level: string, message: string) => void messages.push(`${level}: ${message}`);
+    const logger = { ...silentLogger, log };
+    const records = chain(['1.0.0', '2.0.0']).map((record) => ({ ...record, image: '' }));
+    await addRecords(database, records, { minimal: true, logger });
+    expect(withManifests(database)).toEqual(['p.v1.0.0', 'p.v2.0.0']);
+    expect(messages).toEqual(['warn: --minimal keeps the manifests of bundles without an image: p.v1.0.0']);
   });
 
   it('drops those of a head that a later call puts another bundle in front of', async () => {

@@ -352,7 +352,9 @@ function addGraphCommand(parent: Command, name: string, context: CommandContext,
     .option('--draw-v0-semantics', 'mark what OLM v0 cannot reach')
     .action((references: string[]) =>
       runner.run(command, async (options) =>
-        (await import('./commands/graph.js')).graph(context, references, options),
+        (await import('./commands/graph.js')).graph(context, references, options, {
+          drawsAllRanges: name === 'render-graph',
+        }),
       ),
     );
 }

@@ -20,6 +20,12 @@ export interface DrawOptions {
   package?: string | undefined;
   /** Mark skipped bundles, and the links that lead to what is skipped, in red. */
   drawV0Semantics?: boolean | undefined;
+  /**
+   * Links that the ranges of one channel may make. In a channel with more of them each range is drawn as one node and
+   * leads to the entries that have it, so that the drawing grows with the channel and not with its square. Unlimited
+   * by default, as in `opm`.
+   */
+  maxRangeLinks?: number | undefined;
 }
 
 /** The drawing, in pieces that need not be joined, and what was left out of it. It can be read repeatedly. */
@@ -35,6 +41,8 @@ interface Plan {
   id: string;
   entries: ChannelEntry[];
   newestFirst: ChannelEntry[];
+  /** Whether each range is a node, as there are too many links for one to each entry in it. */
+  drawsRangesOnce: boolean;
 }
 
 /** How many links a channel has, and which of them lead to what is skipped. */
@@ -71,7 +79,14 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
     }
     const id = printableLine(`${channel.package}-${channel.name}`);
     const { package: packageName, name } = channel;
-    plans.push({ package: packageName, name, id, entries, newestFirst });
+    const drawsRangesOnce = hasMoreRangeLinks(entries, versions, ranges, options.maxRangeLinks ?? Infinity);
+    if (drawsRangesOnce) {
+      const place = `${quoteGo(packageName)}/${quoteGo(name)}`;
+      warnings.push(
+        `drawing each SkipRange as one node for package/channel ${place}: more than ${options.maxRangeLinks} links`,
+      );
+    }
+    plans.push({ package: packageName, name, id, entries, newestFirst, drawsRangesOnce });
   }
   const write = (): Iterator<string> =>
     writeGraph(facts, plans, versions, ranges, options.drawV0Semantics ?? false);
@@ -146,6 +161,7 @@ function* writeChannel(
     version: versionIn(versions, entry),
   }));
   const skipped = new Set<string>();
+  const rangeIds = new Map<string, string>();
   for (const entry of plan.newestFirst) {
     const own = node(entry.name);
     let text = `      ${own}\n`;
@@ -161,7 +177,12 @@ function* writeChannel(
       if (markSkipped) skipped.add(skip);
     }
     const { range } = entry.skipRange === '' ? noRange : ranges.get(entry.skipRange);
-    if (range !== undefined) {
+    if (range !== undefined && plan.drawsRangesOnce) {
+      const id = rangeIds.get(entry.skipRange) ?? `${plan.id}-skipRange-${rangeIds.size}`;
+      rangeIds.set(entry.skipRange, id);
+      const shown = `${id}(["${printableLine(entry.skipRange)}"])`;
+      link(shown, 'skipRange', skipped.has(entry.name));
+    } else if (range !== undefined) {
       const label = `"skipRange(${printableLine(entry.skipRange)})"`;
       for (const target of targets) {
         if (!range.contains(target.version)) continue;
@@ -176,6 +197,29 @@ function* writeChannel(
     yield text;
   }
   yield '    end\n';
+}
+
+/** Comparisons with ranges after which a channel has too many links, whatever their number. */
+const maxRangeChecks = 4_000_000;
+
+/** Whether the ranges of a channel make more than `most` links. */
+function hasMoreRangeLinks(
+  entries: readonly ChannelEntry[],
+  versions: ReadonlyMap<string, Version>,
+  ranges: RangeCache,
+  most: number,
+): boolean {
+  if (most === Infinity) return false;
+  const withRange = entries.filter(({ skipRange }) => skipRange !== '');
+  if (withRange.length * entries.length > maxRangeChecks) return true;
+  const targets = entries.map((entry) => versionIn(versions, entry));
+  let links = 0;
+  for (const { skipRange } of withRange) {
+    const { range } = ranges.get(skipRange);
+    if (range === undefined) continue;
+    for (const target of targets) if (range.contains(target) && ++links > most) return true;
+  }
+  return false;
 }
 
 /** Text is handed out from this length on, so one range over a large channel does not pile up. */

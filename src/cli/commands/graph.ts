@@ -13,11 +13,18 @@ interface GraphCommandOptions extends GlobalOptions {
   drawV0Semantics?: boolean;
 }
 
-/** `opmate graph`: the upgrade graph of one or more sources as Mermaid text on stdout. */
+/** Range links of a channel that are drawn one by one; Mermaid itself refuses more than 500 links unless told. */
+const maxRangeLinks = 2_000;
+
+/**
+ * `opmate graph`: the upgrade graph of one or more sources as Mermaid text on stdout. `drawsAllRanges` draws a link for
+ * every entry in every range, as `opm alpha render-graph`, however many there are.
+ */
 export async function graph(
   context: CommandContext,
   references: string[],
   options: GraphCommandOptions,
+  { drawsAllRanges }: { drawsAllRanges: boolean },
 ): Promise<void> {
   await useSession(context, options, async (session) => {
     const all = await mapConcurrent(
@@ -41,6 +48,7 @@ export async function graph(
       minimumEdge: options.minimumEdge,
       package: options.packageName,
       drawV0Semantics: options.drawV0Semantics,
+      maxRangeLinks: drawsAllRanges ? undefined : maxRangeLinks,
     });
     session.logger.close();
     const output = new Output(context.stdout, context.signal);

@@ -103,6 +103,27 @@ describe('graph/mermaid', () => {
     expect(longest).toBeLessThan(1 << 17);
   });
 
+  it('draws each range as one node where its links would be too many', () => {
+    const rangesOnly = (count: number): object[] =>
+      catalog(
+        Array.from({ length: count }, (_, i) => ({ name: `a.v1.${i}.0`, skipRange: `<1.${i & ~1}.0` })),
+      );
+    expect(draw(rangesOnly(4), { maxRangeLinks: 4 })).toBe(draw(rangesOnly(4)));
+    const { text, warnings } = drawGraph(factsOf(rangesOnly(4)), { maxRangeLinks: 3 });
+    const lines = [...text].join('').split('\n');
+    expect(lines.filter((line) => line.includes('-- skipRange -->'))).toEqual([
+      '      p-c-skipRange-0(["<1.2.0"])-- skipRange --> p-c-a.v1.3.0["a.v1.3.0"]',
+      '      p-c-skipRange-0(["<1.2.0"])-- skipRange --> p-c-a.v1.2.0["a.v1.2.0"]',
+      '      p-c-skipRange-1(["<1.0.0"])-- skipRange --> p-c-a.v1.1.0["a.v1.1.0"]',
+      '      p-c-skipRange-1(["<1.0.0"])-- skipRange --> p-c-a.v1.0.0["a.v1.0.0"]',
+    ]);
+    expect(warnings).toEqual([
+      'drawing each SkipRange as one node for package/channel "p"/"c": more than 3 links',
+    ]);
+    const sizes = [3_000, 6_000].map((count) => draw(rangesOnly(count), { maxRangeLinks: 100 }).length);
+    expect((sizes[1] as number) / (sizes[0] as number)).toBeLessThan(2.2);
+  });
+
   it('draws every link of every entry once', () => {
     const name = fc.constantFrom('a.v1.0.0', 'b.v1.1.0', 'c.v2.0.0', 'd.v2.0.0-rc.1', 'gone');
     const entries = fc.uniqueArray(

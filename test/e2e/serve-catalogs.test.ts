@@ -5,8 +5,10 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunningCommand, projectRoot, useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
+import { digestOf, parseDigest } from '../../src/core/digest.js';
 import { type Registry, startRegistry } from '../../src/serve/registry.js';
 import { catalogOf } from './catalogs.js';
+import { largeCatalog } from './served-catalogs.js';
 import { makeCatalogImage, storeImage } from './images.js';
 
 const sandbox = useSandbox();
@@ -286,6 +288,53 @@ describe('opmate serve --catalogs', () => {
     const { stdout } = await sandbox.run(['catalogs', 'status', 'kept', 'a', '--storage', 's4']);
     expect(stdout).toMatch(/^kept +True \(Available\) +False \(Blocked\) .*kept\.json:\d+: /m);
     expect(stdout).toMatch(/^a +True \(Available\) +True \(Succeeded\) /m);
+    expect((await second.command.stop()).code).toBe(0);
+  });
+
+  it('serves what is stored from the first request after a restart, but not what is damaged', async () => {
+    const directorySource = (name: string): object => ({
+      apiVersion: 'olm.operatorframework.io/v1',
+      kind: 'ClusterCatalog',
+      metadata: { name },
+      spec: { source: { type: 'Directory', directory: { path: `../fbc-${name}` } } },
+    });
+    await sandbox.write({
+      ...Object.fromEntries(
+        ['large', 'damaged'].map((name) => [
+          `fbc-${name}/c.json`,
+          largeCatalog(12_000_000, name)['catalog.json'] as string,
+        ]),
+      ),
+      'd8/large.json': directorySource('large'),
+      'd8/damaged.json': directorySource('damaged'),
+    });
+    const first = await serve('d8', ['--storage', 's8']);
+    const texts = new Map<string, string>();
+    for (const name of ['large', 'damaged']) {
+      const text = await until(
+        () => textAt(`${first.url}/${name}/api/v1/all`),
+        (found) => found !== '503',
+      );
+      expect(text.length).toBeGreaterThan(12_000_000);
+      texts.set(name, text);
+    }
+    expect((await first.command.stop()).code).toBe(0);
+    // Nothing can be read again.
+    for (const name of ['large', 'damaged'])
+      await rm(path.join(sandbox.work, `fbc-${name}`), { recursive: true });
+    const { hex } = parseDigest(digestOf(texts.get('damaged') ?? ''));
+    const stored = path.join(sandbox.work, 's8/contents', hex, 'catalog.jsonl');
+    const bytes = await readFile(stored);
+    bytes[5_000_000] = (bytes[5_000_000] as number) ^ 1;
+    await writeFile(stored, bytes);
+
+    const second = await serve('d8', ['--storage', 's8']);
+    const [large, damaged] = await Promise.all([
+      textAt(`${second.url}/large/api/v1/all`),
+      textAt(`${second.url}/damaged/api/v1/all`),
+    ]);
+    expect(large === texts.get('large')).toBe(true);
+    expect(damaged).toBe('503');
     expect((await second.command.stop()).code).toBe(0);
   });
 

@@ -16,6 +16,9 @@ import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 
+/** Stored catalogs are checked before the server listens, for no longer than this; then requests for the rest get 503. */
+const maxRestoreMs = 10_000;
+
 export interface ServeCatalogsOptions extends GlobalOptions, CatalogServerFlags {
   /** Directory of manifests. */
   catalogs?: string;
@@ -58,6 +61,8 @@ export async function serveCatalogs(context: CommandContext, options: ServeCatal
       const use = ({ manifests, refused }: CatalogManifests): Promise<void> =>
         keeper.apply(manifests, refused);
       watching = await watchManifests({ directory, clock, use, signal: stop.signal, logger });
+      // Clients of a server that restarts never find it without the catalogs that it has.
+      await Promise.race([keeper.restored(), wait(maxRestoreMs, stop.signal)]);
       const url = await server.listen();
       if (storage !== undefined) {
         await writeServerUrl(storage, url).catch((error: unknown) => logger.log('warn', messageOf(error)));

@@ -148,6 +148,11 @@ export class CatalogKeeper {
     return [manifestOfRecord({ name: shown, labels: {}, priority: 0, isAvailable: false }, file)];
   }
 
+  /** Waits until all that was stored before the last stop is checked, and served where it is sound. */
+  async restored(): Promise<void> {
+    await Promise.all([...this.#keeps.values()].map((keep) => keep.restored));
+  }
+
   /** How the catalogs fare, by name. */
   records(): CatalogRecord[] {
     return [...this.#keeps.values()].map((keep) => keep.record);
@@ -263,6 +268,8 @@ class KeptCatalog {
   record: CatalogRecord;
   /** Whether it has been served, or could not be, at least once. */
   isTried = false;
+  /** Resolves once what was stored is served, or is known not to be there. */
+  restored: Promise<void> = Promise.resolve();
   #manifest: KeptManifest;
   readonly #shared: Shared;
   readonly #gone = new AbortController();
@@ -286,7 +293,9 @@ class KeptCatalog {
   }
 
   start(): void {
-    this.#loop = this.#run().catch((error: unknown) => {
+    const restoring = this.#restore();
+    this.restored = restoring.catch(() => undefined);
+    this.#loop = this.#run(restoring).catch((error: unknown) => {
       if (this.#isStopped()) return;
       this.#shared.logger.log('error', `catalog ${this.record.name}: ${messageOf(error)}`);
     });
@@ -336,8 +345,8 @@ class KeptCatalog {
     return this.#shared.stop.aborted || this.#gone.signal.aborted;
   }
 
-  async #run(): Promise<void> {
-    await this.#restore();
+  async #run(restoring: Promise<void>): Promise<void> {
+    await restoring;
     while (!this.#isStopped()) {
       const manifest = this.#manifest;
       this.#wake = new AbortController();

@@ -86,6 +86,16 @@ export function parseTolerantVersion(text: string): Version {
   return parseVersion(stripped.join('.'));
 }
 
+/** Returns what a parser of this module reads in a text; undefined where the text breaks its rules. */
+export function tryParse<T>(parse: (text: string) => T, text: string): T | undefined {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (error instanceof SemverError) return undefined;
+    throw error;
+  }
+}
+
 /** The text that `parseVersion` reads back as the same version. */
 export function formatVersion(version: Version): string {
   const { major, minor, patch, pre, build } = version;

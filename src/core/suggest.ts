@@ -1,3 +1,6 @@
+import { quoteGo } from './go-json-quote.js';
+import { sortedByBytes } from './order.js';
+
 /** How many candidates with the same digits are compared letter by letter. */
 const maxCandidates = 16;
 
@@ -64,4 +67,38 @@ function spellingDistance(a: string, b: string, limit: number): number {
     row = next;
   }
   return row[short.length] as number;
+}
+
+/** How a hint goes on for the nearest name, quoted, and how it begins where none is near: `it has`. */
+export interface SuggestionWords {
+  near: (quoted: string) => string;
+  all: string;
+}
+
+/** Returns a hint for a name that is not among those known: the nearest of them, else a list of all. */
+export function suggestName(
+  name: string,
+  known: Iterable<string>,
+  { near, all }: SuggestionWords,
+  index?: NameIndex,
+): string {
+  const names = [...known];
+  const nearest = (index ?? new NameIndex(names)).nearest(name);
+  return nearest === undefined ? listNames(all, names) : near(quoteGo(nearest));
+}
+
+/** How many names one message lists. */
+const maxListed = 10;
+
+/** Ends a sentence with names in byte order: `it has "a", "b" and 7 more`. */
+export function listNames(begin: string, names: Iterable<string>): string {
+  const sorted = sortedByBytes(names).filter((name) => name !== '');
+  return `${begin} ${joinNames(sorted) || 'nothing'}`;
+}
+
+/** Joins names in the given order: `"a", "b" and 7 more`. */
+export function joinNames(names: readonly string[]): string {
+  const more = names.length - maxListed;
+  const shown = names.slice(0, maxListed).map(quoteGo).join(', ');
+  return more > 0 ? `${shown} and ${more} more` : shown;
 }

@@ -95,12 +95,12 @@ function bundleOf({ name, image, properties }: BundleBlob): PackageBundle {
   return {
     name: detach(name),
     image: detach(image),
-    version: versionOf(properties),
+    version: readVersion(properties),
     dependencies: dependencyTypes.filter((type) => types.has(type)),
   };
 }
 
-function versionOf(properties: readonly Property[]): BundleVersion | string {
+function readVersion(properties: readonly Property[]): BundleVersion | string {
   const index = properties.findIndex(({ type }) => type === propertyTypes.package);
   const property = properties[index];
   if (property === undefined) return `it has no property ${propertyTypes.package}`;

@@ -1,7 +1,7 @@
 import { LimitError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { compareBytes } from '../core/order.js';
-import { SemverError, type Version, type VersionRange, parseRange } from '../core/semver.js';
+import { type Version, type VersionRange, parseRange, tryParse } from '../core/semver.js';
 import {
   type BundleVersion,
   type PackageBundle,
@@ -56,7 +56,7 @@ export class UpgradeGraph {
       }
     }
     this.#ranges = [...this.#byRange.keys()].flatMap((text) => {
-      const range = readRange(text);
+      const range = tryParse(parseRange, text);
       return range === undefined ? [] : [{ text, range }];
     });
   }
@@ -100,15 +100,6 @@ function listIn<K, V>(map: Map<K, V[]>, key: K): V[] {
   const list: V[] = [];
   map.set(key, list);
   return list;
-}
-
-function readRange(text: string): VersionRange | undefined {
-  try {
-    return parseRange(text);
-  } catch (error) {
-    if (error instanceof SemverError) return undefined;
-    throw error;
-  }
 }
 
 /** An edge in words, for `A VERB B in channel C`. */

@@ -6,6 +6,8 @@ import { type Version, compareVersions, parseRange, parseRelease, parseVersion }
 import { type ChannelEntry, propertyTypes, schemas } from '../model/declarative-config.js';
 import { type ErrorTree, renderErrorTree } from '../model/error-tree.js';
 import { type CompareBundles, adviseOnGraph, findSkippedInChain } from './graph-advice.js';
+import { readBundleVersion } from './bundle-version.js';
+import type { PackageModel } from './package-model.js';
 import type {
   BlobOrigin,
   BundleFacts,
@@ -56,11 +58,8 @@ export async function validateInTurns(
 /** Work that may stop at each yield and go on later. */
 type Steps<T> = Generator<void, T, void>;
 
-/** A package with all that belongs to it, of each name the first. */
-interface PackageModel {
-  facts: PackageFacts;
-  channels: Map<string, ChannelFacts>;
-  bundles: Map<string, BundleFacts>;
+/** A package, and the state of its validation. */
+interface PackageState extends Omit<PackageModel, 'deprecations'> {
   /** Names in the entries of all channels, duplicates of channels included. */
   entryNames: Set<string>;
   lastChannel: ChannelFacts | undefined;
@@ -95,7 +94,7 @@ const maxNameLength = 63;
 
 class Validation {
   private readonly facts: CatalogFacts;
-  private readonly packages = new Map<string, PackageModel>();
+  private readonly packages = new Map<string, PackageState>();
   private readonly problems: Problem[] = [];
   private readonly warnings: Problem[] = [];
   private readonly unknownPackages = new Set<string>();
@@ -306,7 +305,7 @@ class Validation {
   }
 
   /** Bundles without an entry. They wait for this until it is known which entries lack a bundle. */
-  private reportUnlisted(model: PackageModel): void {
+  private reportUnlisted(model: PackageState): void {
     if (model.unlisted.length === 0) return;
     const index = new NameIndex([...model.entryNames].filter((entry) => !model.bundles.has(entry)));
     for (const bundle of model.unlisted) {
@@ -327,7 +326,7 @@ class Validation {
   private *checkMissingBundles(): Steps<void> {
     const names = [...this.packages.keys()].sort(compareBytes);
     for (const name of names) {
-      const model = this.packages.get(name) as PackageModel;
+      const model = this.packages.get(name) as PackageState;
       const last = (model.lastChannel?.entries ?? []).filter((entry) => !model.bundles.has(entry.name));
       if (last.length > 0) {
         const missing = [...new Set(last.map((entry) => entry.name))].sort(compareBytes).join(' ');
@@ -340,7 +339,7 @@ class Validation {
     }
   }
 
-  private *reportMissingBundles(model: PackageModel): Steps<void> {
+  private *reportMissingBundles(model: PackageState): Steps<void> {
     const packageName = model.facts.name;
     const reported = new Set<string>();
     for (const channel of model.channels.values()) {
@@ -434,7 +433,7 @@ class Validation {
 
   // The second stage.
 
-  private *checkPackage(model: PackageModel): Steps<ErrorTree> {
+  private *checkPackage(model: PackageState): Steps<ErrorTree> {
     const { name, defaultChannel, origin } = model.facts;
     const quoted = quoteGo(name);
     const tree: ErrorTree = { message: `invalid package ${quoted}`, children: [] };
@@ -468,7 +467,7 @@ class Validation {
   }
 
   /** `opm` makes up an empty channel for a default channel that has no blob, and finds that one empty. */
-  private addMissingDefault(model: PackageModel, tree: ErrorTree, place: Place): void {
+  private addMissingDefault(model: PackageState, tree: ErrorTree, place: Place): void {
     const { name, defaultChannel } = model.facts;
     const channel: ErrorTree = { message: `invalid channel ${quoteGo(defaultChannel)}`, children: [] };
     addLeaf(channel, emptyChannel);
@@ -491,7 +490,7 @@ class Validation {
     this.report(message, place, hint);
   }
 
-  private *checkChannel(model: PackageModel, channel: ChannelFacts, reported: Set<string>): Steps<ErrorTree> {
+  private *checkChannel(model: PackageState, channel: ChannelFacts, reported: Set<string>): Steps<ErrorTree> {
     const { origin, entries } = channel;
     const tree: ErrorTree = { message: `invalid channel ${quoteGo(channel.name)}`, children: [] };
     const place: Place = { package: channel.package, channel: channel.name, origin };
@@ -557,7 +556,7 @@ class Validation {
     return tree;
   }
 
-  private checkBundle(model: PackageModel, entry: ChannelEntry): readonly BundleFault[] {
+  private checkBundle(model: PackageState, entry: ChannelEntry): readonly BundleFault[] {
     const bundle = model.bundles.get(entry.name);
     let faults: BundleFault[] | undefined;
     const add = (fault: BundleFault): void => {
@@ -622,7 +621,7 @@ class Validation {
     return this.rangeFaults.get(range);
   }
 
-  private checkVersions(model: PackageModel, tree: ErrorTree): void {
+  private checkVersions(model: PackageState, tree: ErrorTree): void {
     const byVersion = new Map<string, string[]>();
     const add = (version: string, name: string): void => {
       const names = byVersion.get(version);
@@ -642,13 +641,13 @@ class Validation {
       addLeaf(tree, `duplicate versions found in bundles: [${list.join(' ')}]`);
     }
     for (const [version, names] of groups) {
-      const real = names.filter((name) => this.versionOf(model, name) !== undefined);
+      const real = names.filter((name) => this.bundleVersion(model, name) !== undefined);
       if (real.length > 1) this.reportVersion(model, version, real);
     }
     this.warnOfEqualVersions(model, byVersion);
   }
 
-  private reportVersion(model: PackageModel, version: string, names: string[]): void {
+  private reportVersion(model: PackageState, version: string, names: string[]): void {
     const last = model.bundles.get(names[names.length - 1] as string);
     const subject = `package ${quoteGo(model.facts.name)}`;
     this.report(
@@ -678,7 +677,7 @@ class Validation {
   }
 
   /** Versions that differ in build metadata only are equal to whoever compares them. */
-  private warnOfEqualVersions(model: PackageModel, byVersion: ReadonlyMap<string, string[]>): void {
+  private warnOfEqualVersions(model: PackageState, byVersion: ReadonlyMap<string, string[]>): void {
     if (![...byVersion.keys()].some((version) => version.includes('+'))) return;
     const builds = new Map<string, string>();
     for (const [version, [name = '']] of byVersion) {
@@ -688,7 +687,8 @@ class Validation {
         builds.set(core, name);
         continue;
       }
-      if (this.versionOf(model, name) === undefined || this.versionOf(model, other) === undefined) continue;
+      if (this.bundleVersion(model, name) === undefined || this.bundleVersion(model, other) === undefined)
+        continue;
       const bundle = model.bundles.get(name);
       const pair = `${quoteGo(other)} and ${quoteGo(name)}`;
       this.warn(
@@ -748,22 +748,13 @@ class Validation {
     }
   }
 
-  private compareBundles(model: PackageModel, a: string, b: string): number | undefined {
-    const [x, y] = [this.versionOf(model, a), this.versionOf(model, b)];
+  private compareBundles(model: PackageState, a: string, b: string): number | undefined {
+    const [x, y] = [this.bundleVersion(model, a), this.bundleVersion(model, b)];
     return x === undefined || y === undefined ? undefined : compareVersions(x, y);
   }
 
-  private versionOf(model: PackageModel, name: string): Version | undefined {
-    if (!model.versions.has(name)) {
-      const text = model.bundles.get(name)?.packageProperties[0]?.version ?? '';
-      let version: Version | undefined;
-      try {
-        version = parseVersion(text);
-      } catch {
-        // Reported where bundles are checked; here it only means that nothing is known.
-      }
-      model.versions.set(name, version);
-    }
+  private bundleVersion(model: PackageState, name: string): Version | undefined {
+    if (!model.versions.has(name)) model.versions.set(name, readBundleVersion(model.bundles.get(name)));
     return model.versions.get(name);
   }
 }
@@ -780,7 +771,7 @@ function addBranch(tree: ErrorTree, branch: ErrorTree): void {
   if (branch.children.length > 0) tree.children.push(branch);
 }
 
-function nearestIn(model: PackageModel, what: 'bundles' | 'channels', name: string): string | undefined {
+function nearestIn(model: PackageState, what: 'bundles' | 'channels', name: string): string | undefined {
   return (model.indexes[what] ??= new NameIndex(model[what].keys())).nearest(name);
 }
 

@@ -101,8 +101,8 @@ async function readOnce(
       hash.update(chunk);
       if (copy !== undefined) await copy.appendFile(chunk);
     }
-    const version = versionOf(before);
-    if (versionOf(await handle.stat({ bigint: true })) !== version || BigInt(size) !== before.size)
+    const version = fileState(before);
+    if (fileState(await handle.stat({ bigint: true })) !== version || BigInt(size) !== before.size)
       throw changed(file);
     return { size, sha256: hash.digest('hex'), version };
   } catch (error) {
@@ -113,7 +113,7 @@ async function readOnce(
   }
 }
 
-function versionOf({ size, mtimeNs, ctimeNs, ino }: BigIntStats): string {
+function fileState({ size, mtimeNs, ctimeNs, ino }: BigIntStats): string {
   return `${size} ${mtimeNs} ${ctimeNs} ${ino}`;
 }
 
@@ -195,7 +195,7 @@ export async function confirmTree(
   for (const name of files) {
     const file = path.join(directory, name);
     const found = await stat(file, { bigint: true }).catch(() => undefined);
-    if ((found?.isFile() === true ? versionOf(found) : undefined) !== known.get(name)) throw changed(file);
+    if ((found?.isFile() === true ? fileState(found) : undefined) !== known.get(name)) throw changed(file);
     known.delete(name);
   }
   const [gone] = known.keys();

@@ -8,7 +8,7 @@ import { OpmateError, messageOf, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { silentLogger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
-import { type Version, parseRange, parseVersion } from '../core/semver.js';
+import { type Version, parseRange, parseVersion, tryParse } from '../core/semver.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
 import type {
@@ -328,7 +328,7 @@ export class CatalogView {
     const channel = channelOf(one, name);
     const { graph, rows, lanes, edges, brackets, bracketColumns, hiddenBrackets } = layOutChannel(
       channel.entries,
-      (bundle) => this.#versionOf(one.bundles.get(bundle)),
+      (bundle) => this.#bundleVersion(one.bundles.get(bundle)),
     );
     const heads = new Set(graph.heads);
     const stranded = new Set(graph.stranded);
@@ -407,14 +407,14 @@ export class CatalogView {
   }
 
   #placesOf({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
-    const version = this.#versionOf(bundles.get(name));
+    const version = this.#bundleVersion(bundles.get(name));
     return [...channels.values()].flatMap((channel): BundlePlace[] => {
       const entry = channel.entries.find((other) => other.name === name);
       if (entry === undefined) return [];
       const others = channel.entries.filter((other) => other.name !== name);
       const covers = rangeOf(entry.skipRange);
       const covered = others
-        .filter((other) => covers(this.#versionOf(bundles.get(other.name))))
+        .filter((other) => covers(this.#bundleVersion(bundles.get(other.name))))
         .map((other) => other.name);
       // A skipped one is passed over, unless nothing else leads on.
       const { skipped } = readGraph(channel.entries);
@@ -499,13 +499,9 @@ export class CatalogView {
     return answers;
   }
 
-  #versionOf(bundle: BundleFacts | undefined): Version | undefined {
+  #bundleVersion(bundle: BundleFacts | undefined): Version | undefined {
     const text = bundle?.packageProperties[0]?.version ?? '';
-    if (!this.#versions.has(text))
-      this.#versions.set(
-        text,
-        tryOr(undefined, () => parseVersion(text)),
-      );
+    if (!this.#versions.has(text)) this.#versions.set(text, tryParse(parseVersion, text));
     return this.#versions.get(text);
   }
 }
@@ -599,20 +595,10 @@ function versionText(bundle: BundleFacts | undefined): string {
 
 /** Whether a version is in a range; no version is in one that does not parse, or is empty. */
 function rangeOf(text: string): (version: Version | undefined) => boolean {
-  const range = text === '' ? undefined : tryOr(undefined, () => parseRange(text));
+  const range = text === '' ? undefined : tryParse(parseRange, text);
   return (version) => range !== undefined && version !== undefined && range.contains(version);
 }
 
 function deprecationKey(schema: string, name: string): string {
   return schema === schemas.package ? schema : `${schema}\0${name}`;
-}
-
-/** Versions and ranges that do not parse are reported by the checks; here nothing is known of them. */
-function tryOr<T>(otherwise: T, parse: () => T): T {
-  try {
-    return parse();
-  } catch (error) {
-    if (error instanceof OpmateError) return otherwise;
-    throw error;
-  }
 }

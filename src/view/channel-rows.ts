@@ -1,5 +1,6 @@
 import { compareBytes } from '../core/order.js';
-import { type Version, compareVersions } from '../core/semver.js';
+import type { Version } from '../core/semver.js';
+import { compareKnownVersions } from '../graph/bundle-version.js';
 import type { ChannelEntry } from '../model/declarative-config.js';
 import { type ChannelGraph, readGraph } from '../graph/channel-graph.js';
 import type { GraphEdge, SkipBracket } from './answers.js';
@@ -61,13 +62,9 @@ export function layOutChannel(
 function orderRows(graph: ChannelGraph, versionOf: (name: string) => Version | undefined): ChannelEntry[] {
   const { entries } = graph;
   const versions = new Map([...entries.keys()].map((name) => [name, versionOf(name)]));
-  const newestFirst = [...entries.keys()].sort((a, b) => {
-    const [x, y] = [versions.get(a), versions.get(b)];
-    if (x === undefined || y === undefined) {
-      return Number(x === undefined) - Number(y === undefined) || compareBytes(b, a);
-    }
-    return compareVersions(y, x) || compareBytes(b, a);
-  });
+  const newestFirst = [...entries.keys()].sort(
+    (a, b) => compareKnownVersions(versions.get(b), versions.get(a)) || compareBytes(b, a),
+  );
   const ranks = new Map(newestFirst.map((name, rank) => [name, rank]));
   const waitsFor = new Map<string, number>();
   const targets = (entry: ChannelEntry): Set<string> => {

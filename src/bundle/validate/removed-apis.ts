@@ -1,6 +1,6 @@
 import { compareBytes } from '../../core/order.js';
 import { quoteGo } from '../../document/go-json.js';
-import { SemverError, type Version, compareVersions, parseTolerantVersion } from '../../core/semver.js';
+import { compareVersions, parseTolerantVersion, tryParse } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { AccountPermissions, ApiDescription } from './csv-type.js';
 import type { Fault } from './finding.js';
@@ -71,13 +71,13 @@ export function removedApiFaults(content: BundleContent, k8sVersion: string | un
   const { csv, csvObject, name } = content;
   if (csv === undefined || csvObject === undefined) return [];
   const faults: Fault[] = [];
-  const asked = k8sVersion === undefined ? undefined : versionOf(k8sVersion);
+  const asked = k8sVersion === undefined ? undefined : tryParse(parseTolerantVersion, k8sVersion);
   if (k8sVersion !== undefined && asked === undefined) {
     const message = `Value ${name}: invalid value informed via the k8s key option : ${k8sVersion}`;
     faults.push({ level: 'error', message });
   }
   const { minKubeVersion = '' } = csv.spec;
-  const least = minKubeVersion === '' ? undefined : versionOf(minKubeVersion);
+  const least = minKubeVersion === '' ? undefined : tryParse(parseTolerantVersion, minKubeVersion);
   if (minKubeVersion !== '' && least === undefined) {
     const problem =
       'unable to use csv.Spec.MinKubeVersion to verify the CRD/Webhook apis because it has an invalid value: ';
@@ -112,15 +112,6 @@ function removedText(version: string): string {
 export function removedIn122(content: BundleContent): string | undefined {
   const { found } = usesOf(content, '1.22');
   return found.isEmpty ? undefined : found.describe();
-}
-
-function versionOf(text: string): Version | undefined {
-  try {
-    return parseTolerantVersion(text);
-  } catch (error) {
-    if (error instanceof SemverError) return undefined;
-    throw error;
-  }
 }
 
 function usesOf(content: BundleContent, version: string): { found: Uses; granted: Uses } {

@@ -268,7 +268,7 @@ async function diffBundles(
     if (!differing.has(keyOf(b.package, schemas.bundle, b.name))) continue;
     const was = await readBundleBlob(before.catalog, a);
     const is = await readBundleBlob(after.catalog, b);
-    const change = was && is && diffBundle(was, is, changeOf(versionOf(a), versionOf(b)));
+    const change = was && is && diffBundle(was, is, changeOf(describeVersion(a), describeVersion(b)));
     if (change !== undefined) changed.push(change);
   }
   return {
@@ -278,13 +278,13 @@ async function diffBundles(
   };
 }
 
-function versionOf({ packageProperties: [property] }: BundleFacts): string {
+function describeVersion({ packageProperties: [property] }: BundleFacts): string {
   if (property === undefined) return '';
   return property.release === '' ? property.version : `${property.version} (release ${property.release})`;
 }
 
 function bundleState(facts: BundleFacts): BundleState {
-  return { package: facts.package, bundle: facts.name, version: versionOf(facts), image: facts.image };
+  return { package: facts.package, bundle: facts.name, version: describeVersion(facts), image: facts.image };
 }
 
 function diffBundle(was: BundleBlob, is: BundleBlob, version: Change | undefined): BundleChange | undefined {

@@ -13,7 +13,7 @@ import { decodeMeta } from '../blob.js';
 import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
 import { findLines, locate } from '../locate.js';
 import type { Meta } from '../meta.js';
-import { modelsOf } from '../selection/package-model.js';
+import { readPackages } from '../../graph/package-model.js';
 import { type CheckName, type Severity, checkNames, severities } from './checks.js';
 import { type BundleRecord, examineBundle } from './examine-bundle.js';
 import { examineDependencies } from './examine-dependencies.js';
@@ -85,7 +85,7 @@ class Diagnosis {
     this.#tellFaults(faults);
     if (faults.length > 0) return;
     this.#validate();
-    for (const [name, model] of modelsOf(this.#facts)) {
+    for (const [name, model] of readPackages(this.#facts)) {
       throwIfCancelled(signal);
       if (!this.#list.wantsPackage(name)) continue;
       const { openshift } = this.#options;

@@ -1,3 +1,4 @@
+import { listNames } from '../../core/suggest.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
@@ -9,7 +10,6 @@ import { type Need, apiKeyOf, readNeed } from '../../model/dependency-needs.js';
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
-import { listed } from '../selection/package-model.js';
 import type { FindingList, Subject } from './finding.js';
 import { type OpenShiftVersion, isInVersions, readOpenShiftVersion } from './openshift.js';
 
@@ -111,7 +111,7 @@ function examineImages({ image, relatedImages }: BundleBlob, at: At, findings: F
   const hint =
     'name them by digest: mirrors by digest do not have them, and what a tag stands for may change';
   const path = at('relatedImages', firstByTag, 'image');
-  findings.add('related-image-tag', path, listed('related images are named by tags:', byTag), hint);
+  findings.add('related-image-tag', path, listNames('related images are named by tags:', byTag), hint);
 }
 
 function hasDigest(image: string): boolean {
@@ -190,7 +190,7 @@ function examineOperatorImages(blob: BundleBlob, spec: JsonObject, at: At, findi
   }
   const missing = images.filter((image) => image !== '' && !related.has(image));
   if (missing.length === 0) return;
-  const message = listed('its deployments run images that are none of its related images:', missing);
+  const message = listNames('its deployments run images that are none of its related images:', missing);
   const hint = 'add them to relatedImages: mirrors have no others';
   findings.add('related-image-missing', at('relatedImages'), message, hint);
 }

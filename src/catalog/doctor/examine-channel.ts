@@ -1,10 +1,10 @@
 import { quoteGo } from '../../document/go-json.js';
+import { listNames } from '../../core/suggest.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import type { ChannelFacts } from '../../model/facts.js';
 import { type ChannelGraph, describeGraphFault } from '../../graph/channel-graph.js';
-import { listed } from '../selection/package-model.js';
-import { UpgradeRules } from '../selection/upgrade-rules.js';
+import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import type { FindingList, Subject } from './finding.js';
 
 /**
@@ -96,7 +96,7 @@ class ChannelExamination {
     });
     if (higher.length === 0) return;
     const index = field === 'replaces' ? [] : [names.indexOf(higher[0] as string)];
-    const message = listed(`with version ${formatVersion(own)} it ${field} what is higher:`, higher);
+    const message = listNames(`with version ${formatVersion(own)} it ${field} what is higher:`, higher);
     const hint = 'clusters that have that are taken down to this one: let only higher versions follow';
     this.#findings.add('downgrade', this.#subject(name, field, ...index), message, hint);
   }
@@ -126,7 +126,7 @@ class ChannelExamination {
       }
     }
     if (higher.length > 0) {
-      const message = listed(`its skipRange ${quoteGo(skipRange)} covers what is higher:`, higher);
+      const message = listNames(`its skipRange ${quoteGo(skipRange)} covers what is higher:`, higher);
       const hint = `clusters that have that may be taken down to this one: end the range with <${formatVersion(own)}`;
       this.#findings.add('downgrade', subject, message, hint);
     } else if (range.contains(own)) {
@@ -135,7 +135,7 @@ class ChannelExamination {
       this.#findings.add('skip-range-self', subject, message, hint);
     }
     if (missed.length > 0) {
-      const message = listed(`its skipRange ${quoteGo(skipRange)} leaves out`, missed);
+      const message = listNames(`its skipRange ${quoteGo(skipRange)} leaves out`, missed);
       const hint = 'cover them too, unless they cannot be upgraded from';
       this.#findings.add('skip-range-hole', subject, message, hint);
     }

@@ -3,7 +3,7 @@ import { type CancelOptions } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import type { Need, Offer, SingleNeed } from '../../model/dependency-needs.js';
 import type { BundleFacts } from '../../model/facts.js';
-import { versionOf } from '../selection/package-model.js';
+import { readBundleVersion } from '../../graph/bundle-version.js';
 import type { BundleRecord } from './examine-bundle.js';
 import type { FindingList } from './finding.js';
 
@@ -44,7 +44,7 @@ class Stock {
 
   constructor(records: ReadonlyMap<BundleFacts, BundleRecord>) {
     for (const [bundle, { apis }] of records) {
-      const offer: Offer = { package: bundle.package, version: versionOf(bundle), apis };
+      const offer: Offer = { package: bundle.package, version: readBundleVersion(bundle), apis };
       pushTo(this.#byPackage, bundle.package, offer);
       for (const api of apis) pushTo(this.#byApi, api, offer);
     }

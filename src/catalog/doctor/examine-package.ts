@@ -4,8 +4,9 @@ import { type Version, compareVersions, formatVersion } from '../../core/semver.
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, ChannelFacts } from '../../model/facts.js';
 import { onlyHead, readGraph } from '../../graph/channel-graph.js';
-import { type PackageModel, versionOf } from '../selection/package-model.js';
-import { UpgradeRules } from '../selection/upgrade-rules.js';
+import { readBundleVersions } from '../../graph/bundle-version.js';
+import { type PackageModel } from '../../graph/package-model.js';
+import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import { type VersionedName, isEarlyName, isOfName, readVersionedName } from './channel-names.js';
 import type { BundleRecord } from './examine-bundle.js';
 import { examineChannel } from './examine-channel.js';
@@ -45,17 +46,14 @@ class PackageExamination {
   readonly #model: PackageModel;
   readonly #context: PackageContext;
   readonly #findings: FindingList;
-  readonly #versions = new Map<string, Version>();
+  readonly #versions: ReadonlyMap<string, Version>;
   readonly #deprecated = { package: false, channels: new Set<string>(), bundles: new Set<string>() };
 
   constructor(model: PackageModel, context: PackageContext, findings: FindingList) {
     this.#model = model;
     this.#context = context;
     this.#findings = findings;
-    for (const bundle of model.bundles.values()) {
-      const version = versionOf(bundle);
-      if (version !== undefined) this.#versions.set(bundle.name, version);
-    }
+    this.#versions = readBundleVersions(model.bundles.values());
     for (const { reference } of model.deprecations.flatMap(({ entries }) => entries)) {
       if (reference.schema === schemas.package) this.#deprecated.package = true;
       else if (reference.schema === schemas.channel) this.#deprecated.channels.add(reference.name);

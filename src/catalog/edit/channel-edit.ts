@@ -3,7 +3,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { readGraph } from '../../graph/channel-graph.js';
-import { type ChannelGraph, type GraphNode, VersionLine } from './version-line.js';
+import { type ReplacesChain, type ChainNode, VersionLine } from '../../graph/version-line.js';
 
 /** A bundle on its way into a channel. */
 export interface EntryByVersion {
@@ -63,7 +63,7 @@ export function addByVersion(
   }
   for (const { name, text, version } of bundles)
     line.add({ name, version: text }, version, options.skipPatch);
-  const nodes = new Map<string, GraphNode>();
+  const nodes = new Map<string, ChainNode>();
   for (let node = graph.head; node !== undefined; node = node.next) nodes.set(node.name, node);
   const last = [...nodes.values()].at(-1);
   requireAbove(last, end, versions);
@@ -88,14 +88,14 @@ export function addByVersion(
 function lineOf(
   entries: readonly ChannelEntry[],
   versions: ReadonlyMap<string, string>,
-): { graph: ChannelGraph; end: string } {
+): { graph: ReplacesChain; end: string } {
   const { chain, entries: byName } = readGraph(entries);
-  const graph: ChannelGraph = { name: '', head: undefined, skipped: new Map() };
-  let previous: GraphNode | undefined;
+  const graph: ReplacesChain = { name: '', head: undefined, skipped: new Map() };
+  let previous: ChainNode | undefined;
   let end = '';
   for (const name of chain) {
     const entry = byName.get(name) as ChannelEntry;
-    const node: GraphNode = {
+    const node: ChainNode = {
       name,
       version: versions.get(name) ?? '',
       next: undefined,
@@ -113,7 +113,7 @@ function lineOf(
 }
 
 /** A new last bundle of the line must not replace what is newer than it. */
-function requireAbove(last: GraphNode | undefined, end: string, versions: ReadonlyMap<string, string>): void {
+function requireAbove(last: ChainNode | undefined, end: string, versions: ReadonlyMap<string, string>): void {
   const text = versions.get(end);
   if (last === undefined || text === undefined || versions.has(last.name)) return;
   if (compareVersions(parseVersion(last.version), parseVersion(text)) > 0) return;
@@ -123,7 +123,7 @@ function requireAbove(last: GraphNode | undefined, end: string, versions: Readon
   );
 }
 
-function parseNode({ name, version }: GraphNode): Version {
+function parseNode({ name, version }: ChainNode): Version {
   try {
     return parseVersion(version);
   } catch (error) {

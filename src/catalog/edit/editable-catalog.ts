@@ -93,7 +93,7 @@ async function readFiles(
 /** The files of a catalog directory as they are now, without what is in them. Throws OpmateError. */
 export async function listVersions(catalog: DirectoryCatalog): Promise<EditableFile[]> {
   const files = await catalog.listFiles();
-  const versions = await Promise.all(files.map((file) => versionOf(file.path, file.name)));
+  const versions = await Promise.all(files.map((file) => readFileState(file.path, file.name)));
   return files.map((file, at) => ({
     ...file,
     version: versions[at] as string,
@@ -136,7 +136,7 @@ async function rootOf(directory: string): Promise<string> {
   });
 }
 
-async function versionOf(file: string, label: string): Promise<string> {
+async function readFileState(file: string, label: string): Promise<string> {
   try {
     const { ino, size, mtimeNs } = await stat(file, { bigint: true });
     return `${ino}:${size}:${mtimeNs}`;

@@ -1,7 +1,7 @@
+import { suggestName } from '../../core/suggest.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { NameIndex } from '../../core/suggest.js';
-import { type PackageModel, listed, modelsOf } from '../selection/package-model.js';
+import { type PackageModel, readPackages } from '../../graph/package-model.js';
 import type { BlobPlace, EditableCatalog } from './editable-catalog.js';
 
 /** What an edit changes and how it tells of it. */
@@ -13,7 +13,7 @@ export interface EditPlan<Edit> {
 
 /** The package of a name. Throws OpmateError NOT_FOUND with the nearest one. */
 export function requirePackage(catalog: EditableCatalog, name: string): PackageModel {
-  const models = modelsOf(catalog.facts);
+  const models = readPackages(catalog.facts);
   const found = models.get(name);
   if (found !== undefined) return found;
   throw notFound(`${catalog.name}: it has no package ${quoteGo(name)}`, name, models.keys());
@@ -21,9 +21,7 @@ export function requirePackage(catalog: EditableCatalog, name: string): PackageM
 
 /** The error for a name that is not among those that there are, with the nearest of them. */
 export function notFound(message: string, name: string, names: Iterable<string>): OpmateError {
-  const known = [...names];
-  const nearest = new NameIndex(known).nearest(name);
-  const hint = nearest === undefined ? listed('there is', known) : `did you mean ${quoteGo(nearest)}?`;
+  const hint = suggestName(name, names, { near: (quoted) => `did you mean ${quoted}?`, all: 'there is' });
   return new OpmateError('NOT_FOUND', message, { hint });
 }
 

@@ -2,7 +2,7 @@ import type { Version } from '../../core/semver.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { readGraph } from '../../graph/channel-graph.js';
-import { UpgradeRules } from '../selection/upgrade-rules.js';
+import { UpgradeRules } from '../../graph/upgrade-rules.js';
 
 /** Bundles on which clusters would be left without the way that they had to the head of their channel. */
 export interface Orphans {

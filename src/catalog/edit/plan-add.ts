@@ -1,3 +1,4 @@
+import { listNames } from '../../core/suggest.js';
 import { OpmateError, UsageError, messageOf } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -7,7 +8,7 @@ import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
 import { describeBundle } from '../../model/describe.js';
 import { describeGraphFault, readGraph } from '../../graph/channel-graph.js';
 import { withEntries, withField } from '../selection/kept-catalog.js';
-import { type PackageModel, listed, modelsOf } from '../selection/package-model.js';
+import { type PackageModel, readPackages } from '../../graph/package-model.js';
 import type { BlobEdit } from './blob-edits.js';
 import { type EntryByVersion, addByVersion, insertEntry } from './channel-edit.js';
 import type { EditableCatalog } from './editable-catalog.js';
@@ -45,7 +46,7 @@ export function planAdd(
   options: AddOptions,
 ): EditPlan<BlobEdit> {
   requireFlags(bundles, options);
-  const models = modelsOf(catalog.facts);
+  const models = readPackages(catalog.facts);
   const packages = new Map<string, Addition[]>();
   const errors: OpmateError[] = [];
   const collect = (work: () => void): void => {
@@ -318,7 +319,7 @@ function describeChanges(before: readonly ChannelEntry[], after: readonly Channe
       );
     }
     const skips = entry.skips.filter((name) => old?.skips.includes(name) !== true);
-    if (skips.length > 0) parts.push(listed('skips', skips));
+    if (skips.length > 0) parts.push(listNames('skips', skips));
     if (entry.skipRange !== (old?.skipRange ?? '')) parts.push(`skips the range ${quoteGo(entry.skipRange)}`);
     if (old === undefined) parts.unshift('is added');
     return parts.length === 0 ? [] : [`${quoteGo(entry.name)} ${parts.join(', ')}`];

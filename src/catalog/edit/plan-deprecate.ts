@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from '../../document/json.js';
 import { isJsonObject } from '../../document/json.js';
 import { type DeprecationEntry, schemas } from '../../model/declarative-config.js';
 import { listAt, withField } from '../selection/kept-catalog.js';
-import type { PackageModel } from '../selection/package-model.js';
+import type { PackageModel } from '../../graph/package-model.js';
 import type { BlobEdit } from './blob-edits.js';
 import type { EditableCatalog } from './editable-catalog.js';
 import { type EditPlan, notFound, requireBlob, requirePackage } from './find-named.js';

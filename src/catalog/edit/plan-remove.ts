@@ -1,10 +1,12 @@
+import { listNames } from '../../core/suggest.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Version } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
 import { referenceOf, withDeprecations, withEntries, withField } from '../selection/kept-catalog.js';
-import { type PackageModel, deprecationsOf, listed, versionOf } from '../selection/package-model.js';
+import { readBundleVersions } from '../../graph/bundle-version.js';
+import { type PackageModel, keepDeprecations } from '../../graph/package-model.js';
 import { repairChannel } from '../selection/repair-channel.js';
 import type { BlobEdit } from './blob-edits.js';
 import type { EditableCatalog } from './editable-catalog.js';
@@ -41,11 +43,7 @@ export function planRemove(catalog: EditableCatalog, removal: Removal): RemovalP
     });
   }
   requireNames(model, bundles, channels);
-  const versions = new Map<string, Version>();
-  for (const bundle of model.bundles.values()) {
-    const version = versionOf(bundle);
-    if (version !== undefined) versions.set(bundle.name, version);
-  }
+  const versions = readBundleVersions(model.bundles.values());
   const changes: string[] = [];
   const isWhole = bundles.length === 0 && channels.length === 0;
   const after = isWhole
@@ -130,7 +128,7 @@ function defaultEdits(
   }
   if (!after.has(chosen)) {
     throw new OpmateError('INVALID', `${subject}: its default channel ${quoteGo(chosen)} would be removed`, {
-      hint: `name another one by --default-channel; ${listed('left is', after.keys())}`,
+      hint: `name another one by --default-channel; ${listNames('left is', after.keys())}`,
     });
   }
   if (chosen === defaultChannel) return [];
@@ -166,7 +164,7 @@ function bundleEdits(
 ): BlobEdit[] {
   const used = bundlesIn(after);
   const unused = [...bundles.keys()].filter((name) => !used.has(name));
-  if (unused.length > 0) changes.push(`package ${quoteGo(facts.name)}: ${listed('removes', unused)}`);
+  if (unused.length > 0) changes.push(`package ${quoteGo(facts.name)}: ${listNames('removes', unused)}`);
   return unused.map((name) => ({
     kind: 'remove',
     blob: requireBlob(catalog, schemas.bundle, facts.name, name),
@@ -181,11 +179,11 @@ function deprecationEdits(
 ): BlobEdit[] {
   const [before] = deprecations;
   if (before === undefined) return [];
-  const [left] = deprecationsOf(before, new Set(after.keys()), bundlesIn(after));
+  const [left] = keepDeprecations(before, new Set(after.keys()), bundlesIn(after));
   const gone = before.entries.filter((entry) => left?.entries.includes(entry) !== true);
   if (gone.length === 0) return [];
   const names = gone.map(({ reference }) => reference.name);
-  changes.push(`package ${quoteGo(facts.name)}: ${listed('no longer told as deprecated are', names)}`);
+  changes.push(`package ${quoteGo(facts.name)}: ${listNames('no longer told as deprecated are', names)}`);
   const blob = requireBlob(catalog, schemas.deprecations, facts.name);
   if (left === undefined) return [{ kind: 'remove', blob }];
   const kept = new Set(left.entries.map(referenceOf));

@@ -1,22 +1,21 @@
+import { NameIndex, type SuggestionWords, listNames, suggestName } from '../../core/suggest.js';
 import { OpmateError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
-import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
+import { type Version, compareVersions, parseVersion, tryParse } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { describeGraphFault, readGraph } from '../../graph/channel-graph.js';
-import { NameIndex } from '../../core/suggest.js';
 import { type CatalogFilter, type Criteria, describeCriteria } from './catalog-filter.js';
 import { ChannelWays } from './keep-ways.js';
+import { readBundleVersions } from '../../graph/bundle-version.js';
 import {
   type PackageModel,
-  channelOfHighestHead,
-  deprecationsOf,
-  listed,
-  modelsOf,
-  versionOf,
-} from './package-model.js';
+  findHighestChannel,
+  keepDeprecations,
+  readPackages,
+} from '../../graph/package-model.js';
 import { repairChannel } from './repair-channel.js';
 import { type CatalogSelection, type KeptBundle, type SelectedPackage, requireValid } from './selection.js';
 import { nearestVersions, rangeOf } from './version-bounds.js';
@@ -76,7 +75,7 @@ class CatalogChoice {
   };
 
   constructor(facts: CatalogFacts, filter: CatalogFilter, options: FilterOptions) {
-    this.#models = modelsOf(facts);
+    this.#models = readPackages(facts);
     this.#filter = filter;
     this.#options = options;
   }
@@ -97,7 +96,7 @@ class CatalogChoice {
       const { catalog } = this.#options;
       if (this.#models.size === 0) throw new OpmateError('NOT_FOUND', `${catalog}: has no package`);
       throw new OpmateError('NOT_FOUND', `${catalog}: the filter selects nothing`, {
-        hint: this.#result.warnings[0] ?? listed('it has the packages', this.#models.keys()),
+        hint: this.#result.warnings[0] ?? listNames('it has the packages', this.#models.keys()),
       });
     }
     requireValid(facts, this.#options.catalog);
@@ -126,7 +125,7 @@ class CatalogChoice {
     const requirePackage = (name: string, where: string, mustBeSelected = true): PackageModel | undefined => {
       const model = this.#models.get(name);
       if (model === undefined) {
-        const hint = nearestOf(index, name, this.#models.keys());
+        const hint = suggestName(name, this.#models.keys(), words, index);
         this.#fail(where, `package ${quoteGo(name)} is not in ${catalog}`, hint);
       } else if (mustBeSelected && !isSelected(name)) {
         this.#fail(where, `package ${quoteGo(name)} is not among the chosen packages`, 'choose it as well');
@@ -148,7 +147,7 @@ class CatalogChoice {
       const known = new Set(models.flatMap(([, one]) => [...one.channels.keys()]));
       const subject = of === undefined ? 'no chosen package' : `package ${quoteGo(of)} in ${catalog}`;
       const problem = of === undefined ? `${subject} has a` : `${subject} has no`;
-      this.#fail(where, `${problem} channel ${quoteGo(name)}`, nearestOf(new NameIndex(known), name, known));
+      this.#fail(where, `${problem} channel ${quoteGo(name)}`, suggestName(name, known, words));
     };
     for (const { name, where } of packages ?? []) requirePackage(name, where);
     for (const { name, where } of dropPackages) requirePackage(name, where, false);
@@ -166,16 +165,13 @@ class CatalogChoice {
       if (models.some(({ bundles }) => bundles.has(name))) continue;
       const known = new Set(models.flatMap(({ bundles }) => [...bundles.keys()]));
       const subject = of === undefined ? catalog : `package ${quoteGo(of)} in ${catalog}`;
-      const hint = nearestOf(new NameIndex(known), name, known);
+      const hint = suggestName(name, known, words);
       this.#fail(where, `${subject} has no bundle ${quoteGo(name)}`, hint);
     }
   }
 }
 
-function nearestOf(index: NameIndex, name: string, known: Iterable<string>): string {
-  const near = index.nearest(name);
-  return near === undefined ? listed('it has', known) : `did you mean ${quoteGo(near)}`;
-}
+const words: SuggestionWords = { near: (quoted) => `did you mean ${quoted}`, all: 'it has' };
 
 const maxReasons = 3;
 
@@ -209,8 +205,7 @@ class PackageChoice {
     this.#options = options;
     this.#result = result;
     this.#fail = fail;
-    const versions = [...model.bundles.values()].map((bundle) => [bundle.name, versionOf(bundle)] as const);
-    this.#versions = new Map(versions.filter((pair): pair is [string, Version] => pair[1] !== undefined));
+    this.#versions = readBundleVersions(model.bundles.values());
   }
 
   choose(): void {
@@ -228,7 +223,7 @@ class PackageChoice {
     for (const channel of channels) facts.channels.push(channel);
     for (const bundle of bundles) facts.bundles.push(bundle);
     for (const one of this.#model.deprecations) {
-      facts.deprecations.push(...deprecationsOf(one, channelNames, bundleNames));
+      facts.deprecations.push(...keepDeprecations(one, channelNames, bundleNames));
     }
     packages.push(this.#summary(channels, defaultChannel, bundles.length));
     for (const one of this.#kept) kept.push(one);
@@ -257,7 +252,7 @@ class PackageChoice {
     if (names.length === 0) return;
     const done = this.#filter.undated === 'keep' ? 'taken as new enough' : 'not taken';
     this.#warnings.push(
-      listed(
+      listNames(
         `package ${quoteGo(this.#name)}: ${done}, since they do not tell when they were created:`,
         names,
       ),
@@ -315,8 +310,8 @@ class PackageChoice {
     if (own.length === 0) return undefined;
     const names = new Set(own.map(({ name }) => name));
     if (![...names].some((name) => this.#model.channels.has(name))) {
-      const known = listed('has', this.#model.channels.keys());
-      this.#leftOut.push(`it ${known} and ${listed('none of', names)}`);
+      const known = listNames('has', this.#model.channels.keys());
+      this.#leftOut.push(`it ${known} and ${listNames('none of', names)}`);
     }
     return names;
   }
@@ -442,10 +437,10 @@ class PackageChoice {
 
   /** From a bundle by its name, or from each that a version may stand for: such names end with it. */
   #reachable(entries: readonly ChannelEntry[], ways: ChannelWays, installed: string): ReadonlySet<string> {
-    const version = parsedVersion(installed);
+    const version = tryParse(parseVersion, installed);
     if (version === undefined) {
       const suffix = /\.v?(\d+\.\d+\.\d+.*)$/.exec(installed)?.[1];
-      const known = this.#versions.get(installed) ?? parsedVersion(suffix ?? '');
+      const known = this.#versions.get(installed) ?? tryParse(parseVersion, suffix ?? '');
       return ways.reachableFrom(new Set([installed]), known);
     }
     const names = new Set<string>();
@@ -470,11 +465,11 @@ class PackageChoice {
       const names = entries.map(({ name }) => name);
       const near = new NameIndex(names).nearest(reachableFrom);
       if (near !== undefined) return `did you mean ${quoteGo(near)}`;
-      if (parsedVersion(reachableFrom) === undefined) return undefined;
+      if (tryParse(parseVersion, reachableFrom) === undefined) return undefined;
       return nearestVersions({ minVersion: reachableFrom, maxVersion: undefined }, known);
     }
     const [mentioned] = versions === undefined ? [] : (/\d+\.\d+\.\d+/.exec(versions.text) ?? []);
-    if (mentioned === undefined || parsedVersion(mentioned) === undefined) return undefined;
+    if (mentioned === undefined || tryParse(parseVersion, mentioned) === undefined) return undefined;
     return nearestVersions({ minVersion: mentioned, maxVersion: undefined }, known);
   }
 
@@ -486,25 +481,21 @@ class PackageChoice {
     if (asked !== undefined) {
       if (!names.has(asked.name)) {
         const problem = `${subject} in ${this.#options.catalog}: nothing of channel ${quoteGo(asked.name)} is left`;
-        this.#fail(asked.where, `${problem}, so it cannot be the default channel`, listed('there is', names));
+        this.#fail(
+          asked.where,
+          `${problem}, so it cannot be the default channel`,
+          listNames('there is', names),
+        );
       } else if (asked.name !== own) {
         this.#changes.push(`${subject}: its default channel is ${quoteGo(asked.name)} now`);
       }
       return asked.name;
     }
     if (names.has(own)) return own;
-    const chosen = channelOfHighestHead(channels, this.#versions);
+    const chosen = findHighestChannel(channels, this.#versions);
     this.#changes.push(
       `${subject}: its default channel is ${quoteGo(chosen)} now, since ${quoteGo(own)} is left out`,
     );
     return chosen;
-  }
-}
-
-function parsedVersion(text: string): Version | undefined {
-  try {
-    return parseVersion(text);
-  } catch {
-    return undefined;
   }
 }

@@ -1,10 +1,10 @@
 import { quoteGo } from '../../document/go-json.js';
-import { compareBytes } from '../../core/order.js';
+import { listNames } from '../../core/suggest.js';
 import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { describeGraphFault, readGraph } from '../../graph/channel-graph.js';
-import { compareKnown, listed } from './package-model.js';
-import { UpgradeRules } from './upgrade-rules.js';
+import { sortNewestFirst } from '../../graph/bundle-version.js';
+import { UpgradeRules } from '../../graph/upgrade-rules.js';
 
 /** The entries of a channel that are kept, and why those that were not asked for are. */
 export interface KeptWays {
@@ -74,7 +74,7 @@ export class ChannelWays {
    * replace or skip; what no such way finds comes last, the highest version first.
    */
   newestFirst(): string[] {
-    const ranked = this.#byVersion([...this.#entries.keys()]);
+    const ranked = sortNewestFirst(this.#entries.keys(), this.#versions);
     const ranks = new Map(ranked.map((name, rank) => [name, rank]));
     // Ranks of what has been named and not been taken, the newest at the end.
     const open: number[] = [];
@@ -155,7 +155,7 @@ export class ChannelWays {
     }
     const reach = ({ target, next }: WaysTo): boolean =>
       needed.every((name) => name === target || next.has(name));
-    const [highest] = this.#byVersion(needed);
+    const [highest] = sortNewestFirst(needed, this.#versions);
     if (highest !== undefined) {
       const ways = this.#waysTo(highest);
       if (reach(ways)) yield ways;
@@ -187,7 +187,7 @@ export class ChannelWays {
       names.add(name);
       reasons.set(name, reason);
     };
-    add(target, listed('is the head that all others lead to:', asked));
+    add(target, listNames('is the head that all others lead to:', asked));
     for (let size = 0; size !== names.size;) {
       size = names.size;
       const graph = readGraph(this.#list.filter(({ name }) => names.has(name)));
@@ -283,12 +283,5 @@ export class ChannelWays {
       }
     }
     return found;
-  }
-
-  /** The highest first, of equal ones the first by name. */
-  #byVersion(names: readonly string[]): string[] {
-    return [...names].sort(
-      (a, b) => compareKnown(this.#versions.get(b), this.#versions.get(a)) || compareBytes(a, b),
-    );
   }
 }

@@ -4,7 +4,8 @@ import type { Version } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { readGraph } from '../../graph/channel-graph.js';
-import { channelOfHighestHead, versionOf } from './package-model.js';
+import { readBundleVersion } from '../../graph/bundle-version.js';
+import { findHighestChannel } from '../../graph/package-model.js';
 import { repairChannel } from './repair-channel.js';
 import { type CatalogSelection, type SelectedPackage, requireValid } from './selection.js';
 
@@ -89,7 +90,7 @@ class PackageRepair {
   }
 
   addVersion(bundle: BundleFacts): void {
-    const version = versionOf(bundle);
+    const version = readBundleVersion(bundle);
     if (version !== undefined) this.#versions.set(bundle.name, version);
   }
 
@@ -116,7 +117,7 @@ class PackageRepair {
       return [];
     }
     if (this.#channels.has(facts.defaultChannel)) return [facts];
-    const defaultChannel = channelOfHighestHead([...this.#channels.values()], this.#versions);
+    const defaultChannel = findHighestChannel([...this.#channels.values()], this.#versions);
     this.changes.push(`${subject}: its default channel is ${quoteGo(defaultChannel)} now`);
     return [{ ...facts, defaultChannel }];
   }

@@ -1,11 +1,11 @@
+import { joinNames } from '../../core/suggest.js';
 import { LimitError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { compareBytes } from '../../core/order.js';
 import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { readGraph } from '../../graph/channel-graph.js';
-import { compareKnown } from './package-model.js';
-import { UpgradeRules } from './upgrade-rules.js';
+import { sortNewestFirst } from '../../graph/bundle-version.js';
+import { UpgradeRules } from '../../graph/upgrade-rules.js';
 
 /** The entries of a channel that are left, and one sentence for each change to one of them. */
 export interface RepairedChannel {
@@ -159,9 +159,7 @@ class ChannelRepair {
     if (oldHead !== undefined && this.#kept.has(oldHead)) return oldHead;
     const { heads } = readGraph([...this.#kept.values()]);
     const names = heads.length > 0 ? heads : [...this.#kept.keys()];
-    const [head = ''] = [...names].sort(
-      (a, b) => compareKnown(this.#versions.get(b), this.#versions.get(a)) || compareBytes(a, b),
-    );
+    const [head = ''] = sortNewestFirst(names, this.#versions);
     if (heads.length === 0) {
       for (const { name, replaces, skips } of [...this.#kept.values()]) {
         if (replaces === head) this.#change(name, () => ({ replaces: '' }));
@@ -211,7 +209,7 @@ class ChannelRepair {
       const parts: string[] = [];
       if (now.replaces !== entry.replaces) parts.push(describeReplaced(entry.replaces, now.replaces));
       const skipped = now.skips.filter((name) => this.#kept.has(name) && !entry.skips.includes(name));
-      if (skipped.length > 0) parts.push(`now skips ${listed(skipped)}`);
+      if (skipped.length > 0) parts.push(`now skips ${joinNames(skipped)}`);
       if (parts.length > 0) changes.push(`${quoteGo(entry.name)} ${parts.join(', and ')}`);
     }
     return changes;
@@ -221,12 +219,4 @@ class ChannelRepair {
 function describeReplaced(before: string, now: string): string {
   if (now === '') return `no longer replaces ${quoteGo(before)}`;
   return `replaces ${quoteGo(now)}${before === '' ? '' : ` in place of ${quoteGo(before)}`}`;
-}
-
-const maxListed = 10;
-
-function listed(names: readonly string[]): string {
-  const more = names.length - maxListed;
-  const shown = names.slice(0, maxListed).map(quoteGo).join(', ');
-  return more > 0 ? `${shown} and ${more} more` : shown;
 }

@@ -521,12 +521,12 @@ async function applyObjects(
     const id = idOf(object);
     const before = live.get(keyOf(id));
     if (before === undefined) report.created.push(id);
-    else if (versionOf(before) === versionOf(object)) report.unchanged++;
+    else if (resourceVersion(before) === resourceVersion(object)) report.unchanged++;
     else report.changed.push(id);
   }
 }
 
-function versionOf({ metadata }: JsonObject): unknown {
+function resourceVersion({ metadata }: JsonObject): unknown {
   return isJsonObject(metadata) ? metadata['resourceVersion'] : undefined;
 }
 

@@ -5,10 +5,11 @@ import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
+import { compareVersions, formatVersion } from '../../core/semver.js';
 import { propertyTypes, schemas } from '../../model/declarative-config.js';
 import { type Need, type Offer, type SingleNeed, apiKeyOf, readNeed } from '../../model/dependency-needs.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
+import { readBundleVersion } from '../../graph/bundle-version.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import type { ImageSetConfiguration, OperatorConfig } from '../image-set/image-set-config.js';
 import { type CatalogSelection } from '../../catalog/selection/selection.js';
@@ -209,7 +210,10 @@ class Stock {
     for (const bundle of part.bundles) {
       if (bundles.has(bundle.name)) continue;
       const apis = this.apisOf(keyOf(name, bundle.name));
-      bundles.set(bundle.name, { bundle, offer: { package: name, version: versionOf(bundle), apis } });
+      bundles.set(bundle.name, {
+        bundle,
+        offer: { package: name, version: readBundleVersion(bundle), apis },
+      });
     }
     const offers = new Map<string, BundleOffer[]>();
     for (const channel of part.channels) {
@@ -347,7 +351,15 @@ class DependencyClosure {
     because: readonly string[],
   ): void {
     const { package: packageName, name } = facts;
-    const bundle = { stock, package: packageName, name, version: versionOf(facts), apis, needs, because };
+    const bundle = {
+      stock,
+      package: packageName,
+      name,
+      version: readBundleVersion(facts),
+      apis,
+      needs,
+      because,
+    };
     pushTo(this.#byPackage, packageName, bundle);
     for (const api of new Set(apis)) pushTo(this.#byApi, api, bundle);
     if (needs.length > 0) this.#queue.push(bundle);
@@ -470,19 +482,10 @@ function defaultChannelOf({ given: { facts } }: Stock, name: string): string | u
   return facts.packages.find((one) => one.name === name)?.defaultChannel;
 }
 
-function versionOf(bundle: BundleFacts): Version | undefined {
-  try {
-    const text = bundle.packageProperties[0]?.version;
-    return text === undefined ? undefined : parseVersion(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** `1.2.0`, or `1.2.0 to 1.4.0`. */
 function versionsText(bundles: readonly BundleFacts[]): string {
   const versions = bundles
-    .map(versionOf)
+    .map(readBundleVersion)
     .filter((version) => version !== undefined)
     .sort(compareVersions)
     .map(formatVersion);

@@ -5,11 +5,12 @@ import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js'
 import { parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type EncodableJson, type JsonValue, RawJson, isJsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
+import { type Version, compareVersions, parseVersion, tryParse } from '../../core/semver.js';
 import { type BundleBlob, propertyTypes, schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
-import { NameIndex } from '../../core/suggest.js';
+import { NameIndex, joinNames } from '../../core/suggest.js';
+import { readBundleVersion } from '../../graph/bundle-version.js';
 
 /**
  * Display names by package, of one package where `packageName` is given: each from the metadata of its highest version,
@@ -37,7 +38,7 @@ export async function readOperatorNames(
 function highestBundles(facts: CatalogFacts): Map<string, BundleFacts> {
   const highest = new Map<string, { bundle: BundleFacts; version: Version }>();
   for (const bundle of facts.bundles) {
-    const version = versionOf(bundle);
+    const version = readBundleVersion(bundle);
     if (version === undefined) continue;
     const known = highest.get(bundle.package);
     const order =
@@ -47,18 +48,6 @@ function highestBundles(facts: CatalogFacts): Map<string, BundleFacts> {
     if (order > 0) highest.set(bundle.package, { bundle, version });
   }
   return new Map([...highest].map(([name, { bundle }]) => [name, bundle]));
-}
-
-function versionOf({ packageProperties: [own] }: BundleFacts): Version | undefined {
-  return own && versionOfText(own.version);
-}
-
-function versionOfText(text: string): Version | undefined {
-  try {
-    return parseVersion(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function displayNameOf(blob: BundleBlob): string | undefined {
@@ -107,7 +96,7 @@ export function listVersions(
     if (bundle.package === packageName && version !== undefined) versions.set(bundle.name, version);
   }
   const listed = new Set(channel.entries.flatMap(({ name }) => versions.get(name) ?? []));
-  const parsed = sortedByBytes(listed).map((text) => ({ text, version: versionOfText(text) }));
+  const parsed = sortedByBytes(listed).map((text) => ({ text, version: tryParse(parseVersion, text) }));
   return parsed
     .sort((a, b) => {
       if (a.version !== undefined && b.version !== undefined) return compareVersions(a.version, b.version);
@@ -116,13 +105,10 @@ export function listVersions(
     .map(({ text }) => text);
 }
 
-const maxListed = 10;
-
 function notFound(subject: string, name: string, names: readonly string[], catalog: string): OpmateError {
   const near = new NameIndex(names).nearest(name);
   const sorted = sortedByBytes(names).filter((one) => one !== '');
-  const more = sorted.length - maxListed;
-  const listed = `${sorted.slice(0, maxListed).map(quoteGo).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const listed = joinNames(sorted);
   const hint = near === undefined ? `there is ${listed || 'none'}` : `did you mean ${quoteGo(near)}`;
   return new OpmateError('NOT_FOUND', `${subject} is not in ${catalog}`, { hint });
 }

@@ -4,13 +4,10 @@ import {
   type SelectedPackage,
   requireValid,
 } from '../../catalog/selection/selection.js';
-import {
-  type PackageModel,
-  deprecationsOf,
-  listed,
-  modelsOf,
-} from '../../catalog/selection/package-model.js';
+import { readBundleVersion } from '../../graph/bundle-version.js';
+import { type PackageModel, keepDeprecations, readPackages } from '../../graph/package-model.js';
 import { nearestVersions, rangeOf, rangeText } from '../../catalog/selection/version-bounds.js';
+import { NameIndex, type SuggestionWords, listNames, suggestName } from '../../core/suggest.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -24,7 +21,6 @@ import {
   describeHeadFault,
   readGraph,
 } from '../../graph/channel-graph.js';
-import { NameIndex } from '../../core/suggest.js';
 import {
   type ChannelConfig,
   type OperatorConfig,
@@ -60,7 +56,7 @@ export function selectOperators(
   file: string,
   also: ChannelBundles = new Map(),
 ): CatalogSelection {
-  const models = modelsOf(facts);
+  const models = readPackages(facts);
   if (operator.full && operator.packages === undefined) {
     const packages = [...models.values()].map((model) => wholePackage(model)).sort(byName);
     return { isWhole: true, facts, packages, kept: [], warnings: [] };
@@ -73,8 +69,7 @@ export function selectOperators(
     const model = models.get(request.name);
     if (model === undefined) {
       const problem = `package ${quoteGo(request.name)} is not in ${operator.catalog}`;
-      const near = index.nearest(request.name);
-      const hint = near === undefined ? listed('it has', models.keys()) : `use ${quoteGo(near)}`;
+      const hint = suggestName(request.name, models.keys(), words('it has'), index);
       faults.push({ severity: 'error', code: 'not-found', problem, file, ...request.place, hint });
       continue;
     }
@@ -103,6 +98,11 @@ export function selectOperators(
     kept: chosen.flatMap(({ kept }) => kept),
     warnings: chosen.flatMap(({ warnings }) => warnings),
   };
+}
+
+/** A configuration is corrected by what to write in it. */
+function words(all: string): SuggestionWords {
+  return { near: (quoted) => `use ${quoted}`, all };
 }
 
 function byName(a: { name: string }, b: { name: string }): number {
@@ -188,7 +188,7 @@ class PackageChoice {
         channels,
         bundles,
         deprecations: this.#model.deprecations.flatMap((one) =>
-          deprecationsOf(one, channelNames, bundleNames),
+          keepDeprecations(one, channelNames, bundleNames),
         ),
       },
       summary: {
@@ -229,8 +229,7 @@ class PackageChoice {
       if (known.has(channel.name)) {
         return [hasBounds(channel) ? channel : { ...channel, minVersion, maxVersion }];
       }
-      const near = index.nearest(channel.name);
-      const hint = near === undefined ? listed('it has', known.keys()) : `use ${quoteGo(near)}`;
+      const hint = suggestName(channel.name, known.keys(), words('it has'), index);
       this.#fail(channel.place, `no channel ${quoteGo(channel.name)}`, hint);
       return [];
     });
@@ -252,8 +251,7 @@ class PackageChoice {
     if (names.includes(name)) return name;
     if (channels?.length === 0) return names[0] ?? own;
     if (asked !== undefined) {
-      const near = new NameIndex(names).nearest(asked);
-      const hint = near === undefined ? listed('there is', names) : `use ${quoteGo(near)}`;
+      const hint = suggestName(asked, names, words('there is'));
       const problem = this.#model.channels.has(asked)
         ? `defaultChannel ${quoteGo(asked)} is not among the chosen channels`
         : `no channel ${quoteGo(asked)} for defaultChannel`;
@@ -265,17 +263,11 @@ class PackageChoice {
     return name;
   }
 
-  #versionOf(name: string): Version | undefined {
-    if (this.#versions.has(name)) return this.#versions.get(name);
-    let version: Version | undefined;
-    try {
-      const text = this.#model.bundles.get(name)?.packageProperties[0]?.version;
-      version = text === undefined ? undefined : parseVersion(text);
-    } catch {
-      // Validation reports it if the bundle is kept.
+  #bundleVersion(name: string): Version | undefined {
+    if (!this.#versions.has(name)) {
+      this.#versions.set(name, readBundleVersion(this.#model.bundles.get(name)));
     }
-    this.#versions.set(name, version);
-    return version;
+    return this.#versions.get(name);
   }
 
   /** Names of the entries to keep, with those that are wanted anyway; undefined after a fault. */
@@ -315,10 +307,10 @@ class PackageChoice {
     if (minVersion !== undefined && minVersion === maxVersion) {
       return this.#exactVersion(channel, graph, minVersion);
     }
-    const versions = [...this.#model.bundles.keys()].map((name) => this.#versionOf(name));
+    const versions = [...this.#model.bundles.keys()].map((name) => this.#bundleVersion(name));
     const isWanted = rangeOf(request, versions);
     return this.#stretch(channel, graph, (name) => {
-      const version = graph.entries.has(name) ? this.#versionOf(name) : undefined;
+      const version = graph.entries.has(name) ? this.#bundleVersion(name) : undefined;
       if (version === undefined || !isWanted(version)) return undefined;
       // Builds of one version count each: else the newest of them, and with it the head, would be left out.
       return formatVersion(version);
@@ -336,11 +328,11 @@ class PackageChoice {
     const found = channel.entries
       .map((entry) => entry.name)
       .filter((name) => {
-        const version = this.#versionOf(name);
+        const version = this.#bundleVersion(name);
         return version !== undefined && compareVersions(version, wanted) === 0;
       });
     const rank = (name: string): number => {
-      if (formatVersion(this.#versionOf(name) as Version) === text) return -1;
+      if (formatVersion(this.#bundleVersion(name) as Version) === text) return -1;
       const place = graph.chain.indexOf(name);
       return place < 0 ? graph.chain.length : place;
     };
@@ -396,12 +388,12 @@ class PackageChoice {
     for (const { name } of channel.entries) {
       if (!names.has(name) || inRange(name)) continue;
       if (!asked.has(name)) {
-        explain(name, `${listed('is needed for', lead)}, which nothing else leads to`);
+        explain(name, `${listNames('is needed for', lead)}, which nothing else leads to`);
         continue;
       }
       const at = places.get(name) ?? -1;
       const skips = (entries.get(name)?.skips ?? []).filter(inRange);
-      if (at === top && skips.length > 0) explain(name, listed('skips', skips));
+      if (at === top && skips.length > 0) explain(name, listNames('skips', skips));
       else {
         const [newer, older] = [chain[at - 1] ?? '', chain[at + 1] ?? ''];
         explain(name, `stands in the upgrade chain between ${quoteGo(newer)} and ${quoteGo(older)}`);
@@ -439,7 +431,7 @@ class PackageChoice {
 
   #reportEmpty(empty: readonly ChannelConfig[], left: readonly ChannelFacts[], defaultChannel: string): void {
     const versionsIn = (entries: readonly ChannelEntry[]) =>
-      entries.map((entry) => this.#versionOf(entry.name));
+      entries.map((entry) => this.#bundleVersion(entry.name));
     const entriesOf = ({ name }: ChannelConfig) => this.#model.channels.get(name)?.entries ?? [];
     const isBounded = (name: string): boolean =>
       this.#request.channels?.some((one) => one.name === name && hasBounds(one)) === true;

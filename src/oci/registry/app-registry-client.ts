@@ -13,7 +13,7 @@ import {
 import { quoteGo } from '../../document/go-json.js';
 import { isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
-import { type Version, compareVersions, parseTolerantVersion } from '../../core/semver.js';
+import { compareVersions, parseTolerantVersion, tryParse } from '../../core/semver.js';
 import { readLimited } from '../image/read-limited.js';
 import { readRegistryErrors } from './transport-answers.js';
 import { NetworkError } from './transport-faults.js';
@@ -287,17 +287,9 @@ function releaseOf(chosen: unknown, releases: unknown): string | undefined {
 }
 
 function compareReleases(a: string, b: string): number {
-  const [one, other] = [versionOf(a), versionOf(b)];
+  const [one, other] = [tryParse(parseTolerantVersion, a), tryParse(parseTolerantVersion, b)];
   if (one !== undefined && other !== undefined) return compareVersions(one, other) || compareBytes(a, b);
   return Number(one !== undefined) - Number(other !== undefined) || compareBytes(a, b);
-}
-
-function versionOf(text: string): Version | undefined {
-  try {
-    return parseTolerantVersion(text);
-  } catch {
-    return undefined;
-  }
 }
 
 interface ExpectedBlob extends AppRegistryContent {

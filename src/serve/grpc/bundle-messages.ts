@@ -197,7 +197,7 @@ function synthesizeCsv(blob: BundleBlob, metadata: EncodableJson, owner: Package
       provider: of('provider'),
     },
   });
-  const version = versionOf(blob);
+  const version = packageVersion(blob);
   const { icon } = owner;
   const description = read['description'] ?? (owner.description === '' ? undefined : owner.description);
   return encodeGoJson(
@@ -246,7 +246,7 @@ function given(key: string, value: EncodableJson | undefined): { [key: string]: 
   return value === undefined ? {} : { [key]: value };
 }
 
-function versionOf(blob: BundleBlob): string {
+function packageVersion(blob: BundleBlob): string {
   const property = blob.properties.find(({ type }) => type === propertyTypes.package);
   return property === undefined
     ? ''

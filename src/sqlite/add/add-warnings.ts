@@ -82,7 +82,7 @@ function unreadableWarnings(record: BundleRecord, packages: readonly TypedValue[
 function rangeWarnings({ dependencies }: BundleRecord): string[] {
   return dependencies.flatMap(({ type, value }) => {
     if (type !== propertyTypes.package) return [];
-    const range = versionOf(value);
+    const range = dependencyRange(value);
     try {
       parseRange(range);
       return [];
@@ -95,7 +95,7 @@ function rangeWarnings({ dependencies }: BundleRecord): string[] {
   });
 }
 
-function versionOf(value: string): string {
+function dependencyRange(value: string): string {
   const dependency = parseGoJson(value);
   const version = isJsonObject(dependency) ? dependency['version'] : undefined;
   return typeof version === 'string' ? version : '';

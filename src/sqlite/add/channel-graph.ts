@@ -1,4 +1,4 @@
-import type { ChannelGraph, GraphNode } from '../../catalog/edit/version-line.js';
+import type { ReplacesChain, ChainNode } from '../../graph/version-line.js';
 import { OpmateError } from '../../core/errors.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type ColumnValue, type Database, textOf } from '../schema/database.js';
@@ -19,8 +19,8 @@ export function channelGraphs(
   packageName: string,
   state: PackageState,
   absent: ReadonlySet<string>,
-): Map<string, ChannelGraph> {
-  const graphs = new Map<string, ChannelGraph>();
+): Map<string, ReplacesChain> {
+  const graphs = new Map<string, ReplacesChain>();
   for (const [channel, entries] of entriesByChannel(state, absent)) {
     const fail = (what: string, hint?: string): OpmateError =>
       new OpmateError(
@@ -56,7 +56,7 @@ function graphOf(
   channel: string,
   entries: readonly Entry[],
   fail: (what: string, hint?: string) => OpmateError,
-): ChannelGraph | undefined {
+): ReplacesChain | undefined {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const targetOf = (entry: Entry): Entry | undefined =>
     entry.replaces === undefined ? undefined : byId.get(entry.replaces);
@@ -93,13 +93,13 @@ function followHead(
   entries: readonly Entry[],
   targetOf: (entry: Entry) => Entry | undefined,
   fail: (what: string) => OpmateError,
-): { head: GraphNode; line: Map<string, GraphNode> } {
-  const line = new Map<string, GraphNode>();
+): { head: ChainNode; line: Map<string, ChainNode> } {
+  const line = new Map<string, ChainNode>();
   let first: Entry | undefined;
   for (const entry of entries) {
     if (entry.name === name && (first === undefined || entry.depth < first.depth)) first = entry;
   }
-  let last: GraphNode | undefined;
+  let last: ChainNode | undefined;
   for (let entry = first; entry !== undefined; entry = targetOf(entry)) {
     if (line.has(entry.name)) throw fail(`Cycle detected: bundle "${entry.name}" replaces itself`);
     if (entry.version === undefined) {
@@ -107,7 +107,7 @@ function followHead(
       throw fail(`bundle "${entry.name}" is replaced and replaces another, but is not in the index`);
     }
     const { version } = entry;
-    const node: GraphNode = {
+    const node: ChainNode = {
       name: entry.name,
       version,
       next: undefined,
@@ -118,7 +118,7 @@ function followHead(
     line.set(node.name, node);
     last = node;
   }
-  return { head: line.get(name) as GraphNode, line };
+  return { head: line.get(name) as ChainNode, line };
 }
 
 /**
@@ -129,7 +129,7 @@ function followHead(
 export function writeChannelGraphs(
   database: Database,
   packageName: string,
-  graphs: Iterable<ChannelGraph>,
+  graphs: Iterable<ReplacesChain>,
   defaultChannel: string,
 ): void {
   const channels = [...graphs].sort((a, b) => compareBytes(a.name, b.name));
@@ -164,7 +164,7 @@ function setDefaultChannel(database: Database, packageName: string, defaultChann
 }
 
 /** Old entries are written over and not deleted: to find what refers to one reads the whole table. */
-function writeEntries(database: Database, packageName: string, channels: readonly ChannelGraph[]): void {
+function writeEntries(database: Database, packageName: string, channels: readonly ReplacesChain[]): void {
   const written = new Set(channels.map(({ name }) => name));
   const old = database
     .all<{ entry_id: number; channel_name: ColumnValue }>(
@@ -205,7 +205,7 @@ interface NewEntry {
   replaces?: number;
 }
 
-function entriesOf({ name: channel, head }: ChannelGraph): NewEntry[] {
+function entriesOf({ name: channel, head }: ReplacesChain): NewEntry[] {
   const entries: NewEntry[] = [];
   let previous: NewEntry | undefined;
   let depth = 0;

@@ -1,4 +1,4 @@
-import { type ChannelGraph, type GraphNode, VersionLine } from '../../catalog/edit/version-line.js';
+import { type ReplacesChain, type ChainNode, VersionLine } from '../../graph/version-line.js';
 import { OpmateError, messageOf } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Version, parseVersion } from '../../core/semver.js';
@@ -50,7 +50,7 @@ export async function addToSemverChannels(
   const problems: string[] = [];
   const versions = new Map<BundleRecord, Version>();
   for (const record of records) {
-    const found = versionOf(record);
+    const found = readVersion(record);
     if (typeof found === 'string') {
       problems.push(found);
       continue;
@@ -90,7 +90,7 @@ export async function addToSemverChannels(
 }
 
 /** Its version; a text is what is wrong with it. */
-function versionOf({ name, version }: BundleRecord): Version | string {
+function readVersion({ name, version }: BundleRecord): Version | string {
   if (version === '') return `bundle "${name}" has no version, can't insert in semver mode`;
   try {
     return parseVersion(version);
@@ -100,12 +100,12 @@ function versionOf({ name, version }: BundleRecord): Version | string {
 }
 
 function lineOfGraph(
-  graph: ChannelGraph,
+  graph: ReplacesChain,
   failPackage: (what: string, hint?: string) => OpmateError,
 ): VersionLine {
   const fail = (what: string, hint?: string): OpmateError =>
     failPackage(`channel "${graph.name}": ${what}`, hint);
-  const parse = (node: GraphNode): Version => {
+  const parse = (node: ChainNode): Version => {
     try {
       return parseVersion(node.version);
     } catch (error) {

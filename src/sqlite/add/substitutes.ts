@@ -54,7 +54,7 @@ function joinChain(database: Database, added: BundleEdges): void {
     const name = substituteOf(database, below, added.name);
     if (name === undefined) break;
     const other = readEdges(database, name) as BundleEdges;
-    const order = compareWithBuild(versionOf(other), versionOf(added));
+    const order = compareWithBuild(requireVersion(other), requireVersion(added));
     if (order === 0) {
       throw new OpmateError(
         'INVALID',
@@ -73,7 +73,7 @@ function joinChain(database: Database, added: BundleEdges): void {
     database.run('UPDATE operatorbundle SET substitutesfor = ? WHERE name = ?', below, added.name);
 }
 
-function versionOf({ name, version }: BundleEdges): Version {
+function requireVersion({ name, version }: BundleEdges): Version {
   try {
     return parseVersion(version);
   } catch (error) {

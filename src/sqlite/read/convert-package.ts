@@ -50,7 +50,7 @@ export function convertBundle(
   options: { isChecked?: boolean | undefined } = {},
 ): ConvertedBundle {
   const { objects, csv } = readObjects(manifests, options.isChecked === true);
-  const version = versionOf(stored, csv);
+  const version = readStoredVersion(stored, csv);
   try {
     parseVersion(version);
   } catch (error) {
@@ -186,7 +186,7 @@ class InvalidJson extends RawJson {
 }
 
 /** Old migrations have left the column of older bundles empty; their manifests or properties know it. */
-function versionOf({ version, properties }: StoredBundle, csv: JsonObject | undefined): string {
+function readStoredVersion({ version, properties }: StoredBundle, csv: JsonObject | undefined): string {
   if (version !== null) return version;
   const fromCsv = csv === undefined ? '' : csvVersion(csvSpec(csv));
   if (fromCsv !== '') return fromCsv;

@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
+import { type Version, compareVersions, parseVersion, tryParse } from '../../core/semver.js';
 import type { BundleManifests } from '../schema/bundle-record.js';
 import { type ChannelNode, hasBundle, readChain, writeChain } from '../schema/channel-edges.js';
 import { type ColumnValue, type Database, textOf } from '../schema/database.js';
@@ -90,15 +90,13 @@ export function takeOut(database: Database, name: string, report: DeleteReport):
 
 function readBundle(database: Database, name: string): BundleRow | undefined {
   const edges = readEdges(database, name);
-  return edges && { ...edges, version: versionOf(edges.version), isDeprecated: isDeprecated(database, name) };
-}
-
-function versionOf(text: string): Version | undefined {
-  try {
-    return parseVersion(text);
-  } catch {
-    return undefined;
-  }
+  return (
+    edges && {
+      ...edges,
+      version: tryParse(parseVersion, edges.version),
+      isDeprecated: isDeprecated(database, name),
+    }
+  );
 }
 
 function noSuchBundle(database: Database, name: string): OpmateError {

@@ -1,5 +1,5 @@
-import { type Version, type VersionRange, parseRange } from '../../core/semver.js';
-import type { ChannelEntry } from '../../model/declarative-config.js';
+import { type Version, type VersionRange, parseRange, tryParse } from '../core/semver.js';
+import type { ChannelEntry } from '../model/declarative-config.js';
 
 /** Tells which entries of a channel a cluster can go on to, where bundles have these `versions`. */
 export class UpgradeRules {
@@ -23,12 +23,7 @@ export class UpgradeRules {
   /** Undefined for no range, and for one that does not parse: nothing is in it, and validation reports it. */
   rangeOf(text: string): VersionRange | undefined {
     if (this.#ranges.has(text)) return this.#ranges.get(text);
-    let range: VersionRange | undefined;
-    try {
-      range = text === '' ? undefined : parseRange(text);
-    } catch {
-      // As it says above.
-    }
+    const range = text === '' ? undefined : tryParse(parseRange, text);
     this.#ranges.set(text, range);
     return range;
   }

@@ -1,30 +1,30 @@
-import type { OpmateError } from '../../core/errors.js';
-import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
+import type { OpmateError } from '../core/errors.js';
+import { type Version, compareVersions, formatVersion, parseVersion } from '../core/semver.js';
 
 /** A bundle on the way from the head of a channel to its end. */
-export interface GraphNode {
+export interface ChainNode {
   name: string;
   /** As its catalog has it. */
   version: string;
   /** The node that this one replaces. */
-  next: GraphNode | undefined;
+  next: ChainNode | undefined;
   /** The node that replaces this one; the head has none. */
-  previous: GraphNode | undefined;
+  previous: ChainNode | undefined;
   /** Names that it skips besides; there need be no bundles of these names. */
   skips: Set<string>;
 }
 
-/** A channel as its readers see it: a line of bundles that begins at the head, each with what it skips. */
-export interface ChannelGraph {
+/** The upgrade path of a channel: from the head along `replaces`, each bundle with what it skips. */
+export interface ReplacesChain {
   name: string;
-  head: GraphNode | undefined;
+  head: ChainNode | undefined;
   /** Bundles that the channel leads to without their being nodes, and their versions. */
   skipped: Map<string, string>;
 }
 
 interface Place {
   version: Version;
-  node: GraphNode;
+  node: ChainNode;
 }
 
 /**
@@ -32,7 +32,7 @@ interface Place {
  * or throws; `fail` makes the error for a graph that does not go by version.
  */
 export class VersionLine {
-  readonly #graph: ChannelGraph;
+  readonly #graph: ReplacesChain;
   readonly #fail: (what: string, hint?: string) => OpmateError;
   /** Nodes by ascending version, whatever their order in the graph. */
   readonly #places: Place[] = [];
@@ -40,8 +40,8 @@ export class VersionLine {
   readonly #owners = new Map<string, string>();
 
   constructor(
-    graph: ChannelGraph,
-    parse: (node: GraphNode) => Version,
+    graph: ReplacesChain,
+    parse: (node: ChainNode) => Version,
     fail: (what: string, hint?: string) => OpmateError,
   ) {
     this.#graph = graph;
@@ -75,7 +75,7 @@ export class VersionLine {
    */
   add(record: { name: string; version: string }, version: Version, skipPatch: boolean): void {
     const at = this.#lowerBound(version);
-    const node: GraphNode = {
+    const node: ChainNode = {
       name: record.name,
       version: record.version,
       next: undefined,
@@ -141,7 +141,7 @@ export class VersionLine {
   }
 
   /** Takes a node out of the line, to be skipped by another one with all that it skipped. */
-  #fold(mate: GraphNode, into: GraphNode): void {
+  #fold(mate: ChainNode, into: ChainNode): void {
     if (mate.previous === undefined) this.#graph.head = mate.next;
     else mate.previous.next = mate.next;
     if (mate.next !== undefined) mate.next.previous = mate.previous;

@@ -1,0 +1,65 @@
+import { compareBytes } from '../core/order.js';
+import type { Version } from '../core/semver.js';
+import { schemas } from '../model/declarative-config.js';
+import type {
+  BundleFacts,
+  CatalogFacts,
+  ChannelFacts,
+  DeprecationsFacts,
+  PackageFacts,
+} from '../model/facts.js';
+import { compareKnownVersions } from './bundle-version.js';
+import { readGraph } from './channel-graph.js';
+
+/** A package with all that belongs to it, of each name the first. */
+export interface PackageModel {
+  facts: PackageFacts;
+  channels: Map<string, ChannelFacts>;
+  bundles: Map<string, BundleFacts>;
+  deprecations: DeprecationsFacts[];
+}
+
+/** Returns the packages of a catalog by name; of several blobs with one name, the first. */
+export function readPackages(facts: CatalogFacts): Map<string, PackageModel> {
+  const models = new Map<string, PackageModel>();
+  for (const one of facts.packages) {
+    if (models.has(one.name)) continue;
+    models.set(one.name, { facts: one, channels: new Map(), bundles: new Map(), deprecations: [] });
+  }
+  for (const channel of facts.channels) {
+    const known = models.get(channel.package)?.channels;
+    if (known?.has(channel.name) === false) known.set(channel.name, channel);
+  }
+  for (const bundle of facts.bundles) {
+    const known = models.get(bundle.package)?.bundles;
+    if (known?.has(bundle.name) === false) known.set(bundle.name, bundle);
+  }
+  for (const one of facts.deprecations) models.get(one.package)?.deprecations.push(one);
+  return models;
+}
+
+/** Returns deprecations without those of removed channels and bundles; none where nothing is left. */
+export function keepDeprecations(
+  facts: DeprecationsFacts,
+  channels: ReadonlySet<string>,
+  bundles: ReadonlySet<string>,
+): DeprecationsFacts[] {
+  const entries = facts.entries.filter(({ reference: { schema, name } }) => {
+    if (schema === schemas.channel) return channels.has(name);
+    return schema !== schemas.bundle || bundles.has(name);
+  });
+  return entries.length === 0 ? [] : [{ ...facts, entries }];
+}
+
+/** Returns the channel whose head has the highest version, of equal ones the first by name; empty without channels. */
+export function findHighestChannel(
+  channels: readonly ChannelFacts[],
+  versions: ReadonlyMap<string, Version>,
+): string {
+  const heads = channels.map(({ name, entries }) => ({
+    name,
+    version: versions.get(readGraph(entries).heads[0] ?? ''),
+  }));
+  heads.sort((a, b) => compareKnownVersions(b.version, a.version) || compareBytes(a.name, b.name));
+  return heads[0]?.name ?? '';
+}

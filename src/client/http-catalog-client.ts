@@ -8,7 +8,7 @@ import {
   type DeprecationsBlob,
   schemas,
 } from '../model/declarative-config.js';
-import { readGraph } from '../graph/channel-graph.js';
+import { findHead } from '../graph/channel-graph.js';
 import { readLimited } from '../oci/image/read-limited.js';
 import {
   type BlobQuery,
@@ -141,8 +141,7 @@ export class HttpCatalogClient implements CatalogClient<BundleBlob> {
       defaultChannel: found.blob.defaultChannel,
       channels: channels
         .map((channel) => {
-          const { heads } = readGraph(channel.entries ?? []);
-          const head = heads.length === 1 ? (heads[0] as string) : '';
+          const head = findHead(channel.entries ?? []);
           return { name: channel.name, head, ...why(schemas.channel, channel.name) };
         })
         .sort((a, b) => compareBytes(a.name, b.name)),

@@ -61,20 +61,28 @@ export function readGraph(list: readonly ChannelEntry[]): ChannelGraph {
   return graph;
 }
 
-/** Returns the entries from which `replaces` and `skips` lead on to the only head, the head included. */
-export function findLeadingToHead({ entries, heads }: Pick<ChannelGraph, 'entries' | 'heads'>): Set<string> {
-  const leading = new Set(heads.length === 1 ? heads : []);
-  // A set can be added to while it is gone through.
-  for (const name of leading) {
-    const { replaces = '', skips = [] } = entries.get(name) ?? {};
-    for (const older of [replaces, ...skips]) if (entries.has(older)) leading.add(older);
-  }
-  return leading;
-}
-
-/** The head of a channel; undefined where it has none, or several. */
+/** Returns the head of a channel; undefined where it has none, or several. */
 export function onlyHead({ heads }: Pick<ChannelGraph, 'heads'>): string | undefined {
   return heads.length === 1 ? heads[0] : undefined;
+}
+
+/** Returns the head of a channel with these entries; empty where it has none, or several. */
+export function findHead(entries: readonly ChannelEntry[]): string {
+  return onlyHead(readGraph(entries)) ?? '';
+}
+
+/**
+ * Follows `replaces` from the first head, past entries that are skipped: all names in turn, also a last one that is no
+ * entry. It ends where it would come back to itself, which is a cycle.
+ */
+export function followReplaces({ heads, entries }: Pick<ChannelGraph, 'heads' | 'entries'>): {
+  names: string[];
+  isCycle: boolean;
+} {
+  const names = new Set<string>();
+  let name = heads[0] ?? '';
+  for (; name !== '' && !names.has(name); name = entries.get(name)?.replaces ?? '') names.add(name);
+  return { names: [...names], isCycle: name !== '' };
 }
 
 /** Why a channel has no head, in the words of `opm`; undefined when it has one. */

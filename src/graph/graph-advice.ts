@@ -1,6 +1,7 @@
 import { quoteGo } from '../document/go-json.js';
 import type { ChannelEntry } from '../model/declarative-config.js';
-import { type ChannelGraph, findLeadingToHead } from './channel-graph.js';
+import type { ChannelGraph } from './channel-graph.js';
+import { findWaysTo } from './ways.js';
 import { NameIndex } from '../core/suggest.js';
 
 /** What to change in a faulty channel, and in which entry, if one is to blame. */
@@ -38,7 +39,7 @@ export function findSkippedInChain(
   const from = graph.chain[graph.chain.length - 1] as string;
   const to = graph.entries.get(from)?.replaces ?? '';
   if (!graph.entries.has(to)) return undefined;
-  const leading = findLeadingToHead(graph);
+  const { reached: leading } = findWaysTo(graph.heads, graph.entries);
   for (const entry of graph.entries.values()) {
     // What a range covers is for those to say who know versions.
     if (leading.has(entry.name) && entry.skipRange !== '') return undefined;

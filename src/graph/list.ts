@@ -2,7 +2,7 @@ import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import type { CatalogFacts } from '../model/facts.js';
-import { type ChannelGraph, describeHeadFault, readGraph } from './channel-graph.js';
+import { type ChannelGraph, describeHeadFault, onlyHead, readGraph } from './channel-graph.js';
 
 /**
  * The rows that `list` prints of a valid catalog. An invalid one gives rows too, of its first blobs with
@@ -104,8 +104,8 @@ export function findDefaultHeads(facts: CatalogFacts): Map<string, string> {
   const heads = new Map<string, string>();
   for (const channel of facts.channels) {
     if (channel.name === '' || defaults.get(channel.package) !== channel.name) continue;
-    const graph = readGraph(channel.entries);
-    if (graph.heads.length === 1) heads.set(channel.package, graph.heads[0] as string);
+    const head = onlyHead(readGraph(channel.entries));
+    if (head !== undefined) heads.set(channel.package, head);
   }
   return heads;
 }

@@ -12,7 +12,12 @@ export class UpgradeRules {
 
   /** Whether a cluster with the bundle `name` can go on to an entry. */
   leads(name: string, entry: ChannelEntry): boolean {
-    return name !== entry.name && (isNamedBy(name, entry) || this.isInRange(this.#versions.get(name), entry));
+    return name !== entry.name && (isNamedBy(name, entry) || this.isInSkipRange(name, entry));
+  }
+
+  /** Whether an entry skips a bundle by its range. */
+  isInSkipRange(name: string, entry: ChannelEntry): boolean {
+    return this.isInRange(this.#versions.get(name), entry);
   }
 
   /** Whether an entry skips the range that a version is in. */

@@ -8,7 +8,7 @@ import { OpmateError, messageOf, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { silentLogger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
-import { type Version, parseRange, parseVersion, tryParse } from '../core/semver.js';
+import { type Version, parseVersion, tryParse } from '../core/semver.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
 import type {
@@ -19,7 +19,9 @@ import type {
   PackageFacts,
   Problem,
 } from '../model/facts.js';
-import { describeGraphFault, onlyHead, readGraph } from '../graph/channel-graph.js';
+import { readBundleVersions } from '../graph/bundle-version.js';
+import { UpgradeRules } from '../graph/upgrade-rules.js';
+import { describeGraphFault, findHead, readGraph } from '../graph/channel-graph.js';
 import { validateCatalog } from '../graph/validate.js';
 import type {
   BundleAnswer,
@@ -215,7 +217,7 @@ export class CatalogView {
       const blob = await this.#readAgain(one.facts, decodePackage);
       heading.hasIcon = blob !== undefined && iconOf(blob) !== undefined;
       const head = await this.#readAgain(
-        one.bundles.get(headOf(one.channels.get(one.facts?.defaultChannel ?? ''))),
+        one.bundles.get(findHead(one.channels.get(one.facts?.defaultChannel ?? '')?.entries ?? [])),
         (value) => readBundleHeading(decodeBundle(value)),
       );
       heading.displayName = head?.displayName ?? '';
@@ -254,7 +256,7 @@ export class CatalogView {
   #summaryOf(one: ViewedPackage): PackageSummary {
     const { name, facts, channels, bundles, deprecations, heading, problems } = one;
     const defaultChannel = facts?.defaultChannel ?? '';
-    const head = headOf(channels.get(defaultChannel));
+    const head = findHead(channels.get(defaultChannel)?.entries ?? []);
     const change = this.#compared?.changeOfPackage(name);
     return {
       name,
@@ -296,7 +298,7 @@ export class CatalogView {
     const deprecation = deprecations.get(deprecationKey(schemas.package, ''));
     const blob = await this.#readAgain(facts, decodePackage);
     const head = await this.#readAgain(
-      bundles.get(headOf(one.channels.get(facts?.defaultChannel ?? ''))),
+      bundles.get(findHead(one.channels.get(facts?.defaultChannel ?? '')?.entries ?? [])),
       (value) => readBundleHeading(decodeBundle(value)),
     );
     return {
@@ -407,23 +409,17 @@ export class CatalogView {
   }
 
   #placesOf({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
-    const version = this.#bundleVersion(bundles.get(name));
+    const rules = new UpgradeRules(readBundleVersions(bundles.values()));
     return [...channels.values()].flatMap((channel): BundlePlace[] => {
       const entry = channel.entries.find((other) => other.name === name);
       if (entry === undefined) return [];
       const others = channel.entries.filter((other) => other.name !== name);
-      const covers = rangeOf(entry.skipRange);
       const covered = others
-        .filter((other) => covers(this.#bundleVersion(bundles.get(other.name))))
+        .filter((other) => rules.isInSkipRange(other.name, entry))
         .map((other) => other.name);
       // A skipped one is passed over, unless nothing else leads on.
       const { skipped } = readGraph(channel.entries);
-      const leadOn = others
-        .filter(
-          (other) =>
-            other.replaces === name || other.skips.includes(name) || rangeOf(other.skipRange)(version),
-        )
-        .map((other) => other.name);
+      const leadOn = others.filter((other) => rules.leads(name, other)).map((other) => other.name);
       const installed = leadOn.filter((other) => !skipped.has(other));
       const updatesTo = installed.length > 0 ? installed : leadOn;
       const known = new Set(channel.entries.map((other) => other.name));
@@ -554,7 +550,7 @@ function channelsOf(one: ViewedPackage): ChannelSummary[] {
   const defaultChannel = one.facts?.defaultChannel;
   return [...one.channels.values()]
     .map(({ name, entries }): ChannelSummary => {
-      const head = headOf({ entries });
+      const head = findHead(entries);
       const deprecation = one.deprecations.get(deprecationKey(schemas.channel, name));
       return {
         name,
@@ -583,20 +579,10 @@ function channelWith({ channels, facts }: ViewedPackage, bundle: string): string
   return (has(usual) ? usual : [...channels.values()].find(has))?.name ?? '';
 }
 
-function headOf(channel: Pick<ChannelFacts, 'entries'> | undefined): string {
-  return onlyHead(readGraph(channel?.entries ?? [])) ?? '';
-}
-
 function versionText(bundle: BundleFacts | undefined): string {
   const property = bundle?.packageProperties[0];
   if (property === undefined) return '';
   return property.release === '' ? property.version : `${property.version}-${property.release}`;
-}
-
-/** Whether a version is in a range; no version is in one that does not parse, or is empty. */
-function rangeOf(text: string): (version: Version | undefined) => boolean {
-  const range = text === '' ? undefined : tryParse(parseRange, text);
-  return (version) => range !== undefined && version !== undefined && range.contains(version);
 }
 
 function deprecationKey(schema: string, name: string): string {

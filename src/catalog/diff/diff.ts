@@ -9,7 +9,7 @@ import {
 } from '../../model/declarative-config.js';
 import { decodePackage } from '../../model/decode.js';
 import type { BundleFacts, ChannelFacts, DeprecationsFacts } from '../../model/facts.js';
-import { onlyHead, readGraph } from '../../graph/channel-graph.js';
+import { findHead } from '../../graph/channel-graph.js';
 import type { MetasOptions } from '../catalog.js';
 import { type CatalogSnapshot, imagesOf, isOwnSchema, readBundleBlob, readSorted } from './snapshot.js';
 
@@ -196,7 +196,7 @@ async function diffChannels(
   const stateOf = (one: ChannelFacts): ChannelState => ({
     package: one.package,
     channel: one.name,
-    head: headOf(one),
+    head: findHead(one.entries),
     entries: one.entries.length,
   });
   const { added, removed } = listChange(old.keys(), now.keys());
@@ -220,10 +220,6 @@ async function diffChannels(
   };
 }
 
-function headOf({ entries }: ChannelFacts): string {
-  return onlyHead(readGraph(entries)) ?? '';
-}
-
 function diffChannel(a: ChannelFacts, b: ChannelFacts, properties: boolean): ChannelChange | undefined {
   const [old, now] = [firstBy(a.entries, ({ name }) => name), firstBy(b.entries, ({ name }) => name)];
   const entries = listChange(old.keys(), now.keys());
@@ -231,7 +227,7 @@ function diffChannel(a: ChannelFacts, b: ChannelFacts, properties: boolean): Cha
     const was = old.get(name);
     return was === undefined ? [] : (diffEdges(was, now.get(name) as ChannelEntry) ?? []);
   });
-  const head = changeOf(headOf(a), headOf(b));
+  const head = changeOf(findHead(a.entries), findHead(b.entries));
   const isSame = entries.added.length === 0 && entries.removed.length === 0 && edges.length === 0;
   if (isSame && !properties) return undefined;
   return { package: b.package, channel: b.name, ...(head && { head }), entries, edges, properties };

@@ -5,6 +5,7 @@ import type { ChannelEntry } from '../../model/declarative-config.js';
 import type { ChannelFacts } from '../../model/facts.js';
 import { type ChannelGraph, describeGraphFault } from '../../graph/channel-graph.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
+import { findWaysTo } from '../../graph/ways.js';
 import type { FindingList, Subject } from './finding.js';
 
 /**
@@ -35,7 +36,7 @@ class ChannelExamination {
   readonly #at = new Map<string, number>();
   /** Entries of a known version, lowest first. */
   readonly #ordered: { name: string; version: Version }[];
-  #comparisons = 0;
+  readonly #comparisons = { left: maxComparisons };
 
   constructor(channel: ChannelFacts, graph: ChannelGraph, versions: Versions, findings: FindingList) {
     this.#channel = channel;
@@ -105,8 +106,8 @@ class ChannelExamination {
     const { name, skipRange } = entry;
     const range = this.#rules.rangeOf(skipRange);
     if (range === undefined) return;
-    this.#comparisons += this.#ordered.length;
-    if (this.#comparisons > maxComparisons) return;
+    this.#comparisons.left -= this.#ordered.length;
+    if (this.#comparisons.left < 0) return;
     const subject = this.#subject(name, 'skipRange');
     const higher: string[] = [];
     const missed: string[] = [];
@@ -161,27 +162,13 @@ class ChannelExamination {
     this.#findings.add('head-not-highest', { ...this.#subject(head, 'name') }, message, hint);
   }
 
-  /** From the head downwards: what leads on to what is known to lead on. */
+  /** Reports entries that do not lead on to the head. */
   #examineWays(head: string): void {
     const { entries } = this.#graph;
-    const open = new Set(entries.keys());
-    open.delete(head);
-    const ranges = new Set<string>();
-    const queue = [head];
-    for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
-      const entry = entries.get(name) as ChannelEntry;
-      const reach = (one: string): void => {
-        if (open.delete(one)) queue.push(one);
-      };
-      reach(entry.replaces);
-      for (const skip of entry.skips) reach(skip);
-      if (entry.skipRange === '' || ranges.has(entry.skipRange)) continue;
-      ranges.add(entry.skipRange);
-      this.#comparisons += open.size;
-      if (this.#comparisons > maxComparisons) return;
-      for (const one of [...open]) if (this.#rules.isInRange(this.#versions.get(one), entry)) reach(one);
-    }
-    for (const name of open) {
+    const { reached } = findWaysTo([head], entries, { rules: this.#rules, budget: this.#comparisons });
+    if (this.#comparisons.left < 0) return;
+    for (const name of entries.keys()) {
+      if (reached.has(name)) continue;
       const message = `from it nothing leads on to the head ${quoteGo(head)}`;
       const hint = 'clusters that have it stay on it: let a later entry replace or skip it';
       this.#findings.add('unreachable', this.#subject(name, 'name'), message, hint);

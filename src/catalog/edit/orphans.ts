@@ -3,6 +3,7 @@ import { sortedByBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
+import { findWaysTo } from '../../graph/ways.js';
 
 /** Bundles on which clusters would be left without the way that they had to the head of their channel. */
 export interface Orphans {
@@ -50,15 +51,10 @@ function leadingToHead(
   rules: UpgradeRules,
 ): Set<string> {
   const graph = readGraph(entries);
-  const found = new Set(graph.heads);
-  for (const name of found) {
-    const entry = graph.entries.get(name);
-    if (entry === undefined) continue;
-    for (const one of [entry.replaces, ...entry.skips]) if (one !== '') found.add(one);
-    if (rules.rangeOf(entry.skipRange) === undefined) continue;
-    for (const other of names) if (!found.has(other) && rules.leads(other, entry)) found.add(other);
-    for (const other of graph.entries.keys())
-      if (!found.has(other) && rules.leads(other, entry)) found.add(other);
-  }
-  return new Set([...found].filter((name) => names.has(name)));
+  const { reached } = findWaysTo(graph.heads, graph.entries, {
+    rules,
+    candidates: new Set([...names, ...graph.entries.keys()]),
+    isKnown: (name) => name !== '',
+  });
+  return new Set([...reached].filter((name) => names.has(name)));
 }

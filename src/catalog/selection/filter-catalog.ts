@@ -17,7 +17,13 @@ import {
   readPackages,
 } from '../../graph/package-model.js';
 import { repairChannel } from './repair-channel.js';
-import { type CatalogSelection, type KeptBundle, type SelectedPackage, requireValid } from './selection.js';
+import {
+  type CatalogSelection,
+  type KeptBundle,
+  type SelectedPackage,
+  requireValid,
+  summarizeChannels,
+} from './selection.js';
 import { nearestVersions, rangeOf } from './version-bounds.js';
 
 /** What a filter keeps of a catalog. */
@@ -238,11 +244,7 @@ class PackageChoice {
     return {
       name: this.#name,
       defaultChannel,
-      channels: channels.map(({ name, entries }) => ({
-        name,
-        head: readGraph(entries).heads[0] ?? '',
-        entries: entries.length,
-      })),
+      channels: summarizeChannels(channels),
       bundles,
     };
   }

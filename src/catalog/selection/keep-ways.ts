@@ -2,9 +2,10 @@ import { quoteGo } from '../../document/go-json.js';
 import { listNames } from '../../core/suggest.js';
 import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { describeGraphFault, readGraph } from '../../graph/channel-graph.js';
+import { describeGraphFault, followReplaces, onlyHead, readGraph } from '../../graph/channel-graph.js';
 import { sortNewestFirst } from '../../graph/bundle-version.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
+import { findWaysTo } from '../../graph/ways.js';
 
 /** The entries of a channel that are kept, and why those that were not asked for are. */
 export interface KeptWays {
@@ -48,18 +49,14 @@ export class ChannelWays {
   readonly #skippers = new Map<string, string[]>();
 
   constructor(list: readonly ChannelEntry[], versions: ReadonlyMap<string, Version>) {
-    const { entries, heads } = readGraph(list);
+    const graph = readGraph(list);
+    const { entries } = graph;
     this.#list = list;
     this.#entries = entries;
     this.#versions = versions;
     this.#rules = new UpgradeRules(versions);
-    this.head = heads.length === 1 ? heads[0] : undefined;
-    const chain = new Set<string>();
-    let entry = entries.get(this.head ?? '');
-    for (; entry !== undefined && !chain.has(entry.name); entry = entries.get(entry.replaces)) {
-      chain.add(entry.name);
-    }
-    this.chain = [...chain];
+    this.head = onlyHead(graph);
+    if (this.head !== undefined) this.chain = followReplaces(graph).names.filter((name) => entries.has(name));
     for (const { name, skips } of entries.values()) {
       for (const skip of skips) {
         const known = this.#skippers.get(skip);
@@ -226,62 +223,16 @@ export class ChannelWays {
     }
   }
 
-  /** What leads to an entry: by name on as few steps as there can be, else by the range that an entry skips. */
   #waysTo(target: string): WaysTo {
-    const next = new Map<string, string>();
-    this.#search(
-      target,
-      (name) => this.#entries.has(name),
-      this.#entries.size,
-      (name, to) => {
-        next.set(name, to);
-      },
-    );
-    return { target, next };
+    return { target, next: findWaysTo([target], this.#entries, { rules: this.#rules }).next };
   }
 
   /** Those of `names` that lead to an entry through nothing but these. */
-  #reaching(target: string, names: ReadonlySet<string>): Set<string> {
-    return this.#search(
-      target,
-      (name) => names.has(name),
-      names.size,
-      () => undefined,
-    );
-  }
-
-  #search(
-    target: string,
-    isThere: (name: string) => boolean,
-    size: number,
-    onFound: (name: string, to: string) => void,
-  ): Set<string> {
-    const found = new Set([target]);
-    const take = (name: string, to: string): void => {
-      if (found.has(name) || !isThere(name)) return;
-      found.add(name);
-      open.push(name);
-      onFound(name, to);
-    };
-    const open = [target];
-    const takeNamed = (): void => {
-      for (let to = open.shift(); to !== undefined; to = open.shift()) {
-        const entry = this.#entries.get(to);
-        for (const name of entry === undefined ? [] : [entry.replaces, ...entry.skips]) take(name, to);
-      }
-    };
-    takeNamed();
-    // A set takes in what is added while it is gone through.
-    for (const to of found) {
-      if (found.size === size) break;
-      const entry = this.#entries.get(to);
-      if (entry === undefined || this.#rules.rangeOf(entry.skipRange) === undefined) continue;
-      for (const name of this.#entries.keys()) {
-        if (found.has(name) || !isThere(name) || !this.#rules.leads(name, entry)) continue;
-        take(name, to);
-        takeNamed();
-      }
-    }
-    return found;
+  #reaching(target: string, names: ReadonlySet<string>): ReadonlySet<string> {
+    return findWaysTo([target], this.#entries, {
+      rules: this.#rules,
+      candidates: names,
+      isKnown: (name) => names.has(name),
+    }).reached;
   }
 }

@@ -3,11 +3,10 @@ import { quoteGo } from '../../document/go-json.js';
 import type { Version } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../model/facts.js';
-import { readGraph } from '../../graph/channel-graph.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 import { findHighestChannel } from '../../graph/package-model.js';
 import { repairChannel } from './repair-channel.js';
-import { type CatalogSelection, type SelectedPackage, requireValid } from './selection.js';
+import { type CatalogSelection, type SelectedPackage, requireValid, summarizeChannels } from './selection.js';
 
 /** What leaving bundles out has changed. */
 export interface LeftOut {
@@ -136,11 +135,7 @@ class PackageRepair {
     const facts = packages.find((one) => one.name === this.#name);
     if (facts === undefined) return [];
     const { name, defaultChannel } = facts;
-    const channels = [...this.#channels.values()].map((channel) => ({
-      name: channel.name,
-      head: readGraph(channel.entries).heads[0] ?? '',
-      entries: channel.entries.length,
-    }));
+    const channels = summarizeChannels(this.#channels.values());
     return [
       { name, defaultChannel, channels, bundles: bundles.filter((one) => one.package === name).length },
     ];

@@ -3,9 +3,10 @@ import { LimitError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { readGraph } from '../../graph/channel-graph.js';
+import { onlyHead, readGraph } from '../../graph/channel-graph.js';
 import { sortNewestFirst } from '../../graph/bundle-version.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
+import { findWaysTo } from '../../graph/ways.js';
 
 /** The entries of a channel that are left, and one sentence for each change to one of them. */
 export interface RepairedChannel {
@@ -67,8 +68,7 @@ class ChannelRepair {
 
   run(): RepairedChannel {
     if (this.#kept.size === 0) return { entries: [], changes: [] };
-    const { heads } = readGraph(this.#before);
-    const oldHead = heads.length === 1 ? heads[0] : undefined;
+    const oldHead = onlyHead(readGraph(this.#before));
     const hadWay = oldHead === undefined ? new Set<string>() : this.#leadingTo(oldHead, this.#before);
     for (const entry of [...this.#kept.values()]) this.#kept.set(entry.name, this.#withoutGone(entry));
     const head = this.#chooseHead(oldHead);
@@ -141,18 +141,9 @@ class ChannelRepair {
   }
 
   /** The entries from which `head` is reached, step by step, itself included. */
-  #leadingTo(head: string, entries: readonly ChannelEntry[]): Set<string> {
+  #leadingTo(head: string, entries: readonly ChannelEntry[]): ReadonlySet<string> {
     const byName = new Map(entries.map((entry) => [entry.name, entry]));
-    const found = new Set([head]);
-    for (const name of found) {
-      const entry = byName.get(name);
-      if (entry === undefined) continue;
-      for (const one of [entry.replaces, ...entry.skips]) if (byName.has(one)) found.add(one);
-      if (entry.skipRange === '') continue;
-      for (const other of byName.keys())
-        if (!found.has(other) && this.#rules.leads(other, entry)) found.add(other);
-    }
-    return found;
+    return findWaysTo([head], byName, { rules: this.#rules }).reached;
   }
 
   #chooseHead(oldHead: string | undefined): string {

@@ -1,6 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
-import type { CatalogFacts } from '../../model/facts.js';
+import { readGraph } from '../../graph/channel-graph.js';
+import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { validateCatalog } from '../../graph/validate.js';
 
 /** A bundle that was not asked for, and why it is mirrored all the same. */
@@ -37,6 +38,15 @@ export interface CatalogSelection {
   kept: KeptBundle[];
   /** What was left out although the configuration may have meant it. */
   warnings: string[];
+}
+
+/** Sums up channels that are kept. */
+export function summarizeChannels(channels: Iterable<ChannelFacts>): SelectedChannel[] {
+  return [...channels].map(({ name, entries }) => ({
+    name,
+    head: readGraph(entries).heads[0] ?? '',
+    entries: entries.length,
+  }));
 }
 
 /** How many faults of a catalog one error names. */

@@ -2,7 +2,7 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { SemverError, compareVersions } from '../../core/semver.js';
-import { readGraph } from '../../graph/channel-graph.js';
+import { findHead } from '../../graph/channel-graph.js';
 import {
   type BundleVersion,
   type PackageBundle,
@@ -200,8 +200,7 @@ function successorsIn(
   toSteps: ReturnType<typeof stepsFrom>,
 ): ChannelSuccessors {
   const graph = new UpgradeGraph([channel]);
-  const { heads } = readGraph(channel.entries);
-  const head = heads.length === 1 ? (heads[0] as string) : '';
+  const head = findHead(channel.entries);
   const versionOf = ({ to }: UpgradeEdge): BundleVersion | undefined => readableVersion(bundles.get(to));
   const direct = graph.edgesFrom(from).sort((a, b) => {
     const [x, y] = [versionOf(a), versionOf(b)];

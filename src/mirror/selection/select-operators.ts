@@ -3,6 +3,7 @@ import {
   type KeptBundle,
   type SelectedPackage,
   requireValid,
+  summarizeChannels,
 } from '../../catalog/selection/selection.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 import { type PackageModel, keepDeprecations, readPackages } from '../../graph/package-model.js';
@@ -19,6 +20,7 @@ import {
   type ChannelGraph,
   describeGraphFault,
   describeHeadFault,
+  followReplaces,
   readGraph,
 } from '../../graph/channel-graph.js';
 import {
@@ -113,11 +115,7 @@ function wholePackage({ facts, channels, bundles }: PackageModel): SelectedPacka
   return {
     name: facts.name,
     defaultChannel: facts.defaultChannel,
-    channels: [...channels.values()].map(({ name, entries }) => ({
-      name,
-      head: readGraph(entries).heads[0] ?? '',
-      entries: entries.length,
-    })),
+    channels: summarizeChannels(channels.values()),
     bundles: bundles.size,
   };
 }
@@ -194,11 +192,7 @@ class PackageChoice {
       summary: {
         name,
         defaultChannel,
-        channels: channels.map((channel) => ({
-          name: channel.name,
-          head: readGraph(channel.entries).heads[0] ?? '',
-          entries: channel.entries.length,
-        })),
+        channels: summarizeChannels(channels),
         bundles: bundles.length,
       },
       kept: this.#kept,
@@ -349,8 +343,8 @@ class PackageChoice {
     graph: ChannelGraph,
     keyOf: (name: string) => string | undefined,
   ): ReadonlySet<string> | undefined {
-    const chain = chainOf(graph);
-    if (chain === undefined) {
+    const { names: chain, isCycle } = followReplaces(graph);
+    if (isCycle) {
       this.#failGraph(channel, describeGraphFault(graph) ?? 'its upgrade chain is a cycle');
       return undefined;
     }
@@ -458,16 +452,4 @@ class PackageChoice {
       }
     }
   }
-}
-
-/** The head and all that it replaces in turn, names that are no entries included; undefined for a cycle. */
-function chainOf(graph: ChannelGraph): string[] | undefined {
-  const chain: string[] = [];
-  const seen = new Set<string>();
-  for (let name = graph.heads[0] ?? ''; name !== ''; name = graph.entries.get(name)?.replaces ?? '') {
-    if (seen.has(name)) return undefined;
-    seen.add(name);
-    chain.push(name);
-  }
-  return chain;
 }

@@ -37,6 +37,7 @@ export interface ServerOptions extends GlobalOptions {
   terminationLog?: string;
   tlsCert?: string;
   tlsKey?: string;
+  maxConnections?: number;
 }
 
 interface ServeOptions extends ServerOptions, Omit<ServeHttpOptions, keyof ServerOptions> {
@@ -141,7 +142,14 @@ export async function serveAnswers(
 ): Promise<void> {
   const files = tlsFilesOf(options);
   const certificate = files === undefined ? undefined : await readCertificateFiles(files);
-  const server = await startRegistryServer({ answers, host: options.host, port, certificate, logger });
+  const server = await startRegistryServer({
+    answers,
+    host: options.host,
+    port,
+    certificate,
+    maxConnections: options.maxConnections,
+    logger,
+  });
   const watcher =
     files !== undefined && certificate !== undefined
       ? watchCertificateFiles(files, certificate, (next) => server.replaceCertificate(next), logger)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Socket, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import {
   type Metadata,
@@ -19,7 +19,9 @@ import { OpmateError, messageOf, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { ServerKeyPair } from '../server/certificate-files.js';
+import { defaultMaxConnections } from '../server/http-server.js';
 import { listenOn } from '../server/listening.js';
+import { GrpcConnections } from './connections.js';
 import {
   encodeChannelEntry,
   encodePackage,
@@ -60,6 +62,8 @@ export interface RegistryServerOptions {
   port: number;
   /** Plain text when left out. */
   certificate?: ServerKeyPair | undefined;
+  /** Beyond it the longest idle connection makes room, or the new one is refused; 1000 when left out. */
+  maxConnections?: number | undefined;
   /** Gets one line a call: method, code, duration and an id, never what was asked or answered. */
   logger?: Logger | undefined;
 }
@@ -88,7 +92,8 @@ export async function startRegistryServer(options: RegistryServerOptions): Promi
     'grpc.keepalive_timeout_ms': keepaliveTimeoutMs,
     'grpc.keepalive_permit_without_calls': 1,
   });
-  const calls = new Calls(logger);
+  const open = new GrpcConnections({ max: options.maxConnections ?? defaultMaxConnections, logger });
+  const calls = new Calls(open, logger);
   const services = [registryService(answers, calls), healthService(calls)];
   if (answers.listCustomSchemas !== undefined) services.push(experimentalService(answers, calls));
   const versions = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
@@ -103,12 +108,9 @@ export async function startRegistryServer(options: RegistryServerOptions): Promi
       : experimental.createCertificateProviderServerCredentials(identity, null, false),
   );
   // A socket server of our own, since that of the library does not let go of connections that say nothing.
-  const sockets = new Set<Socket>();
   const listener = createServer({ noDelay: true }, (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
     socket.on('error', () => undefined);
-    connections.injectConnection(socket);
+    if (open.accept(socket)) connections.injectConnection(socket);
   });
   const port = await listenOn(listener, options);
   let closed: Promise<void> | undefined;
@@ -117,9 +119,9 @@ export async function startRegistryServer(options: RegistryServerOptions): Promi
     connections.drain(closeGraceMs);
     await within(closeGraceMs, () => calls.areOver());
     // What was answered is read to its end; who has never said anything waits for nothing.
-    await within(flushGraceMs, () => [...sockets].every(({ bytesRead }) => bytesRead === 0));
+    await within(flushGraceMs, () => open.sockets.every(({ bytesRead }) => bytesRead === 0));
     server.forceShutdown();
-    for (const socket of sockets) socket.destroy();
+    for (const socket of open.sockets) socket.destroy();
   };
   return {
     port,
@@ -220,7 +222,7 @@ class ServiceBuilder implements Service {
     // On the wire it is the same as a stream of one message, and only of streams the library tells what was taken.
     this.definition[name] = method(path, { streamsOut: true });
     this.handlers[name] = (call: ServerWritableStream<Buffer, Uint8Array>): void => {
-      const end = this.#calls.begin(path, this.#level);
+      const end = this.#calls.begin(path, call.getPeer(), this.#level);
       call.once('cancelled', () => end(status.CANCELLED));
       const leave = this.#calls.unread.enter(call.getPeer(), (answered) => {
         if (call.cancelled) return answered.taken();
@@ -255,7 +257,7 @@ class ServiceBuilder implements Service {
     const path = `/${this.name}/${name}`;
     this.definition[name] = method(path, { streamsOut: true });
     this.handlers[name] = (call: ServerWritableStream<Buffer, Uint8Array>): void => {
-      const end = this.#calls.begin(path, this.#level);
+      const end = this.#calls.begin(path, call.getPeer(), this.#level);
       call.once('cancelled', () => end(status.CANCELLED));
       const leave = this.#calls.streams.enter(call.getPeer(), (answered) => {
         // A call that is taken back at once, as many together may be, has been by then.
@@ -397,10 +399,12 @@ class UnreadAnswers {
 class Calls {
   readonly unread = new UnreadAnswers(maxUnreadAnswers);
   readonly streams = new UnreadAnswers(maxStreamsAtWork);
+  readonly #connections: GrpcConnections;
   readonly #logger: Logger;
   #underWay = 0;
 
-  constructor(logger: Logger) {
+  constructor(connections: GrpcConnections, logger: Logger) {
+    this.#connections = connections;
     this.#logger = logger;
   }
 
@@ -409,14 +413,16 @@ class Calls {
   }
 
   /** Returns what is to be told the end; only the first one counts. */
-  begin(path: string, level: 'info' | 'debug'): (code: number, error?: unknown) => void {
+  begin(path: string, peer: string, level: 'info' | 'debug'): (code: number, error?: unknown) => void {
     const start = performance.now();
+    const endOfCall = this.#connections.begin(peer);
     let isOver = false;
     this.#underWay++;
     return (code, error) => {
       if (isOver) return;
       isOver = true;
       this.#underWay--;
+      endOfCall(code === status.CANCELLED);
       const fault = code === status.INTERNAL ? { error: messageOf(error) } : {};
       this.#logger.log(code === status.INTERNAL ? 'error' : level, 'finished call', {
         id: randomUUID(),

@@ -1,11 +1,11 @@
-import { type FileHandle, open, readdir } from 'node:fs/promises';
-import { constants } from 'node:fs';
+import { type FileHandle, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FileTree } from '../archive/file-tree.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { combineErrors } from '../core/diagnostics-error.js';
+import { openIfRegularFile } from '../files/read-file.js';
 import { type LinkOptions, outsideError, requireWithin } from '../files/directory-root.js';
 
 /** A file of a bundle; `name` is its name within `manifests/` or `metadata/`. */
@@ -179,17 +179,11 @@ function missingPart(subject: string, part: string, cause?: unknown): OpmateErro
  * is called with its size before anything is read. Throws OpmateError IO, and what `checkSize` throws.
  */
 export async function readFileWithin(path: string, checkSize: SizeCheck): Promise<Buffer | undefined> {
-  let handle: FileHandle;
+  let handle: FileHandle | undefined;
   try {
-    // Without O_NONBLOCK, opening a named pipe would wait for its writer.
-    handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  } catch (error) {
-    if (['ENOENT', 'ELOOP', 'ENXIO'].includes(systemCode(error) ?? '')) return undefined;
-    throw fileError(path, error, { file: path });
-  }
-  try {
+    handle = await openIfRegularFile(path);
+    if (handle === undefined) return undefined;
     const stat = await handle.stat();
-    if (!stat.isFile()) return undefined;
     checkSize(stat.size, path);
     const content = Buffer.allocUnsafe(stat.size);
     for (let length = 0; length < content.length;) {
@@ -201,7 +195,7 @@ export async function readFileWithin(path: string, checkSize: SizeCheck): Promis
   } catch (error) {
     throw fileError(path, error, { file: path });
   } finally {
-    await handle.close();
+    await handle?.close();
   }
 }
 

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { throwIfCancelled } from './errors.js';
+import { CancelledError, systemCode, throwIfCancelled } from './errors.js';
 
 /** Options that every long operation takes. */
 export interface CancelOptions {
@@ -25,7 +25,8 @@ export function onAbort(signal: AbortSignal | undefined, fn: () => void): () => 
 
 /**
  * Runs `work` over `items`, at most `limit` at a time, and returns the results in the order of `items`.
- * The first failure stops new work, is awaited with what is under way, and is thrown.
+ * The first failure stops new work, is awaited with what is under way, and is thrown; one that is more than the end of
+ * aborted work takes precedence over those that are not.
  */
 export async function mapConcurrent<T, R>(
   items: readonly T[],
@@ -44,7 +45,8 @@ export async function mapConcurrent<T, R>(
         throwIfCancelled(options.signal);
         results[index] = await work(items[index] as T, index);
       } catch (error) {
-        if (!failed) failure = error;
+        // What the first failure aborts elsewhere may reject earlier than it does.
+        if (!failed || (isAborted(failure) && !isAborted(error))) failure = error;
         failed = true;
       }
     }
@@ -52,6 +54,15 @@ export async function mapConcurrent<T, R>(
   await Promise.all(Array.from({ length: Math.max(1, Math.min(limit, items.length)) }, worker));
   if (failed) throw failure;
   return results;
+}
+
+/** Whether an error says only that the work was told to end. */
+function isAborted(error: unknown): boolean {
+  return (
+    error instanceof CancelledError ||
+    (error instanceof Error &&
+      (error.name === 'AbortError' || systemCode(error) === 'ERR_STREAM_PREMATURE_CLOSE'))
+  );
 }
 
 /** Milliseconds that long work keeps the event loop before others have their turn. */

@@ -1,15 +1,21 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { constants } from 'node:fs';
-import { type FileHandle, open, readFile, readdir, readlink, rename, rm, utimes } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rename, rm, utimes } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
-import { kill, pid as ownPid } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { isJsonObject } from '../document/json.js';
+import {
+  type ProcessIdentity,
+  formatProcess,
+  isRunning,
+  ownProcess,
+  parseProcess,
+} from './process-identity.js';
+import { openRegularFile } from './read-file.js';
 
 /** How often a holder renews its lock, and after how long without that a lock of another host is stale. */
 const renewalMilliseconds = 10_000;
@@ -36,12 +42,8 @@ export interface DirectoryLock {
 
 /** What a lock file says of its holder. */
 interface Holder {
-  pid: number;
+  process: ProcessIdentity;
   host: string;
-  /** Boot and process namespace; undefined where the system has no /proc. */
-  machine: string | undefined;
-  /** When the process was started, in the system's own unit. */
-  processStart: string | undefined;
   since: string;
   task: string;
 }
@@ -68,15 +70,20 @@ export async function withLock<T>(
  */
 export async function acquireLock(directory: string, options: LockOptions): Promise<DirectoryLock> {
   const deadline = performance.now() + (options.waitMilliseconds ?? 0);
-  const own = await describeSelf(options.task);
+  const own: Holder = {
+    process: ownProcess(),
+    host: os.hostname(),
+    since: new Date().toISOString(),
+    task: options.task,
+  };
   for (let ties = 0; ;) {
     throwIfCancelled(options.signal);
-    let holder = await findHolder(directory, own, undefined);
+    let holder = await findHolder(directory, undefined);
     if (holder === undefined) {
       const name = `.opmate.lock-${randomBytes(8).toString('hex')}`;
       const file = path.join(directory, name);
       await publish(directory, file, own);
-      holder = await findHolder(directory, own, name).catch(async (error: unknown) => {
+      holder = await findHolder(directory, name).catch(async (error: unknown) => {
         await rm(file, { force: true });
         throw error;
       });
@@ -113,7 +120,7 @@ async function publish(directory: string, file: string, holder: Holder): Promise
   try {
     const handle = await open(unfinished, 'wx', 0o644);
     try {
-      await handle.writeFile(`${JSON.stringify(holder)}\n`);
+      await handle.writeFile(`${JSON.stringify({ ...holder, process: formatProcess(holder.process) })}\n`);
     } finally {
       await handle.close();
     }
@@ -131,11 +138,7 @@ interface FoundLock {
 }
 
 /** A lock that is held by another, and removes those of the dead. */
-async function findHolder(
-  directory: string,
-  self: Holder,
-  ownName: string | undefined,
-): Promise<FoundLock | undefined> {
+async function findHolder(directory: string, ownName: string | undefined): Promise<FoundLock | undefined> {
   const names = await readdir(directory).catch((error: unknown) => {
     throw fileError(directory, error);
   });
@@ -147,7 +150,7 @@ async function findHolder(
     if (!isUnfinished && !lockPattern.test(name)) continue;
     const lock = await readLockFile(file);
     if (lock === undefined) continue;
-    const alive = await isAlive(lock, self);
+    const alive = isAlive(lock);
     // Only what has its final name is a lock.
     if (alive && !isUnfinished) found ??= { file, holder: lock.holder };
     if (!alive) await rm(file, { force: true }).catch(() => undefined);
@@ -161,8 +164,7 @@ async function readLockFile(
 ): Promise<{ holder: Holder | undefined; modified: number } | undefined> {
   let handle: FileHandle;
   try {
-    // A pipe would be waited for.
-    handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    handle = await openRegularFile(file, { noFollow: true });
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined;
     throw fileError(file, error, { file });
@@ -186,56 +188,20 @@ function parseHolder(text: string): Holder | undefined {
     return undefined;
   }
   if (!isJsonObject(value)) return undefined;
-  const { pid, host, machine, processStart, since, task } = value;
-  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1) return undefined;
-  if (typeof host !== 'string' || typeof since !== 'string' || typeof task !== 'string') return undefined;
-  const optional = (field: unknown): string | undefined => (typeof field === 'string' ? field : undefined);
-  return { pid, host, machine: optional(machine), processStart: optional(processStart), since, task };
+  const { process, host, since, task } = value;
+  const identity = typeof process === 'string' ? parseProcess(process) : undefined;
+  if (identity === undefined || typeof host !== 'string') return undefined;
+  if (typeof since !== 'string' || typeof task !== 'string') return undefined;
+  return { process: identity, host, since, task };
 }
 
 /** Whether a holder may still be at work. */
-async function isAlive(
-  { holder, modified }: { holder: Holder | undefined; modified: number },
-  self: Holder,
-): Promise<boolean> {
-  const isLocal = holder !== undefined && holder.machine === self.machine && holder.host === self.host;
-  if (!isLocal) return ageOf({ modified }) < staleMilliseconds;
-  if (holder.processStart !== undefined) return holder.processStart === (await readProcessStart(holder.pid));
-  try {
-    kill(holder.pid, 0);
-    return true;
-  } catch (error) {
-    // A process that may not be signaled is one.
-    return systemCode(error) === 'EPERM';
-  }
+function isAlive({ holder, modified }: { holder: Holder | undefined; modified: number }): boolean {
+  return (holder && isRunning(holder.process)) ?? ageOf({ modified }) < staleMilliseconds;
 }
 
 function ageOf({ modified }: { modified: number }): number {
   return new Date().getTime() - modified;
-}
-
-async function describeSelf(task: string): Promise<Holder> {
-  const [boot, namespace] = await Promise.all([
-    readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined),
-    readlink('/proc/self/ns/pid').catch(() => undefined),
-  ]);
-  return {
-    pid: ownPid,
-    host: os.hostname(),
-    machine: boot === undefined || namespace === undefined ? undefined : `${boot.trim()} ${namespace}`,
-    processStart: await readProcessStart(ownPid),
-    since: new Date().toISOString(),
-    task,
-  };
-}
-
-/** When a process was started, from /proc; undefined where there is no such process, or no /proc. */
-async function readProcessStart(pid: number): Promise<string | undefined> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
-  // The name of the program, in parentheses, may hold anything.
-  const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state] = fields ?? [];
-  return state === 'Z' || state === 'X' ? undefined : fields?.[19];
 }
 
 function inUse(directory: string, { file, holder }: FoundLock): OpmateError {
@@ -246,7 +212,7 @@ function inUse(directory: string, { file, holder }: FoundLock): OpmateError {
   const who =
     holder === undefined
       ? 'another process'
-      : `process ${holder.pid} on ${shown(holder.host)} (${task}) since ${shown(holder.since)}`;
+      : `process ${holder.process.pid} on ${shown(holder.host)} (${task}) since ${shown(holder.since)}`;
   return new OpmateError('IO', `${directory}: in use by ${who}`, {
     hint: `wait for it to end, or remove ${file} if it has ended`,
   });

@@ -1,6 +1,6 @@
 import { constants, createReadStream } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import { LimitError, OpmateError } from '../core/errors.js';
+import { LimitError, OpmateError, systemCode } from '../core/errors.js';
 
 export interface OpenRegularFileOptions {
   /** Refuses a symbolic link in the last component (ELOOP). */
@@ -31,6 +31,31 @@ export async function openRegularFile(
     await handle.close();
     throw error;
   }
+}
+
+/**
+ * Opens a regular file for reading, links followed. Returns undefined where the name leads to nothing or to something
+ * else: a directory, pipe, socket or device, a circle of links. Throws errors of the system as they are.
+ */
+export async function openIfRegularFile(file: string): Promise<FileHandle | undefined> {
+  let handle: FileHandle;
+  try {
+    handle = await openRegularFile(file);
+  } catch (error) {
+    // A socket cannot be opened (ENXIO); what opens and is no file is refused with an error of our own.
+    if (error instanceof OpmateError || ['ENOENT', 'ELOOP', 'ENXIO'].includes(systemCode(error) ?? '')) {
+      return undefined;
+    }
+    throw error;
+  }
+  try {
+    if ((await handle.stat()).isFile()) return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+  await handle.close();
+  return undefined;
 }
 
 /**

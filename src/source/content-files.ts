@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
-import { type BigIntStats, constants } from 'node:fs';
-import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
+import type { BigIntStats } from 'node:fs';
+import { type FileHandle, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, defaultArchiveLimits, showSize } from '../archive/limits.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { combineErrors } from '../core/diagnostics-error.js';
+import { openIfRegularFile } from '../files/read-file.js';
 import { type LinkOptions, outsideError } from '../files/directory-root.js';
 
 /** A file that content consists of. */
@@ -75,18 +76,12 @@ async function readOnce(
   copyTo: (() => Promise<FileHandle>) | undefined,
   signal: AbortSignal | undefined,
 ): Promise<Omit<ContentFile, 'path'> | undefined> {
-  let handle: FileHandle;
-  try {
-    // Without O_NONBLOCK, opening a named pipe would wait for its writer.
-    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
-  } catch (error) {
-    if (['ENOENT', 'ELOOP', 'ENXIO'].includes(systemCode(error) ?? '')) return undefined;
-    throw fileError(file, error, { file });
-  }
+  let handle: FileHandle | undefined;
   let copy: FileHandle | undefined;
   try {
+    handle = await openIfRegularFile(file);
+    if (handle === undefined) return undefined;
     const before = await handle.stat({ bigint: true });
-    if (!before.isFile()) return undefined;
     copy = await copyTo?.();
     const hash = createHash('sha256');
     const buffer = Buffer.allocUnsafe(Math.min(chunkSize, Number(before.size) + 1));
@@ -109,7 +104,7 @@ async function readOnce(
     throw fileError(file, error, { file });
   } finally {
     await copy?.close();
-    await handle.close();
+    await handle?.close();
   }
 }
 

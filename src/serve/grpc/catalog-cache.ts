@@ -1,12 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
 import { openFile, readFully } from '../../catalog/file-access.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { OpmateError, systemCode } from '../../core/errors.js';
+import { OpmateError, systemCode, systemReason } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
+import { openRegularFile } from '../../files/read-file.js';
 import type { CatalogIndex } from './catalog-content.js';
 import { RecordFile, digestOf } from './record-file.js';
 
@@ -91,16 +91,16 @@ export async function openCache(directory: string, hash: string): Promise<Opened
   const file = path.join(directory, `opmate-${hash}.cache`);
   let handle: FileHandle;
   try {
-    // What is no file, e.g. a pipe, must not be waited for.
-    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    handle = await openRegularFile(file);
   } catch (error) {
+    if (error instanceof OpmateError) return { missing: 'it is damaged' };
     const isAbsent = ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
-    return { missing: isAbsent ? 'it has none of this content' : `it cannot be read: ${systemCode(error)}` };
+    return {
+      missing: isAbsent ? 'it has none of this content' : `it cannot be read: ${systemReason(error)}`,
+    };
   }
   try {
-    const stats = await handle.stat();
-    if (!stats.isFile()) throw new OpmateError('IO', `${file}: not a file`);
-    const { size } = stats;
+    const { size } = await handle.stat();
     const records = new RecordFile(handle, file, size);
     const index = await readIndex(records, hash);
     if (index !== undefined) return { index, records };

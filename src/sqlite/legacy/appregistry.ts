@@ -1,5 +1,4 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { extractLayers } from '../../archive/layers.js';
@@ -10,6 +9,7 @@ import { readFileWithin } from '../../bundle/read.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
+import { openIfRegularFile } from '../../files/read-file.js';
 import { requireWithin } from '../../files/directory-root.js';
 import { holdsManifestData, loadManifestData } from './configmap.js';
 import type { Database } from '../schema/database.js';
@@ -104,15 +104,11 @@ async function loadArchive(
 }
 
 async function openArchive(file: string, label: string): Promise<Readable> {
-  let handle: FileHandle | undefined;
   try {
-    // Without O_NONBLOCK, opening a named pipe would wait for its writer.
-    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
-    if (!(await handle.stat()).isFile())
-      throw new OpmateError('UNSUPPORTED', `layer ${label}: no regular file`);
+    const handle = await openIfRegularFile(file);
+    if (handle === undefined) throw new OpmateError('UNSUPPORTED', `layer ${label}: no regular file`);
     return handle.createReadStream();
   } catch (error) {
-    await handle?.close();
     throw fileError(`layer ${label}`, error, { file: label });
   }
 }

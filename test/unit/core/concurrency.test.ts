@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { onAbort, takeTurn } from '../../../src/core/concurrency.js';
+import { mapConcurrent, onAbort, takeTurn } from '../../../src/core/concurrency.js';
 
 describe('core/concurrency: onAbort', () => {
   it('calls once, at once when it is too late to wait, and never without a signal', () => {
@@ -62,5 +62,19 @@ describe('core/concurrency: takeTurn', () => {
     setImmediate(count);
     await Promise.all(works);
     expect(new Set(turns).size).toBe(3);
+  });
+});
+
+describe('core/concurrency: mapConcurrent', () => {
+  it('throws the failure, not the aborts that it causes, whichever comes first', async () => {
+    const abort = new AbortController();
+    const work = async (item: string): Promise<void> => {
+      if (item === 'aborted') throw new DOMException('This operation was aborted', 'AbortError');
+      await new Promise((resolve) => setImmediate(resolve));
+      abort.abort();
+      throw new Error(item);
+    };
+    await expect(mapConcurrent(['aborted', 'disk full', 'aborted'], 3, work)).rejects.toThrow('disk full');
+    await expect(mapConcurrent(['aborted'], 3, work)).rejects.toThrow('This operation was aborted');
   });
 });

@@ -4,6 +4,7 @@ import { readFile, readdir, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { acquireLock, withLock } from '../../../src/files/lock.js';
+import { type ProcessIdentity, formatProcess, parseProcess } from '../../../src/files/process-identity.js';
 import { directoryWith } from '../../support/temporary.js';
 
 const task = 'opmate mirror';
@@ -65,18 +66,21 @@ describe('the lock of a directory', () => {
     const lock = await acquireLock(directory, { task });
     const { text } = await heldLock(directory);
     await lock.release();
-    const holder = JSON.parse(text) as { pid: number; processStart?: string };
-    await writeFile(path.join(directory, lockFile), JSON.stringify({ ...holder, pid: child.pid }));
+    const holder = JSON.parse(text) as { process: string };
+    const { machine, started } = parseProcess(holder.process) as ProcessIdentity;
+    const heldBy = (pid: number, start: number): string =>
+      JSON.stringify({ ...holder, process: formatProcess({ machine, pid, started: start }) });
+    await writeFile(path.join(directory, lockFile), heldBy(child.pid as number, started));
     await withLock(directory, { task }, async () => expect(await readdir(directory)).toHaveLength(1));
-    if (holder.processStart === undefined) return;
-    await writeFile(path.join(directory, lockFile), JSON.stringify({ ...holder, processStart: '1' }));
+    if (started === 0) return;
+    await writeFile(path.join(directory, lockFile), heldBy(process.pid, 1));
     await withLock(directory, { task }, async () => expect(await readdir(directory)).toHaveLength(1));
     expect(await readdir(directory)).toEqual([]);
   });
 
   it('of another host is taken over once it is not renewed any more', async () => {
     const directory = await directoryWith();
-    const holder = { pid: 7, host: 'other\u001b[31m', machine: 'x', since: '2026-01-01T00:00:00Z', task };
+    const holder = { process: '01234567-7-1', host: 'other\u001b[31m', since: '2026-01-01T00:00:00Z', task };
     const file = path.join(directory, lockFile);
     await writeFile(file, JSON.stringify(holder));
     const refused = acquireLock(directory, { task });

@@ -4,10 +4,12 @@ import { type Manifest, readManifests, titleOf } from '../kube/manifests.js';
 import { labelFault } from '../kube/names.js';
 import type { BundleFile } from '../bundle/read.js';
 import { quoteGo } from '../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import type { DocumentPath } from '../core/diagnostic.js';
+import { type Field, quoteShort } from '../document/field.js';
+import { type JsonObject, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
-import { type DocumentPath, DocumentReader, type LineAt, showPath } from './document-reader.js';
+import { type LineAt, type ManifestDocument, openManifest, toFindings } from './manifest-document.js';
 import { type DocumentSource, readSource } from './source-fields.js';
 
 /** A deployment as its document describes it. */
@@ -98,12 +100,16 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
     if (!isOurs(manifest)) {
       if (configMaps.includes(manifest) || secrets.includes(manifest)) continue;
       if (apiVersion === '' && kinds.includes(manifest.kind)) {
-        tell(findings, 'apiVersion is missing', `write apiVersion: ${group}/v1alpha2`);
-      } else tell(warnings, `${apiVersion} ${manifest.kind} is no deployment, and passed over`);
+        tell(findings, 'apiVersion: missing', `write apiVersion: ${group}/v1alpha2`);
+      } else tell(warnings, `${apiVersion} ${manifest.kind} is not a deployment, ignored`);
     } else if (!kinds.includes(manifest.kind)) {
-      tell(findings, `${group} has no such kind`, `known are ${kinds.join(', ')}`);
+      tell(
+        findings,
+        `kind: unsupported value ${quoteShort(manifest.kind)}`,
+        `use one of ${kinds.join(', ')}`,
+      );
     } else if (!knownVersions.includes(apiVersion.slice(group.length + 1))) {
-      tell(warnings, `${apiVersion} is no known version, and read as v1alpha2`);
+      tell(warnings, `apiVersion: unknown version ${apiVersion}, read as v1alpha2`);
     }
   }
   const context: Context = {
@@ -171,7 +177,7 @@ function nameSake(
   first: Pick<Manifest, 'file' | 'lineOf'>,
 ): Finding {
   const at = `${first.file}:${first.lineOf(['kind'])}`;
-  return { message: `${title}: is there twice, first at ${at}`, file, line: lineOf(['kind']) };
+  return { message: `${title}: duplicate, first defined in ${at}`, file, line: lineOf(['kind']) };
 }
 
 function findNameSakes(deployments: readonly DeploymentDocument[]): void {
@@ -200,24 +206,24 @@ const specFields = {
   ],
   BundleInstance: ['bundleName', 'config', 'provisionerClassName', 'template'],
   Bundle: ['class', 'image', 'provisionerClassName', 'source'],
-};
+} as const;
+const warnOfUnknown = { unknown: 'warn' } as const;
 
 function readDeployment(manifest: Manifest, context: Context): DeploymentDocument {
-  const reader = new DocumentReader(manifest, context.lineAt);
-  const document = manifest.load();
-  reader.known(document, [], ['apiVersion', 'kind', 'metadata', 'spec', 'status']);
-  checkName(manifest, reader);
-  const spec = reader.object(document['spec'], ['spec']);
-  if (spec === undefined && reader.findings.length === 0) reader.find(['spec'], 'spec is missing');
-  const given = spec ?? {};
-  reader.known(given, ['spec'], specFields[manifest.kind as keyof typeof specFields]);
-  const content = contentOf(given, reader, context);
-  const watchNamespaces = readWatchNamespaces(given, reader);
-  const config = reader.object(given['config'], ['spec', 'config']);
-  const installNamespace = readInstallNamespace(given, reader);
-  const isPaused = readPaused(given['paused'], reader);
+  const document = openManifest(manifest, context.lineAt);
+  const { root, title, diagnostics } = document;
+  root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status'], warnOfUnknown);
+  checkName(manifest, root.field('metadata').field('name'));
+  const spec = root.field('spec');
+  spec.optionalObject(specFields[manifest.kind as keyof typeof specFields], warnOfUnknown);
+  const content = contentOf(spec, document, context);
+  const watchNamespaces = readWatchNamespaces(spec.field('watchNamespaces'));
+  const configField = spec.field('config');
+  const config = configField.isPresent ? configField.jsonObject() : undefined;
+  const installNamespace = readInstallNamespace(spec);
+  const isPaused = readPaused(spec.field('paused'));
   return {
-    title: reader.title,
+    title,
     file: manifest.file,
     line: manifest.lineOf(['kind']),
     name: manifest.name,
@@ -228,8 +234,8 @@ function readDeployment(manifest: Manifest, context: Context): DeploymentDocumen
     ...(watchNamespaces !== undefined && { watchNamespaces }),
     ...(config !== undefined && { config }),
     sources: content.sources,
-    findings: byLine([...reader.findings, ...(content.bundle?.findings ?? [])]),
-    warnings: byLine([...reader.warnings, ...(content.bundle?.warnings ?? [])]),
+    findings: byLine(toFindings([...diagnostics.errors, ...(content.bundle?.diagnostics.errors ?? [])])),
+    warnings: byLine(toFindings([...diagnostics.warnings, ...(content.bundle?.diagnostics.warnings ?? [])])),
     lineOf: (path) => manifest.lineOf(path),
   };
 }
@@ -241,105 +247,86 @@ function byLine(findings: readonly Finding[]): Finding[] {
   );
 }
 
-function checkName(manifest: Manifest, reader: DocumentReader): void {
-  const { name } = manifest;
-  const at = ['metadata', 'name'];
-  if (name === '') reader.find(at, 'metadata.name is missing');
-  else if (!/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(name)) {
-    reader.find(
-      at,
-      `metadata.name: ${quoteGo(name)} is no name: lower-case letters, digits, dashes and dots`,
-    );
+function checkName({ name }: Manifest, field: Field): void {
+  if (name === '') {
+    if (field.isSet) field.mismatch('a string', 'put the value in quotes');
+    else field.missing();
+  } else if (!/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(name)) {
+    const hint = 'use lower-case letters, digits, dashes and dots';
+    field.fail(`invalid name ${quoteShort(name)}`, { hint });
   } else if (name.length > maxNameLength) {
-    reader.find(at, `metadata.name: ${name.length} characters, more than ${maxNameLength}`);
+    field.fail(`${name.length} characters, more than the maximum of ${maxNameLength}`, { code: 'limit' });
   }
 }
 
 interface Content extends Pick<DeploymentDocument, 'formats' | 'sources'> {
   /** The document of the Bundle that is named, where it is another one. */
-  bundle?: DocumentReader;
+  bundle?: ManifestDocument;
 }
 
 /** Where the files of a deployment come from, and which format they have. */
-function contentOf(spec: JsonObject, reader: DocumentReader, context: Context): Content {
-  const { manifest } = reader;
-  const template = reader.object(spec['template'], ['spec', 'template']);
-  if (template !== undefined) {
-    reader.known(template, ['spec', 'template'], ['metadata', 'spec']);
-    const path = ['spec', 'template', 'spec'];
-    const bundle = reader.object(template['spec'], path);
-    if (bundle === undefined) reader.find(path, `${showPath(path)} is missing`);
-    else reader.known(bundle, path, specFields.Bundle);
-    return bundleContent(bundle ?? {}, path, spec, reader, context);
+function contentOf(spec: Field, document: ManifestDocument, context: Context): Content {
+  const { kind } = document.manifest;
+  const template = spec.field('template');
+  if (template.isPresent && template.jsonObject() !== undefined) {
+    template.object(['metadata', 'spec'], warnOfUnknown);
+    const bundle = template.field('spec');
+    bundle.object(specFields.Bundle, warnOfUnknown);
+    return bundleContent(bundle, spec, document, context);
   }
-  if (manifest.kind === 'BundleInstance') {
-    const path = ['spec', 'bundleName'];
-    const name = reader.required(spec['bundleName'], path, 'name a Bundle, or write spec.template');
-    const bundle = context.bundles.get(name);
+  if (kind === 'BundleInstance') {
+    const field = spec.field('bundleName');
+    const name = field.isSet ? field.text() : field.missing('name a Bundle, or write spec.template');
+    const bundle = name === undefined ? undefined : context.bundles.get(name);
     if (bundle !== undefined) {
       context.used.add(bundle);
-      const other = new DocumentReader(bundle, context.lineAt);
-      const bundleSpec = other.object(bundle.load()['spec'], ['spec']) ?? {};
-      other.known(bundleSpec, ['spec'], specFields.Bundle);
-      return { ...bundleContent(bundleSpec, ['spec'], spec, other, context), bundle: other };
+      const other = openManifest(bundle, context.lineAt);
+      const bundleSpec = other.root.field('spec');
+      bundleSpec.optionalObject(specFields.Bundle, warnOfUnknown);
+      return { ...bundleContent(bundleSpec, spec, other, context), bundle: other };
     }
-    if (name !== '') {
-      reader.find(path, `${showPath(path)}: there is no Bundle ${quoteGo(name)} among the documents`);
+    if (name !== undefined) {
+      field.fail(`Bundle ${quoteGo(name)} not found among the documents`, { code: 'not-found' });
     }
     return { formats: detectable, sources: [] };
   }
-  if (manifest.kind === 'Bundle') return bundleContent(spec, ['spec'], {}, reader, context);
-  return {
-    formats: formatsOf(spec, ['spec'], reader, context),
-    sources: readSources(spec, reader),
-    ...reader,
-  };
+  if (kind === 'Bundle') return bundleContent(spec, undefined, document, context);
+  return { formats: formatsOf(spec, context), sources: readSources(spec, document) };
 }
 
 function bundleContent(
-  bundle: JsonObject,
-  path: DocumentPath,
-  outer: JsonObject,
-  reader: DocumentReader,
+  bundle: Field,
+  outer: Field | undefined,
+  document: ManifestDocument,
   context: Context,
 ): Content {
-  const hasOwn = ['provisionerClassName', 'class'].some((name) => bundle[name] !== undefined);
-  const formats = hasOwn
-    ? formatsOf(bundle, path, reader, context)
-    : formatsOf(outer, ['spec'], reader, context);
-  const key = bundle['source'] === undefined && bundle['image'] !== undefined ? 'image' : 'source';
-  const source = readSource(bundle[key], [...path, key], reader);
+  const hasOwn = ['provisionerClassName', 'class'].some((name) => bundle.field(name).isPresent);
+  const formats = formatsOf(hasOwn || outer === undefined ? bundle : outer, context);
+  const isImage = !bundle.field('source').isPresent && bundle.field('image').isPresent;
+  const source = readSource(bundle.field(isImage ? 'image' : 'source'), document);
   return { formats, sources: source === undefined ? [] : [source] };
 }
 
-function readSources(spec: JsonObject, reader: DocumentReader): DocumentSource[] {
-  const path = ['spec', 'sources'];
-  if (spec['source'] !== undefined && spec['sources'] !== undefined) {
-    reader.find(['spec', 'source'], 'spec.source: spec.sources is there too');
+function readSources(spec: Field, document: ManifestDocument): DocumentSource[] {
+  const [one, several] = [spec.field('source'), spec.field('sources')];
+  if (one.isPresent && several.isPresent) {
+    const hint = 'keep one of them';
+    one.fail('cannot be combined with sources', { code: 'exclusive-fields', hint });
   }
-  if (spec['sources'] === undefined && spec['source'] !== undefined) {
-    const source = readSource(spec['source'], ['spec', 'source'], reader);
+  if (one.isPresent && !several.isPresent) {
+    const source = readSource(one, document);
     return source === undefined ? [] : [source];
   }
-  const list = reader.list(spec['sources'], path);
-  if (list === undefined || list.length === 0) {
-    if (list !== undefined || spec['sources'] === undefined || spec['sources'] === null) {
-      reader.find(path, 'spec.sources is missing', 'name an image, git repository or archive');
-    }
-    return [];
-  }
-  return list.flatMap((item, index) => readSource(item, [...path, index], reader) ?? []);
+  const list = several.optionalList();
+  const isEmpty = Array.isArray(several.value) && list.length === 0;
+  if (isEmpty || !several.isPresent) several.missing('name an image, git repository or archive');
+  return list.flatMap((item) => readSource(item, document) ?? []);
 }
 
 /** The format, from a field of its own or from the class of a provisioner. */
-function formatsOf(
-  spec: JsonObject,
-  path: DocumentPath,
-  reader: DocumentReader,
-  context: Context,
-): readonly string[] {
-  const at = [...path, 'format'];
-  const format = reader.text(spec['format'], at);
+function formatsOf(spec: Field, context: Context): readonly string[] {
+  const field = spec.field('format');
+  const format = field.optionalText();
   if (format !== undefined) {
     const choices = format.split('|').map((choice) => choice.trim());
     const known = choices.flatMap(
@@ -349,30 +336,27 @@ function formatsOf(
     if (choices.length > 1) {
       const open = known.filter((name) => detectable.includes(name));
       if (open.length > 0) {
-        reader.warn(at, `spec.format: ${quoteGo(format)} leaves it open, so the files decide`);
+        field.warn(`${quoteShort(format)} names several formats; the files decide`);
         return open;
       }
     }
-    reader.find(at, `spec.format: ${quoteGo(format)} is no format`, 'known are registry-v1, plain and helm');
+    field.fail(`unsupported value ${quoteShort(format)}`, { hint: 'use one of registry-v1, plain, helm' });
     return detectable;
   }
-  const field =
-    spec['provisionerClassName'] === undefined && spec['class'] !== undefined
-      ? 'class'
-      : 'provisionerClassName';
-  const classPath = [...path, field];
-  const name = reader.text(spec[field], classPath);
+  const className =
+    !spec.field('provisionerClassName').isPresent && spec.field('class').isPresent
+      ? spec.field('class')
+      : spec.field('provisionerClassName');
+  const name = className.optionalText();
   if (name === undefined) {
-    reader.warn(path, `${showPath(path)}: names no format, so the files decide`);
+    spec.warn('no format; the files decide');
     return detectable;
   }
   const known = formatOfClass(name, context);
   if (known !== undefined) return [known];
-  reader.find(
-    classPath,
-    `${showPath(classPath)}: ${quoteGo(name)} is no class of a format`,
-    'known are core-rukpak-io-plain, core-rukpak-io-registry and core-rukpak-io-helm, or add its ProvisionerClass',
-  );
+  className.fail(`unsupported value ${quoteShort(name)}`, {
+    hint: 'use one of core-rukpak-io-plain, core-rukpak-io-registry, core-rukpak-io-helm, or add its ProvisionerClass',
+  });
   return detectable;
 }
 
@@ -389,40 +373,33 @@ function formatOfClass(name: string, { classes }: Context): string | undefined {
   return document !== undefined && short !== undefined && isFormatName(short) ? short : undefined;
 }
 
-function readPaused(value: JsonValue | undefined, reader: DocumentReader): boolean {
-  const path = ['spec', 'paused'];
+function readPaused(field: Field): boolean {
+  const { value } = field;
   // The proposal is printed so.
   if (typeof value === 'string' && /^true\s*\|\s*false$/.test(value)) {
-    reader.warn(path, `spec.paused: ${quoteGo(value)} leaves it open, and is read as false`);
+    field.warn(`${quoteShort(value)} names both values, read as false`);
     return false;
   }
-  return reader.boolean(value, path);
+  return field.optionalBoolean();
 }
 
-function readInstallNamespace(spec: JsonObject, reader: DocumentReader): string {
-  for (const field of ['installNamespace', 'defaultNamespace', 'defaultnamespace']) {
-    const path = ['spec', field];
-    const namespace = reader.text(spec[field], path);
+function readInstallNamespace(spec: Field): string {
+  for (const name of ['installNamespace', 'defaultNamespace', 'defaultnamespace']) {
+    const field = spec.field(name);
+    const namespace = field.optionalText();
     if (namespace === undefined) continue;
     const fault = labelFault(namespace);
-    if (fault !== undefined) reader.find(path, `${showPath(path)}: ${quoteGo(namespace)}: ${fault}`);
+    if (fault !== undefined) field.fail(`${quoteShort(namespace)}: ${fault}`);
     return namespace;
   }
   return '';
 }
 
-function readWatchNamespaces(spec: JsonObject, reader: DocumentReader): string[] | undefined {
-  const path = ['spec', 'watchNamespaces'];
-  const list = reader.list(spec['watchNamespaces'], path);
-  if (list === undefined) return undefined;
-  const namespaces = list.filter((item, index): item is string => {
-    if (typeof item === 'string') return true;
-    reader.text(item, [...path, index]);
-    if (item === null) reader.find([...path, index], `${showPath([...path, index])}: is empty`);
-    return false;
-  });
-  if (namespaces.length > 1 && namespaces.includes('')) {
-    reader.find(path, 'spec.watchNamespaces: an empty name stands for all namespaces, and must be alone');
+function readWatchNamespaces(field: Field): string[] | undefined {
+  if (!field.isPresent) return undefined;
+  const namespaces = field.list()?.flatMap((item) => item.anyText() ?? []);
+  if (namespaces !== undefined && namespaces.length > 1 && namespaces.includes('')) {
+    field.fail('an empty name selects all namespaces, and must be the only one');
   }
   return namespaces;
 }
@@ -439,9 +416,9 @@ export function configText(
   }
   const { values } = config;
   const further = Object.keys(config).find((key) => key !== 'values');
-  if (further !== undefined) return { fault: `spec.config.${further}: unknown field; known is values` };
+  if (further !== undefined) return { fault: `spec.config.${further}: unknown field; use "values"` };
   if (typeof values === 'string') return { text: values };
   return isJsonObject(values)
     ? { text: encodeYaml(values) }
-    : { fault: 'spec.config.values: expected a text' };
+    : { fault: 'spec.config.values: expected a string' };
 }

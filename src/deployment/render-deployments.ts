@@ -8,6 +8,7 @@ import type { PlainObject } from '../kube/object.js';
 import { type RenderedContent, renderContent } from '../bundle/plain/render-content.js';
 import { writeObjects } from '../bundle/plain/write.js';
 import { type CancelOptions } from '../core/concurrency.js';
+import { formatPath } from '../core/diagnostic.js';
 import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { DiagnosticsError, combineErrors } from '../core/diagnostics-error.js';
@@ -20,7 +21,6 @@ import {
 } from '../source/content.js';
 import { ContentFindingsError } from '../source/content-findings.js';
 import { type Secrets, credentialsOf, secretsIn } from '../source/secrets.js';
-import { showPath } from './document-reader.js';
 import { type DeploymentDocument, type Documents, configText } from './documents.js';
 import type { RenderedDeployment } from './rendered-deployment.js';
 import type { DocumentSource, SecretReference } from './source-fields.js';
@@ -253,7 +253,7 @@ function placeSource(
   deployment: DeploymentDocument,
   placing: Placing,
 ): PlacedSource[] {
-  const name = `${deployment.name}: ${showPath(at)}`;
+  const name = `${deployment.name}: ${formatPath(at)}`;
   if (source.type !== 'configMaps') {
     const credentials = secret === undefined ? {} : readCredentials(secret, source, deployment, placing);
     return [{ name, destination, source: { ...source, ...credentials } }];
@@ -267,7 +267,7 @@ function placeSource(
     );
     if (found === undefined) {
       placing.findings.push({
-        message: `${deployment.title}: ${showPath(wanted.at)}: there is no ConfigMap ${quoteGo(wanted.name)}`,
+        message: `${deployment.title}: ${formatPath(wanted.at)}: there is no ConfigMap ${quoteGo(wanted.name)}`,
         file: deployment.file,
         line: deployment.lineOf(wanted.at),
         hint: 'put it among the documents, or into the directory that --config-maps names',
@@ -302,7 +302,7 @@ function readCredentials(
   const isAmong = [...secrets.values()].some(({ name }) => name === secret.name);
   if (options.secrets === undefined && !isAmong) {
     warnings.push({
-      message: `${title}: Secret ${quoteGo(shown)} of ${showPath(secret.path)} is not read, so your own credentials are used`,
+      message: `${title}: Secret ${quoteGo(shown)} of ${formatPath(secret.path)} is not read, so your own credentials are used`,
       file,
       line,
       hint: secretHint,
@@ -343,7 +343,7 @@ function foreignSecrets(
   return used.flatMap(({ foundIn, namespace, name, path: at }) => {
     if (foundIn === '' || foundIn === installNamespace) return [];
     if (namespace === '' && foundIn === systemNamespace) return [];
-    const message = `${title}: Secret ${quoteGo(name)} of ${showPath(at)} is of the foreign namespace ${quoteGo(foundIn)}`;
+    const message = `${title}: Secret ${quoteGo(name)} of ${formatPath(at)} is of the foreign namespace ${quoteGo(foundIn)}`;
     return [{ message, file, line: lineOf(at) }];
   });
 }

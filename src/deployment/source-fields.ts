@@ -1,11 +1,12 @@
 import { normalizeEntryPath } from '../archive/entry-path.js';
 import { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import type { DocumentPath } from '../core/diagnostic.js';
+import { type Field, quoteShort } from '../document/field.js';
+import { isJsonObject } from '../document/json.js';
 import type { ContentSource } from '../source/content.js';
 import { parseHttpSource } from '../source/content-parse.js';
 import type { HttpSource } from '../source/content-types.js';
-import { type DocumentPath, type DocumentReader, showPath } from './document-reader.js';
+import type { ManifestDocument } from './manifest-document.js';
 
 /** A secret that a document names; its namespace is empty where it names none. */
 export interface SecretReference {
@@ -41,133 +42,86 @@ const fieldsOf: Readonly<Record<Exclude<Kind, 'configMaps'>, readonly string[]>>
 
 /**
  * Reads one source of a deployment, in any of the forms that there were: `type` or `kind` with an object of that name,
- * or everything beside it, with `uri`. Undefined where something is wrong, which the reader keeps.
+ * or everything beside it, with `uri`. Undefined where something is wrong, which is reported.
  * (Source: rukpak, API v1alpha1 and v1alpha2, and the proposal for v1alpha2.)
  */
-export function readSource(
-  value: JsonValue | undefined,
-  path: DocumentPath,
-  reader: DocumentReader,
-): DocumentSource | undefined {
-  const given = typeof value === 'string' ? { uri: value } : reader.object(value, path);
-  if (given === undefined) {
-    if (value === undefined || value === null) reader.find(path, `${showPath(path)} is missing`);
-    return undefined;
-  }
-  const kind = kindOfSource(given, path, reader);
+export function readSource(field: Field, document: ManifestDocument): DocumentSource | undefined {
+  const isText = typeof field.value === 'string';
+  if (!isText && field.jsonObject() === undefined) return undefined;
+  const kind = kindOfSource(field);
   if (kind === undefined) return undefined;
-  if (kind === 'configMaps') return readConfigMaps(given, path, reader);
-  const inner = reader.object(given[kind], [...path, kind]);
+  if (kind === 'configMaps') return readConfigMaps(field, document);
+  const inner = field.field(kind);
   const own = [...common, ...fieldsOf[kind]];
-  reader.known(given, path, ['kind', 'type', ...kinds, ...(inner === undefined ? own : common)]);
-  if (inner !== undefined) reader.known(inner, [...path, kind], own);
+  const hasInner = inner.isPresent && inner.object(own, warnOfUnknown) !== undefined;
+  if (!isText) field.object(['kind', 'type', ...kinds, ...(hasInner ? common : own)], warnOfUnknown);
   for (const other of kinds) {
-    if (other === kind || given[other] === undefined || given[other] === null) continue;
-    reader.find([...path, other], `${showPath([...path, other])}: the source is of the kind ${kind} already`);
+    if (other === kind) continue;
+    const second = field.field(other);
+    if (second.isPresent) second.fail(`cannot be combined with ${kind}`, { code: 'exclusive-fields' });
   }
-  const at = new SourceFields(given, inner, path, kind, reader);
-  const before = reader.findings.length;
-  const source = readKind(kind, at);
-  const destination = readDestination(at);
-  const secret = readSecret(at);
-  if (reader.findings.length > before) return undefined;
-  return { path, destination, source, ...(secret !== undefined && { secret }) };
+  const fields = new SourceFields(field, hasInner ? inner : undefined, document);
+  const before = document.diagnostics.errors.length;
+  const source = readKind(kind, fields);
+  const destination = readDestination(fields);
+  const secret = readSecret(fields);
+  if (document.diagnostics.errors.length > before) return undefined;
+  return { path: field.path, destination, source, ...(secret !== undefined && { secret }) };
 }
+
+const warnOfUnknown = { unknown: 'warn' } as const;
 
 /** The fields of a source, wherever they stand. */
 class SourceFields {
-  readonly #outer: JsonObject;
-  readonly #inner: JsonObject | undefined;
-  readonly #path: DocumentPath;
-  readonly #kind: string;
-  readonly reader: DocumentReader;
+  readonly #outer: Field;
+  readonly #inner: Field | undefined;
+  readonly document: ManifestDocument;
 
-  constructor(
-    outer: JsonObject,
-    inner: JsonObject | undefined,
-    path: DocumentPath,
-    kind: string,
-    reader: DocumentReader,
-  ) {
+  constructor(outer: Field, inner: Field | undefined, document: ManifestDocument) {
     this.#outer = outer;
     this.#inner = inner;
-    this.#path = path;
-    this.#kind = kind;
-    this.reader = reader;
+    this.document = document;
   }
 
-  /** The value of the first of some names that is there, and where it stands. */
-  value(...names: string[]): { value: JsonValue | undefined; path: DocumentPath } {
+  /** Returns the first of some names that is set; the first one where none is. */
+  get(...names: [string, ...string[]]): Field {
     for (const name of names) {
-      for (const [object, path] of [
-        [this.#inner, [...this.#path, this.#kind, name]],
-        [this.#outer, [...this.#path, name]],
-      ] as const) {
-        const value = object?.[name];
-        if (value !== undefined && value !== null && value !== '') return { value, path };
-      }
+      const field = this.both(name).find(({ isSet }) => isSet);
+      if (field !== undefined) return field;
     }
-    const path = [...this.#path, ...(this.#inner === undefined ? [] : [this.#kind]), names[0] as string];
-    return { value: undefined, path };
+    return (this.#inner ?? this.#outer).field(names[0]);
   }
 
-  text(...names: string[]): string | undefined {
-    const { value, path } = this.value(...names);
-    return this.reader.text(value, path);
-  }
-
-  required(...names: string[]): string {
-    const { value, path } = this.value(...names);
-    return this.reader.required(value, path);
-  }
-
-  isSet(...names: string[]): boolean {
-    const { value, path } = this.value(...names);
-    return this.reader.boolean(value, path);
-  }
-
-  /** Both places, where each has a value. */
-  both(name: string): JsonValue[] {
-    return [this.#inner?.[name], this.#outer[name]].filter(
-      (value) => value !== undefined && value !== null,
-    ) as JsonValue[];
+  /** Returns a field in both places. */
+  both(name: string): Field[] {
+    // A source that is a string is its URI.
+    const isUri = name === 'uri' && typeof this.#outer.value === 'string';
+    const outer = isUri ? this.#outer : this.#outer.field(name);
+    return this.#inner === undefined ? [outer] : [this.#inner.field(name), outer];
   }
 }
 
-function kindOfSource(given: JsonObject, path: DocumentPath, reader: DocumentReader): Kind | undefined {
-  const named =
-    reader.text(given['kind'], [...path, 'kind']) ?? reader.text(given['type'], [...path, 'type']);
-  const at = [...path, given['kind'] === undefined ? 'type' : 'kind'];
-  const refused = [named, 'upload', 'local'].find((name) =>
-    name === 'upload' || name === 'local' ? named === name || given[name] !== undefined : false,
-  );
-  if (refused !== undefined) {
-    reader.find(
-      named === refused ? at : [...path, refused],
-      `${showPath(path)}: content of the kind ${refused} is only in the cluster it was given to`,
-      refused === 'local'
-        ? 'take configMaps, with the ConfigMap among the documents or in --config-maps'
-        : 'render the directory that was uploaded with opmate bundle render',
-    );
-    return undefined;
+function kindOfSource(field: Field): Kind | undefined {
+  const named = field.field('kind').optionalText() ?? field.field('type').optionalText();
+  const kindField = field.field(field.field('kind').isPresent ? 'kind' : 'type');
+  for (const foreign of ['upload', 'local']) {
+    if (named !== foreign && !field.field(foreign).isPresent) continue;
+    const hint =
+      foreign === 'local'
+        ? 'use configMaps, with the ConfigMap among the documents or in --config-maps'
+        : 'render the uploaded directory with opmate bundle render';
+    const written = named === foreign ? kindField : field.field(foreign);
+    return written.fail(`${foreign} content exists only in its cluster`, { code: 'unsupported', hint });
   }
   if (named !== undefined) {
     const kind = kinds.find((known) => known.toLowerCase() === named.toLowerCase());
-    if (kind === undefined) {
-      reader.find(
-        at,
-        `${showPath(at)}: ${quoteGo(named)} is no kind of source`,
-        `known are ${kinds.join(', ')}`,
-      );
-    }
-    return kind;
+    return kind ?? kindField.choice(kinds);
   }
-  const present = kinds.filter((kind) => given[kind] !== undefined && given[kind] !== null);
-  if (present[0] !== undefined) return present[0];
-  const uri = reader.text(given['uri'], [...path, 'uri']);
+  const present = kinds.find((kind) => field.field(kind).isPresent);
+  if (present !== undefined) return present;
+  const uri = typeof field.value === 'string' ? field.optionalText() : field.field('uri').optionalText();
   if (uri !== undefined) return kindOfUri(uri);
-  reader.find(path, `${showPath(path)}: names no source`, `known are ${kinds.join(', ')}`);
-  return undefined;
+  return field.fail('no source', { code: 'missing-field', hint: `add one of ${kinds.join(', ')}` });
 }
 
 function kindOfUri(uri: string): Exclude<Kind, 'configMaps'> {
@@ -177,188 +131,158 @@ function kindOfUri(uri: string): Exclude<Kind, 'configMaps'> {
 
 function readKind(
   kind: Exclude<Kind, 'configMaps'>,
-  at: SourceFields,
+  fields: SourceFields,
 ): Exclude<DocumentSource['source'], ConfigMapsSource> {
   switch (kind) {
     case 'image': {
-      const ref = at.required('ref', 'uri').replace(/^(?:docker|image):\/\//, '');
-      const certificateData = at.text('certificateData');
-      const access = at.isSet('insecureSkipTLSVerify') || skipsVerification(at);
+      const ref = (fields.get('ref', 'uri').text() ?? '').replace(/^(?:docker|image):\/\//, '');
+      const certificateData = fields.get('certificateData').optionalText(Infinity);
+      const isInsecure = fields.get('insecureSkipTLSVerify').optionalBoolean() || skipsVerification(fields);
       return {
         type: 'image',
         ref,
         ...(certificateData !== undefined && { certificateData }),
-        ...(access && { insecureSkipTlsVerify: true }),
+        ...(isInsecure && { insecureSkipTlsVerify: true }),
       };
     }
     case 'git':
-      return readGit(at);
+      return readGit(fields);
     case 'http': {
-      return { ...readUrl(at), ...(skipsVerification(at) && { insecureSkipTlsVerify: true }) };
+      return { ...readUrl(fields), ...(skipsVerification(fields) && { insecureSkipTlsVerify: true }) };
     }
   }
 }
 
 /** A URL, and its checksum, which may stand behind it as on the command line. */
-function readUrl(at: SourceFields): HttpSource {
-  const { reader } = at;
-  const url = at.required('url', 'uri');
-  const checksum = at.text('checksum');
-  const plain = { type: 'http', url, ...(checksum !== undefined && { checksum }) } as const;
-  if (url === '') return plain;
-  const { path } = at.value('url', 'uri');
-  try {
-    const parsed = parseHttpSource(url);
-    if (checksum === undefined) return parsed;
-    if (parsed.checksum !== undefined && parsed.checksum !== checksum) {
-      reader.find(path, `${showPath(path)}: ${parsed.checksum} is not the checksum ${quoteGo(checksum)}`);
-    }
-    return { ...parsed, checksum };
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    reader.find(path, `${showPath(path)}: ${error.message}`, error.hint);
-    return plain;
+function readUrl(fields: SourceFields): HttpSource {
+  const field = fields.get('url', 'uri');
+  const checksum = fields.get('checksum').optionalText();
+  const parsed = field.parsed(parseHttpSource);
+  if (parsed === undefined) {
+    const url = typeof field.value === 'string' ? field.value : '';
+    return { type: 'http', url, ...(checksum !== undefined && { checksum }) };
   }
+  if (checksum === undefined) return parsed;
+  if (parsed.checksum !== undefined && parsed.checksum !== checksum) {
+    field.fail(`${parsed.checksum} differs from checksum ${quoteShort(checksum)}`, { code: 'conflict' });
+  }
+  return { ...parsed, checksum };
 }
 
-function readGit(at: SourceFields): Extract<ContentSource, { type: 'git' }> {
-  const { reader } = at;
-  const [address = '', fragment = ''] = at.required('repository', 'uri', 'url').split('#', 2);
-  const addressPath = at.value('repository', 'uri', 'url').path;
+const gitRefs = ['branch', 'tag', 'commit'] as const;
+
+function readGit(fields: SourceFields): Extract<ContentSource, { type: 'git' }> {
+  const repository = fields.get('repository', 'uri', 'url');
+  const [address = '', fragment = ''] = (repository.text() ?? '').split('#', 2);
   const [, fragmentRef = '', fragmentDirectory = ''] = /^([^:]*)(?::(.*))?$/s.exec(fragment) ?? [];
-  const { value, path } = at.value('ref');
+  const refField = fields.get('ref');
   const ref: { branch?: string; tag?: string; commit?: string; revision?: string } = {};
-  if (isJsonObject(value)) {
-    reader.known(value, path, ['branch', 'tag', 'commit']);
-    for (const name of ['branch', 'tag', 'commit'] as const) {
-      const text = reader.text(value[name], [...path, name]);
+  if (isJsonObject(refField.value)) {
+    refField.object(gitRefs, warnOfUnknown);
+    for (const name of gitRefs) {
+      const text = refField.field(name).optionalText();
       if (text !== undefined) ref[name] = text;
     }
-    const given = Object.keys(ref);
-    if (given.length !== 1) {
-      const found = given.length === 0 ? 'none of them is there' : `${given.join(' and ')} are there`;
-      reader.find(path, `${showPath(path)}: must be one of branch, tag and commit, and ${found}`);
+    const names = Object.keys(ref);
+    if (names.length !== 1) {
+      const got = names.length === 0 ? 'none' : names.join(' and ');
+      refField.fail(`expected one of branch, tag and commit, got ${got}`, { code: 'exclusive-fields' });
     }
   } else {
-    const revision = reader.text(value, path) ?? fragmentRef;
+    const revision = refField.optionalText() ?? fragmentRef;
     if (revision !== '') ref.revision = revision;
-    else reader.warn(path, `${showPath(path)} is missing, so the default branch is taken`);
+    else refField.warn('missing; the default branch is used', { code: 'missing-field' });
   }
-  const named = Object.values(ref);
-  if (fragmentRef !== '' && !named.includes(fragmentRef)) {
-    reader.find(
-      addressPath,
-      `${showPath(addressPath)}: names the ref ${quoteGo(fragmentRef)}, and ref another`,
-    );
+  if (fragmentRef !== '' && !Object.values(ref).includes(fragmentRef)) {
+    repository.fail(`ref ${quoteShort(fragmentRef)} differs from field ref`, { code: 'conflict' });
   }
-  const own = at.text('directory');
+  const directoryField = fields.get('directory');
+  const own = directoryField.optionalText();
   if (own !== undefined && fragmentDirectory !== '' && own !== fragmentDirectory) {
-    const text = `names the directory ${quoteGo(fragmentDirectory)}, and directory another`;
-    reader.find(addressPath, `${showPath(addressPath)}: ${text}`);
+    const problem = `directory ${quoteShort(fragmentDirectory)} differs from field directory`;
+    repository.fail(problem, { code: 'conflict' });
   }
   const directory = own ?? fragmentDirectory;
-  const directoryPath = own === undefined ? addressPath : at.value('directory').path;
-  const within = directory === '' ? '' : withinRoot(directory, directoryPath, reader);
+  const written = own === undefined ? repository : directoryField;
+  const within = directory === '' ? '' : withinRoot(directory, written, fields.document);
   return {
     type: 'git',
     repository: address.replace(/^git\+/, ''),
     ...ref,
     ...(within !== '' && { directory: within }),
-    ...(skipsVerification(at) && { insecureSkipTlsVerify: true }),
+    ...(skipsVerification(fields) && { insecureSkipTlsVerify: true }),
   };
 }
 
-function skipsVerification(at: SourceFields): boolean {
-  const { value, path } = at.value('auth');
-  if (!isJsonObject(value)) return false;
-  const { insecureSkipVerify } = value;
-  return at.reader.boolean(insecureSkipVerify, [...path, 'insecureSkipVerify']);
+function skipsVerification(fields: SourceFields): boolean {
+  return fields.get('auth').field('insecureSkipVerify').optionalBoolean();
 }
 
-function readDestination(at: SourceFields): string {
-  const { value, path } = at.value('destination');
-  const destination = at.reader.text(value, path);
-  const [first, second] = at.both('destination');
-  if (second !== undefined && first !== second) {
-    at.reader.find(path, `${showPath(path)}: the source has another destination too`);
+function readDestination(fields: SourceFields): string {
+  const field = fields.get('destination');
+  const destination = field.optionalText();
+  const [first, second] = fields.both('destination').filter(({ isPresent }) => isPresent);
+  if (second !== undefined && first?.value !== second.value) {
+    field.fail('defined twice, with different values', { code: 'conflict', hint: 'keep one of them' });
   }
-  return destination === undefined ? '' : withinRoot(destination, path, at.reader);
+  return destination === undefined ? '' : withinRoot(destination, field, fields.document);
 }
 
 /** A relative path that stays below where it starts; empty for that itself. */
-function withinRoot(text: string, path: DocumentPath, reader: DocumentReader): string {
+function withinRoot(text: string, field: Field, { title }: ManifestDocument): string {
   if (text === '.' || text === './') return '';
   try {
     if (text.startsWith('/')) throw new OpmateError('UNSAFE', 'absolute');
-    return normalizeEntryPath(text, reader.title);
+    return normalizeEntryPath(text, title);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    reader.find(path, `${showPath(path)}: ${quoteGo(text)} is no path within the content`);
+    field.fail(`expected a path within the content, got ${quoteShort(text)}`);
     return '';
   }
 }
 
-function readSecret(at: SourceFields): SecretReference | undefined {
-  const { reader } = at;
-  const pull = at.value('pullSecret', 'imagePullSecretName');
-  if (pull.value !== undefined) {
-    const name = reader.text(pull.value, pull.path);
+function readSecret(fields: SourceFields): SecretReference | undefined {
+  const pull = fields.get('pullSecret', 'imagePullSecretName');
+  if (pull.isSet) {
+    const name = pull.text();
     return name === undefined ? undefined : { namespace: '', name, path: pull.path };
   }
-  const { value, path } = at.value('auth');
-  const auth = reader.object(value, path);
-  if (auth === undefined) return undefined;
-  reader.known(auth, path, ['secret', 'namespace', 'name', 'insecureSkipVerify']);
-  const secret = reader.object(auth['secret'], [...path, 'secret']);
+  const auth = fields.get('auth');
+  const keys = ['secret', 'namespace', 'name', 'insecureSkipVerify'] as const;
+  const read = auth.isSet ? auth.object(keys, warnOfUnknown) : undefined;
+  if (read === undefined) return undefined;
+  const secret = read.secret.optionalObject(['namespace', 'name', 'insecureSkipVerify'], warnOfUnknown);
   if (secret !== undefined) {
-    const inSecret = [...path, 'secret'];
-    reader.known(secret, inSecret, ['namespace', 'name', 'insecureSkipVerify']);
-    if (secret['insecureSkipVerify'] === true) {
-      reader.warn(
-        [...inSecret, 'insecureSkipVerify'],
-        `${showPath([...inSecret, 'insecureSkipVerify'])}: does nothing here`,
-        'it belongs into auth',
-      );
+    if (secret.insecureSkipVerify.value === true) {
+      secret.insecureSkipVerify.warn('no effect here', { hint: 'move it to auth' });
     }
-    return secretIn(secret, inSecret, reader);
+    return secretIn(read.secret);
   }
-  if (auth['name'] === undefined && auth['namespace'] === undefined) return undefined;
-  return secretIn(auth, path, reader);
+  return read.name.isPresent || read.namespace.isPresent ? secretIn(auth) : undefined;
 }
 
-function secretIn(object: JsonObject, path: DocumentPath, reader: DocumentReader): SecretReference {
-  const name = reader.required(object['name'], [...path, 'name']);
-  return { namespace: reader.text(object['namespace'], [...path, 'namespace']) ?? '', name, path };
+function secretIn(field: Field): SecretReference {
+  const name = field.field('name').text() ?? '';
+  return { namespace: field.field('namespace').optionalText() ?? '', name, path: field.path };
 }
 
-function readConfigMaps(
-  given: JsonObject,
-  path: DocumentPath,
-  reader: DocumentReader,
-): DocumentSource | undefined {
-  reader.known(given, path, ['kind', 'type', 'configMaps', 'destination']);
-  const listPath = [...path, 'configMaps'];
-  const before = reader.findings.length;
-  const list = reader.list(given['configMaps'], listPath) ?? [];
-  const configMaps = list.map((item, index) => {
-    const at = [...listPath, index];
-    const entry = reader.object(item, at) ?? {};
-    reader.known(entry, at, ['configMap', 'path']);
-    const reference = reader.object(entry['configMap'], [...at, 'configMap']) ?? {};
-    reader.known(reference, [...at, 'configMap'], ['name', 'namespace']);
-    const inner = reader.text(entry['path'], [...at, 'path']);
+function readConfigMaps(field: Field, document: ManifestDocument): DocumentSource | undefined {
+  field.object(['kind', 'type', 'configMaps', 'destination'], warnOfUnknown);
+  const before = document.diagnostics.errors.length;
+  const list = field.field('configMaps');
+  const configMaps = list.optionalList().map((item) => {
+    const entry = item.object(['configMap', 'path'], warnOfUnknown);
+    const reference = entry?.configMap.object(['name', 'namespace'], warnOfUnknown);
+    const inner = entry?.path.optionalText();
     return {
-      name: reader.required(reference['name'], [...at, 'configMap', 'name']),
-      namespace: reader.text(reference['namespace'], [...at, 'configMap', 'namespace']) ?? '',
-      path: inner === undefined ? '' : withinRoot(inner, [...at, 'path'], reader),
-      at,
+      name: reference?.name.text() ?? '',
+      namespace: reference?.namespace.optionalText() ?? '',
+      path: inner === undefined || entry === undefined ? '' : withinRoot(inner, entry.path, document),
+      at: item.path,
     };
   });
-  if (configMaps.length === 0 && reader.findings.length === before) {
-    reader.find(listPath, `${showPath(listPath)}: names no ConfigMap`);
-  }
-  const fields = new SourceFields(given, undefined, path, 'configMaps', reader);
-  const destination = readDestination(fields);
-  if (reader.findings.length > before) return undefined;
-  return { path, destination, source: { type: 'configMaps', configMaps } };
+  if (configMaps.length === 0 && document.diagnostics.errors.length === before) list.fail('no ConfigMaps');
+  const destination = readDestination(new SourceFields(field, undefined, document));
+  if (document.diagnostics.errors.length > before) return undefined;
+  return { path: field.path, destination, source: { type: 'configMaps', configMaps } };
 }

@@ -1,7 +1,7 @@
+import { formatPath } from '../core/diagnostic.js';
 import { OpmateError, redact } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { parseReference } from '../core/reference.js';
-import { showPath } from './document-reader.js';
 import type { DocumentSource } from './source-fields.js';
 
 /** What sources of documents may do besides reading registries, https and ssh. */
@@ -24,13 +24,13 @@ export function refusalsOf(
   const local = allowLocal === true ? undefined : localAddress(source);
   if (local !== undefined) {
     refusals.push({
-      message: `${showPath(path)}: ${quoteGo(redact(local))} is on this machine`,
+      message: `${formatPath(path)}: ${quoteGo(redact(local))} is on this machine`,
       hint: 'name a registry, or a URL of https or ssh; or allow local sources with --allow-local',
     });
   }
   if (source.type !== 'configMaps' && source.insecureSkipTlsVerify === true && allowInsecure !== true) {
     refusals.push({
-      message: `${showPath(path)}: skips the verification of certificates`,
+      message: `${formatPath(path)}: skips the verification of certificates`,
       hint: 'trust its certificate authority with --ca-file, or allow this with --allow-insecure',
     });
   }

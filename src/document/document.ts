@@ -57,8 +57,11 @@ export interface DocumentOptions {
   kind?: 'file' | 'reference';
   /** Takes the diagnostics; without it the first error is thrown. */
   diagnostics?: DiagnosticList | undefined;
+  /** Names the object among several of the file: `BundleDeployment "widget"`. */
+  subject?: string | undefined;
   /** Where a path, or the nearest thing above it, is written. */
-  placeOf?: ((path: DocumentPath) => Place) | undefined;
+  placeOf?: ((path: DocumentPath) => Partial<Place>) | undefined;
+  textAsWritten?: FieldReport['textAsWritten'];
 }
 
 /** Returns the root of a document that collects what is wrong with it in `diagnostics`. */
@@ -70,20 +73,23 @@ export function openValue(
 export function openValue(value: JsonValue | undefined, options: DocumentOptions): Field<never>;
 export function openValue(
   value: JsonValue | undefined,
-  { name, kind = 'file', diagnostics, placeOf }: DocumentOptions,
+  { name, kind = 'file', subject, diagnostics, placeOf, textAsWritten }: DocumentOptions,
 ): Field {
+  const outer = kind === 'file' ? subject : name;
   const report: FieldReport = {
     report(path, diagnostic) {
       const place = placeOf?.(path);
       const full: Diagnostic = {
         ...diagnostic,
         path,
-        ...(kind === 'file' ? { file: name } : { subject: joinSubjects(name, diagnostic.subject) }),
-        ...(place !== undefined && { line: place.line, column: place.column }),
+        ...(outer !== undefined && { subject: joinSubjects(outer, diagnostic.subject) }),
+        ...(kind === 'file' && { file: name }),
+        ...place,
       };
       if (diagnostics !== undefined) diagnostics.add(full);
       else if (full.severity === 'error') throw new DiagnosticsError([full]);
     },
+    textAsWritten,
   };
   return new Field(value, report);
 }

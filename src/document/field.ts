@@ -12,6 +12,8 @@ export interface FieldReport {
    * fault throws.
    */
   report(path: DocumentPath, diagnostic: Omit<Diagnostic, 'file' | 'line' | 'column' | 'path'>): void;
+  /** Returns the plain scalar at a path as its file has it, where that is to be read as a string, with a warning. */
+  textAsWritten?: ((path: DocumentPath) => string | undefined) | undefined;
 }
 
 /** What an object does with keys that it does not know: report an error, a warning, or nothing. */
@@ -231,6 +233,16 @@ export class Field<Failure extends undefined = undefined> {
     const { value } = this;
     if (typeof value !== 'string') {
       const isScalar = value !== undefined && typeof value !== 'object';
+      const written = isScalar ? this.#report.textAsWritten?.(this.path) : undefined;
+      if (written !== undefined) {
+        const hint = `write it in quotes: ${quoteGo(written)}`;
+        const code = 'wrong-type';
+        this.warn(`${written} is ${describeKind(value as JsonValue)} in YAML, read as a string`, {
+          code,
+          hint,
+        });
+        return written;
+      }
       return this.mismatch('a string', isScalar ? 'put the value in quotes' : undefined);
     }
     if (value.length > max) {

@@ -156,7 +156,7 @@ describe('opmate bundle deployment', () => {
       /^unread\.yaml:2: BundleDeployment "a": .*\/absent/,
       /^unread\.yaml:2: BundleDeployment "a": .*no-such-tag/,
       /^unread\.yaml:\d+: BundleDeployment "b": .*\/gone/,
-      /^unread\.yaml:\d+: BundleDeployment "c": .*"zip" is no kind of source/,
+      /^unread\.yaml:\d+: BundleDeployment "c": .*kind: unsupported value "zip"/,
     ]) {
       expect(lines.filter((line) => said.test(line))).toHaveLength(1);
     }
@@ -246,9 +246,9 @@ describe('opmate bundle deployment', () => {
     const bad = await render('-f', 'bad.yaml', '--output-dir', 'never');
     expect(bad).toMatchObject({ code: 3, stdout: '' });
     expect(bad.stderr.split('\n').filter((line) => line.startsWith('bad.yaml:'))).toEqual([
-      'bad.yaml:5: BundleDeployment "a": spec.sources is missing',
-      'bad.yaml:7: BundleDeployment "a": unknown field spec.sorces',
-      'bad.yaml:15: BundleDeployment "b": spec.sources[0].kind: "zip" is no kind of source',
+      'bad.yaml:5: BundleDeployment "a": spec.sources: missing',
+      'bad.yaml:7: BundleDeployment "a": spec.sorces: unknown field',
+      'bad.yaml:15: BundleDeployment "b": spec.sources[0].kind: unsupported value "zip"',
     ]);
     await expect(readdir(path.join(sandbox.work, 'never'))).rejects.toThrow('ENOENT');
     const loose = await render('-f', 'tag.yaml', '--require-digest');

@@ -74,9 +74,9 @@ describe('deployment/documents', () => {
     expect(told(documents)).toEqual([]);
     expect(unlikeSchema(proposal.replace('true | false', 'true'))).toEqual([]);
     expect(warned(documents)).toEqual([
-      '1.yaml:6: BundleDeployment "foo": spec.paused: "true | false" leaves it open, and is read as false',
-      '1.yaml:15: BundleDeployment "foo": spec.sources[0].image.auth.name: n is the boolean false in YAML, and read as a text',
-      '1.yaml:35: BundleDeployment "foo": spec.format: "registry-v1 | helm | plain" leaves it open, so the files decide',
+      '1.yaml:6: BundleDeployment "foo": spec.paused: "true | false" names both values, read as false',
+      '1.yaml:15: BundleDeployment "foo": spec.sources[0].image.auth.name: n is the boolean false in YAML, read as a string',
+      '1.yaml:35: BundleDeployment "foo": spec.format: "registry-v1 | helm | plain" names several formats; the files decide',
     ]);
     const [deployment] = documents.deployments;
     expect(deployment).toMatchObject({
@@ -252,13 +252,13 @@ spec:
     ]);
     expect(read(bundle, classes).deployments).toMatchObject([{ name: 'combo-private' }]);
     expect(told(read(instance))).toEqual([
-      '1.yaml:7: BundleInstance "my-bundle-instance": spec.bundleName: there is no Bundle "combo-private" among the documents',
+      '1.yaml:7: BundleInstance "my-bundle-instance": spec.bundleName: Bundle "combo-private" not found among the documents',
     ]);
     expect(warned(read(bundle, classes, proposal))).toContain(
       '1.yaml:2: Bundle "combo-private": nothing installs it',
     );
     expect(told(read(bundle))[0]).toContain(
-      '1.yaml:16: Bundle "combo-private": spec.provisionerClassName: "mine"',
+      '1.yaml:16: Bundle "combo-private": spec.provisionerClassName: unsupported value "mine"',
     );
   });
 
@@ -288,7 +288,7 @@ spec:
     const [, upload] = ['local', 'upload'].map((kind) => {
       const documents = read(local(`{type: ${kind}, ${kind}: {configmap: {name: a, namespace: b}}}`));
       expect(told(documents)).toEqual([
-        `1.yaml:5: Bundle "combo-v0.1.0": spec.source: content of the kind ${kind} is only in the cluster it was given to`,
+        `1.yaml:5: Bundle "combo-v0.1.0": spec.source.type: ${kind} content exists only in its cluster`,
       ]);
       return documents.deployments[0]?.findings[0]?.hint;
     });
@@ -328,27 +328,27 @@ spec:
     expect(told(documents)).toMatchInlineSnapshot(`
       [
         "2.yaml:7: expected an object, found a list",
-        "2.yaml:1: BundleDeployment "": apiVersion is missing",
-        "2.yaml:3: BundleDeployment "": spec.sources is missing",
-        "2.yaml:5: BundleDeployment "": metadata.name is missing",
-        "1.yaml:4: BundleDeployment "Bad_Name": metadata.name: "Bad_Name" is no name: lower-case letters, digits, dashes and dots",
-        "1.yaml:6: BundleDeployment "Bad_Name": unknown field spec.pasued",
-        "1.yaml:8: BundleDeployment "Bad_Name": spec.sources[0].kind: "imag" is no kind of source",
-        "1.yaml:12: BundleDeployment "Bad_Name": spec.sources[1].git.ref: must be one of branch, tag and commit, and branch and tag are there",
-        "1.yaml:13: BundleDeployment "Bad_Name": spec.sources[1].git.directory: "../up" is no path within the content",
-        "1.yaml:15: BundleDeployment "Bad_Name": spec.sources[2].destination: "/abs" is no path within the content",
-        "1.yaml:16: BundleDeployment "Bad_Name": spec.sources[2].http.url is missing",
-        "1.yaml:18: BundleDeployment "Bad_Name": spec.sources[3].git: the source is of the kind image already",
-        "1.yaml:19: BundleDeployment "Bad_Name": unknown field spec.sources[3].destinaton",
-        "1.yaml:20: BundleDeployment "Bad_Name": spec.sources[4] must be an object, not the number 7",
-        "1.yaml:21: BundleDeployment "Bad_Name": spec.sources[5]: names no source",
-        "1.yaml:22: BundleDeployment "Bad_Name": spec.paused must be true or false, not a string",
-        "1.yaml:23: BundleDeployment "Bad_Name": spec.format: "Zip!" is no format",
-        "1.yaml:24: BundleDeployment "Bad_Name": spec.watchNamespaces: an empty name stands for all namespaces, and must be alone",
+        "2.yaml:1: BundleDeployment "": apiVersion: missing",
+        "2.yaml:3: BundleDeployment "": spec.sources: missing",
+        "2.yaml:5: BundleDeployment "": metadata.name: missing",
+        "1.yaml:4: BundleDeployment "Bad_Name": metadata.name: invalid name "Bad_Name"",
+        "1.yaml:6: BundleDeployment "Bad_Name": spec.pasued: unknown field",
+        "1.yaml:8: BundleDeployment "Bad_Name": spec.sources[0].kind: unsupported value "imag"",
+        "1.yaml:12: BundleDeployment "Bad_Name": spec.sources[1].git.ref: expected one of branch, tag and commit, got branch and tag",
+        "1.yaml:13: BundleDeployment "Bad_Name": spec.sources[1].git.directory: expected a path within the content, got "../up"",
+        "1.yaml:15: BundleDeployment "Bad_Name": spec.sources[2].destination: expected a path within the content, got "/abs"",
+        "1.yaml:16: BundleDeployment "Bad_Name": spec.sources[2].http.url: missing",
+        "1.yaml:18: BundleDeployment "Bad_Name": spec.sources[3].git: cannot be combined with image",
+        "1.yaml:19: BundleDeployment "Bad_Name": spec.sources[3].destinaton: unknown field",
+        "1.yaml:20: BundleDeployment "Bad_Name": spec.sources[4]: expected an object, got the number 7",
+        "1.yaml:21: BundleDeployment "Bad_Name": spec.sources[5]: no source",
+        "1.yaml:22: BundleDeployment "Bad_Name": spec.paused: expected true or false, got a string",
+        "1.yaml:23: BundleDeployment "Bad_Name": spec.format: unsupported value "Zip!"",
+        "1.yaml:24: BundleDeployment "Bad_Name": spec.watchNamespaces: an empty name selects all namespaces, and must be the only one",
       ]
     `);
     expect(warned(documents)).toContain(
-      '1.yaml:25: BundleDeployment "Bad_Name": unknown field spec.extra, passed over',
+      '1.yaml:25: BundleDeployment "Bad_Name": spec.extra: unknown field, ignored',
     );
   });
 
@@ -383,10 +383,12 @@ spec:
       `${proposal}---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n`,
       'apiVersion: fleet.cattle.io/v1alpha1\nkind: BundleDeployment\nmetadata: {name: a}\n',
     );
-    expect(told(documents)).toEqual(['2.yaml:2: BundleDeployment "foo": is there twice, first at 1.yaml:2']);
+    expect(told(documents)).toEqual([
+      '2.yaml:2: BundleDeployment "foo": duplicate, first defined in 1.yaml:2',
+    ]);
     expect(warned(documents).slice(0, 2)).toEqual([
-      '2.yaml:38: Namespace "a": v1 Namespace is no deployment, and passed over',
-      '3.yaml:2: BundleDeployment "a": fleet.cattle.io/v1alpha1 BundleDeployment is no deployment, and passed over',
+      '2.yaml:38: Namespace "a": v1 Namespace is not a deployment, ignored',
+      '3.yaml:2: BundleDeployment "a": fleet.cattle.io/v1alpha1 BundleDeployment is not a deployment, ignored',
     ]);
   });
 

@@ -84,7 +84,10 @@ describe('deployment/source-fields: pins in addresses', () => {
   it.each([
     [`https://a.example/a.tgz#sha256:abc`, 'is no checksum'],
     [`https://a.example/a.tgz#main`, 'is no checksum'],
-    [`https://a.example/a.tgz#${sum}", checksum: "sha256:${'b'.repeat(64)}`, 'is not the checksum'],
+    [
+      `https://a.example/a.tgz#${sum}", checksum: "sha256:${'b'.repeat(64)}`,
+      'differs from checksum "sha256:bbbb',
+    ],
   ])('refuses a checksum that is none, or another one: %s', (url, message) => {
     const { findings } = deploymentOf(`{kind: http, http: {url: "${url}"}}`);
     expect(findings.map((finding) => finding.message).join()).toContain(message);
@@ -102,8 +105,8 @@ describe('deployment/source-fields: pins in addresses', () => {
       `{kind: git, git: {repository: ${address}, ref: other, directory: elsewhere}}`,
     );
     expect(findings.map(({ message }) => message)).toEqual([
-      expect.stringContaining('names the ref "main", and ref another'),
-      expect.stringContaining('names the directory "deploy", and directory another'),
+      expect.stringContaining('git.repository: ref "main" differs from field ref'),
+      expect.stringContaining('git.repository: directory "deploy" differs from field directory'),
     ]);
   });
 

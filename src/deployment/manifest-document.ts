@@ -1,0 +1,52 @@
+import type { Diagnostic } from '../core/diagnostic.js';
+import { formatMessage } from '../core/diagnostic.js';
+import { DiagnosticList, openValue } from '../document/document.js';
+import type { Field } from '../document/field.js';
+import type { Finding } from '../kube/finding.js';
+import { type Manifest, titleOf } from '../kube/manifests.js';
+
+/** Returns the text of a line of a file. */
+export type LineAt = (file: string, line: number) => string;
+
+/** An object whose fields are read, and what is wrong with them. */
+export interface ManifestDocument {
+  manifest: Manifest;
+  title: string;
+  root: Field;
+  diagnostics: DiagnosticList;
+}
+
+/**
+ * Opens an object for its fields to be read. Scalars that YAML takes for something else, as `n` or a commit of digits
+ * only, are read as strings, with a warning: `lineAt` returns the lines that they stand in.
+ */
+export function openManifest(manifest: Manifest, lineAt: LineAt): ManifestDocument {
+  const diagnostics = new DiagnosticList();
+  const { file } = manifest;
+  const title = titleOf(manifest);
+  const root = openValue(manifest.load(), {
+    name: file,
+    subject: title,
+    diagnostics,
+    placeOf: (path) => {
+      const line = manifest.lineOf(path);
+      return line === undefined ? {} : { line };
+    },
+    textAsWritten: (path) => {
+      const line = manifest.lineOf(path);
+      const key = path.at(-1);
+      if (line === undefined || typeof key !== 'string') return undefined;
+      const pattern = new RegExp(`(?:^|[\\s{,])["']?${key}["']?\\s*:\\s*([\\w.+-]+)\\s*(?:$|[,}#])`, 'm');
+      return pattern.exec(lineAt(file, line))?.[1];
+    },
+  });
+  return { manifest, title, root, diagnostics };
+}
+
+/** Returns diagnostics as findings. */
+export function toFindings(diagnostics: readonly Diagnostic[]): Finding[] {
+  return diagnostics.map((diagnostic) => {
+    const { file, line, hint } = diagnostic;
+    return { message: formatMessage(diagnostic), file, line, ...(hint !== undefined && { hint }) };
+  });
+}

@@ -6,15 +6,16 @@ import { printableLine } from './printable.js';
  * text/tabwriter as `opm` calls it; widths count characters, as there.)
  */
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const shown = rows.map((row) => row.map(printableLine));
-  const widths = header.map((title) => countCharacters(title));
+  // The header is a row too: some tables have names in it.
+  const shown = [header, ...rows].map((row) => row.map(printableLine));
+  const widths: number[] = [];
   for (const row of shown) {
     row.forEach((cell, column) => {
       widths[column] = Math.max(widths[column] ?? 0, countCharacters(cell));
     });
   }
   let out = '';
-  for (const row of [header, ...shown]) {
+  for (const row of shown) {
     row.forEach((cell, column) => {
       const last = column === row.length - 1;
       out += last ? `${cell}\n` : cell + ' '.repeat((widths[column] as number) + 2 - countCharacters(cell));

@@ -9,6 +9,7 @@ import { CatalogRecords, contentsOf, readServerUrl } from '../../serve/catalogs/
 import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
+import { printableLine } from '../printable.js';
 import { formatTable } from '../table.js';
 import { storageOf, storagesOf } from './serve-catalogs.js';
 
@@ -81,6 +82,10 @@ export async function catalogsWait(
   }
 }
 
+function lineOf({ catalog, name }: { catalog: string; name: string }): string {
+  return printableLine(`${catalog}/${name}`);
+}
+
 /** `opmate catalogs packages`: which packages the catalogs have, each as CATALOG/PACKAGE. */
 export async function catalogsPackages(
   context: CommandContext,
@@ -110,10 +115,10 @@ export async function catalogsPackages(
         hint: 'name the catalog as in CATALOG/PACKAGE, or choose with --catalog or --selector',
       });
     }
-    await writeAll(context.stdout, `${best.map((one) => `${one.catalog}/${one.name}`).join('\n')}\n`);
+    await writeAll(context.stdout, `${best.map(lineOf).join('\n')}\n`);
     return 0;
   }
-  const lines = chosen.map((one) => `${one.catalog}/${one.name}`);
+  const lines = chosen.map(lineOf);
   await writeAll(context.stdout, lines.length === 0 ? '' : `${lines.join('\n')}\n`, context.signal);
   return 0;
 }

@@ -1,6 +1,7 @@
 import { isIP, type LookupFunction } from 'node:net';
 import { connect } from 'node:tls';
 import { messageOf, OpmateError, redact, systemCode } from '../../core/errors.js';
+import { printableLine } from '../../core/printable.js';
 
 /** A request that got no usable answer: DNS, connection, TLS, proxy, stall. */
 export class NetworkError extends OpmateError {
@@ -184,8 +185,8 @@ function greet(url: URL, { lookup }: Route): Promise<{ issuer: string; names: st
     }
     socket.on('secureConnect', () => {
       const { issuer, subject, subjectaltname } = socket.getPeerCertificate();
-      const name = (who: typeof issuer | undefined): string => printable(who?.CN ?? who?.O ?? '(no name)');
-      finish({ issuer: name(issuer), names: subjectaltname ? printable(subjectaltname) : name(subject) });
+      const name = (who: typeof issuer | undefined): string => shownName(who?.CN ?? who?.O ?? '(no name)');
+      finish({ issuer: name(issuer), names: subjectaltname ? shownName(subjectaltname) : name(subject) });
     });
     socket.on('error', () => finish(undefined));
     socket.on('timeout', () => finish(undefined));
@@ -193,9 +194,7 @@ function greet(url: URL, { lookup }: Route): Promise<{ issuer: string; names: st
   });
 }
 
-/** Text of a stranger for one line of a message. */
-function printable(text: string | string[]): string {
-  return String(text)
-    .replace(/[^\x20-\x7e]+/g, '?')
-    .slice(0, 200);
+/** A name in a certificate for one line of a message. */
+function shownName(text: string | string[]): string {
+  return printableLine(String(text)).slice(0, 200);
 }

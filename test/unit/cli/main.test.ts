@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { run } from '../../../src/cli/main.js';
+import { formatTable } from '../../../src/cli/table.js';
 import { catalogOf, widgetCatalog } from '../../e2e/catalogs.js';
 import { directoryWith } from '../../support/temporary.js';
 import { createWorld } from './world.js';
@@ -43,6 +44,11 @@ describe('cli/main', () => {
     expect(world.stderr.text).toMatch(
       /^--[a-z-]+: expected a path, got ""\nhint: name a path, or leave the option out\n$/,
     );
+  });
+
+  it('escapes names in every row of a table, the first one included', () => {
+    const text = formatTable(['bundle:', `b${escape}`], [['why:', 'a\u202eb\nc']]);
+    expect(text).toBe('bundle:  b\\x1b]0;owned\\x07\nwhy:     a\\u202eb\\x0ac\n');
   });
 
   it('writes failures as JSON lines when messages are', async () => {

@@ -10,6 +10,7 @@ import { compareCatalogs } from './catalogs.js';
 import { compareCrdUpgrade } from './crd-upgrade.js';
 import { compareConvertTemplate } from './convert-template.js';
 import { compareCases } from './fbc-cases.js';
+import { compareGraphql } from './graphql.js';
 import { compareGrpc } from './grpc.js';
 import { compareInitializer } from './initializer.js';
 import { compareLists, compareRenderYaml } from './list.js';
@@ -42,6 +43,7 @@ const comparers = {
   'sqlite-combined': compareSqliteCombined,
   'sqlite-migrate': compareSqliteMigrate,
   'oc-mirror': compareOcMirror,
+  graphql: compareGraphql,
   grpc: compareGrpc,
   'template-semver': compareTemplateSemver,
   'template-basic': compareTemplateBasic,

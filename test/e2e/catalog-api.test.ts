@@ -138,7 +138,7 @@ describe('the HTTP catalog API', () => {
     ['GET', '/catalogs/cat.jsonl', 404, '404 page not found\n'],
     ['GET', '/catalogs/cat/api/v1', 404, '404 page not found\n'],
     ['GET', '/catalogs/cat/api/v1/all/', 404, '404 page not found\n'],
-    ['GET', '/catalogs/cat/api/v1/graphql', 404, '404 page not found\n'],
+    ['GET', '/catalogs/cat/api/v1/graphql', 400, 'Query cannot be empty\n'],
     ['GET', '/catalogs//api/v1/all', 404, '404 page not found\n'],
     ['GET', '/catalogs/../api/v1/all', 400, ''],
     ['GET', '/catalogs/cat/../cat/api/v1/all', 404, '404 page not found\n'],

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { digestOf } from '../../core/digest.js';
-import { messageOf, redact } from '../../core/errors.js';
+import { OpmateError, messageOf, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
@@ -24,13 +24,23 @@ import {
   minCompressedBytes,
   negotiateCoding,
 } from './encoding.js';
+import type { CatalogQuery, QueryLimits } from '../graphql/catalog-query.js';
 import type { RequestRefusal } from '../server/http-server.js';
+import { readPostedQuery, readQueryParameters } from './graphql-request.js';
 import { RequestMetrics, metricsType } from './metrics.js';
+import { Refusal } from './refusal.js';
 
 /** Bodies up to this size are read in one piece and sent in one. */
 const smallBytes = 64 * 1024;
 /** Characters of a path that a log line has. */
 const maxLoggedPath = 300;
+
+/** GraphQL queries at once, those included whose results are being sent. */
+const maxQueries = 200;
+/** Bytes of results that clients have not taken yet; beyond it queries have to wait. */
+const maxUnsentBytes = 256 * 1024 * 1024;
+/** Part of the tags of results; changes with how values are written. */
+const resultVersion = 'graphql 1';
 
 const contentType = 'application/jsonl';
 const jsonType = 'application/json';
@@ -45,6 +55,7 @@ export interface CatalogRequestsOptions {
   hasOwnMetrics: boolean;
   /** Status of every catalog, those without content included; `root` is what URLs begin with. */
   statuses?: ((root: string) => JsonValue[]) | undefined;
+  queryLimits?: Partial<QueryLimits> | undefined;
 }
 
 interface Exchange {
@@ -56,17 +67,6 @@ interface Exchange {
   id: string;
   /** Bytes of the body that were sent. */
   bytes: number;
-}
-
-/** An answer that ends a request: status and text. */
-class Refusal extends Error {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  constructor(status: number, text: string, headers: Readonly<Record<string, string>> = {}) {
-    super(text);
-    this.status = status;
-    this.headers = headers;
-  }
 }
 
 const retryLater = { 'Retry-After': '1' };
@@ -83,19 +83,24 @@ export class CatalogRequests {
   readonly #secure: boolean;
   readonly #hasOwnMetrics: boolean;
   readonly #statuses: CatalogRequestsOptions['statuses'];
+  readonly #queryLimits: Partial<QueryLimits>;
   readonly #metrics = new RequestMetrics();
   readonly #pool = new BufferPool();
   /** What this process puts before the numbers of its requests. */
   readonly #idPrefix = randomBytes(4).toString('hex');
   #requests = 0;
+  #queries = 0;
+  #unsentBytes = 0;
 
-  constructor({ catalogs, logger, externalUrl, secure, hasOwnMetrics, statuses }: CatalogRequestsOptions) {
+  constructor(options: CatalogRequestsOptions) {
+    const { catalogs, logger, externalUrl, secure, hasOwnMetrics, statuses, queryLimits = {} } = options;
     this.#catalogs = catalogs;
     this.#logger = logger;
     this.#externalUrl = externalUrl;
     this.#secure = secure;
     this.#hasOwnMetrics = hasOwnMetrics;
     this.#statuses = statuses;
+    this.#queryLimits = queryLimits;
   }
 
   /** What has been counted, as Prometheus text. */
@@ -181,6 +186,9 @@ export class CatalogRequests {
         case 'api/v1/metas':
           allowReading(exchange);
           return await this.#sendMetas(exchange, checkedName(name));
+        case 'api/v1/graphql':
+          if (exchange.method !== 'POST') allowReading(exchange);
+          return await this.#sendQuery(exchange, checkedName(name));
       }
     }
     if (first === 'api' && tail === 'v1/catalogs' && this.#statuses !== undefined) {
@@ -230,6 +238,60 @@ export class CatalogRequests {
     const served = this.#find(name);
     const tags = tagsOf(served.content.hash, [query.schema, query.package, query.name]);
     await this.#sendContent(exchange, served, served.content.find(query), tags, false);
+  }
+
+  async #sendQuery(exchange: Exchange, name: string): Promise<void> {
+    if (this.#queries >= maxQueries || this.#unsentBytes > maxUnsentBytes) throw tooManyQueries();
+    this.#queries++;
+    try {
+      if (exchange.method === 'POST') {
+        return await this.#sendResult(exchange, name, await readPostedQuery(exchange.request));
+      }
+      checkParameters(exchange.query, ['query', 'variables', 'operationName']);
+      const asked = readQueryParameters(exchange.query);
+      const texts = [resultVersion, asked.query, JSON.stringify(asked.variables), asked.operationName ?? ''];
+      const { content, changedAt } = this.#find(name);
+      const tags = tagsOf(content.hash, texts);
+      const lastModified = changedAt ?? content.storedAt;
+      const coding = codingFor(exchange, Infinity);
+      if (isSettled(exchange, { ...representationOf(tags, coding), lastModified })) return;
+      await this.#sendResult(exchange, name, asked, { tags, lastModified });
+    } finally {
+      this.#queries--;
+    }
+  }
+
+  async #sendResult(
+    exchange: Exchange,
+    name: string,
+    asked: CatalogQuery,
+    validators?: { tags: Tags; lastModified: Date },
+  ): Promise<void> {
+    const { response, method } = exchange;
+    const { defaultQueryLimits, queryCatalog } = await import('../graphql/catalog-query.js');
+    const { content } = this.#find(name);
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const limits = { ...defaultQueryLimits, ...this.#queryLimits };
+    const { body, isStable } = await queryCatalog(content, asked, limits, gone.signal).catch(throwQueryError);
+    const size = body.reduce((sum, { length }) => sum + length, 0);
+    const coding = codingFor(exchange, size);
+    response.setHeader('Vary', 'Accept-Encoding');
+    response.setHeader('Content-Type', jsonType);
+    if (validators !== undefined && isStable) {
+      const { tags, lastModified } = validators;
+      response.setHeader('Last-Modified', lastModified.toUTCString());
+      response.setHeader('ETag', coding === undefined ? tags.identity : tags.coded(coding));
+    }
+    if (coding === undefined) response.setHeader('Content-Length', size);
+    else response.setHeader('Content-Encoding', coding);
+    if (method === 'HEAD') return void response.end();
+    this.#unsentBytes += size;
+    try {
+      await this.#stream(exchange, piecesOf(body), coding);
+    } finally {
+      this.#unsentBytes -= size;
+    }
   }
 
   async #sendContent(
@@ -514,17 +576,34 @@ function isSettled({ request, response }: Exchange, representation: Representati
 
 /** What `metas` is asked for: the first of each key. Throws a 400 for keys that it does not have. */
 function metasQuery(parameters: URLSearchParams, others: readonly string[]): MetasQuery {
-  const known = ['schema', 'package', 'name', ...others];
-  for (const key of parameters.keys()) {
-    if (known.includes(key)) continue;
-    const shown = JSON.stringify(key.length > 80 ? `${key.slice(0, 80)}…` : key);
-    throw new Refusal(400, `400 Bad Request: unknown query parameter ${shown}, expected ${known.join(', ')}`);
-  }
+  checkParameters(parameters, ['schema', 'package', 'name', ...others]);
   return {
     schema: parameters.get('schema') ?? '',
     package: parameters.get('package') ?? '',
     name: parameters.get('name') ?? '',
   };
+}
+
+function checkParameters(parameters: URLSearchParams, known: readonly string[]): void {
+  for (const key of parameters.keys()) {
+    if (known.includes(key)) continue;
+    const shown = JSON.stringify(key.length > 80 ? `${key.slice(0, 80)}…` : key);
+    throw new Refusal(400, `400 Bad Request: unknown query parameter ${shown}, expected ${known.join(', ')}`);
+  }
+}
+
+function tooManyQueries(): Refusal {
+  return new Refusal(503, '503 Service Unavailable: too many queries', retryLater);
+}
+
+/** A catalog that has no GraphQL schema fails its queries, as in catalogd; what is wrong with it is said. */
+function throwQueryError(error: unknown): never {
+  if (!(error instanceof OpmateError) || !['INVALID', 'LIMIT'].includes(error.code)) throw error;
+  throw new Refusal(500, `500 Internal Server Error: ${error.message}`);
+}
+
+async function* piecesOf(body: readonly Buffer[]): AsyncGenerator<Buffer, void, undefined> {
+  yield* body;
 }
 
 function checkedName(segment: string): string {
@@ -554,7 +633,7 @@ function sendBuffer(exchange: Exchange, status: number, type: string, body: Buff
   response.setHeader('Content-Type', type);
   response.setHeader('Content-Length', body.length);
   // A body that nobody reads is in the way of the next request.
-  if (hasBody(request)) response.setHeader('Connection', 'close');
+  if (hasBody(request) && !request.readableEnded) response.setHeader('Connection', 'close');
   if (method === 'HEAD') return void response.end();
   exchange.bytes = body.length;
   response.end(body);

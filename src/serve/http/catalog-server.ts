@@ -3,6 +3,7 @@ import { OpmateError } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { CatalogSet } from '../catalogs/stored-content.js';
+import type { QueryLimits } from '../graphql/catalog-query.js';
 import { HostRule } from '../server/host-rule.js';
 import { type ServerCertificate, createHttpServer } from '../server/http-server.js';
 import { CatalogRequests, refuseCatalogRequest } from './catalog-requests.js';
@@ -21,6 +22,8 @@ export interface CatalogServerOptions {
   hasOwnMetrics?: boolean | undefined;
   /** Answers `/api/v1/catalogs`: status of every catalog, given what URLs begin with. */
   statuses?: ((root: string) => JsonValue[]) | undefined;
+  /** Limits of GraphQL queries, where others than the default ones are wanted. */
+  queryLimits?: Partial<QueryLimits> | undefined;
   logger?: Logger | undefined;
 }
 
@@ -50,6 +53,7 @@ export function createCatalogServers(options: CatalogServerOptions): CatalogServ
     secure: certificate !== undefined,
     hasOwnMetrics: options.hasOwnMetrics === true,
     statuses: options.statuses,
+    queryLimits: options.queryLimits,
   });
   const hosts = new HostRule({
     names: [host, externalHost, ...allowedHosts],

@@ -1,0 +1,242 @@
+/** The GraphQL schema of a catalog, made from the fields that its blobs have. */
+import {
+  GraphQLBoolean,
+  GraphQLError,
+  type GraphQLFieldConfig,
+  type GraphQLFieldConfigArgumentMap,
+  GraphQLFloat,
+  GraphQLInt,
+  GraphQLList,
+  GraphQLObjectType,
+  type GraphQLResolveInfo,
+  type GraphQLScalarType,
+  GraphQLSchema,
+  GraphQLString,
+  validateSchema,
+} from 'graphql';
+import { OpmateError } from '../../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import type { MetasQuery } from '../catalogs/stored-content.js';
+import type { CatalogShape, FieldShape, ScalarName, SchemaShape } from './catalog-shape.js';
+import { toRootField, toTypeName } from './names.js';
+import type { SchemaSize } from './query-limits.js';
+import { readField, toJsonText, toScalar } from './values.js';
+
+/** Objects of a root field. */
+const maxLimit = 100;
+/** Elements of an array that are returned without looking at the clock. */
+const smallList = 100;
+
+/** Part of a list of blobs; the first one has number 0. */
+export interface Page {
+  first: number;
+  count: number;
+}
+
+/** What resolvers need of the request that they work for. */
+export interface QueryContext {
+  /** The blobs of a query, in stored order; each is read when the one before it is written. */
+  blobs(query: MetasQuery, page: Page, info: GraphQLResolveInfo): Promise<Iterable<Promise<JsonValue>>>;
+  /** The elements of a large array; other requests have their turn in between. */
+  paced(elements: readonly JsonValue[]): Iterable<JsonValue | Promise<JsonValue>>;
+  /** Why the query has ended early; what is left of it is null. */
+  readonly failure: GraphQLError | undefined;
+  /** Counts objects, or the value of a field. */
+  spendObjects(count: number, info: GraphQLResolveInfo): void;
+  spendValue(bytes: number, info: GraphQLResolveInfo): void;
+  /** Returns null in place of throwing once there are very many errors. */
+  report(error: GraphQLError): null;
+}
+
+export interface CatalogSchema {
+  schema: GraphQLSchema;
+  size: SchemaSize;
+}
+
+const scalars: Record<ScalarName, GraphQLScalarType> = {
+  String: GraphQLString,
+  Int: GraphQLInt,
+  Float: GraphQLFloat,
+  Boolean: GraphQLBoolean,
+};
+
+/** Introspection without `includeDeprecated` shows what catalogd shows. */
+const extension = 'extension of opmate: catalogd does not have it';
+
+type Fields = Record<string, GraphQLFieldConfig<JsonObject, QueryContext>>;
+
+/**
+ * Makes the schema. Throws OpmateError INVALID where names of the catalog collide, or are none of GraphQL; catalogd
+ * fails these catalogs too.
+ */
+export function makeCatalogSchema(shape: CatalogShape): CatalogSchema {
+  checkNames(shape);
+  try {
+    const fields: Fields = Object.create(null) as Fields;
+    for (const each of shape) fields[toRootField(each.name)] = rootField(each);
+    fields['summary'] = summaryField(shape);
+    const schema = new GraphQLSchema({ query: new GraphQLObjectType({ name: 'Query', fields }) });
+    const [problem] = validateSchema(schema);
+    if (problem !== undefined) throw problem;
+    return { schema, size: sizeOf(schema) };
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause);
+    throw new OpmateError('INVALID', `no GraphQL schema can be made of the catalog: ${problem}`, { cause });
+  }
+}
+
+function checkNames(shape: CatalogShape): void {
+  for (const [what, toName] of [
+    ['type', toTypeName],
+    ['root field', toRootField],
+  ] as const) {
+    const schemas = new Map<string, string>();
+    for (const { name } of shape) {
+      const other = schemas.get(toName(name));
+      if (other !== undefined) {
+        const both = `${JSON.stringify(other)} and ${JSON.stringify(name)}`;
+        const problem = `schemas ${both} have the same ${what} ${toName(name)}`;
+        throw new OpmateError('INVALID', `no GraphQL schema can be made of the catalog: ${problem}`);
+      }
+      schemas.set(toName(name), name);
+    }
+  }
+}
+
+function sizeOf(schema: GraphQLSchema): SchemaSize {
+  const types = Object.values(schema.getTypeMap());
+  const counts = types.map((type) => ('getFields' in type ? Object.keys(type.getFields()).length : 0));
+  return { types: types.length, fieldsPerType: counts.reduce((a, b) => Math.max(a, b), 0) };
+}
+
+const rootArguments: GraphQLFieldConfigArgumentMap = {
+  limit: { type: GraphQLInt, defaultValue: 100, description: 'Maximum number of objects; at most 100' },
+  offset: { type: GraphQLInt, defaultValue: 0, description: 'Number of objects to skip' },
+  name: { type: GraphQLString, description: 'Name of the objects', deprecationReason: extension },
+  package: { type: GraphQLString, description: 'Package of the objects', deprecationReason: extension },
+};
+
+function rootField(shape: SchemaShape): GraphQLFieldConfig<JsonObject, QueryContext> {
+  const type = new GraphQLObjectType<JsonObject, QueryContext>({
+    name: toTypeName(shape.name),
+    fields: fieldsOf(shape.fields, toTypeName(shape.name)),
+  });
+  return {
+    type: new GraphQLList(type),
+    args: rootArguments,
+    resolve: (_, { limit, offset, name, package: packageName }: Record<string, unknown>, context, info) => {
+      const query = toQuery(shape.name, name ?? '', packageName ?? '');
+      if (query === undefined) return [];
+      const count = typeof limit === 'number' && limit > 0 && limit <= maxLimit ? limit : maxLimit;
+      const first = typeof offset === 'number' ? Math.max(0, offset) : 0;
+      return context.blobs(query, { first, count }, info);
+    },
+  };
+}
+
+/** An `olm.package` belongs to the package of its name. */
+function toQuery(schema: string, name: unknown, packageName: unknown): MetasQuery | undefined {
+  const query = { schema, name: String(name), package: String(packageName) };
+  if (schema !== 'olm.package' || query.package === '') return query;
+  if (query.name !== '' && query.name !== query.package) return undefined;
+  return { schema, name: query.package, package: '' };
+}
+
+function fieldsOf(shapes: ReadonlyMap<string, FieldShape>, typeName: string): Fields {
+  const fields: Fields = Object.create(null) as Fields;
+  for (const shape of shapes.values()) {
+    fields[shape.name] = shape.nested.size > 0 ? objectsField(shape, typeName) : scalarField(shape);
+  }
+  for (const shape of shapes.values()) {
+    const name = `${shape.name}Json`;
+    // Where catalogd loses values.
+    const isLossy = shape.nested.size === 0 && (shape.isList || shape.scalar === 'Int');
+    if (isLossy && !shapes.has(name)) fields[name] = jsonField(shape);
+  }
+  return fields;
+}
+
+function objectsField(shape: FieldShape, typeName: string): GraphQLFieldConfig<JsonObject, QueryContext> {
+  const type = new GraphQLObjectType<JsonObject, QueryContext>({
+    name: typeName + toTypeName(shape.name),
+    fields: fieldsOf(shape.nested, typeName + toTypeName(shape.name)),
+  });
+  return {
+    type: new GraphQLList(type),
+    resolve: (object, _, context, info) => {
+      const value = valueOf(object, shape);
+      if (value === null) return null;
+      if (!Array.isArray(value)) return context.report(notIterable(info));
+      context.spendObjects(value.length, info);
+      if (context.failure !== undefined) return null;
+      return value.length <= smallList ? value : context.paced(value);
+    },
+  };
+}
+
+function scalarField(shape: FieldShape): GraphQLFieldConfig<JsonObject, QueryContext> {
+  const type = scalars[shape.scalar];
+  return {
+    type: shape.isList ? new GraphQLList(type) : type,
+    resolve: (object, _, context, info) => {
+      if (context.failure !== undefined) return null;
+      const value = valueOf(object, shape);
+      if (shape.isList && value !== null) {
+        context.spendValue(8, info);
+        return context.report(notIterable(info));
+      }
+      const scalar = toScalar(value, shape.scalar);
+      context.spendValue(typeof scalar === 'string' ? scalar.length : 8, info);
+      return scalar;
+    },
+  };
+}
+
+function jsonField(shape: FieldShape): GraphQLFieldConfig<JsonObject, QueryContext> {
+  return {
+    type: GraphQLString,
+    description: `${shape.name} as JSON text`,
+    deprecationReason: extension,
+    resolve: (object, _, context, info) => {
+      if (context.failure !== undefined) return null;
+      const value = valueOf(object, shape);
+      const text = value === null ? null : toJsonText(value);
+      context.spendValue(text?.length ?? 8, info);
+      return text;
+    },
+  };
+}
+
+/** Null also in place of what is no object: an array may have other elements too. */
+function valueOf(object: unknown, shape: FieldShape): JsonValue {
+  return isJsonObject(object) ? (readField(object, shape) ?? null) : null;
+}
+
+/** catalogd hands lists of scalars to its library as text, which is then no list. */
+function notIterable({ parentType, fieldName }: GraphQLResolveInfo): GraphQLError {
+  const hint = parentType.getFields()[`${fieldName}Json`] === undefined ? '' : `; select ${fieldName}Json`;
+  return new GraphQLError(
+    `expected iterable, but did not find one for field ${parentType.name}.${fieldName}${hint}`,
+  );
+}
+
+function summaryField(shape: CatalogShape): GraphQLFieldConfig<JsonObject, QueryContext> {
+  const schemas = shape.map(({ name, count, fields }) => ({
+    name,
+    totalObjects: count,
+    totalFields: fields.size,
+  }));
+  const schemaSummary = new GraphQLObjectType({
+    name: 'SchemaSummary',
+    fields: {
+      name: { type: GraphQLString },
+      totalObjects: { type: GraphQLInt },
+      totalFields: { type: GraphQLInt },
+    },
+  });
+  const type = new GraphQLObjectType({
+    name: 'CatalogSummary',
+    fields: { totalSchemas: { type: GraphQLInt }, schemas: { type: new GraphQLList(schemaSummary) } },
+  });
+  return { type, resolve: () => ({ totalSchemas: schemas.length, schemas }) };
+}

@@ -1,0 +1,198 @@
+/** What a query may cost, before anything of it is executed. */
+import {
+  type DocumentNode,
+  type FragmentDefinitionNode,
+  GraphQLError,
+  Kind,
+  Lexer,
+  type SelectionSetNode,
+  Source,
+  TokenKind,
+  parse,
+} from 'graphql';
+
+/** Limits of catalogd, of each operation; a fragment counts once. */
+const maxDepth = 10;
+const maxAliases = 50;
+const maxFields = 500;
+
+/** Limits of the whole text: what the parser and the rules of validation can work through in a moment. */
+const maxTokens = 15_000;
+const maxNesting = 200;
+const maxSelections = 1_000;
+const maxDefinitions = 200;
+
+/** Values that an introspection query may return. */
+const maxIntrospected = 200_000;
+
+/** Sizes of a GraphQL schema, which multiply what introspection returns. */
+export interface SchemaSize {
+  types: number;
+  /** Of the type that has most. */
+  fieldsPerType: number;
+}
+
+export interface ParsedQuery {
+  document: DocumentNode;
+  /** Bytes that each object of the result has for `__typename`, at most: no resolver sees them. */
+  typenameBytes: number;
+}
+
+/** Parses a query and measures it. Throws GraphQLError for one that does not parse, or is beyond a limit. */
+export function parseQuery(query: string): ParsedQuery {
+  const source = new Source(query);
+  let document: DocumentNode;
+  try {
+    checkTokens(source);
+    document = parse(source);
+  } catch (error) {
+    if (!(error instanceof GraphQLError) || error instanceof QueryLimitError) throw error;
+    const [place] = error.locations ?? [];
+    const at = place === undefined ? '' : ` (${place.line}:${place.column})`;
+    throw new GraphQLError(`query parse error: ${error.message}${at}`);
+  }
+  measureOperations(document);
+  return { document, typenameBytes: measureDocument(document) };
+}
+
+/** A limit that a query is beyond. */
+class QueryLimitError extends GraphQLError {}
+
+function exceeds(what: string, limit: number): QueryLimitError {
+  return new QueryLimitError(`query exceeds maximum ${what} of ${limit}`);
+}
+
+/** The parser goes down the stack with each bracket. */
+function checkTokens(source: Source): void {
+  const lexer = new Lexer(source);
+  let nesting = 0;
+  for (let count = 0; lexer.advance().kind !== TokenKind.EOF; count++) {
+    if (count >= maxTokens) throw exceeds('token count', maxTokens);
+    const { kind } = lexer.token;
+    if (kind === TokenKind.BRACE_L || kind === TokenKind.BRACKET_L || kind === TokenKind.PAREN_L) {
+      if (++nesting > maxNesting) throw exceeds('depth', maxDepth);
+    } else if (kind === TokenKind.BRACE_R || kind === TokenKind.BRACKET_R || kind === TokenKind.PAREN_R) {
+      nesting--;
+    }
+  }
+}
+
+function measureOperations(document: DocumentNode): void {
+  if (document.definitions.length > maxDefinitions) throw exceeds('definition count', maxDefinitions);
+  const fragments = fragmentsOf(document);
+  for (const definition of document.definitions) {
+    if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
+    const counts = { aliases: 0, fields: 0, visited: new Set<string>() };
+    measureSelections(definition.selectionSet, 1, fragments, counts);
+  }
+}
+
+/** Counts what no operation uses too: validation compares all of it. */
+function measureDocument({ definitions }: DocumentNode): number {
+  let selections = 0;
+  let typenameBytes = 0;
+  const count = (set: SelectionSetNode): void => {
+    selections += set.selections.length;
+    if (selections > maxSelections) throw exceeds('selection count', maxSelections);
+    for (const selection of set.selections) {
+      if (selection.kind === Kind.FRAGMENT_SPREAD) continue;
+      if (selection.kind === Kind.FIELD && selection.name.value === '__typename') {
+        typenameBytes += (selection.alias ?? selection.name).value.length + 40;
+      }
+      if (selection.selectionSet !== undefined) count(selection.selectionSet);
+    }
+  };
+  for (const definition of definitions) if ('selectionSet' in definition) count(definition.selectionSet);
+  return typenameBytes;
+}
+
+function fragmentsOf(document: DocumentNode): Map<string, FragmentDefinitionNode> {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
+  }
+  return fragments;
+}
+
+function measureSelections(
+  set: SelectionSetNode | undefined,
+  depth: number,
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+  counts: { aliases: number; fields: number; visited: Set<string> },
+): void {
+  if (set === undefined) return;
+  if (depth > maxDepth) throw exceeds('depth', maxDepth);
+  for (const selection of set.selections) {
+    switch (selection.kind) {
+      case Kind.FIELD:
+        if (++counts.fields > maxFields) throw exceeds('field count', maxFields);
+        if (selection.alias !== undefined && ++counts.aliases > maxAliases) {
+          throw exceeds('alias count', maxAliases);
+        }
+        measureSelections(selection.selectionSet, depth + 1, fragments, counts);
+        break;
+      case Kind.INLINE_FRAGMENT:
+        measureSelections(selection.selectionSet, depth + 1, fragments, counts);
+        break;
+      case Kind.FRAGMENT_SPREAD: {
+        const { value } = selection.name;
+        if (counts.visited.has(value)) break;
+        counts.visited.add(value);
+        measureSelections(fragments.get(value)?.selectionSet, depth + 1, fragments, counts);
+      }
+    }
+  }
+}
+
+/**
+ * Checks what the introspection of a valid query can return at most: it is resolved in one go. Throws GraphQLError.
+ */
+export function checkIntrospection(document: DocumentNode, size: SchemaSize): void {
+  const fragments = fragmentsOf(document);
+  let total = 0;
+  const add = (set: SelectionSetNode | undefined, times: number): void => {
+    for (const selection of set?.selections ?? []) {
+      // Spreads count too: fragments that spread each other twice would double the work with each step.
+      total += times;
+      if (total > maxIntrospected) throw exceeds('introspection size', maxIntrospected);
+      if (selection.kind === Kind.FRAGMENT_SPREAD) {
+        add(fragments.get(selection.name.value)?.selectionSet, times);
+      } else if (selection.kind === Kind.INLINE_FRAGMENT) add(selection.selectionSet, times);
+      else add(selection.selectionSet, times * timesOf(selection.name.value, size));
+    }
+  };
+  const spread = new Set<string>();
+  const addRoots = (set: SelectionSetNode | undefined): void => {
+    for (const selection of set?.selections ?? []) {
+      if (selection.kind === Kind.FRAGMENT_SPREAD) {
+        const { value } = selection.name;
+        if (spread.has(value)) continue;
+        spread.add(value);
+        addRoots(fragments.get(value)?.selectionSet);
+      } else if (selection.kind === Kind.INLINE_FRAGMENT) addRoots(selection.selectionSet);
+      else if (selection.name.value === '__schema' || selection.name.value === '__type') {
+        add(selection.selectionSet, 1);
+      }
+    }
+  };
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.OPERATION_DEFINITION) addRoots(definition.selectionSet);
+  }
+}
+
+/** How many values a field of introspection returns. */
+function timesOf(field: string, { types, fieldsPerType }: SchemaSize): number {
+  switch (field) {
+    case 'types':
+      return types;
+    case 'fields':
+      return fieldsPerType;
+    case 'args':
+    case 'directives':
+    case 'locations':
+    case 'enumValues':
+      return 10;
+    default:
+      return 1;
+  }
+}

@@ -1,0 +1,85 @@
+/** Reads GraphQL queries from HTTP requests. Sizes, statuses and texts are catalogd's. */
+import type { IncomingMessage } from 'node:http';
+import { foldFieldName } from '../../document/go-json-fold.js';
+import { isJsonObject } from '../../document/json.js';
+import type { CatalogQuery } from '../graphql/catalog-query.js';
+import { Refusal } from './refusal.js';
+
+const maxBodyBytes = 1024 * 1024;
+/** Of a body that is too large this much is read, so that the client gets to see the response. */
+const maxDiscardedBytes = 8 * 1024 * 1024;
+const maxQueryBytes = 100_000;
+
+const invalidBody = () => new Refusal(400, 'Invalid request body');
+
+/** Reads the query of a POST request. Throws Refusal. */
+export async function readPostedQuery(request: IncomingMessage): Promise<CatalogQuery> {
+  const body = await readBody(request);
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString());
+  } catch {
+    throw invalidBody();
+  }
+  if (value === null) throw new Refusal(400, 'Query cannot be empty');
+  if (!isJsonObject(value)) throw invalidBody();
+  let query: unknown;
+  for (const key of Object.keys(value)) {
+    if (foldFieldName(key) === 'query' && value[key] !== null) query = value[key];
+  }
+  if (query !== undefined && typeof query !== 'string') throw invalidBody();
+  const { variables, operationName } = value;
+  return checkQuery({
+    query: query ?? '',
+    variables: isJsonObject(variables) ? variables : undefined,
+    operationName: typeof operationName === 'string' && operationName !== '' ? operationName : undefined,
+  });
+}
+
+/** Reads the query of a GET request. Throws Refusal. */
+export function readQueryParameters(parameters: URLSearchParams): CatalogQuery {
+  const text = parameters.get('variables') ?? '';
+  let variables: unknown;
+  try {
+    variables = text === '' ? undefined : JSON.parse(text);
+  } catch {
+    variables = text;
+  }
+  if (variables !== undefined && variables !== null && !isJsonObject(variables)) {
+    throw new Refusal(400, '400 Bad Request: variables: expected a JSON object');
+  }
+  return checkQuery({
+    query: parameters.get('query') ?? '',
+    variables: variables ?? undefined,
+    operationName: parameters.get('operationName') || undefined,
+  });
+}
+
+function checkQuery(asked: CatalogQuery): CatalogQuery {
+  if (asked.query === '') throw new Refusal(400, 'Query cannot be empty');
+  if (Buffer.byteLength(asked.query) > maxQueryBytes) throw new Refusal(400, 'Query too large');
+  return asked;
+}
+
+/** Leaving a loop over the request would close the connection before the response is sent. */
+function readBody(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBodyBytes) chunks.push(chunk);
+      else chunks.length = 0;
+      if (size > maxDiscardedBytes) {
+        request.pause();
+        reject(invalidBody());
+      }
+    });
+    request.once('end', () => {
+      if (size > maxBodyBytes) reject(invalidBody());
+      else resolve(Buffer.concat(chunks));
+    });
+    request.once('close', () => reject(invalidBody()));
+    request.once('error', () => reject(invalidBody()));
+  });
+}

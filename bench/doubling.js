@@ -96,7 +96,8 @@ const cases = [
       ['catalog', 'doctor'],
       ['list', 'bundles'],
       ['list', 'channels'],
-      ['catalog', 'filter', '-p', 'p'],
+      ['graph'],
+      ['catalog', 'filter', '-p', 'p', '-o', '-'],
     ],
   },
   {

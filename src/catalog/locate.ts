@@ -1,3 +1,4 @@
+import { addContext } from '../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
 import { compareBytes } from '../core/order.js';
@@ -12,13 +13,7 @@ interface LineFinder {
 /** The same error with file and line of the blob that it is about; other throws come back unchanged. */
 export async function locate(catalog: LineFinder, origin: BlobOrigin, error: unknown): Promise<unknown> {
   if (!(error instanceof OpmateError) || error.file !== undefined) return error;
-  const line = await catalog.lineOf(origin);
-  return new OpmateError(error.code, error.message, {
-    file: origin.file,
-    line,
-    hint: error.hint,
-    cause: error,
-  });
+  return addContext(error, { file: origin.file, line: await catalog.lineOf(origin) });
 }
 
 /** A place in a catalog, where it is known: a blob, and a part of it. */

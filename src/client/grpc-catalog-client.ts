@@ -1,3 +1,4 @@
+import { addContext } from '../core/diagnostics-error.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, UsageError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
@@ -191,7 +192,7 @@ export class GrpcCatalogClient implements CatalogClient<RegistryBundle> {
       return decode(bytes);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      throw new OpmateError(error.code, `${this.#address}: ${error.message}`);
+      throw addContext(error, { subject: this.#address });
     }
   }
 }

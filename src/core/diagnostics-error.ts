@@ -66,18 +66,21 @@ export function addContext<E extends OpmateError>(error: E, { subject, ...contex
       ? error.message
       : `${subject}: ${error.message}`;
   const fields: Record<string, unknown> = { message, cause: error, stack: error.stack };
+  let diagnostics = error.diagnostics;
   if (error.file === undefined && context.file !== undefined) {
-    fields['file'] = context.file;
-    fields['line'] = context.line;
+    const { file, line } = context;
+    Object.assign(fields, { file, line });
+    diagnostics = diagnostics?.map((one) => (one.file === undefined ? { ...one, file, line } : one));
   }
   if (error.hint === undefined && context.hint !== undefined) fields['hint'] = context.hint;
-  if (error.diagnostics !== undefined && subject !== undefined) {
-    fields['diagnostics'] = error.diagnostics.map((one) =>
+  if (subject !== undefined) {
+    diagnostics = diagnostics?.map((one) =>
       formatDiagnostic(one).startsWith(`${subject}:`)
         ? one
         : { ...one, subject: one.subject === undefined ? subject : `${subject}: ${one.subject}` },
     );
   }
+  if (diagnostics !== undefined) fields['diagnostics'] = diagnostics;
   const copy = Object.create(
     Object.getPrototypeOf(error) as object,
     Object.getOwnPropertyDescriptors(error),

@@ -1,3 +1,4 @@
+import { addContext } from '../core/diagnostics-error.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { OpmateError } from '../core/errors.js';
 import { foldFieldName } from '../document/go-json-fold.js';
@@ -41,7 +42,7 @@ export async function* readCatalogImages(
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       const line = await catalog.lineOf(meta.origin);
-      const located = new OpmateError(error.code, error.message, { file: meta.origin.file, line });
+      const located = addContext(error, { file: meta.origin.file, line });
       if (options.onFault === undefined) throw located;
       options.onFault(located);
       continue;

@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import type { Bundle } from '../../bundle/parse.js';
 import { OpmateError } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
@@ -54,6 +55,6 @@ function specOf(csv: JsonObject, reference: string): Spec {
     return readShape(csvSpec(csv), specShape, 'spec') as Spec;
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError(error.code, `${reference}: ${error.message}`, { hint: error.hint, cause: error });
+    throw addContext(error, { subject: reference });
   }
 }

@@ -1,6 +1,6 @@
 import { listNames } from '../../core/suggest.js';
 import { OpmateError, UsageError, messageOf } from '../../core/errors.js';
-import { combineErrors } from '../../core/diagnostics-error.js';
+import { addContext, combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
@@ -181,7 +181,7 @@ class PackageAddition {
         : this.#addByVersion(before, additions);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      throw new OpmateError(error.code, `${subject}: ${error.message}`, { hint: error.hint, cause: error });
+      throw addContext(error, { subject });
     }
   }
 

@@ -2,19 +2,10 @@ import { OpmateError } from '../../core/errors.js';
 import { goKindOf } from '../../document/go-json.js';
 import type { JsonValue } from '../../document/json.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
-import type { PlacedYaml, YamlPath } from '../../document/yaml.js';
+import type { YamlPath } from '../../document/yaml.js';
 
 /** What the messages about the content of a template begin with. */
 export const rendering = 'rendering template: ';
-
-/** The line of a path, or of what is nearest above it. */
-export function nearestLine(placed: PlacedYaml, path: YamlPath): number {
-  for (let length = path.length; length > 0; length--) {
-    const place = placed.placeOf(path.slice(0, length));
-    if (place !== undefined) return place.line;
-  }
-  return 1;
-}
 
 /** Collects faults with their places. */
 export class FaultList {

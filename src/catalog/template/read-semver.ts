@@ -1,4 +1,5 @@
 import { LimitError, OpmateError } from '../../core/errors.js';
+import { nearestPlace } from '../../document/document.js';
 import { decodeUtf8, quoteGo } from '../../document/go-json.js';
 import { foldFieldName } from '../../document/go-json-fold.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
@@ -7,7 +8,7 @@ import { formatFloatKey } from '../../document/yaml-scalar.js';
 import { type Archetype, type ChannelKind, archetypes } from '../../graph/template-semver.js';
 import { type OpenFile, checkYamlEncoding } from '../documents.js';
 import { readFully } from '../file-access.js';
-import { FaultList, kindFault, nearestLine, rendering } from './faults.js';
+import { FaultList, kindFault, rendering } from './faults.js';
 import { type SemverTemplate, type TemplateImage, templateSchemas } from './template.js';
 
 /** Most bytes of a semver template: hundred thousand images. */
@@ -43,7 +44,7 @@ export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate
     const message = `${unreadable}error converting YAML to JSON: ${error.message}`;
     throw new OpmateError('SYNTAX', message, { file: file.label, line: error.line, cause: error });
   }
-  const lineOf = (path: YamlPath): Promise<number> => Promise.resolve(nearestLine(placed, path));
+  const lineOf = (path: YamlPath): Promise<number> => Promise.resolve(nearestPlace(placed, path)?.line ?? 1);
   const faults = new FaultList(file.label, lineOf);
   const reader = new SemverReader(placed, faults);
   const template = await reader.read();

@@ -1,5 +1,6 @@
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
+import { nearestPlace } from '../../document/document.js';
 import { decodeUtf8, goKindOf, quoteGo } from '../../document/go-json.js';
 import { foldFieldName } from '../../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
@@ -10,7 +11,7 @@ import { decodeMeta } from '../blob.js';
 import { type CatalogDocument, LineCounter, type OpenFile, readDocuments } from '../documents.js';
 import { readAgain } from '../file-access.js';
 import { MissingSchemaError, toMeta } from '../meta.js';
-import { FaultList, kindFault, nearestLine, rendering } from './faults.js';
+import { FaultList, kindFault, rendering } from './faults.js';
 import { readSemverTemplate } from './read-semver.js';
 import {
   type BasicTemplate,
@@ -124,7 +125,7 @@ function lineFinder(
       return (path) => first + places.linesDownTo(path);
     }
     const placed = parseYamlWithPlaces(text.endsWith('\n') ? text : `${text}\n`);
-    return (path) => first + nearestLine(placed, path) - 1;
+    return (path) => first + (nearestPlace(placed, path)?.line ?? 1) - 1;
   };
   let found: Promise<(path: YamlPath) => number> | undefined;
   return async (path) => (await (found ??= read()))(path);

@@ -2,7 +2,7 @@ import { type Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { combineErrors } from '../../core/diagnostics-error.js';
+import { addContext, combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
@@ -239,7 +239,7 @@ class ImageCollection {
       } catch (error) {
         if (!(error instanceof OpmateError) || error.code === 'LIMIT') throw error;
         const subject = `${label}: package ${quoteGo(image.package)}, bundle ${quoteGo(image.bundle)}`;
-        faults.push(new OpmateError(error.code, `${subject}: ${error.message}`, { hint: error.hint }));
+        faults.push(addContext(error, { subject }));
       }
     };
     if (selection.isWhole) {

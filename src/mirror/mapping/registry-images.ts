@@ -1,4 +1,5 @@
 /** The images that a catalog needs, and where `registry images` puts them: enhancement "Disconnected OLM". */
+import { locate } from '../../catalog/locate.js';
 import { parseFirstDocument } from '../../bundle/manifest.js';
 import { type Catalog, type MetasOptions, isFault } from '../../catalog/catalog.js';
 import type { Meta } from '../../catalog/meta.js';
@@ -189,8 +190,7 @@ async function imagesAt(catalog: Catalog, meta: Meta): Promise<CatalogImage[]> {
     return imagesOf(meta);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const line = await catalog.lineOf(meta.origin);
-    throw new OpmateError(error.code, error.message, { file: meta.origin.file, line });
+    throw await locate(catalog, meta.origin, error);
   }
 }
 

@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import { readFileWithin } from '../../bundle/read.js';
 import {
   type Manifest,
@@ -73,7 +74,7 @@ async function readObject(file: string, label: string): Promise<JsonObject> {
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const line = parseFault(error)?.line;
-    throw new OpmateError(error.code, `${label}: ${error.message}`, { file: label, line, cause: error });
+    throw addContext(error, { subject: label, file: label, line });
   }
   if (isJsonObject(value)) return value;
   throw new OpmateError('INVALID', `${label}: is ${describeKind(value)}, not an object`, { file: label });

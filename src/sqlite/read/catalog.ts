@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import type { Catalog, MetasOptions, StoredImage } from '../../catalog/catalog.js';
 import { isFault } from '../../catalog/catalog.js';
 import type { Meta } from '../../catalog/meta.js';
@@ -219,11 +220,7 @@ export class SqliteCatalog implements Catalog {
     } catch (error) {
       if (!(error instanceof OpmateError) || error instanceof CancelledError) throw error;
       if (error.message.startsWith(`${this.name}: `)) throw error;
-      throw new OpmateError(error.code, `${this.name}: ${subject}: ${error.message}`, {
-        file: this.name,
-        hint: error.hint,
-        cause: error,
-      });
+      throw addContext(error, { subject: `${this.name}: ${subject}`, file: this.name });
     }
   }
 

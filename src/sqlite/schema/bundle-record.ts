@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import type { Bundle, RawProperty } from '../../bundle/parse.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, parseGoJson } from '../../document/go-json.js';
@@ -64,8 +65,7 @@ export function recordOf(
       return work();
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      const details = { hint: error.hint, cause: error };
-      throw new OpmateError(error.code, `${subject}: ${bundle.name}: ${error.message}`, details);
+      throw addContext(error, { subject: `${subject}: ${bundle.name}` });
     }
   };
   const { annotations } = readCsvMetadata(bundle.csv);

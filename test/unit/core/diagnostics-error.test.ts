@@ -47,6 +47,17 @@ describe('core/diagnostics-error', () => {
     ]);
   });
 
+  it('adds the file to each diagnostic without one', () => {
+    const error = new DiagnosticsError([
+      { severity: 'error', code: 'x', problem: 'one' },
+      { severity: 'error', code: 'x', problem: 'two', file: 'g', line: 7 },
+    ]);
+    expect(addContext(error, { file: 'f', line: 3 }).diagnostics).toMatchObject([
+      { problem: 'one', file: 'f', line: 3 },
+      { problem: 'two', file: 'g', line: 7 },
+    ]);
+  });
+
   it('keeps all diagnostics of errors that are combined', () => {
     const several = new DiagnosticsError([
       { severity: 'error', code: 'x', problem: 'one', file: 'f', line: 1 },

@@ -1,6 +1,27 @@
 import { compareBytes } from '../core/order.js';
-import { type Version, compareVersions, parseVersion, tryParse } from '../core/semver.js';
+import { type Release, type Version, compareVersions, parseVersion, tryParse } from '../core/semver.js';
 import type { BundleFacts } from '../model/facts.js';
+
+/** A version and the release of it; builds of one version differ in the latter. */
+export interface VersionRelease {
+  version: Version;
+  release: Release;
+}
+
+/** Orders by version, then by release; a version without a release comes before those with one. */
+export function compareVersionReleases(a: VersionRelease, b: VersionRelease): number {
+  const order = compareVersions(a.version, b.version);
+  if (order !== 0) return order;
+  if (a.release.length === 0 || b.release.length === 0) return Math.sign(a.release.length - b.release.length);
+  // Segments compare as those of a prerelease do.
+  return compareVersions({ ...a.version, pre: a.release }, { ...b.version, pre: b.release });
+}
+
+/** Writes version and release as bundle names have them: `1.2.0-3`; empty without a property. */
+export function formatBundleVersion(property: { version: string; release: string } | undefined): string {
+  const { version, release } = property ?? { version: '', release: '' };
+  return release === '' ? version : `${version}-${release}`;
+}
 
 /** Returns the version of a bundle; undefined where it has none that parses, which validation reports. */
 export function readBundleVersion(bundle: BundleFacts | undefined): Version | undefined {

@@ -1,13 +1,7 @@
 import { foldFieldName } from '../document/go-json-fold.js';
 import { isJsonObject } from '../document/json.js';
-import {
-  type Release,
-  SemverError,
-  type Version,
-  compareVersions,
-  parseRelease,
-  parseVersion,
-} from '../core/semver.js';
+import { SemverError, parseRelease, parseVersion } from '../core/semver.js';
+import type { VersionRelease } from './bundle-version.js';
 import {
   type BundleBlob,
   type ChannelBlob,
@@ -46,12 +40,10 @@ export interface PackageBundle {
   dependencies: string[];
 }
 
-/** A version with the release that is told apart from it. */
-export interface BundleVersion {
+/** A version with its release, and the text of it. */
+export interface BundleVersion extends VersionRelease {
   /** As the bundle has it. */
   text: string;
-  version: Version;
-  release: Release;
 }
 
 export function emptyContent(): PackageContent {
@@ -138,14 +130,6 @@ export function parseBundleVersion(text: string, givenRelease?: string): BundleV
     if (error instanceof SemverError) return { text, version, release: [] };
     throw error;
   }
-}
-
-/** Orders by version, then by release, none of which comes before any. */
-export function compareBundleVersions(a: BundleVersion, b: BundleVersion): number {
-  const order = compareVersions(a.version, b.version);
-  if (order !== 0) return order;
-  if (a.release.length === 0 || b.release.length === 0) return Math.sign(a.release.length - b.release.length);
-  return compareVersions({ ...a.version, pre: a.release }, { ...a.version, pre: b.release });
 }
 
 /** Why something of the package is deprecated; undefined where it is not. `name` is empty for the package. */

@@ -2,11 +2,11 @@ import { quoteGo } from '../core/go-json-quote.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { parseConstraint } from '../core/semver-range.js';
 import { type VersionRange } from '../core/semver.js';
+import { compareVersionReleases } from './bundle-version.js';
 import {
   type BundleVersion,
   type PackageBundle,
   type PackageContent,
-  compareBundleVersions,
   bundleDeprecations,
   deprecationOf,
 } from './resolve-content.js';
@@ -194,7 +194,7 @@ function judgeCatalog(
     const isInstalled =
       installed !== undefined &&
       version !== undefined &&
-      compareBundleVersions(version, installed.version) === 0;
+      compareVersionReleases(version, installed.version) === 0;
     const reasons: string[] = [];
     if (wanted.length > 0 && !channelsOf.has(bundle.name)) {
       reasons.push(`not in ${wanted.length === 1 ? 'channel' : 'any of the channels'} ${wanted.join(', ')}`);
@@ -262,7 +262,7 @@ function byPreference(a: JudgedBundle, b: JudgedBundle): number {
 function compareVersionsDown(a: PackageBundle, b: PackageBundle): number {
   const [x, y] = [readableVersion(a), readableVersion(b)];
   if (x === undefined || y === undefined) return Number(x === undefined) - Number(y === undefined);
-  return compareBundleVersions(y, x);
+  return compareVersionReleases(y, x);
 }
 
 function whyWorse(other: JudgedBundle, best: JudgedBundle): string {
@@ -365,7 +365,7 @@ function streamSuccessors(
   found.sort(
     (a, b) =>
       Number(a.isDeprecated) - Number(b.isDeprecated) ||
-      compareBundleVersions(b.version, a.version) ||
+      compareVersionReleases(b.version, a.version) ||
       compareBytes(a.catalog, b.catalog) ||
       compareBytes(a.bundle.name, b.bundle.name),
   );

@@ -1,13 +1,14 @@
 import { OpmateError, messageOf } from '../core/errors.js';
 import { quoteGo, parseGoJson } from '../document/go-json.js';
 import { type JsonValue, isJsonObject } from '../document/json.js';
-import { type Release, type Version, compareVersions, parseRelease, parseVersion } from '../core/semver.js';
+import { parseRelease, parseVersion } from '../core/semver.js';
 import {
   type BundleBlob,
   type ChannelBlob,
   type ChannelEntry,
   propertyTypes,
 } from '../model/declarative-config.js';
+import type { VersionRelease } from './bundle-version.js';
 import { findCsvText } from '../model/migrations.js';
 import { parsePackageProperty } from '../model/properties.js';
 
@@ -15,12 +16,6 @@ import { parsePackageProperty } from '../model/properties.js';
  * How a bundle takes the place of another in the channels of a catalog. (Source: alpha/template/substitutes and
  * declcfg.Bundle.VersionRelease of operator-registry.)
  */
-
-/** A version and the release of it; builds of one version differ in the latter. */
-export interface VersionRelease {
-  version: Version;
-  release: Release;
-}
 
 const substitutesFor = 'olm.substitutesFor';
 
@@ -53,19 +48,6 @@ export function versionReleaseOf(blob: BundleBlob, csvText?: string): VersionRel
     parseRelease(version.build.join('.')),
   );
   return { version: { ...version, build: [] }, release: build };
-}
-
-/** Orders by version, then by release; a version without one comes before those that have one. */
-export function compareVersionReleases(a: VersionRelease, b: VersionRelease): number {
-  const order = compareVersions(a.version, b.version);
-  if (order !== 0) return order;
-  if (a.release.length === 0 || b.release.length === 0) return Math.sign(a.release.length - b.release.length);
-  // Segments compare as those of a prerelease do.
-  return compareVersions(asPrerelease(a.release), asPrerelease(b.release));
-}
-
-function asPrerelease(pre: Release): Version {
-  return { major: 0, minor: 0, patch: 0, pre, build: [] };
 }
 
 function invalid(message: string): OpmateError {

@@ -2,12 +2,8 @@ import { LimitError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, type VersionRange, parseRange, tryParse } from '../core/semver.js';
-import {
-  type BundleVersion,
-  type PackageBundle,
-  type PackageChannel,
-  compareBundleVersions,
-} from './resolve-content.js';
+import { compareVersionReleases } from './bundle-version.js';
+import { type BundleVersion, type PackageBundle, type PackageChannel } from './resolve-content.js';
 
 /** The bundle that an upgrade begins with. Without a version, no range can tell whether it skips it. */
 export interface UpgradeFrom {
@@ -110,7 +106,7 @@ export function describeEdge({ kind, channel, range }: UpgradeEdge): string {
 
 /** In which stream an upgrade stays; undefined where it leads to no higher version. */
 export function streamOf(from: BundleVersion | undefined, to: BundleVersion): Stream | undefined {
-  if (from === undefined || compareBundleVersions(from, to) >= 0) return undefined;
+  if (from === undefined || compareVersionReleases(from, to) >= 0) return undefined;
   const isSame = (part: keyof Pick<Version, 'major' | 'minor'>): boolean =>
     from.version[part] === to.version[part];
   if (!isSame('major')) return 'x';
@@ -193,10 +189,10 @@ export function longestPath(
   const higher = [...bundles.values()]
     .flatMap((bundle) => {
       const version = readableVersion(bundle);
-      const isHigher = version !== undefined && compareBundleVersions(version, start) > 0;
+      const isHigher = version !== undefined && compareVersionReleases(version, start) > 0;
       return isHigher && bundle.name !== from.name ? [{ name: bundle.name, version }] : [];
     })
-    .sort((a, b) => compareBundleVersions(a.version, b.version) || compareBytes(a.name, b.name));
+    .sort((a, b) => compareVersionReleases(a.version, b.version) || compareBytes(a.name, b.name));
   const versions = new Map(higher.map(({ name, version }) => [name, version]));
   const lengths = new Map([[from.name, 0]]);
   const ways = new Map<string, { edge: UpgradeEdge; before: string | undefined }>();
@@ -205,7 +201,7 @@ export function longestPath(
     if (length === undefined) continue;
     for (const edge of sortedEdges(graph.edgesFrom(one))) {
       const version = versions.get(edge.to);
-      if (version === undefined || compareBundleVersions(version, one.version) <= 0) continue;
+      if (version === undefined || compareVersionReleases(version, one.version) <= 0) continue;
       if ((lengths.get(edge.to) ?? 0) >= length + 1) continue;
       lengths.set(edge.to, length + 1);
       ways.set(edge.to, { edge, before: one.name === from.name ? undefined : one.name });

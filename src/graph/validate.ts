@@ -6,7 +6,7 @@ import { type Version, compareVersions, parseRange, parseRelease, parseVersion }
 import { type ChannelEntry, propertyTypes, schemas } from '../model/declarative-config.js';
 import { type ErrorTree, renderErrorTree } from '../model/error-tree.js';
 import { type CompareBundles, adviseOnGraph, findSkippedInChain } from './graph-advice.js';
-import { readBundleVersion } from './bundle-version.js';
+import { formatBundleVersion, readBundleVersion } from './bundle-version.js';
 import type { PackageModel } from './package-model.js';
 import type {
   BlobOrigin,
@@ -571,7 +571,7 @@ class Validation {
         hint: 'name the bundle that the entry stands for',
       });
     }
-    const versionText = formatVersion(property);
+    const versionText = formatBundleVersion(property);
     const normalized = property.release === '' ? entry.name : `${model.facts.name}-v${versionText}`;
     if (entry.name !== normalized) {
       const unread = faultOf(parseVersion, property.version) ?? faultOf(parseRelease, property.release);
@@ -631,7 +631,7 @@ class Validation {
     for (const name of model.entryNames) {
       const properties = model.bundles.get(name)?.packageProperties;
       if (properties === undefined) add('0.0.0', name);
-      else if (properties[0] !== undefined) add(formatVersion(properties[0]), name);
+      else if (properties[0] !== undefined) add(formatBundleVersion(properties[0]), name);
     }
     const groups = [...byVersion]
       .filter(([, names]) => names.length > 1)
@@ -785,10 +785,6 @@ function indexOfEntry(entries: readonly ChannelEntry[], name: string): number {
 
 function unlistedMessage({ package: packageName, name }: BundleFacts): string {
   return `package ${quoteGo(packageName)}, bundle ${quoteGo(name)} not found in any channel entries`;
-}
-
-function formatVersion({ version, release }: { version: string; release: string }): string {
-  return release === '' ? version : `${version}-${release}`;
 }
 
 function valuePath(property: { index: number } | undefined): (string | number)[] {

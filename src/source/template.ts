@@ -32,12 +32,8 @@ import type { CatalogFormat } from '../model/encode.js';
 import type { BlobOrigin, BundleFacts, CatalogFacts, ChannelFacts, Problem } from '../model/facts.js';
 import { findCsvText, migrateBundle } from '../model/migrations.js';
 import { type SemverMember, buildSemverChannels, findVersionConflicts } from '../graph/template-semver.js';
-import {
-  type VersionRelease,
-  compareVersionReleases,
-  substituteInChannels,
-  versionReleaseOf,
-} from '../graph/template-substitutes.js';
+import { type VersionRelease, compareVersionReleases } from '../graph/bundle-version.js';
+import { substituteInChannels, versionReleaseOf } from '../graph/template-substitutes.js';
 import { validateCatalog } from '../graph/validate.js';
 import { inReference, renderBundleSource } from './render.js';
 import { type SourceOptions, openSource, statIfThere } from './source.js';

@@ -19,7 +19,7 @@ import type {
   PackageFacts,
   Problem,
 } from '../model/facts.js';
-import { readBundleVersions } from '../graph/bundle-version.js';
+import { formatBundleVersion, readBundleVersions } from '../graph/bundle-version.js';
 import { UpgradeRules } from '../graph/upgrade-rules.js';
 import { describeGraphFault, findHead, readGraph } from '../graph/channel-graph.js';
 import { validateCatalog } from '../graph/validate.js';
@@ -263,7 +263,7 @@ export class CatalogView {
       ...heading,
       defaultChannel,
       head,
-      version: versionText(bundles.get(head)),
+      version: formatBundleVersion(bundles.get(head)?.packageProperties[0]),
       channels: channels.size,
       bundles: bundles.size,
       isDeprecated: deprecations.has(deprecationKey(schemas.package, '')),
@@ -279,7 +279,7 @@ export class CatalogView {
     if (words.length === 0) return answer;
     for (const one of this.#packages.values()) {
       for (const bundle of one.bundles.values()) {
-        const version = versionText(bundle);
+        const version = formatBundleVersion(bundle.packageProperties[0]);
         const searched = `${bundle.name} ${version} ${bundle.image}`.toLowerCase();
         if (!words.every((word) => searched.includes(word))) continue;
         if (++answer.total > searchLimit) continue;
@@ -359,7 +359,7 @@ export class CatalogView {
         if (change !== undefined) marks.push(change);
         return {
           name: entry.name,
-          version: versionText(bundle),
+          version: formatBundleVersion(bundle?.packageProperties[0]),
           lane,
           marks,
           replaces: entry.replaces,
@@ -395,7 +395,7 @@ export class CatalogView {
     return {
       package: packageName,
       name,
-      version: versionText(facts),
+      version: formatBundleVersion(facts?.packageProperties[0]),
       ...details,
       ...(deprecation !== undefined && { deprecation }),
       places,
@@ -556,7 +556,7 @@ function channelsOf(one: ViewedPackage): ChannelSummary[] {
         name,
         isDefault: name === defaultChannel,
         head,
-        version: versionText(one.bundles.get(head)),
+        version: formatBundleVersion(one.bundles.get(head)?.packageProperties[0]),
         entries: entries.length,
         ...(deprecation !== undefined && { deprecation }),
         ...countBySeverity(one.problems.filter(({ channel }) => channel === name)),
@@ -577,12 +577,6 @@ function channelWith({ channels, facts }: ViewedPackage, bundle: string): string
     channel?.entries.some(({ name }) => name === bundle) === true;
   const usual = channels.get(facts?.defaultChannel ?? '');
   return (has(usual) ? usual : [...channels.values()].find(has))?.name ?? '';
-}
-
-function versionText(bundle: BundleFacts | undefined): string {
-  const property = bundle?.packageProperties[0];
-  if (property === undefined) return '';
-  return property.release === '' ? property.version : `${property.version}-${property.release}`;
 }
 
 function deprecationKey(schema: string, name: string): string {

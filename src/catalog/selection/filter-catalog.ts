@@ -10,20 +10,9 @@ import { describeGraphFault, readGraph } from '../../graph/channel-graph.js';
 import { type CatalogFilter, type Criteria, describeCriteria } from './catalog-filter.js';
 import { ChannelWays } from './keep-ways.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
-import {
-  type PackageModel,
-  findHighestChannel,
-  keepDeprecations,
-  readPackages,
-} from '../../graph/package-model.js';
+import { type PackageModel, findHighestChannel, readPackages } from '../../graph/package-model.js';
 import { repairChannel } from './repair-channel.js';
-import {
-  type CatalogSelection,
-  type KeptBundle,
-  type SelectedPackage,
-  requireValid,
-  summarizeChannels,
-} from './selection.js';
+import { type CatalogSelection, type KeptBundle, addPart, keepChannels, requireValid } from './selection.js';
 import { nearestVersions, rangeOf } from './version-bounds.js';
 
 /** What a filter keeps of a catalog. */
@@ -94,7 +83,7 @@ class CatalogChoice {
     const dropped = new Set(dropPackages.map(({ name }) => name));
     for (const [name, model] of this.#models) {
       if (asked?.has(name) === false || dropped.has(name)) continue;
-      new PackageChoice(name, model, this.#filter, this.#options, this.#result, this.#fail).choose();
+      new PackageFilter(name, model, this.#filter, this.#options, this.#result, this.#fail).choose();
     }
     this.#throwFaults();
     const { facts } = this.#result;
@@ -182,7 +171,7 @@ const words: SuggestionWords = { near: (quoted) => `did you mean ${quoted}`, all
 const maxReasons = 3;
 
 /** Chooses of one package, and adds it to a result. */
-class PackageChoice {
+class PackageFilter {
   readonly #name: string;
   readonly #model: PackageModel;
   readonly #filter: CatalogFilter;
@@ -220,33 +209,16 @@ class PackageChoice {
       this.#leaveOut();
       return;
     }
-    const channelNames = new Set(channels.map(({ name }) => name));
-    const bundleNames = new Set(channels.flatMap(({ entries }) => entries.map(({ name }) => name)));
-    const bundles = [...this.#model.bundles.values()].filter(({ name }) => bundleNames.has(name));
-    const defaultChannel = this.#chooseDefault(channels);
     const { facts, kept, warnings, changes, packages } = this.#result;
-    facts.packages.push({ ...this.#model.facts, defaultChannel });
-    for (const channel of channels) facts.channels.push(channel);
-    for (const bundle of bundles) facts.bundles.push(bundle);
-    for (const one of this.#model.deprecations) {
-      facts.deprecations.push(...keepDeprecations(one, channelNames, bundleNames));
-    }
-    packages.push(this.#summary(channels, defaultChannel, bundles.length));
+    const part = keepChannels(this.#model, channels, this.#chooseDefault(channels));
+    addPart(facts, part.facts);
+    packages.push(part.summary);
     for (const one of this.#kept) kept.push(one);
     for (const one of this.#changes) changes.push(one);
     this.#warnOfUndated();
     const subject = `package ${quoteGo(this.#name)}`;
     for (const why of this.#leftOut) warnings.push(`${subject}: ${why}, so it is left out`);
     for (const one of this.#warnings) warnings.push(one);
-  }
-
-  #summary(channels: readonly ChannelFacts[], defaultChannel: string, bundles: number): SelectedPackage {
-    return {
-      name: this.#name,
-      defaultChannel,
-      channels: summarizeChannels(channels),
-      bundles,
-    };
   }
 
   #warnOfUndated(): void {

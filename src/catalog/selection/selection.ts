@@ -1,5 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
+import { type PackageModel, keepDeprecations } from '../../graph/package-model.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { validateCatalog } from '../../graph/validate.js';
@@ -38,6 +39,37 @@ export interface CatalogSelection {
   kept: KeptBundle[];
   /** What was left out although the configuration may have meant it. */
   warnings: string[];
+}
+
+/** Makes the part of a package that has these channels, with its bundles and deprecations, and its summary. */
+export function keepChannels(
+  { facts, bundles, deprecations }: PackageModel,
+  channels: readonly ChannelFacts[],
+  defaultChannel: string,
+): { facts: CatalogFacts; summary: SelectedPackage } {
+  const channelNames = new Set(channels.map(({ name }) => name));
+  const bundleNames = new Set(channels.flatMap(({ entries }) => entries.map(({ name }) => name)));
+  const kept: CatalogFacts = {
+    packages: [{ ...facts, defaultChannel }],
+    channels: [...channels],
+    bundles: [...bundles.values()].filter(({ name }) => bundleNames.has(name)),
+    deprecations: deprecations.flatMap((one) => keepDeprecations(one, channelNames, bundleNames)),
+  };
+  const summary = {
+    name: facts.name,
+    defaultChannel,
+    channels: summarizeChannels(channels),
+    bundles: kept.bundles.length,
+  };
+  return { facts: kept, summary };
+}
+
+/** Adds the facts of one part of a catalog to another. */
+export function addPart(facts: CatalogFacts, part: CatalogFacts): void {
+  for (const one of part.packages) facts.packages.push(one);
+  for (const one of part.channels) facts.channels.push(one);
+  for (const one of part.bundles) facts.bundles.push(one);
+  for (const one of part.deprecations) facts.deprecations.push(one);
 }
 
 /** Sums up channels that are kept. */

@@ -3,13 +3,13 @@ import { quoteGo } from '../../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { SemverError, compareVersions } from '../../core/semver.js';
 import { findHead } from '../../graph/channel-graph.js';
+import { compareVersionReleases } from '../../graph/bundle-version.js';
 import {
   type BundleVersion,
   type PackageBundle,
   type PackageChannel,
   type PackageContent,
   bundleDeprecations,
-  compareBundleVersions,
   parseBundleVersion,
 } from '../../graph/resolve-content.js';
 import {
@@ -120,7 +120,7 @@ function readTarget(text: string): { text: string; isWanted: (bundle: PackageBun
         if (version === undefined) return false;
         return wanted.release.length === 0
           ? compareVersions(version.version, wanted.version) === 0
-          : compareBundleVersions(version, wanted) === 0;
+          : compareVersionReleases(version, wanted) === 0;
       },
     };
   } catch (error) {
@@ -204,7 +204,7 @@ function successorsIn(
   const versionOf = ({ to }: UpgradeEdge): BundleVersion | undefined => readableVersion(bundles.get(to));
   const direct = graph.edgesFrom(from).sort((a, b) => {
     const [x, y] = [versionOf(a), versionOf(b)];
-    const order = x === undefined || y === undefined ? 0 : compareBundleVersions(y, x);
+    const order = x === undefined || y === undefined ? 0 : compareVersionReleases(y, x);
     return order || Number(x === undefined) - Number(y === undefined) || compareBytes(a.to, b.to);
   });
   const longest = head === '' ? undefined : longestPath(graph, bundles, from, head);

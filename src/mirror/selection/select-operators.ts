@@ -2,11 +2,13 @@ import {
   type CatalogSelection,
   type KeptBundle,
   type SelectedPackage,
+  addPart,
+  keepChannels,
   requireValid,
   summarizeChannels,
 } from '../../catalog/selection/selection.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
-import { type PackageModel, keepDeprecations, readPackages } from '../../graph/package-model.js';
+import { type PackageModel, readPackages } from '../../graph/package-model.js';
 import { nearestVersions, rangeOf, rangeText } from '../../catalog/selection/version-bounds.js';
 import { NameIndex, type SuggestionWords, listNames, suggestName } from '../../core/suggest.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
@@ -75,23 +77,18 @@ export function selectOperators(
       faults.push({ severity: 'error', code: 'not-found', problem, file, ...request.place, hint });
       continue;
     }
-    chosen.push(new PackageChoice(model, request, operator, file, faults, also.get(request.name)).choose());
+    chosen.push(new PackageSelector(model, request, operator, file, faults, also.get(request.name)).choose());
   }
   const asked = new Set(wanted.map(({ name }) => name));
   for (const [name, channels] of also) {
     const model = models.get(name);
     if (asked.has(name) || model === undefined) continue;
     const request = { ...everyChannel(name, operator), channels: [] };
-    chosen.push(new PackageChoice(model, request, operator, file, faults, channels).choose());
+    chosen.push(new PackageSelector(model, request, operator, file, faults, channels).choose());
   }
   if (faults.length > 0) throw new DiagnosticsError(faults);
   const result: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
-  for (const { facts: part } of chosen) {
-    result.packages.push(...part.packages);
-    result.channels.push(...part.channels);
-    result.bundles.push(...part.bundles);
-    result.deprecations.push(...part.deprecations);
-  }
+  for (const { facts: part } of chosen) addPart(result, part);
   requireValid(result, operator.catalog);
   return {
     isWhole: false,
@@ -133,7 +130,7 @@ interface ChosenPackage {
 }
 
 /** Chooses of one package, and adds to `faults` what cannot be had. */
-class PackageChoice {
+class PackageSelector {
   readonly #model: PackageModel;
   readonly #request: PackageConfig;
   readonly #operator: OperatorConfig;
@@ -161,7 +158,6 @@ class PackageChoice {
   }
 
   choose(): ChosenPackage {
-    const { name } = this.#request;
     const asked = this.#channelRequests();
     const requests = [...asked, ...this.#furtherChannels(asked)];
     const defaultChannel = this.#defaultChannel(requests);
@@ -177,24 +173,8 @@ class PackageChoice {
       }
     }
     this.#reportEmpty(empty, channels, defaultChannel);
-    const bundleNames = new Set(channels.flatMap(({ entries }) => entries.map((entry) => entry.name)));
-    const bundles = [...this.#model.bundles.values()].filter((bundle) => bundleNames.has(bundle.name));
-    const channelNames = new Set(channels.map((channel) => channel.name));
     return {
-      facts: {
-        packages: [{ ...this.#model.facts, defaultChannel }],
-        channels,
-        bundles,
-        deprecations: this.#model.deprecations.flatMap((one) =>
-          keepDeprecations(one, channelNames, bundleNames),
-        ),
-      },
-      summary: {
-        name,
-        defaultChannel,
-        channels: summarizeChannels(channels),
-        bundles: bundles.length,
-      },
+      ...keepChannels(this.#model, channels, defaultChannel),
       kept: this.#kept,
       warnings: this.#warnings,
     };

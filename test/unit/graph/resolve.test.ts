@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { parseConstraint } from '../../../src/core/semver-range.js';
 import { parseRange, parseVersion } from '../../../src/core/semver.js';
 import { decodeBundle, decodeChannel, decodeDeprecations } from '../../../src/model/decode.js';
+import { compareVersionReleases } from '../../../src/graph/bundle-version.js';
 import {
   type PackageContent,
   addToContent,
-  compareBundleVersions,
   emptyContent,
   parseBundleVersion,
 } from '../../../src/graph/resolve-content.js';
@@ -295,7 +295,7 @@ describe('graph/resolve', () => {
         }
         const before = asked.installed;
         if (before !== undefined && asked.policy === 'catalog-provided') {
-          const isSame = compareBundleVersions(chosenVersion(source, chosen.name), before.version) === 0;
+          const isSame = compareVersionReleases(chosenVersion(source, chosen.name), before.version) === 0;
           const follows = entries.some(
             ({ replaces, skips = [], skipRange = '' }) =>
               replaces === before.name || skips.includes(before.name) || isIn(skipRange, before.version.text),
@@ -309,7 +309,7 @@ describe('graph/resolve', () => {
           if (other.catalog.name !== chosen.catalog || outcome === 'unsupported') continue;
           const theirs = readableVersion(contentOf(source).bundles.find((one) => one.name === other.name));
           if (theirs === undefined) continue;
-          expect(compareBundleVersions(theirs, chosenVersion(source, chosen.name))).toBeLessThanOrEqual(0);
+          expect(compareVersionReleases(theirs, chosenVersion(source, chosen.name))).toBeLessThanOrEqual(0);
         }
       }),
       { numRuns: 1000 },

@@ -5,11 +5,8 @@ import type {
   ChannelEntry,
   Property,
 } from '../../../src/model/declarative-config.js';
-import {
-  compareVersionReleases,
-  substituteInChannels,
-  versionReleaseOf,
-} from '../../../src/graph/template-substitutes.js';
+import { compareVersionReleases } from '../../../src/graph/bundle-version.js';
+import { substituteInChannels, versionReleaseOf } from '../../../src/graph/template-substitutes.js';
 
 function bundle(properties: Property[]): BundleBlob {
   return { schema: 'olm.bundle', name: 'w.v1', package: 'w', image: 'r/w:1', properties, relatedImages: [] };

@@ -13,8 +13,8 @@ import {
 } from './config-map.js';
 import { parseFirstDocument } from './manifest.js';
 import { fieldOf, scalarText } from './parse.js';
-import type { Finding } from '../kube/finding.js';
 import { labelFault, subdomainFault } from '../kube/names.js';
+import type { Diagnostic } from '../core/diagnostic.js';
 import type { BundleFiles } from './read.js';
 
 /** Bytes of values that a ConfigMap may have, keys not counted. (Source: Kubernetes' MaxSecretSize.) */
@@ -44,8 +44,8 @@ export interface ExtractedConfigMap {
 /** The ConfigMaps of a bundle; none where there are findings. */
 export interface ExtractedConfigMaps {
   configMaps: ExtractedConfigMap[];
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
 }
 
 /** A file of the bundle as a value. */
@@ -73,17 +73,30 @@ export async function extractConfigMaps(
   files: BundleFiles,
   options: ExtractOptions,
 ): Promise<ExtractedConfigMaps> {
-  const findings: Finding[] = [];
-  const warnings: Finding[] = [];
+  const findings: Diagnostic[] = [];
+  const warnings: Diagnostic[] = [];
   const { gzip = false, limit = maxConfigMapData, split = false } = options;
   const nameFault = subdomainFault(options.name);
-  if (nameFault !== undefined) findings.push({ message: `ConfigMap ${quoteGo(options.name)}: ${nameFault}` });
+  if (nameFault !== undefined)
+    findings.push({
+      severity: 'error',
+      code: 'invalid-name',
+      subject: `ConfigMap ${quoteGo(options.name)}`,
+      problem: nameFault,
+    });
   const namespaceFault = labelFault(options.namespace);
   if (namespaceFault !== undefined)
-    findings.push({ message: `namespace ${quoteGo(options.namespace)}: ${namespaceFault}` });
+    findings.push({
+      severity: 'error',
+      code: 'invalid-name',
+      subject: `namespace ${quoteGo(options.namespace)}`,
+      problem: namespaceFault,
+    });
   for (const folder of files.folders ?? []) {
     findings.push({
-      message: 'is a directory',
+      severity: 'error',
+      code: 'directory',
+      problem: 'is a directory',
       file: `manifests/${folder}`,
       hint: 'a ConfigMap has no directories: move the manifests up, or take it away',
     });
@@ -97,7 +110,9 @@ export async function extractConfigMaps(
   );
   if (annotationSize > maxAnnotations) {
     findings.push({
-      message: `${annotationSize} bytes of annotations, over the limit of ${maxAnnotations}`,
+      severity: 'error',
+      code: 'limit',
+      problem: `${annotationSize} bytes of annotations, over the limit of ${maxAnnotations}`,
       file: annotationsFile,
     });
   }
@@ -109,7 +124,9 @@ export async function extractConfigMaps(
     for (const { file, size } of entries) {
       if (size <= limit || !split) continue;
       findings.push({
-        message: `${size} bytes, over the limit of ${limit} bytes for a ConfigMap`,
+        severity: 'error',
+        code: 'limit',
+        problem: `${size} bytes, over the limit of ${limit} bytes for a ConfigMap`,
         file,
         hint: gzip ? 'a file cannot be split' : 'compress the files with --gzip',
       });
@@ -123,7 +140,14 @@ export async function extractConfigMaps(
   if (longFault !== undefined) {
     return {
       configMaps: [],
-      findings: [{ message: `ConfigMap ${quoteGo(longest)}: ${longFault}` }],
+      findings: [
+        {
+          severity: 'error',
+          code: 'invalid-name',
+          subject: `ConfigMap ${quoteGo(longest)}`,
+          problem: longFault,
+        },
+      ],
       warnings,
     };
   }
@@ -164,7 +188,7 @@ const annotationsName = 'annotations.yaml';
 const annotationsFile = `metadata/${annotationsName}`;
 
 /** Every annotation of a bundle, empty where `annotations.yaml` lacks it; none without that file. */
-function bundleAnnotationsOf(files: BundleFiles, findings: Finding[]): Record<string, string> {
+function bundleAnnotationsOf(files: BundleFiles, findings: Diagnostic[]): Record<string, string> {
   const file = files.metadata.find(({ name }) => name === annotationsName);
   if (file === undefined) return {};
   try {
@@ -173,13 +197,26 @@ function bundleAnnotationsOf(files: BundleFiles, findings: Finding[]): Record<st
     const annotations: Record<string, string> = {};
     for (const key of bundleAnnotations) {
       const text = isJsonObject(given) ? scalarText(fieldOf(given, key)) : '';
-      if (text === undefined) findings.push({ message: `${key}: expected a text`, file: annotationsFile });
+      if (text === undefined)
+        findings.push({
+          severity: 'error',
+          code: 'wrong-type',
+          subject: key,
+          problem: 'expected a text',
+          file: annotationsFile,
+        });
       else annotations[key] = text;
     }
     return annotations;
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    findings.push({ message: error.message, file: annotationsFile, line: error.line });
+    findings.push({
+      severity: 'error',
+      code: 'syntax',
+      problem: error.message,
+      file: annotationsFile,
+      line: error.line,
+    });
     return {};
   }
 }
@@ -189,8 +226,8 @@ async function entriesOf(
   files: BundleFiles,
   gzip: boolean,
   options: CancelOptions,
-  findings: Finding[],
-  warnings: Finding[],
+  findings: Diagnostic[],
+  warnings: Diagnostic[],
 ): Promise<Entry[]> {
   const entries = new Map<string, Entry>();
   for (const part of ['manifests', 'metadata'] as const) {
@@ -201,16 +238,29 @@ async function entriesOf(
       // Go sees each byte that is no UTF-8 as a character of its own; such names come from no archive.
       const key = name.replace(/[^-A-Za-z0-9_.]/gu, '-');
       const other = entries.get(key);
-      if (!isConfigMapKey(key)) findings.push({ message: `${quoteGo(key)} is no key of a ConfigMap`, file });
+      if (!isConfigMapKey(key))
+        findings.push({
+          severity: 'error',
+          code: 'invalid-name',
+          problem: `${quoteGo(key)} is no key of a ConfigMap`,
+          file,
+        });
       else if (other !== undefined) {
         findings.push({
-          message: `becomes the key ${quoteGo(key)} of the ConfigMap, as ${other.file} does`,
+          severity: 'error',
+          code: 'duplicate-key',
+          problem: `becomes the key ${quoteGo(key)} of the ConfigMap, as ${other.file} does`,
           file,
           hint: 'rename one of the two files',
         });
       } else {
         if (!gzip && !isUtf8(content)) {
-          warnings.push({ message: 'not UTF-8, and so in binaryData, where OLM does not look for it', file });
+          warnings.push({
+            severity: 'warning',
+            code: 'binary-file',
+            problem: 'not UTF-8, and so in binaryData, where OLM does not look for it',
+            file,
+          });
         }
         entries.set(key, {
           file,
@@ -259,7 +309,7 @@ async function tooLarge(
   limit: number,
   gzip: boolean,
   options: CancelOptions,
-): Promise<Finding> {
+): Promise<Diagnostic> {
   const largest = entries.reduce((most, entry) => (entry.size > most.size ? entry : most));
   const message =
     `bundle files exceeded ${limit} bytes limit: they have ${total}, ` +
@@ -274,7 +324,12 @@ async function tooLarge(
     }
   }
   if (canSplit(entries, limit)) ways.push(`${partsOf(entries, limit).length} ConfigMaps with --split`);
-  return { message, hint: ways.length === 0 ? 'a file cannot be split' : ways.join('; ') };
+  return {
+    severity: 'error',
+    code: 'limit',
+    problem: message,
+    hint: ways.length === 0 ? 'a file cannot be split' : ways.join('; '),
+  };
 }
 
 function canSplit(entries: readonly Entry[], limit: number): boolean {

@@ -9,8 +9,8 @@ import { encodeYaml } from '../document/yaml.js';
 import { describeKind } from '../document/field.js';
 import { parseFirstDocument } from './manifest.js';
 import { fieldOf, isKubernetesObject } from './parse.js';
-import type { Finding } from '../kube/finding.js';
 import { type Manifest, titleOf } from '../kube/manifests.js';
+import type { Diagnostic } from '../core/diagnostic.js';
 
 /** The annotations of a bundle that a ConfigMap carries. (Source: operator-registry, pkg/configmap.) */
 export const bundleAnnotations = [
@@ -53,8 +53,8 @@ export interface ConfigMapPlace {
 /** What ConfigMaps hold; `files` is complete only where there are no findings. In byte order of the paths. */
 export interface ConfigMapContent {
   files: ConfigMapFile[];
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
 }
 
 /**
@@ -111,8 +111,8 @@ interface Value {
 
 class Reader {
   readonly files = new Map<string, { content: Buffer; from: Manifest }>();
-  readonly findings: Finding[] = [];
-  readonly warnings: Finding[] = [];
+  readonly findings: Diagnostic[] = [];
+  readonly warnings: Diagnostic[] = [];
   /** Directories that files are in, and the ConfigMap of the latest of them. */
   readonly #directories = new Map<string, Manifest>();
   #size = 0;
@@ -127,7 +127,7 @@ class Reader {
       return false;
     });
     if (maps.length === 0 && this.findings.length === 0)
-      this.findings.push({ message: 'no ConfigMap in it' });
+      this.findings.push({ severity: 'error', code: 'missing-object', problem: 'no ConfigMap in it' });
     this.#checkParts(maps);
     let first: { map: Manifest; annotations: JsonObject } | undefined;
     for (const map of maps) {
@@ -169,7 +169,10 @@ class Reader {
       if (map === undefined) {
         const known = sortedByBytes(new Set(maps.map((one) => one.name)));
         this.findings.push({
-          message: `ConfigMap ${quoteGo(name)}: not found`,
+          severity: 'error',
+          code: 'missing-object',
+          subject: `ConfigMap ${quoteGo(name)}`,
+          problem: 'not found',
           hint:
             known.length === 0 ? 'the file holds no ConfigMap' : `there are ${known.slice(0, 10).join(', ')}`,
         });
@@ -217,7 +220,10 @@ class Reader {
     const object = map.load();
     if (object['immutable'] !== true) {
       this.warnings.push({
-        message: `${titleOf(map)}: not immutable, so that the bundle may change after it was reviewed`,
+        severity: 'warning',
+        code: 'mutable-config-map',
+        subject: titleOf(map),
+        problem: 'not immutable, so that the bundle may change after it was reviewed',
         file: map.file,
         line: map.lineOf(['immutable']),
       });
@@ -305,7 +311,14 @@ class Reader {
   }
 
   #tell(map: Manifest, message: string, path: readonly string[], more: { hint?: string } = {}): void {
-    this.findings.push({ message, file: map.file, line: map.lineOf(path), ...more });
+    this.findings.push({
+      severity: 'error',
+      code: 'config-map',
+      problem: message,
+      file: map.file,
+      line: map.lineOf(path),
+      ...more,
+    });
   }
 }
 

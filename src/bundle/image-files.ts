@@ -7,7 +7,7 @@ import { LimitError, fileError, systemReason, throwIfCancelled } from '../core/e
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, isWithin } from '../files/directory-root.js';
-import type { Finding } from '../kube/finding.js';
+import type { Diagnostic } from '../core/diagnostic.js';
 
 /** A file that goes into an image. */
 export interface ImageFile {
@@ -27,7 +27,7 @@ export interface ListedFiles {
   /** In byte order of their paths. */
   files: ListedFile[];
   /** Files that cannot go into an image, or must not. */
-  findings: Finding[];
+  findings: Diagnostic[];
 }
 
 export interface ListOptions extends CancelOptions, LinkOptions {
@@ -85,10 +85,15 @@ export async function listFiles(directory: string, options: ListOptions): Promis
   return listed;
 }
 
-function nameFault(name: string): Finding | undefined {
+function nameFault(name: string): Diagnostic | undefined {
   const isFit = !/[\u0000-\u001f\u007f\ufffd\\]/.test(name) && !name.startsWith('.wh.');
   if (isFit) return undefined;
-  return { message: `the name ${quoteGo(name)} cannot stand in an image`, hint: 'rename or remove it' };
+  return {
+    severity: 'error',
+    code: 'invalid-name',
+    problem: `the name ${quoteGo(name)} cannot stand in an image`,
+    hint: 'rename or remove it',
+  };
 }
 
 async function addEntry(
@@ -96,7 +101,7 @@ async function addEntry(
   pending: { name: string; depth: number }[],
   entry: Dirent,
   { name, root, depth, followLinks }: { name: string; root: string; depth: number } & LinkOptions,
-): Promise<Finding | undefined> {
+): Promise<Diagnostic | undefined> {
   if (entry.isDirectory()) {
     if (depth >= maxDepth) throw new LimitError(`${name}: more than ${maxDepth} levels of directories`);
     pending.push({ name, depth: depth + 1 });
@@ -109,17 +114,30 @@ async function addEntry(
     found = await stat(file);
   } catch (error) {
     const what = entry.isSymbolicLink() ? 'a link: ' : '';
-    return { message: `${what}${systemReason(error)}`, hint: 'remove or correct it' };
+    return {
+      severity: 'error',
+      code: 'unreadable-file',
+      problem: `${what}${systemReason(error)}`,
+      hint: 'remove or correct it',
+    };
   }
   if (entry.isSymbolicLink() && followLinks !== true && !isWithin(root, file)) {
     return {
-      message: `a link to ${quoteGo(file)}, outside of the directory`,
+      severity: 'error',
+      code: 'link',
+      problem: `a link to ${quoteGo(file)}, outside of the directory`,
       hint: 'copy the file there, or allow such links with --follow-links',
     };
   }
   if (found.isDirectory())
-    return { message: 'a link to a directory', hint: 'put the directory itself there' };
-  if (!found.isFile()) return { message: 'is not a regular file', hint: 'remove it' };
+    return {
+      severity: 'error',
+      code: 'link',
+      problem: 'a link to a directory',
+      hint: 'put the directory itself there',
+    };
+  if (!found.isFile())
+    return { severity: 'error', code: 'file-type', problem: 'is not a regular file', hint: 'remove it' };
   files.push({ path: name, file, size: found.size, mode: found.mode });
   return undefined;
 }

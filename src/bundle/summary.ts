@@ -8,7 +8,7 @@ import { propertyTypes } from '../model/declarative-config.js';
 import { maxConfigMapData } from './config-map-extract.js';
 import { type Bundle, type RawProperty, parseBundle } from './parse.js';
 import { convertRegistryV1 } from './plain/convert.js';
-import type { Finding } from '../kube/finding.js';
+import { type Diagnostic, formatMessage } from '../core/diagnostic.js';
 import { supportedModes } from './plain/install-modes.js';
 import { permissionObjects } from './plain/permissions.js';
 import type { RegistryV1 } from './plain/registry-v1.js';
@@ -146,7 +146,13 @@ export function summarizeBundle(files: BundleFiles, options: { subject: string }
     ...installed.findings.map(noteOf('error')),
     ...oddities(summary).map(noteOf('warning')),
     ...bundle.skippedFiles.map(({ file, reason, line }) =>
-      noteOf('warning')({ message: `passed over: ${reason}`, file, line }),
+      noteOf('warning')({
+        severity: 'warning',
+        code: 'ignored-file',
+        problem: `passed over: ${reason}`,
+        file,
+        line,
+      }),
     ),
     ...installed.warnings.map(noteOf('warning')),
   ];
@@ -179,9 +185,9 @@ function valueOf({ type, text }: RawProperty): { type: string; value: JsonValue 
 }
 
 function noteOf(severity: 'error' | 'warning') {
-  return ({ message, file, line }: Finding): BundleSummary['notes'][number] => ({
+  return ({ file, line, ...diagnostic }: Diagnostic): BundleSummary['notes'][number] => ({
     severity,
-    message,
+    message: formatMessage(diagnostic),
     ...(file !== undefined && { file }),
     ...(line !== undefined && { line }),
   });
@@ -191,8 +197,8 @@ interface Installed {
   modes: string[];
   deployments: string[];
   permissions: BundleSummary['permissions'];
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
 }
 
 const installNamespace = 'install-namespace';
@@ -285,7 +291,7 @@ function sizesOf(files: BundleFiles): BundleSummary['sizes'] {
   return { manifests: sum(files.manifests), metadata: sum(files.metadata), largest };
 }
 
-function oddities(summary: BundleSummary): Finding[] {
+function oddities(summary: BundleSummary): Diagnostic[] {
   const { name, version, channels, defaultChannel, upgrade, images, sizes } = summary;
   const messages: string[] = [];
   if (version === '') messages.push('has no version');
@@ -303,7 +309,7 @@ function oddities(summary: BundleSummary): Finding[] {
   const bytes = sizes.manifests.bytes + sizes.metadata.bytes;
   if (bytes > maxConfigMapData)
     messages.push(`${bytes} bytes, more than a ConfigMap holds (${maxConfigMapData})`);
-  return messages.map((message) => ({ message }));
+  return messages.map((message) => ({ severity: 'warning', code: 'oddity', problem: message }));
 }
 
 function isVersion(text: string): boolean {

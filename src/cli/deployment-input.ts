@@ -1,5 +1,6 @@
 import { readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { formatMessage } from '../core/diagnostic.js';
 import { withTemporaryDirectory } from '../files/temporary-directory.js';
 import type { CertificateProvider } from '../bundle/plain/certificates.js';
 import { type Manifest, readManifests } from '../kube/manifests.js';
@@ -106,7 +107,12 @@ async function render(
   const { findings, warnings } = documents;
   if (first === undefined) {
     if (findings.length === 0)
-      findings.push({ message: `${(options.file ?? []).join(', ')}: no deployment` });
+      findings.push({
+        severity: 'error',
+        code: 'no-deployment',
+        subject: (options.file ?? []).join(', '),
+        problem: 'no deployment',
+      });
     return [{ ...nobody, findings, warnings }];
   }
   first.findings.unshift(...findings);
@@ -160,7 +166,7 @@ async function readConfigMaps(
   const { manifests, findings } = readManifests(files, { prefix: '' });
   const [fault] = findings;
   if (fault !== undefined) {
-    throw fileError(`${fault.file}:${fault.line}`, new Error(fault.message));
+    throw fileError(`${fault.file}:${fault.line}`, new Error(formatMessage(fault)));
   }
   return manifests.filter(({ apiVersion, kind }) => apiVersion === 'v1' && kind === 'ConfigMap');
 }

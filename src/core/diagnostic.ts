@@ -50,7 +50,11 @@ export function formatPath(path: DocumentPath): string {
 }
 
 /** Returns `FILE:LINE:COLUMN`, as far as it is known; undefined without a file. */
-export function formatPlace({ file, line, column }: Diagnostic): string | undefined {
+export function formatPlace({
+  file,
+  line,
+  column,
+}: Pick<Diagnostic, 'file' | 'line' | 'column'>): string | undefined {
   if (file === undefined || line === undefined) return file;
   return column === undefined ? `${file}:${line}` : `${file}:${line}:${column}`;
 }
@@ -65,6 +69,12 @@ export function formatDiagnostic(diagnostic: Diagnostic): string {
   const place = formatPlace(diagnostic);
   const message = formatMessage(diagnostic);
   return place === undefined ? message : `${place}: ${message}`;
+}
+
+/** Returns a diagnostic whose message begins with one more subject. */
+export function withSubject<D extends Diagnostic>(diagnostic: D, subject: string): D {
+  const inner = diagnostic.subject ?? '';
+  return { ...diagnostic, subject: inner === '' ? subject : `${subject}: ${inner}` };
 }
 
 /** Orders diagnostics by file, line and column; what has no place keeps its place in the order. */

@@ -1,4 +1,4 @@
-import { type Diagnostic, formatDiagnostic, formatWithHint } from './diagnostic.js';
+import { type Diagnostic, formatDiagnostic, formatWithHint, withSubject } from './diagnostic.js';
 import { type ErrorCode, OpmateError } from './errors.js';
 
 const errorCodes: Readonly<Record<string, ErrorCode>> = {
@@ -75,9 +75,7 @@ export function addContext<E extends OpmateError>(error: E, { subject, ...contex
   if (error.hint === undefined && context.hint !== undefined) fields['hint'] = context.hint;
   if (subject !== undefined) {
     diagnostics = diagnostics?.map((one) =>
-      formatDiagnostic(one).startsWith(`${subject}:`)
-        ? one
-        : { ...one, subject: one.subject === undefined ? subject : `${subject}: ${one.subject}` },
+      formatDiagnostic(one).startsWith(`${subject}:`) ? one : withSubject(one, subject),
     );
   }
   if (diagnostics !== undefined) fields['diagnostics'] = diagnostics;

@@ -1,15 +1,14 @@
 import { isFormatName } from '../bundle/plain/external-format.js';
-import type { Finding } from '../kube/finding.js';
 import { type Manifest, readManifests, titleOf } from '../kube/manifests.js';
 import { labelFault } from '../kube/names.js';
 import type { BundleFile } from '../bundle/read.js';
 import { quoteGo } from '../document/go-json.js';
-import type { DocumentPath } from '../core/diagnostic.js';
+import type { Diagnostic, DocumentPath } from '../core/diagnostic.js';
 import { type Field, quoteShort } from '../document/field.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
-import { type LineAt, type ManifestDocument, openManifest, toFindings } from './manifest-document.js';
+import { type LineAt, type ManifestDocument, openManifest } from './manifest-document.js';
 import { type DocumentSource, readSource } from './source-fields.js';
 
 /** A deployment as its document describes it. */
@@ -29,8 +28,8 @@ export interface DeploymentDocument {
   /** Values of a chart, as text; for other formats a configuration as an object. */
   config?: JsonObject;
   sources: readonly DocumentSource[];
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
   lineOf(path: DocumentPath): number | undefined;
 }
 
@@ -39,8 +38,8 @@ export interface Documents {
   /** Sorted by namespace and name. */
   deployments: DeploymentDocument[];
   /** What is about no deployment alone. */
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
   /** ConfigMaps and Secrets among them. */
   configMaps: Manifest[];
   secrets: Manifest[];
@@ -77,11 +76,11 @@ const detectable = ['registry-v1', 'helm', 'plain'];
  */
 export function readDocuments(files: readonly BundleFile[]): Documents {
   const { manifests, findings: unread } = readManifests(files, { prefix: '' });
-  const findings = unread.map((finding): Finding => ({
+  const findings = unread.map((finding): Diagnostic => ({
     ...finding,
     hint: 'every document must be an object of Kubernetes, as a BundleDeployment is',
   }));
-  const warnings: Finding[] = [];
+  const warnings: Diagnostic[] = [];
   const ofKind = (kind: string): Manifest[] =>
     manifests.filter((manifest) => manifest.kind === kind && isOurs(manifest));
   const core = (kind: string): Manifest[] =>
@@ -90,26 +89,28 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
   for (const manifest of manifests) {
     const { apiVersion, file } = manifest;
     const line = manifest.lineOf(['kind']);
-    const tell = (list: Finding[], message: string, hint?: string): unknown =>
-      list.push({
-        message: `${titleOf(manifest)}: ${message}`,
+    const tell = (severity: 'error' | 'warning', code: string, problem: string, hint?: string): unknown =>
+      (severity === 'error' ? findings : warnings).push({
+        severity,
+        code,
+        subject: titleOf(manifest),
+        problem,
         file,
         line,
-        ...(hint !== undefined && { hint }),
+        hint,
       });
     if (!isOurs(manifest)) {
       if (configMaps.includes(manifest) || secrets.includes(manifest)) continue;
       if (apiVersion === '' && kinds.includes(manifest.kind)) {
-        tell(findings, 'apiVersion: missing', `write apiVersion: ${group}/v1alpha2`);
-      } else tell(warnings, `${apiVersion} ${manifest.kind} is not a deployment, ignored`);
+        const hint = `write apiVersion: ${group}/v1alpha2`;
+        tell('error', 'missing-field', 'apiVersion: missing', hint);
+      } else tell('warning', 'unknown-kind', `${apiVersion} ${manifest.kind} is not a deployment, ignored`);
     } else if (!kinds.includes(manifest.kind)) {
-      tell(
-        findings,
-        `kind: unsupported value ${quoteShort(manifest.kind)}`,
-        `use one of ${kinds.join(', ')}`,
-      );
+      const problem = `kind: unsupported value ${quoteShort(manifest.kind)}`;
+      tell('error', 'unknown-kind', problem, `use one of ${kinds.join(', ')}`);
     } else if (!knownVersions.includes(apiVersion.slice(group.length + 1))) {
-      tell(warnings, `apiVersion: unknown version ${apiVersion}, read as v1alpha2`);
+      const problem = `apiVersion: unknown version ${apiVersion}, read as v1alpha2`;
+      tell('warning', 'unknown-version', problem);
     }
   }
   const context: Context = {
@@ -126,7 +127,14 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
   else {
     for (const bundle of lone) {
       const line = bundle.lineOf(['kind']);
-      warnings.push({ message: `${titleOf(bundle)}: nothing installs it`, file: bundle.file, line });
+      warnings.push({
+        severity: 'warning',
+        code: 'unused',
+        subject: titleOf(bundle),
+        problem: 'nothing installs it',
+        file: bundle.file,
+        line,
+      });
     }
   }
   findNameSakes(deployments);
@@ -161,7 +169,7 @@ function isOurs({ apiVersion }: Manifest): boolean {
   return apiVersion.toLowerCase().startsWith(`${group}/`);
 }
 
-function byName(manifests: readonly Manifest[], findings: Finding[]): Map<string, Manifest> {
+function byName(manifests: readonly Manifest[], findings: Diagnostic[]): Map<string, Manifest> {
   const found = new Map<string, Manifest>();
   for (const manifest of manifests) {
     const first = found.get(manifest.name);
@@ -175,9 +183,11 @@ function nameSake(
   title: string,
   { file, lineOf }: Pick<Manifest, 'file' | 'lineOf'>,
   first: Pick<Manifest, 'file' | 'lineOf'>,
-): Finding {
+): Diagnostic {
   const at = `${first.file}:${first.lineOf(['kind'])}`;
-  return { message: `${title}: duplicate, first defined in ${at}`, file, line: lineOf(['kind']) };
+  const problem = `duplicate, first defined in ${at}`;
+  const line = lineOf(['kind']);
+  return { severity: 'error', code: 'duplicate-document', subject: title, problem, file, line };
 }
 
 function findNameSakes(deployments: readonly DeploymentDocument[]): void {
@@ -234,14 +244,14 @@ function readDeployment(manifest: Manifest, context: Context): DeploymentDocumen
     ...(watchNamespaces !== undefined && { watchNamespaces }),
     ...(config !== undefined && { config }),
     sources: content.sources,
-    findings: byLine(toFindings([...diagnostics.errors, ...(content.bundle?.diagnostics.errors ?? [])])),
-    warnings: byLine(toFindings([...diagnostics.warnings, ...(content.bundle?.diagnostics.warnings ?? [])])),
+    findings: byLine([...diagnostics.errors, ...(content.bundle?.diagnostics.errors ?? [])]),
+    warnings: byLine([...diagnostics.warnings, ...(content.bundle?.diagnostics.warnings ?? [])]),
     lineOf: (path) => manifest.lineOf(path),
   };
 }
 
 /** In the order of the documents that they are about. */
-function byLine(findings: readonly Finding[]): Finding[] {
+function byLine(findings: readonly Diagnostic[]): Diagnostic[] {
   return [...findings].sort(
     (a, b) => compareBytes(a.file ?? '', b.file ?? '') || (a.line ?? 0) - (b.line ?? 0),
   );

@@ -1,8 +1,5 @@
-import type { Diagnostic } from '../core/diagnostic.js';
-import { formatMessage } from '../core/diagnostic.js';
 import { DiagnosticList, openValue } from '../document/document.js';
 import type { Field } from '../document/field.js';
-import type { Finding } from '../kube/finding.js';
 import { type Manifest, titleOf } from '../kube/manifests.js';
 
 /** Returns the text of a line of a file. */
@@ -41,12 +38,4 @@ export function openManifest(manifest: Manifest, lineAt: LineAt): ManifestDocume
     },
   });
   return { manifest, title, root, diagnostics };
-}
-
-/** Returns diagnostics as findings. */
-export function toFindings(diagnostics: readonly Diagnostic[]): Finding[] {
-  return diagnostics.map((diagnostic) => {
-    const { file, line, hint } = diagnostic;
-    return { message: formatMessage(diagnostic), file, line, ...(hint !== undefined && { hint }) };
-  });
 }

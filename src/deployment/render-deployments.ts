@@ -2,13 +2,12 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { CertificateProvider } from '../bundle/plain/certificates.js';
-import { type Finding, describeFinding } from '../kube/finding.js';
 import type { Manifest } from '../kube/manifests.js';
 import type { PlainObject } from '../kube/object.js';
+import { type Diagnostic, formatMessage, formatPath, withSubject } from '../core/diagnostic.js';
 import { type RenderedContent, renderContent } from '../bundle/plain/render-content.js';
 import { writeObjects } from '../bundle/plain/write.js';
 import { type CancelOptions } from '../core/concurrency.js';
-import { formatPath } from '../core/diagnostic.js';
 import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { DiagnosticsError, combineErrors } from '../core/diagnostics-error.js';
@@ -76,10 +75,8 @@ export async function renderDeployments(
   }
   if (errors.length === 0) return rendered;
   const wrong = [...findings, ...rendered.flatMap((deployment) => deployment.findings)];
-  const told = wrong.map(
-    (finding) => new OpmateError('INVALID', describeFinding(finding), { hint: finding.hint }),
-  );
-  throw combineErrors([...errors, ...told]);
+  if (wrong.length > 0) errors.push(new DiagnosticsError(wrong, { code: 'INVALID' }));
+  throw combineErrors(errors);
 }
 
 /** What sources may name: those among the documents, and those of directories. */
@@ -110,7 +107,13 @@ async function renderDeployment(
   };
   if (deployment.installNamespace !== '' && installNamespace !== deployment.installNamespace) {
     const message = `${deployment.title}: installed in ${quoteGo(installNamespace)}, not in ${quoteGo(deployment.installNamespace)}`;
-    warnings.push({ message, file, line: deployment.lineOf(['spec', 'installNamespace']) });
+    warnings.push({
+      severity: 'warning',
+      code: 'install-namespace',
+      problem: message,
+      file,
+      line: deployment.lineOf(['spec', 'installNamespace']),
+    });
   }
   const allowances = {
     allowLocal: options.allowLocal,
@@ -119,7 +122,15 @@ async function renderDeployment(
   for (const source of deployment.sources) {
     const line = deployment.lineOf(source.path);
     for (const { message, hint } of refusalsOf(source, allowances))
-      findings.push({ message: `${deployment.title}: ${message}`, file, line, hint });
+      findings.push({
+        severity: 'error',
+        code: 'refused-source',
+        subject: deployment.title,
+        problem: message,
+        file,
+        line,
+        hint,
+      });
   }
   const used: UsedSecret[] = [];
   const placed = deployment.sources.flatMap((source) =>
@@ -131,7 +142,7 @@ async function renderDeployment(
     content = await openContent(placed, options.content);
   } catch (error) {
     if (error instanceof ContentFindingsError) {
-      findings.push(...error.findings.map((finding) => ofSource(finding, deployment, options.paths)));
+      findings.push(...error.diagnostics.map((finding) => ofSource(finding, deployment, options.paths)));
       return result;
     }
     const ignored = warnings.find(({ hint }) => hint === secretHint);
@@ -160,9 +171,23 @@ async function renderOpened(
   const own = deployment.config === undefined ? undefined : configText(deployment.config, format);
   const configLine = deployment.lineOf(['spec', 'config']);
   if (own !== undefined && 'fault' in own) {
-    findings.push({ message: `${title}: ${own.fault}`, file, line: configLine });
+    findings.push({
+      severity: 'error',
+      code: 'invalid-value',
+      subject: title,
+      problem: own.fault,
+      file,
+      line: configLine,
+    });
   } else if (own !== undefined && options.config !== undefined) {
-    findings.push({ message: `${title}: spec.config: --config is given too`, file, line: configLine });
+    findings.push({
+      severity: 'error',
+      code: 'exclusive-fields',
+      subject: title,
+      problem: 'spec.config: --config is given too',
+      file,
+      line: configLine,
+    });
   }
   if (findings.length > 0) return { ...result, findings };
   const config = own !== undefined && 'text' in own ? { ...own, file: ownConfig } : options.config;
@@ -175,12 +200,11 @@ async function renderOpened(
     provider: options.provider,
     config,
   });
-  const named = (finding: Finding): Finding => {
+  const named = (finding: Diagnostic): Diagnostic => {
     if (finding.file === ownConfig)
-      return { ...finding, file, line: configLine, message: `${title}: spec.config: ${finding.message}` };
+      return { ...withSubject(finding, `${title}: spec.config`), file, line: configLine };
     if (finding.file !== undefined && finding.file === options.config?.file) return finding;
-    if (finding.file === undefined)
-      return { ...finding, message: `${title}: ${finding.message}`, file, line: deployment.line };
+    if (finding.file === undefined) return { ...withSubject(finding, title), file, line: deployment.line };
     return { ...finding, file: `${file}: ${deployment.name}: ${finding.file}` };
   };
   const { objects, packageName, version, clouds, installNamespace } = rendered;
@@ -239,8 +263,8 @@ async function detectFormat(directory: string, formats: readonly string[]): Prom
 
 interface Placing extends Known {
   options: RenderDeploymentsOptions;
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
   used: UsedSecret[];
   installNamespace: string;
 }
@@ -267,7 +291,10 @@ function placeSource(
     );
     if (found === undefined) {
       placing.findings.push({
-        message: `${deployment.title}: ${formatPath(wanted.at)}: there is no ConfigMap ${quoteGo(wanted.name)}`,
+        severity: 'error',
+        code: 'missing-object',
+        subject: deployment.title,
+        problem: `${formatPath(wanted.at)}: there is no ConfigMap ${quoteGo(wanted.name)}`,
         file: deployment.file,
         line: deployment.lineOf(wanted.at),
         hint: 'put it among the documents, or into the directory that --config-maps names',
@@ -302,7 +329,10 @@ function readCredentials(
   const isAmong = [...secrets.values()].some(({ name }) => name === secret.name);
   if (options.secrets === undefined && !isAmong) {
     warnings.push({
-      message: `${title}: Secret ${quoteGo(shown)} of ${formatPath(secret.path)} is not read, so your own credentials are used`,
+      severity: 'warning',
+      code: 'unread-secret',
+      subject: title,
+      problem: `Secret ${quoteGo(shown)} of ${formatPath(secret.path)} is not read, so your own credentials are used`,
       file,
       line,
       hint: secretHint,
@@ -320,7 +350,14 @@ function readCredentials(
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const message = `${title}: ${error.message}`;
-    findings.push({ message, file, line, ...(error.hint !== undefined && { hint: error.hint }) });
+    findings.push({
+      severity: 'error',
+      code: 'secret',
+      problem: message,
+      file,
+      line,
+      ...(error.hint !== undefined && { hint: error.hint }),
+    });
     return {};
   }
 }
@@ -339,12 +376,12 @@ function foreignSecrets(
   used: readonly UsedSecret[],
   installNamespace: string,
   { title, file, lineOf }: DeploymentDocument,
-): Finding[] {
+): Diagnostic[] {
   return used.flatMap(({ foundIn, namespace, name, path: at }) => {
     if (foundIn === '' || foundIn === installNamespace) return [];
     if (namespace === '' && foundIn === systemNamespace) return [];
     const message = `${title}: Secret ${quoteGo(name)} of ${formatPath(at)} is of the foreign namespace ${quoteGo(foundIn)}`;
-    return [{ message, file, line: lineOf(at) }];
+    return [{ severity: 'warning', code: 'foreign-secret', problem: message, file, line: lineOf(at) }];
   });
 }
 
@@ -352,31 +389,35 @@ function foreignSecrets(
 function unplaced(
   { objects, installNamespace }: RenderedContent,
   { title, file, line }: DeploymentDocument,
-): Finding[] {
+): Diagnostic[] {
   const namespaced =
     /^(?:Deployment|DaemonSet|StatefulSet|Pod|Service|ServiceAccount|ConfigMap|Secret|Role|RoleBinding)$/;
   if (installNamespace !== '') return [];
   const first = objects.find(({ kind, namespace }) => namespace === '' && namespaced.test(kind));
   if (first === undefined) return [];
   const message = `${title}: ${first.kind} ${quoteGo(first.name)} names no namespace, and spec.installNamespace is missing`;
-  return [{ message, file, line, hint: 'say with --install-namespace where it is to be' }];
+  return [
+    {
+      severity: 'error',
+      code: 'missing-namespace',
+      problem: message,
+      file,
+      line,
+      hint: 'say with --install-namespace where it is to be',
+    },
+  ];
 }
 
 /** A finding about sources; local files are named as the user did. */
 function ofSource(
-  finding: Finding,
+  finding: Diagnostic,
   deployment: DeploymentDocument,
   paths: ReadonlyMap<string, string>,
-): Finding {
+): Diagnostic {
   const named = [...paths].find(([, place]) => place === finding.file)?.[0];
   if (named !== undefined) return { ...finding, file: named };
   if (finding.file !== undefined) return { ...finding, file: `${deployment.file}: ${finding.file}` };
-  return {
-    ...finding,
-    message: `${deployment.title}: ${finding.message}`,
-    file: deployment.file,
-    line: deployment.line,
-  };
+  return { ...withSubject(finding, deployment.title), file: deployment.file, line: deployment.line };
 }
 
 function isAboutContent(error: unknown): error is OpmateError {
@@ -387,7 +428,7 @@ function isAboutContent(error: unknown): error is OpmateError {
 function aboutDeployment(
   error: unknown,
   deployment: DeploymentDocument,
-  about: { content?: OpenedContent; ignored?: Finding | undefined },
+  about: { content?: OpenedContent; ignored?: Diagnostic | undefined },
 ): unknown {
   if (!isAboutContent(error)) return error;
   if (error.diagnostics !== undefined && error.diagnostics.length > 1) {
@@ -403,7 +444,10 @@ function aboutDeployment(
       : error.message.replaceAll(content.directory, content.pins[0]?.ref ?? 'the content');
   return new OpmateError(error.code, redact(`${where}: ${title}: ${message}`), {
     // Whoever names a Secret does not look for his own credentials.
-    hint: error.code === 'AUTH' && ignored !== undefined ? `${ignored.message}: ${secretHint}` : error.hint,
+    hint:
+      error.code === 'AUTH' && ignored !== undefined
+        ? `${formatMessage(ignored)}: ${secretHint}`
+        : error.hint,
     cause: error,
   });
 }

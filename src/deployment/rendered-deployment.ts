@@ -1,5 +1,5 @@
-import type { Finding } from '../kube/finding.js';
 import type { PlainObject } from '../kube/object.js';
+import type { Diagnostic } from '../core/diagnostic.js';
 import type { Pin } from '../source/content.js';
 
 /** What one deployment document becomes. */
@@ -22,7 +22,7 @@ export interface RenderedDeployment {
   /** SHA-256 of the objects as YAML, which stands for exactly what was reviewed; empty where there are findings. */
   hash: string;
   /** Everything that speaks against it, with the files that the user named. */
-  findings: Finding[];
+  findings: Diagnostic[];
   /** What is worth knowing, and no reason to stop. */
-  warnings: Finding[];
+  warnings: Diagnostic[];
 }

@@ -5,7 +5,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.
 import { type PlacedYaml, parseYaml, parseYamlWithPlaces } from '../document/yaml.js';
 import { describeKind } from '../document/field.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
-import type { Finding } from './finding.js';
+import type { Diagnostic } from '../core/diagnostic.js';
 
 /** An object of Kubernetes in a file; what it holds is parsed again when it is needed, if it is large. */
 export interface Manifest {
@@ -43,11 +43,11 @@ const lookAhead = 4096;
 export function readManifests(
   files: readonly { name: string; content: Buffer }[],
   options: ReadManifestsOptions,
-): { manifests: Manifest[]; findings: Finding[] } {
+): { manifests: Manifest[]; findings: Diagnostic[] } {
   const size = files.reduce((sum, { content }) => sum + content.length, 0);
   const isKept = size <= (options.keepBelow ?? defaultKeepBelow);
   const manifests: Manifest[] = [];
-  const findings: Finding[] = [];
+  const findings: Diagnostic[] = [];
   for (const { name, content } of files) {
     const file = options.prefix + name;
     try {
@@ -61,7 +61,7 @@ export function readManifests(
       }
     } catch (error) {
       if (!(error instanceof OpmateError) || error instanceof LimitError) throw error;
-      findings.push({ message: error.message, file, line: error.line });
+      findings.push({ severity: 'error', code: 'syntax', problem: error.message, file, line: error.line });
     }
   }
   return { manifests, findings };
@@ -143,7 +143,7 @@ function addObjects(
   document: PlacedDocument,
   isKept: boolean,
   manifests: Manifest[],
-  findings: Finding[],
+  findings: Diagnostic[],
 ): void {
   const { file } = document;
   let value: JsonValue;
@@ -152,7 +152,7 @@ function addObjects(
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code === 'LIMIT') throw error;
     const line = error.line === undefined ? document.line : document.line + error.line - 1;
-    findings.push({ message: error.message, file, line });
+    findings.push({ severity: 'error', code: 'syntax', problem: error.message, file, line });
     return;
   }
   if (value === null) return;
@@ -160,14 +160,17 @@ function addObjects(
   for (const path of objectPaths(value, [])) {
     const object = valueAt(value, path);
     if (!isJsonObject(object)) {
-      const message = `expected an object, found ${describeKind(object)}`;
-      findings.push({ message, file, line: lineIn(document, path) });
+      const problem = `expected an object, found ${describeKind(object)}`;
+      const line = lineIn(document, path);
+      findings.push({ severity: 'error', code: 'invalid-object', problem, file, line });
       continue;
     }
     const { apiVersion, kind, metadata } = object;
     if (typeof kind !== 'string' || kind === '') {
       findings.push({
-        message: "Object 'Kind' is missing",
+        severity: 'error',
+        code: 'missing-field',
+        problem: "Object 'Kind' is missing",
         file,
         line: lineIn(document, [...path, 'kind']),
         hint: 'every document in manifests/ must be an object of Kubernetes',

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { readBundleConfigMaps, type ConfigMapFile, type ConfigMapPlace } from '../bundle/config-map.js';
-import type { Finding } from '../kube/finding.js';
 import { type Manifest, readManifests } from '../kube/manifests.js';
+import type { Diagnostic } from '../core/diagnostic.js';
 import { readFileWithin } from '../bundle/read.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
@@ -39,7 +39,7 @@ export async function fetchConfigMaps(
   source: Extract<ContentSource, { type: 'configMaps' }>,
   root: string,
   options: CancelOptions,
-): Promise<Finding[]> {
+): Promise<Diagnostic[]> {
   const { manifests, findings } = await readObjects(source.file);
   const read = readBundleConfigMaps(manifests, { places: source.configMaps });
   const wrong = [...findings, ...read.findings].map((finding) => ({ ...finding, file: source.file }));

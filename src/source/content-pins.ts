@@ -1,4 +1,4 @@
-import type { Finding } from '../kube/finding.js';
+import type { Diagnostic } from '../core/diagnostic.js';
 import { OpmateError, redact } from '../core/errors.js';
 import { formatReference } from '../core/reference.js';
 import { shownUrl } from './archive-url.js';
@@ -38,24 +38,43 @@ export function describeSource(source: ContentSource): string {
 }
 
 /** What speaks against sources that must be pinned: one finding each. Local files are what they are. */
-export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pin[] = []): Finding[] {
-  return sources.flatMap(({ name, source }): Finding[] => {
+export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pin[] = []): Diagnostic[] {
+  return sources.flatMap(({ name, source }): Diagnostic[] => {
     if (pins.some((pin) => pin.name === name)) return [];
     if (source.type === 'image') {
       const { transport, digest } = parseImageReference(source.ref);
       if (transport !== 'docker' || digest !== undefined) return [];
-      return [{ message: `${name}: an image by tag, not by digest`, hint: 'write NAME@sha256:…' }];
+      return [
+        {
+          severity: 'error',
+          code: 'unpinned',
+          subject: name,
+          problem: 'an image by tag, not by digest',
+          hint: 'write NAME@sha256:…',
+        },
+      ];
     }
     if (source.type === 'git' && source.commit === undefined && !isCommit(source.revision ?? '')) {
       return [
         {
-          message: `${name}: not a commit of git, but what may move`,
+          severity: 'error',
+          code: 'unpinned',
+          subject: name,
+          problem: 'not a commit of git, but what may move',
           hint: 'write all 40 digits of the commit',
         },
       ];
     }
     if (source.type === 'http' && source.checksum === undefined) {
-      return [{ message: `${name}: a URL without checksum`, hint: 'write #sha256:… behind it' }];
+      return [
+        {
+          severity: 'error',
+          code: 'unpinned',
+          subject: name,
+          problem: 'a URL without checksum',
+          hint: 'write #sha256:… behind it',
+        },
+      ];
     }
     return [];
   });

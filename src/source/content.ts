@@ -3,8 +3,7 @@ import path from 'node:path';
 import { normalizeEntryPath } from '../archive/entry-path.js';
 import type { ExtractedLayers } from '../archive/layers.js';
 import { makeTemporaryDirectory } from '../files/temporary-directory.js';
-import type { Finding } from '../kube/finding.js';
-import { describeFinding } from '../kube/finding.js';
+import { type Diagnostic, formatDiagnostic } from '../core/diagnostic.js';
 import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
 import { sortedByBytes } from '../core/order.js';
 import { combineErrors } from '../core/diagnostics-error.js';
@@ -264,7 +263,8 @@ async function fetchSource(
     }
     case 'configMaps': {
       const warnings = await fetchConfigMaps(source, tree, options);
-      for (const warning of warnings) logger?.log('warn', describeFinding({ ...warning, file: source.file }));
+      for (const warning of warnings)
+        logger?.log('warn', formatDiagnostic({ ...warning, file: source.file }));
       return { directory: tree };
     }
   }
@@ -288,7 +288,12 @@ async function fetchRepository(
 function checkProblems(name: string, { problems }: ExtractedLayers): void {
   if (problems.size === 0) return;
   throw new ContentFindingsError(
-    [...problems.values()].map(({ message }) => ({ message: `${name}: ${message}` })),
+    [...problems.values()].map(({ message }) => ({
+      severity: 'error',
+      code: 'unpack',
+      subject: name,
+      problem: message,
+    })),
   );
 }
 
@@ -338,7 +343,7 @@ async function compose(
 ): Promise<string> {
   const files = new Map<string, { owner: string; sha256: string }>();
   const directories = new Map<string, string>();
-  const findings: Finding[] = [];
+  const findings: Diagnostic[] = [];
   const at = (destination: string, name: string): string =>
     destination === '' ? name : `${destination}/${name}`;
   for (const { placed, tree } of opened) {
@@ -358,7 +363,10 @@ async function compose(
       if (other === undefined) files.set(place, { owner, sha256 });
       else
         findings.push({
-          message: `${place}: is in ${other} and in ${owner}`,
+          severity: 'error',
+          code: 'duplicate-file',
+          subject: place,
+          problem: `is in ${other} and in ${owner}`,
           hint: 'give them different destinations, or leave the file out of one',
         });
     }
@@ -366,7 +374,12 @@ async function compose(
   for (const [name, { owner }] of files) {
     const other = directories.get(name);
     if (other !== undefined)
-      findings.push({ message: `${name}: is a file in ${owner} and a directory in ${other}` });
+      findings.push({
+        severity: 'error',
+        code: 'duplicate-file',
+        subject: name,
+        problem: `is a file in ${owner} and a directory in ${other}`,
+      });
   }
   if (findings.length > 0) throw new ContentFindingsError(findings);
   await makeDirectory(directory, 0o700);

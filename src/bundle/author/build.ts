@@ -8,7 +8,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { Image } from '../../oci/image/image.js';
 import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
 import type { Platform } from '../../oci/image/types.js';
-import type { Finding } from '../../kube/finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
 import { annotationsFile, annotationsOf, bundleKeys, testConfigKey } from './annotations.js';
 import {
@@ -45,8 +45,8 @@ export interface BundleLayer {
 
 /** A bundle that was read and checked. With findings, there is nothing in the other lists to rely on. */
 export interface PreparedBundle {
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
   /** Sentences about what was found out from the place of the bundle. */
   inferred: string[];
   /** What is to be written: copies and annotations where an output directory is named, all of it with `overwrite`. */
@@ -169,7 +169,7 @@ export async function prepareBundle(
   for (const name of ['.dockerignore', '.containerignore']) {
     if ((await stat(path.join(workingDirectory, name)).catch(() => undefined)) === undefined) continue;
     const message = 'is not read: all files of the directories go into the image';
-    prepared.warnings.push({ file: name, message });
+    prepared.warnings.push({ severity: 'warning', code: 'ignored-file', file: name, problem: message });
   }
   return prepared;
 }
@@ -245,15 +245,22 @@ async function applyDockerfile(
   const dockerfile = readDockerfile(existing.toString('utf8'), file);
   const manifests = dockerfile.copies.find(({ target }) => target === '/manifests');
   if (readsOnly === true && !(manifests && (await isSource(request, manifests, places.manifests)))) {
-    prepared.warnings.push({ file, message: 'is not about this bundle, and does not count' });
+    prepared.warnings.push({
+      severity: 'warning',
+      code: 'other-bundle',
+      file,
+      problem: 'is not about this bundle, and does not count',
+    });
     return;
   }
   prepared.findings.push(...dockerfile.findings);
   const { baseImage } = dockerfile;
   if (baseImage !== undefined && request.baseImage !== undefined && baseImage !== request.baseImage) {
     prepared.findings.push({
+      severity: 'error',
+      code: 'base-image',
       file,
-      message: `FROM ${baseImage}, but --base-image is ${request.baseImage}`,
+      problem: `FROM ${baseImage}, but --base-image is ${request.baseImage}`,
       hint: 'write the file anew with --overwrite',
     });
   }
@@ -265,9 +272,11 @@ async function applyDockerfile(
     if (copy !== undefined && (await isSource(request, copy, places[part]))) continue;
     if (copy === undefined && dockerfile.findings.length > 0) continue;
     prepared.findings.push({
+      severity: 'error',
+      code: 'dockerfile-copy',
       file,
       line: copy?.line,
-      message:
+      problem:
         copy === undefined
           ? `copies nothing to /${part}/`
           : `copies ${copy.source} to /${part}/, not ${wanted}`,
@@ -287,7 +296,7 @@ function applyLabels(prepared: PreparedBundle, { labels }: BundleDockerfile, fil
     if (annotated === undefined) own.set(key, value);
     else if (annotated !== value) {
       const message = `LABEL ${key}=${value}: annotations.yaml says ${quoteGo(annotated)}, which counts`;
-      prepared.warnings.push({ file, line, message });
+      prepared.warnings.push({ severity: 'warning', code: 'label', file, line, problem: message });
     }
   }
   for (const [key, value] of own) prepared.labels[key] = value;
@@ -316,7 +325,15 @@ async function addCopy(
 ): Promise<void> {
   const { line, source, target, isDirectory } = copy;
   const refuse = (message: string, hint?: string): void =>
-    void prepared.findings.push({ file, line, message: `COPY ${source}: ${message}`, hint });
+    void prepared.findings.push({
+      severity: 'error',
+      code: 'dockerfile-copy',
+      file,
+      line,
+      subject: `COPY ${source}`,
+      problem: message,
+      hint,
+    });
   if (/^\/(?:manifests|metadata)(?:\/|$)/.test(target)) {
     return refuse(`adds to ${target}`, 'put the files into the directory itself');
   }
@@ -365,8 +382,10 @@ async function addTests(
   if (found?.isDirectory() !== true) {
     const message = `${testConfigKey} names ${quoteGo(value)}, which is not there`;
     prepared.warnings.push({
+      severity: 'warning',
+      code: 'missing-file',
       file: shownPath(request.workingDirectory, placesOf(request).annotations),
-      message,
+      problem: message,
     });
     return;
   }

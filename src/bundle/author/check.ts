@@ -16,7 +16,7 @@ import {
 import { ShapeError } from '../../kube/shape.js';
 import { lineOfPath, parseFault, parseFirstDocument } from '../manifest.js';
 import { checkOwnedApis, customResourceApis, isKubernetesObject, scalarText } from '../parse.js';
-import type { Finding } from '../../kube/finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
 import { type BundleFacts, annotationsOf, bundleKeys } from './annotations.js';
 import type { ListedFile } from '../image-files.js';
@@ -29,8 +29,8 @@ export interface CheckOptions extends CancelOptions {
 
 /** What is wrong, and what is worth knowing. */
 export interface Checked {
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
 }
 
 /** More than `render` reads of a bundle. */
@@ -53,8 +53,10 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
     const file = path.join(label, entry.path);
     if (entry.path.includes('/')) {
       checked.warnings.push({
+        severity: 'warning',
+        code: 'directory',
         file,
-        message: 'in a directory of its own, where no tool looks for manifests',
+        problem: 'in a directory of its own, where no tool looks for manifests',
       });
       continue;
     }
@@ -62,42 +64,52 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
     size += entry.size;
     if (entry.size > maxManifestSize) {
       checked.findings.push({
+        severity: 'error',
+        code: 'limit',
         file,
-        message: `more than the ${maxManifestSize} bytes that a manifest may have`,
+        problem: `more than the ${maxManifestSize} bytes that a manifest may have`,
       });
       continue;
     }
     const content = await readFileWithin(entry.file, () => undefined);
     if (content === undefined) throw new OpmateError('IO', `${file}: no longer a file`, { file });
     const read = readObject(content, entry.path);
-    if ('message' in read) {
-      (read.isFault ? checked.findings : checked.warnings).push({
-        file,
-        message: read.message,
-        line: read.line,
-      });
+    if ('problem' in read) {
+      const { isFault, ...fault } = read;
+      if (isFault) checked.findings.push({ severity: 'error', code: 'invalid-object', file, ...fault });
+      else checked.warnings.push({ severity: 'warning', code: 'invalid-object', file, ...fault });
       continue;
     }
     const { value, furtherLine } = read;
     if (furtherLine !== undefined) {
       checked.findings.push({
+        severity: 'error',
+        code: 'second-document',
         file,
         line: furtherLine,
-        message: 'a second document, which no tool would read',
+        problem: 'a second document, which no tool would read',
         hint: 'put each object into a file of its own',
       });
     }
     const key = keyOf(value);
     const first = seen.get(key);
     if (first === undefined) seen.set(key, file);
-    else checked.findings.push({ file, message: `${key}: is in ${first} too`, hint: 'keep one of them' });
+    else
+      checked.findings.push({
+        severity: 'error',
+        code: 'duplicate-object',
+        file,
+        subject: key,
+        problem: `is in ${first} too`,
+        hint: 'keep one of them',
+      });
     if (isCsv(value)) csvs.push({ file, value, text: content.toString('utf8') });
     else if (value['kind'] === 'CustomResourceDefinition')
       provided.push(...blaming(checked, file, content.toString('utf8'), () => customResourceApis(value), []));
   }
   if (size > maxManifestsSize) {
     const message = `${size} bytes, more than the ${maxManifestsSize} that a bundle may have`;
-    checked.findings.push({ file: label, message });
+    checked.findings.push({ severity: 'error', code: 'invalid-object', file: label, problem: message });
   }
   checkCsvs(checked, csvs, provided, label);
   return checked;
@@ -112,8 +124,10 @@ function checkCsvs(
   const [csv, ...others] = csvs;
   if (csv === undefined) {
     checked.findings.push({
+      severity: 'error',
+      code: 'missing-csv',
       file: label,
-      message: 'no ClusterServiceVersion',
+      problem: 'no ClusterServiceVersion',
       hint:
         'name the directory that has it; for plain manifests, write annotations that say so with ' +
         'opmate bundle generate first',
@@ -121,7 +135,12 @@ function checkCsvs(
     return;
   }
   for (const { file } of others)
-    checked.findings.push({ file, message: `a second ClusterServiceVersion beside ${csv.file}` });
+    checked.findings.push({
+      severity: 'error',
+      code: 'second-csv',
+      file,
+      problem: `a second ClusterServiceVersion beside ${csv.file}`,
+    });
   const { file, value, text } = csv;
   blaming(checked, file, text, () => {
     const { name } = readCsvMetadata(value);
@@ -140,7 +159,14 @@ function blaming<T>(checked: Checked, file: string, text: string, work: () => T,
     if (!(error instanceof OpmateError)) throw error;
     const shape = [error, error.cause].find((candidate) => candidate instanceof ShapeError);
     const line = error.line ?? (shape && lineOfPath(text, shape.path));
-    checked.findings.push({ file, line, message: error.message, hint: error.hint });
+    checked.findings.push({
+      severity: 'error',
+      code: 'wrong-type',
+      file,
+      line,
+      problem: error.message,
+      hint: error.hint,
+    });
     return otherwise as T;
   }
 }
@@ -150,20 +176,20 @@ function readObject(
   name: string,
 ):
   | { value: JsonObject; furtherLine: number | undefined }
-  | { isFault: boolean; message: string; line?: number } {
+  | { isFault: boolean; problem: string; line?: number } {
   const isManifest = /\.(?:ya?ml|json)$/i.test(name);
   try {
     const { value, json } = parseFirstDocument(content);
-    if (value === null) return { isFault: false, message: 'its first document is empty: no tool reads it' };
+    if (value === null) return { isFault: false, problem: 'its first document is empty: no tool reads it' };
     if (!isKubernetesObject(value)) {
-      return { isFault: isManifest, message: 'no Kubernetes object: it has no kind' };
+      return { isFault: isManifest, problem: 'no Kubernetes object: it has no kind' };
     }
     const mayGoOn = json === undefined && content.includes('\n---');
     return { value, furtherLine: mayGoOn ? furtherLine(content.toString('utf8')) : undefined };
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const line = parseFault(error)?.line;
-    return { isFault: isManifest, message: error.message, ...(line !== undefined && { line }) };
+    return { isFault: isManifest, problem: error.message, ...(line !== undefined && { line }) };
   }
 }
 
@@ -193,38 +219,57 @@ function keyOf(value: JsonObject): string {
 /** Annotations with the places where they stand. */
 export interface ReadAnnotations {
   values: ReadonlyMap<string, { value: string; line: number | undefined }>;
-  findings: Finding[];
+  findings: Diagnostic[];
 }
 
 /** Reads `annotations.yaml`. What is no text, or there twice, is a finding. `file` is how findings name it. */
 export function readAnnotations(content: Buffer, file: string): ReadAnnotations {
   const values = new Map<string, { value: string; line: number | undefined }>();
-  const findings: Finding[] = [];
+  const findings: Diagnostic[] = [];
   let placed: PlacedYaml;
   try {
     placed = parseYamlWithPlaces(content.toString('utf8'));
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    return { values, findings: [{ file, line: error.line, message: error.message }] };
+    return {
+      values,
+      findings: [{ severity: 'error', code: 'syntax', file, line: error.line, problem: error.message }],
+    };
   }
   for (const { path: at, place } of placed.duplicates)
     findings.push({
+      severity: 'error',
+      code: 'duplicate-key',
       file,
       line: place.line,
-      message: `${at.join('.')}: is there twice`,
+      subject: at.join('.'),
+      problem: 'is there twice',
       hint: 'keep one of them',
     });
   const root = isJsonObject(placed.value) ? placed.value : {};
   const annotations = root['annotations'] ?? null;
   if (!isJsonObject(annotations)) {
-    findings.push({ file, message: 'no annotations', hint: 'write one with opmate bundle generate' });
+    findings.push({
+      severity: 'error',
+      code: 'missing-field',
+      file,
+      problem: 'no annotations',
+      hint: 'write one with opmate bundle generate',
+    });
     return { values, findings };
   }
   for (const [key, value] of Object.entries(annotations)) {
     const line = placed.placeOf(['annotations', key])?.line;
     const text = scalarText(value);
     if (text === undefined || key === '')
-      findings.push({ file, line, message: `${quoteGo(key)}: is no text` });
+      findings.push({
+        severity: 'error',
+        code: 'wrong-type',
+        file,
+        line,
+        subject: quoteGo(key),
+        problem: 'is no text',
+      });
     else values.set(key, { value: text, line });
   }
   return { values, findings };
@@ -238,22 +283,26 @@ export function checkAnnotations(
   { values }: ReadAnnotations,
   wanted: Partial<BundleFacts> & Pick<BundleFacts, 'mediaType'>,
   file: string,
-): Finding[] {
-  const findings: Finding[] = [];
+): Diagnostic[] {
+  const findings: Diagnostic[] = [];
   const { mediaType, packageName = '', channels = '', defaultChannel = '' } = wanted;
   for (const [key, value] of annotationsOf({ mediaType, packageName, channels, defaultChannel })) {
     const found = values.get(key);
     if (found === undefined) {
       findings.push({
+        severity: 'error',
+        code: 'missing-field',
         file,
-        message: `Missing field: ${key}`,
+        problem: `Missing field: ${key}`,
         hint: 'add it, or write the file anew with --overwrite',
       });
     } else if (value !== '' && found.value !== value) {
       findings.push({
+        severity: 'error',
+        code: 'annotation',
         file,
         line: found.line,
-        message: `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(found.value)}`,
+        problem: `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(found.value)}`,
         hint: 'correct the one or the other, or write the file anew with --overwrite',
       });
     }
@@ -268,7 +317,14 @@ export function checkAnnotations(
     const bad = parts.find((part) => part === '' || /[\s\u0000-\u001f]/.test(part));
     if (bad === undefined) continue;
     const problem = bad === '' ? 'is empty' : `${quoteGo(bad)} has a blank in it`;
-    findings.push({ file, line: found.line, message: `${key}: ${what} ${problem}` });
+    findings.push({
+      severity: 'error',
+      code: 'annotation',
+      file,
+      line: found.line,
+      subject: key,
+      problem: `${what} ${problem}`,
+    });
   }
   return findings;
 }
@@ -277,15 +333,20 @@ export function checkAnnotations(
 export async function checkMetadata(
   files: readonly ListedFile[],
   { label, signal }: CheckOptions,
-): Promise<Finding[]> {
-  const findings: Finding[] = [];
+): Promise<Diagnostic[]> {
+  const findings: Diagnostic[] = [];
   const sorted = [...files].sort((a, b) => compareBytes(a.path, b.path));
   for (const entry of sorted) {
     throwIfCancelled(signal);
     if (entry.path === 'annotations.yaml' || !/^[^/]+\.(?:ya?ml|json)$/i.test(entry.path)) continue;
     const file = path.join(label, entry.path);
     if (entry.size > maxManifestSize) {
-      findings.push({ file, message: `more than ${maxManifestSize} bytes` });
+      findings.push({
+        severity: 'error',
+        code: 'limit',
+        file,
+        problem: `more than ${maxManifestSize} bytes`,
+      });
       continue;
     }
     const content = (await readFileWithin(entry.file, () => undefined)) ?? Buffer.alloc(0);
@@ -294,14 +355,22 @@ export async function checkMetadata(
       ({ value } = parseFirstDocument(content));
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      findings.push({ file, line: parseFault(error)?.line, message: messageOf(error) });
+      findings.push({
+        severity: 'error',
+        code: 'syntax',
+        file,
+        line: parseFault(error)?.line,
+        problem: messageOf(error),
+      });
       continue;
     }
     const annotations = isJsonObject(value) ? value['annotations'] : undefined;
     if (isJsonObject(annotations) && Object.hasOwn(annotations, bundleKeys.package)) {
       findings.push({
+        severity: 'error',
+        code: 'duplicate-annotations',
         file,
-        message: 'has annotations of a bundle, as annotations.yaml has',
+        problem: 'has annotations of a bundle, as annotations.yaml has',
         hint: 'keep one of them',
       });
     }

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { Finding } from '../../kube/finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 
 /** What a `bundle.Dockerfile` says, as far as it can be done without an engine. */
 export interface BundleDockerfile {
@@ -7,7 +7,7 @@ export interface BundleDockerfile {
   baseImage: string | undefined;
   labels: { key: string; value: string; line: number }[];
   copies: Copy[];
-  findings: Finding[];
+  findings: Diagnostic[];
 }
 
 /** A COPY instruction. */
@@ -32,7 +32,7 @@ export function readDockerfile(text: string, file: string): BundleDockerfile {
   const read: BundleDockerfile = { baseImage: undefined, labels: [], copies: [], findings: [] };
   for (const { line, name, words, fault } of instructionsOf(text)) {
     const refuse = (message: string, hint = engineHint): void =>
-      void read.findings.push({ file, line, message, hint });
+      void read.findings.push({ severity: 'error', code: 'dockerfile', file, line, problem: message, hint });
     if (fault !== undefined) refuse(`${name}: ${fault}`, 'correct the line');
     else if (name === 'FROM') {
       if (read.baseImage !== undefined) refuse('a second FROM: images of several stages need an engine');
@@ -53,7 +53,13 @@ export function readDockerfile(text: string, file: string): BundleDockerfile {
     } else refuse(`${name}: needs an engine`);
   }
   if (read.baseImage === undefined && read.findings.length === 0)
-    read.findings.push({ file, message: 'no FROM', hint: 'begin with FROM scratch' });
+    read.findings.push({
+      severity: 'error',
+      code: 'dockerfile',
+      file,
+      problem: 'no FROM',
+      hint: 'begin with FROM scratch',
+    });
   return read;
 }
 

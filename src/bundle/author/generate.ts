@@ -6,7 +6,8 @@ import { pipeline } from 'node:stream/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, messageOf, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { Finding } from '../../kube/finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import {
   type BundleFacts,
   annotationsFile,
@@ -130,7 +131,7 @@ export interface GeneratedBundle {
   files: OutputFile[];
   facts: BundleFacts;
   inferred: string[];
-  warnings: Finding[];
+  warnings: Diagnostic[];
 }
 
 /**
@@ -148,8 +149,7 @@ export async function generateBundle(
   const { facts, inferred } = await completeFacts(request, mediaType, options);
   const places = placesOf(request);
   const copied = await copiesOf(request, { ...options, replaces: true });
-  for (const { file, message, hint } of copied.findings)
-    throw new OpmateError('INVALID', `${file}: ${message}`, { file, hint });
+  if (copied.findings.length > 0) throw new DiagnosticsError(copied.findings, { code: 'INVALID' });
   return {
     facts,
     inferred,
@@ -170,12 +170,15 @@ export function dockerfileText(facts: BundleFacts, request: BundleRequest, baseI
   return bundleDockerfile(facts, { baseImage, manifests: relative(manifests), metadata: relative(metadata) });
 }
 
-function labelWarnings(facts: BundleFacts): Finding[] {
+function labelWarnings(facts: BundleFacts): Diagnostic[] {
   return annotationsOf(facts)
     .filter(([, value]) => !isPlainLabel(value))
     .map(([key, value]) => ({
+      severity: 'warning',
+      code: 'label',
       file: dockerfileName,
-      message: `LABEL ${key}=${value}: container engines read such a value otherwise, or not at all`,
+      subject: `LABEL ${key}=${value}`,
+      problem: 'container engines read such a value otherwise, or not at all',
       hint: 'give one without blanks, quotes, backslashes and dollar signs',
     }));
 }
@@ -187,7 +190,7 @@ function labelWarnings(facts: BundleFacts): Finding[] {
 export async function copiesOf(
   request: BundleRequest,
   options: CancelOptions & LinkOptions & { replaces: boolean },
-): Promise<{ files: OutputFile[]; findings: Finding[]; warnings: Finding[] }> {
+): Promise<{ files: OutputFile[]; findings: Diagnostic[]; warnings: Diagnostic[] }> {
   const { directory, outputDirectory, workingDirectory } = request;
   const { manifests } = placesOf(request);
   if (outputDirectory === undefined || manifests === directory)
@@ -215,8 +218,10 @@ export async function copiesOf(
       )
         continue;
       findings.push({
+        severity: 'error',
+        code: 'file-exists',
         file: shown(path.join(manifests, file.path)),
-        message: `differs from ${shown(path.join(directory, file.path))}`,
+        problem: `differs from ${shown(path.join(directory, file.path))}`,
         hint: 'replace it with --overwrite',
       });
     }
@@ -231,8 +236,10 @@ export async function copiesOf(
     warnings: [...targets.keys()]
       .filter((name) => !wanted.has(name))
       .map((name) => ({
+        severity: 'warning',
+        code: 'unknown-file',
         file: shown(path.join(manifests, name)),
-        message: `is not in ${quoteGo(shown(directory))}, and stays`,
+        problem: `is not in ${quoteGo(shown(directory))}, and stays`,
         hint: 'remove it, unless it belongs to the bundle',
       })),
   };

@@ -2,8 +2,8 @@ import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
-import type { Finding } from '../../kube/finding.js';
 import type { PlainObject } from '../../kube/object.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 
 /** The kinds that a cluster knows, each as `group/version/Kind`; the group of the core is empty. */
 export type AvailableApis = ReadonlySet<string>;
@@ -84,7 +84,7 @@ export interface AvailableObjects {
   objects: PlainObject[];
   /** Objects of optional kinds that were left out, for a notice each. */
   skipped: PlainObject[];
-  findings: Finding[];
+  findings: Diagnostic[];
 }
 
 /**
@@ -113,7 +113,10 @@ export function withAvailableApis(
   for (const api of sortedByBytes(missing)) {
     const names = objects.filter(({ apiVersion, kind }) => `${apiVersion} ${kind}` === api);
     result.findings.push({
-      message: `${api}: the cluster has no such kind, and needs it for ${names.map(({ name }) => `"${name}"`).join(', ')}`,
+      severity: 'error',
+      code: 'missing-kind',
+      subject: api,
+      problem: `the cluster has no such kind, and needs it for ${names.map(({ name }) => `"${name}"`).join(', ')}`,
       hint: `install what defines it first, or leave it out with --optional-kinds=${api.split(' ')[1]}`,
     });
   }

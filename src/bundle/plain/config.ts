@@ -3,10 +3,10 @@ import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { type PlacedYaml, type YamlPath, parseYamlWithPlaces } from '../../document/yaml.js';
 import { describeKind } from '../../document/field.js';
-import type { Finding } from '../../kube/finding.js';
 import { conform, goStruct } from '../../kube/struct.js';
 import { labelFault } from '../../kube/names.js';
 import { deploymentConfigFields } from '../../kube/pod-types.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 
 /** What a user may set for all deployments of an operator. (Source: the Subscription of OLM v0, `spec.config`.) */
 export interface DeploymentConfig {
@@ -46,29 +46,41 @@ export function readInstallConfig(
   text: string,
   file: string,
   rules: ConfigRules,
-): { config: InstallConfig; findings: Finding[]; warnings: Finding[] } {
-  const findings: Finding[] = [];
-  const warnings: Finding[] = [];
+): { config: InstallConfig; findings: Diagnostic[]; warnings: Diagnostic[] } {
+  const findings: Diagnostic[] = [];
+  const warnings: Diagnostic[] = [];
   const config: InstallConfig = { watchNamespace: undefined, deploymentConfig: undefined };
   let placed: PlacedYaml;
   try {
     placed = parseYamlWithPlaces(text);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    return { config, findings: [{ message: error.message, file, line: error.line }], warnings };
+    return {
+      config,
+      findings: [{ severity: 'error', code: 'syntax', problem: error.message, file, line: error.line }],
+      warnings,
+    };
   }
-  const finding = (path: YamlPath, message: string, hint?: string): Finding => ({
-    message,
+  const finding = (path: YamlPath, message: string, hint?: string): Diagnostic => ({
+    severity: 'error',
+    code: 'invalid-value',
+    problem: message,
     file,
     line: placed.placeOf(path)?.line ?? 1,
     hint,
   });
   for (const { path, place, first } of placed.duplicates) {
     const message = `${path.join('.')}: stands here twice, first on line ${first.line}`;
-    findings.push({ message, file, line: place.line });
+    findings.push({ severity: 'error', code: 'duplicate-key', problem: message, file, line: place.line });
   }
   if (placed.furtherDocument !== undefined) {
-    findings.push({ message: 'a second document begins here', file, line: placed.furtherDocument.line });
+    findings.push({
+      severity: 'error',
+      code: 'second-document',
+      problem: 'a second document begins here',
+      file,
+      line: placed.furtherDocument.line,
+    });
   }
   const value = placed.value ?? {};
   if (!isJsonObject(value)) {
@@ -94,7 +106,10 @@ export function readInstallConfig(
       const name = quoteGo(String(path.at(-1)));
       // Kubernetes itself ignores what it does not know deeper down.
       if (path.length === 2) findings.push(finding(path, `deploymentConfig: unknown field ${name}`));
-      else warnings.push(finding(path, `${path.join('.')}: not a field of Kubernetes, and left out`));
+      else {
+        const told = finding(path, `${path.join('.')}: not a field of Kubernetes, and left out`);
+        warnings.push({ ...told, severity: 'warning', code: 'unknown-field' });
+      }
     }
     config.deploymentConfig = (conformed.value ?? {}) as unknown as DeploymentConfig;
   }

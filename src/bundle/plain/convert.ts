@@ -4,7 +4,7 @@ import { type CertificateProvider, certificateObjects, injectAuthority } from '.
 import { type DeploymentConfig, readInstallConfig } from './config.js';
 import { deploymentObjects } from './deployments.js';
 import { findDuplicates } from './duplicates.js';
-import type { Finding } from '../../kube/finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { defaultTargets, supportedModes, targetsFault } from './install-modes.js';
 import type { Manifest } from '../../kube/manifests.js';
 import { labelFault } from '../../kube/names.js';
@@ -30,9 +30,9 @@ export interface Converted {
   /** Sorted by kind, namespace and name; empty where there are findings. */
   objects: PlainObject[];
   /** Everything that speaks against installing it. */
-  findings: Finding[];
+  findings: Diagnostic[];
   /** What is worth knowing, and no reason to stop. */
-  warnings: Finding[];
+  warnings: Diagnostic[];
   bundle: RegistryV1 | undefined;
   /** The namespaces that are watched; one empty name stands for all. */
   targets: readonly string[];
@@ -55,7 +55,13 @@ export function convertRegistryV1(
   for (const namespace of new Set([installNamespace, ...targets])) {
     if (namespace === '' && namespace !== installNamespace) continue;
     const fault = namespace === '' ? 'empty' : labelFault(namespace);
-    if (fault !== undefined) findings.push({ message: `namespace "${namespace}": ${fault}` });
+    if (fault !== undefined)
+      findings.push({
+        severity: 'error',
+        code: 'invalid-name',
+        subject: `namespace "${namespace}"`,
+        problem: fault,
+      });
   }
   const others = bundle.others.map((other) => otherObject(other, installNamespace));
   const own = [
@@ -93,8 +99,8 @@ export function convertRegistryV1(
 function chooseTargets(
   bundle: RegistryV1,
   options: InstallOptions,
-  findings: Finding[],
-  warnings: Finding[],
+  findings: Diagnostic[],
+  warnings: Diagnostic[],
 ): { targets: readonly string[]; deploymentConfig: DeploymentConfig | undefined } {
   const { installNamespace, watchNamespaces = [] } = options;
   const modes = supportedModes(bundle.csv);
@@ -113,7 +119,10 @@ function chooseTargets(
     if (watchNamespace !== undefined && targets.length === 0) targets = [watchNamespace];
     else if (watchNamespace !== undefined && (targets.length > 1 || targets[0] !== watchNamespace)) {
       findings.push({
-        message: `watchNamespace "${watchNamespace}": --watch-namespace says otherwise`,
+        severity: 'error',
+        code: 'exclusive-fields',
+        subject: `watchNamespace "${watchNamespace}"`,
+        problem: '--watch-namespace says otherwise',
         file,
       });
     }
@@ -123,7 +132,9 @@ function chooseTargets(
   // What is wrong with the configuration says it better, with its line.
   if (fault !== undefined && !isTold) {
     findings.push({
-      message: fault,
+      severity: 'error',
+      code: 'install-mode',
+      problem: fault,
       file: bundle.csvManifest.file,
       line: bundle.csvManifest.lineOf(['spec', 'installModes']),
       hint: 'choose with --watch-namespace what the operator is to watch',
@@ -137,12 +148,15 @@ function definitionObject(
   crd: Manifest,
   provider: CertificateProvider,
   installNamespace: string,
-  findings: Finding[],
+  findings: Diagnostic[],
 ): PlainObject {
   const converted = conversionOf(bundle, crd.name, installNamespace);
   if (converted !== undefined && specOf(crd.load())?.['preserveUnknownFields'] === true) {
     findings.push({
-      message: `CustomResourceDefinition "${crd.name}": preserveUnknownFields is true, so that no webhook can convert it`,
+      severity: 'error',
+      code: 'crd-conversion',
+      subject: `CustomResourceDefinition "${crd.name}"`,
+      problem: 'preserveUnknownFields is true, so that no webhook can convert it',
       file: crd.file,
       line: crd.lineOf(['spec', 'preserveUnknownFields']),
       hint: 'set spec.preserveUnknownFields to false',
@@ -188,7 +202,7 @@ function otherObject(other: Manifest, installNamespace: string): PlainObject {
 }
 
 /** Deployments that run as an account which nothing makes would not start. */
-function accountWarnings(bundle: RegistryV1, objects: readonly PlainObject[]): Finding[] {
+function accountWarnings(bundle: RegistryV1, objects: readonly PlainObject[]): Diagnostic[] {
   const accounts = new Set(objects.filter(({ kind }) => kind === 'ServiceAccount').map(({ name }) => name));
   const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
   return deployments.flatMap(({ name, spec }, index) => {
@@ -199,7 +213,10 @@ function accountWarnings(bundle: RegistryV1, objects: readonly PlainObject[]): F
     const path = ['spec', 'install', 'spec', 'deployments', index, 'spec', 'template', 'spec'];
     return [
       {
-        message: `deployment "${name}": its service account "${String(account)}" is neither in the bundle nor among its permissions`,
+        severity: 'warning',
+        code: 'missing-service-account',
+        subject: `deployment "${name}"`,
+        problem: `its service account "${String(account)}" is neither in the bundle nor among its permissions`,
         file: bundle.csvManifest.file,
         line: bundle.csvManifest.lineOf([...path, 'serviceAccountName']),
         hint: 'create the account before the operator is installed, or its pods will not start',

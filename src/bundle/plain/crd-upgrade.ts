@@ -3,20 +3,19 @@ import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { conform } from '../../kube/struct.js';
 import { crdStruct } from '../../kube/crd-types.js';
-import type { Finding } from '../../kube/finding.js';
 import { type Manifest, titleOf } from '../../kube/manifests.js';
+import { type Diagnostic, formatMessage } from '../../core/diagnostic.js';
 import { schemaChanges } from './schema-changes.js';
 import { type SchemaAt, schemaPaths } from './schema-paths.js';
 
-/** Something that may break objects or users of a definition when it is upgraded. */
-export interface CrdFinding extends Finding {
+/** Something that may break objects or users of a definition when it is upgraded; `code` is the preflight check. */
+export interface CrdDiagnostic extends Diagnostic {
   /** Name of the definition. */
   crd: string;
   /** `v1`, or `v1 -> v2` between two served versions; missing for what concerns the whole definition. */
   version?: string | undefined;
   /** Path of the property, beginning with `^`. */
-  path?: string | undefined;
-  check: string;
+  property?: string | undefined;
 }
 
 interface Version {
@@ -40,16 +39,18 @@ interface Definition {
  * versions unless a webhook converts them. What an older definition had wrong already does not count again.
  * Which versions are stored only the status of a definition on a cluster tells; see `storedVersionWarnings`.
  */
-export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdFinding[] {
+export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdDiagnostic[] {
   const faults = [old, next].flatMap((crd) => formFindings(crd));
   if (faults.length > 0) return faults;
   const [before, after] = [definitionOf(old), definitionOf(next)];
-  const findings: CrdFinding[] = [];
+  const findings: CrdDiagnostic[] = [];
   const tell = (check: string, detail: string, place: readonly (string | number)[]): number =>
     findings.push({
+      severity: 'error',
+      code: check,
       crd: next.name,
-      check,
-      message: `${titleOf(next)}: ${check}: ${detail}`,
+      subject: titleOf(next),
+      problem: `${check}: ${detail}`,
       file: next.file,
       line: next.lineOf(place),
     });
@@ -82,13 +83,16 @@ export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdFinding[] {
  * Versions that a definition without a status says to store, and that the newer one has no more: on a cluster
  * that has it, there may be objects which nothing can read then. Only for pairs that `checkCrdUpgrade` can read.
  */
-export function storedVersionWarnings(old: Manifest, next: Manifest): Finding[] {
+export function storedVersionWarnings(old: Manifest, next: Manifest): Diagnostic[] {
   const [before, after] = [definitionOf(old), definitionOf(next)];
   if (before.storedVersions.length > 0) return [];
   return before.versions
     .filter(({ name, isStored }) => isStored && !after.versions.some((version) => version.name === name))
     .map(({ name }) => ({
-      message: `${titleOf(next)}: version ${name}, which was stored, is gone`,
+      severity: 'warning',
+      code: 'stored-version',
+      subject: titleOf(next),
+      problem: `version ${name}, which was stored, is gone`,
       file: next.file,
       line: next.lineOf(['spec', 'versions']),
       hint: `migrate stored objects first: status.storedVersions on the cluster must not name ${name} any more`,
@@ -96,11 +100,13 @@ export function storedVersionWarnings(old: Manifest, next: Manifest): Finding[] 
 }
 
 /** Comparing what is no definition of the known version would tell nothing. */
-function formFindings(crd: Manifest): CrdFinding[] {
-  const tell = (message: string, path: readonly (string | number)[]): CrdFinding => ({
+function formFindings(crd: Manifest): CrdDiagnostic[] {
+  const tell = (problem: string, path: readonly (string | number)[]): CrdDiagnostic => ({
+    severity: 'error',
+    code: 'form',
     crd: crd.name,
-    check: 'form',
-    message: `${titleOf(crd)}: ${message}`,
+    subject: titleOf(crd),
+    problem,
     file: crd.file,
     line: crd.lineOf(path),
   });
@@ -136,17 +142,19 @@ function definitionOf(manifest: Manifest): Definition {
 }
 
 /** What breaks between two schemas; only what the older has can break. */
-function versionFindings(manifest: Manifest, label: string, old: Version, next: Version): CrdFinding[] {
-  const findings: CrdFinding[] = [];
+function versionFindings(manifest: Manifest, label: string, old: Version, next: Version): CrdDiagnostic[] {
+  const findings: CrdDiagnostic[] = [];
   for (const [path, { schema }] of old.schemas) {
     const other = next.schemas.get(path);
     for (const { check, detail } of schemaChanges(schema, other?.schema ?? {})) {
       findings.push({
+        severity: 'error',
+        code: check,
         crd: manifest.name,
         version: label,
-        path,
-        check,
-        message: `${titleOf(manifest)}: ${label}: ${path}: ${check}: ${detail}`,
+        property: path,
+        subject: `${titleOf(manifest)}: ${label}: ${path}`,
+        problem: `${check}: ${detail}`,
         file: manifest.file,
         line: manifest.lineOf(other?.place ?? placeOf(next.schemas, path)),
       });
@@ -165,13 +173,13 @@ function placeOf(schemas: ReadonlyMap<string, SchemaAt>, path: string): readonly
 }
 
 /** Without a webhook, an object is read in every served version, so that each must hold what older ones hold. */
-function servedFindings(before: Definition, after: Definition): CrdFinding[] {
+function servedFindings(before: Definition, after: Definition): CrdDiagnostic[] {
   if (after.isConverted) return [];
-  const known = new Set(betweenServed(before).map(({ message }) => message));
-  return betweenServed(after).filter(({ message }) => !known.has(message));
+  const known = new Set(betweenServed(before).map(formatMessage));
+  return betweenServed(after).filter((one) => !known.has(formatMessage(one)));
 }
 
-function betweenServed({ manifest, versions }: Definition): CrdFinding[] {
+function betweenServed({ manifest, versions }: Definition): CrdDiagnostic[] {
   const served = versions
     .filter(({ isServed }) => isServed)
     .sort((a, b) => compareVersionNames(a.name, b.name));

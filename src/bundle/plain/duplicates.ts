@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Finding } from '../../kube/finding.js';
 import type { PlainObject } from '../../kube/object.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 
 /**
  * Objects that would be applied twice, with different content, so that the order would decide: findings where
@@ -8,12 +8,12 @@ import type { PlainObject } from '../../kube/object.js';
  * and accounts, and operator-controller lets them. Equal ones, as equal permissions make them, do no harm.
  */
 export function findDuplicates(objects: readonly PlainObject[]): {
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
 } {
   const seen = new Map<string, PlainObject>();
-  const findings: Finding[] = [];
-  const warnings: Finding[] = [];
+  const findings: Diagnostic[] = [];
+  const warnings: Diagnostic[] = [];
   for (const object of objects) {
     const group = object.apiVersion.slice(0, Math.max(0, object.apiVersion.lastIndexOf('/')));
     const key = JSON.stringify([group, object.kind, object.namespace, object.name]);
@@ -21,9 +21,12 @@ export function findDuplicates(objects: readonly PlainObject[]): {
     if (first === undefined) seen.set(key, object);
     else if (!isDeepStrictEqual(first.load(), object.load())) {
       const where = object.namespace === '' ? '' : ` in namespace "${object.namespace}"`;
-      const list = first.isGenerated || object.isGenerated ? warnings : findings;
-      list.push({
-        message: `${object.kind} "${object.name}"${where}: is there twice, from ${first.origin} and from ${object.origin}`,
+      const isHarmless = first.isGenerated || object.isGenerated;
+      (isHarmless ? warnings : findings).push({
+        severity: isHarmless ? 'warning' : 'error',
+        code: 'duplicate-object',
+        subject: `${object.kind} "${object.name}"${where}`,
+        problem: `is there twice, from ${first.origin} and from ${object.origin}`,
         hint: 'give one of them another name, or take it away',
       });
     }

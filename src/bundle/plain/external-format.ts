@@ -96,6 +96,7 @@ export function printedManifests(program: string, content: Buffer): PlainManifes
   const { objects, findings, isEmpty } = readPlainFiles([{ name: `output of ${program}`, content }], {
     prefix: '',
   });
-  if (isEmpty && findings.length === 0) findings.push({ message: `${program} prints no objects` });
+  if (isEmpty && findings.length === 0)
+    findings.push({ severity: 'error', code: 'no-objects', problem: `${program} prints no objects` });
   return { objects, findings, warnings: [] };
 }

@@ -8,8 +8,8 @@ import { compareBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
 import { readFileWithin } from '../read.js';
 import { type ProgramOptions, printedManifests, variables } from './external-format.js';
-import type { Finding } from '../../kube/finding.js';
 import { titleOf } from '../../kube/manifests.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import type { PlainManifests } from './plain-directory.js';
 import { findProgram, runProgram } from './run-program.js';
 
@@ -51,7 +51,11 @@ export async function renderHelm(directory: string, options: ProgramOptions): Pr
     options.installNamespace === '' ? `${about.chartName}-system` : options.installNamespace;
   if (name.length > maxReleaseName || !/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(name)) {
     const message = `name ${quoteGo(name)}: helm takes lower-case letters, digits, dashes and dots, ${maxReleaseName} at most`;
-    return { ...nothing, ...about, findings: [{ message }] };
+    return {
+      ...nothing,
+      ...about,
+      findings: [{ severity: 'error', code: 'invalid-name', problem: message }],
+    };
   }
   return withTemporaryDirectory(options, async (temporary) => {
     const args = ['template', name, chart, '--namespace', installNamespace, '--include-crds', '--skip-tests'];
@@ -70,10 +74,12 @@ export async function renderHelm(directory: string, options: ProgramOptions): Pr
         maxOutput: options.maxOutput,
       });
     const printed = await run();
-    const warnings: Finding[] = [];
+    const warnings: Diagnostic[] = [];
     if (!printed.equals(await run())) {
       warnings.push({
-        message: 'the chart gives other manifests each time that it is rendered',
+        severity: 'warning',
+        code: 'chart-output-varies',
+        problem: 'the chart gives other manifests each time that it is rendered',
         file: `${prefix}Chart.yaml`,
         hint: 'set what it generates, as passwords and certificates, in its values',
       });
@@ -108,7 +114,7 @@ async function privateEnvironment(
 }
 
 /** Where the chart is, or why there is none. */
-async function findChart(directory: string): Promise<{ chart: string; prefix: string } | Finding> {
+async function findChart(directory: string): Promise<{ chart: string; prefix: string } | Diagnostic> {
   const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
     throw fileError(directory, error);
   });
@@ -125,14 +131,20 @@ async function findChart(directory: string): Promise<{ chart: string; prefix: st
     return { chart: path.resolve(directory, only), prefix: `${only}/` };
   }
   const hint = 'Chart.yaml must be at the root, or in exactly one directory';
-  if (only === undefined) return { message: 'no chart of helm is there', hint };
-  return { message: `several charts of helm are there: ${charts.join(', ')}`, hint };
+  if (only === undefined)
+    return { severity: 'error', code: 'missing-chart', problem: 'no chart of helm is there', hint };
+  return {
+    severity: 'error',
+    code: 'several-charts',
+    problem: `several charts of helm are there: ${charts.join(', ')}`,
+    hint,
+  };
 }
 
 async function readChart(
   file: string,
   shown: string,
-): Promise<{ findings: Finding[]; chartName: string | undefined; version: string | undefined }> {
+): Promise<{ findings: Diagnostic[]; chartName: string | undefined; version: string | undefined }> {
   const content = await readFileWithin(file, (size) => {
     if (size > maxChartFile) throw new LimitError(`${shown}: more than ${maxChartFile} bytes`);
   });
@@ -142,26 +154,47 @@ async function readChart(
     if (isJsonObject(value)) chart = value;
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const finding = { message: error.message, file: shown, line: error.line };
+    const finding: Diagnostic = {
+      severity: 'error',
+      code: 'syntax',
+      problem: error.message,
+      file: shown,
+      line: error.line,
+    };
     return { findings: [finding], chartName: undefined, version: undefined };
   }
   const [chartName, version] = ['name', 'version'].map((key) =>
     typeof chart[key] === 'string' ? chart[key] : undefined,
   );
-  const findings: Finding[] =
+  const findings: Diagnostic[] =
     chartName === undefined || version === undefined
-      ? [{ message: 'name or version of the chart is missing', file: shown, line: 1 }]
+      ? [
+          {
+            severity: 'error',
+            code: 'missing-field',
+            problem: 'name or version of the chart is missing',
+            file: shown,
+            line: 1,
+          },
+        ]
       : [];
   return { findings, chartName, version };
 }
 
 /** Helm would run hooks at their time, and not keep them. */
-function hookWarnings({ objects }: PlainManifests): Finding[] {
+function hookWarnings({ objects }: PlainManifests): Diagnostic[] {
   return objects.flatMap((object) => {
     const metadata = object.load()['metadata'];
     const annotations = isJsonObject(metadata) ? metadata['annotations'] : undefined;
     const hook = isJsonObject(annotations) ? annotations['helm.sh/hook'] : undefined;
     if (hook === undefined) return [];
-    return [{ message: `${titleOf(object)}: a hook of helm (${String(hook)}), applied as any other object` }];
+    return [
+      {
+        severity: 'warning',
+        code: 'chart-hook',
+        subject: titleOf(object),
+        problem: `a hook of helm (${String(hook)}), applied as any other object`,
+      },
+    ];
   });
 }

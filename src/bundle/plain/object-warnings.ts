@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../document/json.js';
-import type { Finding } from '../../kube/finding.js';
 import { titleOf } from '../../kube/manifests.js';
 import type { PlainObject } from '../../kube/object.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 
 /** What etcd stores in one value, as Kubernetes configures it, less some room. */
 const maxStored = 1024 * 1024;
@@ -47,20 +47,26 @@ const removedApis: ReadonlyMap<string, string> = new Map(
  * What clusters will say to objects: that they are of an API which newer releases of Kubernetes no longer have, or
  * too large to be stored.
  */
-export function objectWarnings(objects: readonly PlainObject[]): Finding[] {
+export function objectWarnings(objects: readonly PlainObject[]): Diagnostic[] {
   return objects.flatMap((object) => {
-    const warnings: Finding[] = [];
+    const warnings: Diagnostic[] = [];
     const file = object.isGenerated ? undefined : object.origin;
     const release = removedApis.get(`${object.apiVersion} ${object.kind}`);
     if (release !== undefined) {
       warnings.push({
-        message: `${titleOf(object)}: ${object.apiVersion} is gone since Kubernetes ${release}`,
+        severity: 'warning',
+        code: 'removed-api',
+        subject: titleOf(object),
+        problem: `${object.apiVersion} is gone since Kubernetes ${release}`,
         file,
       });
     }
     if (sizeUpTo(object.load(), maxStored) > maxStored) {
       warnings.push({
-        message: `${titleOf(object)}: larger than 1 MiB, so that a cluster may not be able to store it`,
+        severity: 'warning',
+        code: 'limit',
+        subject: titleOf(object),
+        problem: 'larger than 1 MiB, so that a cluster may not be able to store it',
         file,
         hint: 'make it smaller, or split it',
       });

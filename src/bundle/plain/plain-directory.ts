@@ -7,16 +7,16 @@ import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { type BundleFile, readFileWithin } from '../read.js';
 import { findDuplicates } from './duplicates.js';
-import type { Finding } from '../../kube/finding.js';
 import { type Manifest, type ReadManifestsOptions, readManifests, titleOf } from '../../kube/manifests.js';
 import { type PlainObject, sortObjects } from '../../kube/object.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 
 /** What a directory of manifests holds. */
 export interface PlainManifests {
   /** Sorted by kind, namespace and name; empty where there are findings. */
   objects: PlainObject[];
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
 }
 
 const maxFiles = 10_000;
@@ -35,8 +35,8 @@ export async function readPlainDirectory(
   options: CancelOptions &
     LinkOptions & { keepBelow?: number | undefined; destinations?: readonly string[] | undefined } = {},
 ): Promise<PlainManifests> {
-  const warnings: Finding[] = [];
-  const findings: Finding[] = [];
+  const warnings: Diagnostic[] = [];
+  const findings: Diagnostic[] = [];
   const files: BundleFile[] = [];
   let count = 0;
   let total = 0;
@@ -82,18 +82,31 @@ export async function readPlainDirectory(
     if (entry.name.startsWith('.') || (entry.isDirectory() && isDestination(file))) return;
     if (entry.isDirectory()) {
       findings.push({
-        message: 'is a directory',
+        severity: 'error',
+        code: 'directory',
+        problem: 'is a directory',
         file,
         hint: 'all manifests must be in one directory, for the format plain has no sub-directories',
       });
     } else if (!/\.(?:ya?ml|json)$/i.test(entry.name)) {
-      warnings.push({ message: 'passed over: neither .yaml, .yml nor .json', file });
+      warnings.push({
+        severity: 'warning',
+        code: 'ignored-file',
+        problem: 'passed over: neither .yaml, .yml nor .json',
+        file,
+      });
     } else {
       const place = path.join(directory, file);
       const isChecked = entry.isSymbolicLink() && options.followLinks !== true;
       const outside = isChecked ? await outsideError(directory, place, 'it') : undefined;
       if (outside !== undefined) {
-        findings.push({ message: outside.message.replace(/^it: /, ''), file, hint: outside.hint });
+        findings.push({
+          severity: 'error',
+          code: 'link',
+          problem: outside.message.replace(/^it: /, ''),
+          file,
+          hint: outside.hint,
+        });
         return;
       }
       const content = await readFileWithin(place, checkSize);
@@ -105,7 +118,11 @@ export async function readPlainDirectory(
   const read = readPlainFiles(files, { prefix: '', keepBelow: options.keepBelow });
   findings.push(...read.findings);
   if (read.isEmpty && findings.length === 0) {
-    findings.push({ message: `${prefix === '' ? 'the directory' : prefix} holds no objects` });
+    findings.push({
+      severity: 'error',
+      code: 'no-objects',
+      problem: `${prefix === '' ? 'the directory' : prefix} holds no objects`,
+    });
   }
   return { objects: findings.length > 0 ? [] : read.objects, findings, warnings };
 }
@@ -122,11 +139,23 @@ export function readPlainFiles(
   for (const manifest of manifests) {
     if (manifest.apiVersion === '') {
       const message = `${titleOf(manifest)}: apiVersion is missing`;
-      findings.push({ message, file: manifest.file, line: manifest.lineOf(['kind']) });
+      findings.push({
+        severity: 'error',
+        code: 'missing-field',
+        problem: message,
+        file: manifest.file,
+        line: manifest.lineOf(['kind']),
+      });
     }
     if (manifest.name !== '' || hasGeneratedName(manifest)) continue;
     const message = `${manifest.kind}: metadata.name is missing`;
-    findings.push({ message, file: manifest.file, line: manifest.lineOf(['metadata']) });
+    findings.push({
+      severity: 'error',
+      code: 'missing-field',
+      problem: message,
+      file: manifest.file,
+      line: manifest.lineOf(['metadata']),
+    });
   }
   const objects = manifests.map((manifest) => ({
     apiVersion: manifest.apiVersion,

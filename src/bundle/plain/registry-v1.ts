@@ -5,9 +5,9 @@ import { parseYaml, parseYamlWithPlaces } from '../../document/yaml.js';
 import type { BundleFile, BundleFiles } from '../read.js';
 import { crdStruct } from '../../kube/crd-types.js';
 import { type ClusterServiceVersion, csvStruct } from '../../kube/csv-types.js';
-import type { Finding } from '../../kube/finding.js';
 import { type Conformed, conform } from '../../kube/struct.js';
 import { type Manifest, readManifests, titleOf } from '../../kube/manifests.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { unsupportedKinds } from './supported-kinds.js';
 
 /** A bundle of the format registry+v1, as far as installing it depends on it. */
@@ -24,8 +24,8 @@ export interface RegistryV1 {
 /** What reading a bundle found; without `bundle` there is nothing to go on with. */
 export interface ReadRegistryV1 {
   bundle: RegistryV1 | undefined;
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
 }
 
 const packageAnnotation = 'operators.operatorframework.io.bundle.package.v1';
@@ -42,10 +42,12 @@ export function readRegistryV1(
   options: { keepBelow?: number | undefined } = {},
 ): ReadRegistryV1 {
   const { manifests, findings } = readManifests(files.manifests, { ...options, prefix: 'manifests/' });
-  const warnings: Finding[] = [];
+  const warnings: Diagnostic[] = [];
   for (const name of files.folders ?? []) {
     findings.push({
-      message: 'is a directory',
+      severity: 'error',
+      code: 'directory',
+      problem: 'is a directory',
       file: `manifests/${name}`,
       hint: 'a bundle has no directories in manifests/: move its manifests up, or take it away',
     });
@@ -55,7 +57,10 @@ export function readRegistryV1(
   const [csvManifest, ...furtherCsvs] = csvs;
   for (const further of furtherCsvs) {
     findings.push({
-      message: `${titleOf(further)}: another ClusterServiceVersion; ${csvManifest?.file} has one already`,
+      severity: 'error',
+      code: 'second-csv',
+      subject: titleOf(further),
+      problem: `another ClusterServiceVersion; ${csvManifest?.file} has one already`,
       file: further.file,
       line: further.lineOf(),
       hint: 'a bundle has one ClusterServiceVersion',
@@ -63,7 +68,9 @@ export function readRegistryV1(
   }
   if (csvManifest === undefined) {
     findings.push({
-      message: 'no ClusterServiceVersion in manifests/',
+      severity: 'error',
+      code: 'missing-csv',
+      problem: 'no ClusterServiceVersion in manifests/',
       hint: 'a bundle of the format registry+v1 has one; for plain manifests, --format plain',
     });
   }
@@ -73,7 +80,10 @@ export function readRegistryV1(
   for (const other of others) {
     if (other.apiVersion !== '') continue;
     warnings.push({
-      message: `${titleOf(other)}: apiVersion is missing, so that no cluster will take it`,
+      severity: 'warning',
+      code: 'missing-field',
+      subject: titleOf(other),
+      problem: 'apiVersion is missing, so that no cluster will take it',
       file: other.file,
       line: other.lineOf(['kind']),
     });
@@ -89,20 +99,26 @@ export function readRegistryV1(
 const readKinds: ReadonlySet<string> = new Set(['ClusterServiceVersion', 'CustomResourceDefinition']);
 
 /** The findings of reading one manifest as its type. */
-function tellFaults(manifest: Manifest, { faults }: Conformed, findings: Finding[]): void {
+function tellFaults(manifest: Manifest, { faults }: Conformed, findings: Diagnostic[]): void {
   for (const { message, path } of faults) {
     findings.push({
-      message: `${titleOf(manifest)}: ${message}`,
+      severity: 'error',
+      code: 'wrong-type',
+      subject: titleOf(manifest),
+      problem: message,
       file: manifest.file,
       line: manifest.lineOf(path),
     });
   }
 }
 
-function checkCrd(crd: Manifest, findings: Finding[]): void {
+function checkCrd(crd: Manifest, findings: Diagnostic[]): void {
   if (crd.apiVersion !== 'apiextensions.k8s.io/v1') {
     findings.push({
-      message: `${titleOf(crd)}: apiVersion ${crd.apiVersion} is not supported`,
+      severity: 'error',
+      code: 'unsupported',
+      subject: titleOf(crd),
+      problem: `apiVersion ${crd.apiVersion} is not supported`,
       file: crd.file,
       line: crd.lineOf(['apiVersion']),
       hint: 'write it for apiextensions.k8s.io/v1, the only version that clusters since Kubernetes 1.22 have',
@@ -133,8 +149,8 @@ export function loadCrd(crd: Manifest): JsonObject {
 function readCsv(
   manifest: Manifest,
   properties: readonly string[] | undefined,
-  findings: Finding[],
-  warnings: Finding[],
+  findings: Diagnostic[],
+  warnings: Diagnostic[],
 ): ClusterServiceVersion | undefined {
   const conformed = conform(manifest.load(), csvStruct);
   tellFaults(manifest, conformed, findings);
@@ -144,7 +160,10 @@ function readCsv(
     if (path[0] !== 'spec' || (path[1] !== 'install' && path[1] !== 'webhookdefinitions')) continue;
     const field = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('');
     warnings.push({
-      message: `${field.slice(1)}: not a field of Kubernetes, and left out`,
+      severity: 'warning',
+      code: 'unknown-field',
+      subject: field.slice(1),
+      problem: 'not a field of Kubernetes, and left out',
       file: manifest.file,
       line: manifest.lineOf(path),
     });
@@ -162,7 +181,7 @@ function addProperties(
   csv: ClusterServiceVersion,
   properties: readonly string[],
   manifest: Manifest,
-  findings: Finding[],
+  findings: Diagnostic[],
 ): void {
   const annotations = (csv.metadata.annotations ??= {});
   const given = annotations[propertiesAnnotation];
@@ -176,7 +195,9 @@ function addProperties(
     }
     if (!Array.isArray(parsed)) {
       findings.push({
-        message: `annotation ${propertiesAnnotation} is not a JSON list of properties`,
+        severity: 'error',
+        code: 'wrong-type',
+        problem: `annotation ${propertiesAnnotation} is not a JSON list of properties`,
         file: manifest.file,
         line: manifest.lineOf(['metadata', 'annotations', propertiesAnnotation]),
       });
@@ -196,13 +217,15 @@ function propertyOf(value: JsonValue): JsonObject {
 
 function readMetadata(
   files: readonly BundleFile[],
-  findings: Finding[],
+  findings: Diagnostic[],
 ): { packageName: string; properties: string[] | undefined } {
   const annotations = readMetadataFile(files, 'annotations.yaml', 'annotations', findings);
   if (annotations === undefined) {
     if (!files.some(({ name }) => name === 'annotations.yaml')) {
       findings.push({
-        message: 'metadata/annotations.yaml is missing',
+        severity: 'error',
+        code: 'missing-file',
+        problem: 'metadata/annotations.yaml is missing',
         hint: `it names the package, as ${packageAnnotation}`,
       });
     }
@@ -211,7 +234,9 @@ function readMetadata(
   const packageName = isJsonObject(annotations.value) ? annotations.value[packageAnnotation] : undefined;
   if (typeof packageName !== 'string' || packageName === '') {
     findings.push({
-      message: 'package name is empty',
+      severity: 'error',
+      code: 'missing-field',
+      problem: 'package name is empty',
       file: annotations.file,
       line: annotations.line,
       hint: `set annotation ${packageAnnotation}`,
@@ -221,7 +246,13 @@ function readMetadata(
   const list = properties === undefined ? undefined : (properties.value ?? []);
   if (list !== undefined && !Array.isArray(list)) {
     const { file, line } = properties ?? {};
-    findings.push({ message: 'properties: expected a list', file, line });
+    findings.push({
+      severity: 'error',
+      code: 'wrong-type',
+      problem: 'properties: expected a list',
+      file,
+      line,
+    });
   }
   return {
     packageName: typeof packageName === 'string' ? packageName : '',
@@ -233,7 +264,7 @@ function readMetadataFile(
   files: readonly BundleFile[],
   name: string,
   key: string,
-  findings: Finding[],
+  findings: Diagnostic[],
 ): { value: JsonValue; file: string; line: number | undefined } | undefined {
   const content = files.find((file) => file.name === name)?.content;
   if (content === undefined) return undefined;
@@ -243,13 +274,13 @@ function readMetadataFile(
     const value = parseYaml(text);
     const line = isJsonObject(value) ? parseYamlWithPlaces(text).placeOf([key])?.line : 1;
     if (value !== null && !isJsonObject(value)) {
-      findings.push({ message: 'expected an object', file, line: 1 });
+      findings.push({ severity: 'error', code: 'wrong-type', problem: 'expected an object', file, line: 1 });
       return undefined;
     }
     return { value: value?.[key] ?? null, file, line };
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    findings.push({ message: error.message, file, line: error.line });
+    findings.push({ severity: 'error', code: 'syntax', problem: error.message, file, line: error.line });
     return undefined;
   }
 }

@@ -6,7 +6,7 @@ import { placeInNamespace } from './cluster-scope.js';
 import { convertRegistryV1 } from './convert.js';
 import { findDuplicates } from './duplicates.js';
 import { type ProgramOptions, renderExternal } from './external-format.js';
-import type { Finding } from '../../kube/finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { renderHelm } from './helm.js';
 import { type PlainObject, sortObjects } from '../../kube/object.js';
 import { objectWarnings } from './object-warnings.js';
@@ -28,8 +28,8 @@ export interface RenderOptions extends Omit<ProgramOptions, 'config'>, LinkOptio
 export interface RenderedContent {
   /** Sorted by kind, namespace and name; empty where there are findings. */
   objects: PlainObject[];
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
   packageName?: string;
   version?: string;
   /** Clouds from which the operator asks for credentials. */

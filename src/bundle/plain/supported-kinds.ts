@@ -1,8 +1,8 @@
 import { isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { describeKind } from '../../document/field.js';
-import type { Finding } from '../../kube/finding.js';
 import { type Manifest, titleOf } from '../../kube/manifests.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 
 /**
  * Kinds that a bundle may hold besides its ClusterServiceVersion and custom resource definitions, and whether
@@ -47,19 +47,25 @@ function nameProblem(manifest: Manifest): string {
 }
 
 /** Objects that a bundle must not hold, or that have no name. */
-export function unsupportedKinds(others: readonly Manifest[]): Finding[] {
-  const findings: Finding[] = [];
+export function unsupportedKinds(others: readonly Manifest[]): Diagnostic[] {
+  const findings: Diagnostic[] = [];
   for (const other of others) {
     if (!supportedKinds.has(other.kind)) {
       findings.push({
-        message: `${titleOf(other)}: bundles must not hold objects of this kind`,
+        severity: 'error',
+        code: 'unsupported-kind',
+        subject: titleOf(other),
+        problem: 'bundles must not hold objects of this kind',
         file: other.file,
         line: other.lineOf(['kind']),
         hint: `supported are ${sortedByBytes(supportedKinds.keys()).join(', ')}`,
       });
     } else if (other.name === '') {
       findings.push({
-        message: `${other.kind}: metadata.name ${nameProblem(other)}`,
+        severity: 'error',
+        code: 'invalid-name',
+        subject: other.kind,
+        problem: `metadata.name ${nameProblem(other)}`,
         file: other.file,
         line: other.lineOf(['metadata', 'name']),
       });

@@ -1,7 +1,7 @@
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { WebhookDescription } from '../../kube/csv-types.js';
-import type { Finding } from '../../kube/finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { supportedModes } from './install-modes.js';
 import { titleOf } from '../../kube/manifests.js';
 import { objectNameFault, subdomainFault } from '../../kube/names.js';
@@ -13,7 +13,7 @@ import type { RegistryV1 } from './registry-v1.js';
  * of the package, and kinds that no bundle may hold, are checked when the bundle is read.) Also names that it leaves
  * to the cluster to refuse, when half of the objects are applied.
  */
-export function validateRegistryV1(bundle: RegistryV1): Finding[] {
+export function validateRegistryV1(bundle: RegistryV1): Diagnostic[] {
   return [
     ...deploymentFindings(bundle),
     ...definitionFindings(bundle),
@@ -29,16 +29,23 @@ const deploymentsPath = ['spec', 'install', 'spec', 'deployments'] as const;
 const webhooksPath = ['spec', 'webhookdefinitions'] as const;
 const ownedPath = ['spec', 'customresourcedefinitions', 'owned'] as const;
 
-function inCsv({ csvManifest }: RegistryV1, path: Path, message: string, hint?: string): Finding {
-  return { message, file: csvManifest.file, line: csvManifest.lineOf(path), hint };
+function inCsv({ csvManifest }: RegistryV1, path: Path, message: string, hint?: string): Diagnostic {
+  return {
+    severity: 'error',
+    code: 'invalid-csv',
+    problem: message,
+    file: csvManifest.file,
+    line: csvManifest.lineOf(path),
+    hint,
+  };
 }
 
-function deploymentFindings(bundle: RegistryV1): Finding[] {
+function deploymentFindings(bundle: RegistryV1): Diagnostic[] {
   const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
   const seen = new Set<string>();
   return deployments.flatMap(({ name }, index) => {
     const path = [...deploymentsPath, index, 'name'];
-    const findings: Finding[] = [];
+    const findings: Diagnostic[] = [];
     if (seen.has(name)) {
       findings.push(inCsv(bundle, path, `deployment ${quoteGo(name)}: another deployment has this name`));
     }
@@ -51,15 +58,18 @@ function deploymentFindings(bundle: RegistryV1): Finding[] {
   });
 }
 
-function definitionFindings(bundle: RegistryV1): Finding[] {
-  const findings: Finding[] = [];
+function definitionFindings(bundle: RegistryV1): Diagnostic[] {
+  const findings: Diagnostic[] = [];
   const found = new Map<string, string>();
   for (const crd of bundle.crds) {
     const first = found.get(crd.name);
     if (first === undefined) found.set(crd.name, crd.file);
     else {
       findings.push({
-        message: `${titleOf(crd)}: the bundle has this definition twice, first in ${first}`,
+        severity: 'error',
+        code: 'duplicate-object',
+        subject: titleOf(crd),
+        problem: `the bundle has this definition twice, first in ${first}`,
         file: crd.file,
         line: crd.lineOf(['metadata', 'name']),
       });
@@ -101,9 +111,9 @@ function titleOfWebhook({ type, generateName }: WebhookDescription): string {
   return `${type} ${quoteGo(generateName)}`;
 }
 
-function webhookFindings(bundle: RegistryV1): Finding[] {
+function webhookFindings(bundle: RegistryV1): Diagnostic[] {
   const webhooks = (bundle.csv.spec.webhookdefinitions ?? []).map((webhook, index) => ({ webhook, index }));
-  const findings: Finding[] = [];
+  const findings: Diagnostic[] = [];
   const tell = ({ webhook, index }: PlacedWebhook, field: Path, problem: string, hint?: string): void => {
     const message = `${titleOfWebhook(webhook)}: ${problem}`;
     findings.push(inCsv(bundle, [...webhooksPath, index, ...field], message, hint));
@@ -206,7 +216,7 @@ function checkRules(placed: PlacedWebhook, tell: Tell): void {
   }
 }
 
-function apiServiceFindings(bundle: RegistryV1): Finding[] {
+function apiServiceFindings(bundle: RegistryV1): Diagnostic[] {
   const owned = bundle.csv.spec.apiservicedefinitions?.owned ?? [];
   return owned.map(({ name, group, version }, index) =>
     inCsv(
@@ -218,15 +228,22 @@ function apiServiceFindings(bundle: RegistryV1): Finding[] {
   );
 }
 
-function nameFindings(bundle: RegistryV1): Finding[] {
-  const findings: Finding[] = [];
+function nameFindings(bundle: RegistryV1): Diagnostic[] {
+  const findings: Diagnostic[] = [];
   const named = bundle.others.filter(({ name }) => name !== '');
   for (const manifest of [...bundle.crds, ...named]) {
     const fault = objectNameFault(manifest.kind, manifest.name);
     if (fault === undefined) continue;
     const { file } = manifest;
     const line = manifest.lineOf(['metadata', 'name']);
-    findings.push({ message: `${titleOf(manifest)}: its name is ${fault}`, file, line });
+    findings.push({
+      severity: 'error',
+      code: 'invalid-name',
+      subject: titleOf(manifest),
+      problem: `its name is ${fault}`,
+      file,
+      line,
+    });
   }
   const { permissions, clusterPermissions } = bundle.csv.spec.install.spec ?? {};
   for (const [field, list] of Object.entries({ clusterPermissions, permissions })) {

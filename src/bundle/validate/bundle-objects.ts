@@ -3,7 +3,7 @@ import type { PolicyRule } from '../../kube/csv-types.js';
 import { conform, goStruct } from '../../kube/struct.js';
 import { intOrString, policyRule } from '../../kube/meta-types.js';
 import type { BundleContent, BundleObject } from './content.js';
-import { type Fault, errorAt, warningAt } from './finding.js';
+import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 
 /** The security context constraints that every OpenShift has. */
 const defaultConstraints: ReadonlySet<string> = new Set([
@@ -30,13 +30,13 @@ const role = goStruct({ rules: { list: policyRule } });
  * that may change what clusters depend on. Upstream has these checks, and never runs them. A budget as a percentage
  * counts as what it says. (Source: operator-framework/api, validation of objects.)
  */
-export function bundleObjectFaults({ objects }: BundleContent): Fault[] {
+export function bundleObjectFaults({ objects }: BundleContent): CheckDiagnostic[] {
   return objects.flatMap((object) =>
-    objectFaults(object).map((fault): Fault => ({ ...fault, file: object.file })),
+    objectFaults(object).map((fault): CheckDiagnostic => ({ ...fault, file: object.file })),
   );
 }
 
-function objectFaults({ kind, value }: BundleObject): Fault[] {
+function objectFaults({ kind, value }: BundleObject): CheckDiagnostic[] {
   switch (kind) {
     case 'PodDisruptionBudget':
       return budgetFaults(value);
@@ -57,11 +57,11 @@ function objectFaults({ kind, value }: BundleObject): Fault[] {
   }
 }
 
-function budgetFaults(value: JsonValue): Fault[] {
+function budgetFaults(value: JsonValue): CheckDiagnostic[] {
   const { value: read, faults } = conform(value, budget);
   if (faults.length > 0) return faults.map(({ message, path }) => errorAt(path, message));
   const { maxUnavailable, minAvailable } = (read as { spec?: Record<string, JsonValue> }).spec ?? {};
-  const found: Fault[] = [];
+  const found: CheckDiagnostic[] = [];
   if (maxUnavailable === 0 || maxUnavailable === '0%') {
     found.push(errorAt(['spec', 'maxUnavailable'], 'maxUnavailable field cannot be set to 0 or 0%'));
   }
@@ -71,10 +71,10 @@ function budgetFaults(value: JsonValue): Fault[] {
   return found;
 }
 
-function roleFaults(value: JsonValue): Fault[] {
+function roleFaults(value: JsonValue): CheckDiagnostic[] {
   const { value: read, faults } = conform(value, role);
   if (faults.length > 0) return faults.map(({ message, path }) => errorAt(path, message));
-  const found: Fault[] = [];
+  const found: CheckDiagnostic[] = [];
   for (const [index, rule] of ((read as { rules: PolicyRule[] | null }).rules ?? []).entries()) {
     const { apiGroups = [], resources = [], resourceNames = [], verbs } = rule;
     const may = (...wanted: string[]): boolean => (verbs ?? []).some((verb) => wanted.includes(verb));

@@ -2,7 +2,7 @@ import { GoJsonError, parseGoJson } from '../../document/go-json.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, compareVersions, formatVersion, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
-import { type Fault, errorAt, warningAt } from './finding.js';
+import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 import { removedIn122 } from './removed-apis.js';
 
 const guide = 'https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22';
@@ -13,12 +13,12 @@ const path = ['metadata', 'annotations', 'olm.properties'];
  * Whether a bundle with APIs that OpenShift 4.9 no longer has says so. (Source: operator-framework/api, the
  * validator `community`, without the labels of an index image.)
  */
-export function communityFaults(content: BundleContent): Fault[] {
+export function communityFaults(content: BundleContent): CheckDiagnostic[] {
   const { csv, name } = content;
   const removed = removedIn122(content);
   if (csv === undefined || removed === undefined) return [];
   const properties = csv.metadata.annotations?.['olm.properties'] ?? '';
-  const tell = (problem: string): Fault[] => [errorAt(path, `(${name}) ${problem}`)];
+  const tell = (problem: string): CheckDiagnostic[] => [errorAt(path, `(${name}) ${problem}`)];
   if (properties === '') {
     return tell(
       `csv.Annotations not specified ${key} for an OCP version < 4.9. This annotation is required to prevent the ` +

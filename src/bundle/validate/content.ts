@@ -15,7 +15,8 @@ import { type DefinedResources, checkCrd } from './crd.js';
 import type { Csv } from './csv-type.js';
 import { checkCsv } from './csv.js';
 import type { BundleFormat, MediaType } from './format.js';
-import { type Fault, errorAt, warningAt } from './finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 import { type ObjectMeta, objectMetaFaults } from './object-meta.js';
 
 /** An object of a bundle: the first document of a file. */
@@ -47,7 +48,7 @@ export interface BundleContent {
 }
 
 /** The object that a file holds, or what is wrong with it. */
-export function readObject(file: string, content: Buffer): BundleObject | Fault {
+export function readObject(file: string, content: Buffer): BundleObject | CheckDiagnostic {
   let value: JsonValue;
   try {
     ({ value } = parseFirstDocument(content));
@@ -55,20 +56,17 @@ export function readObject(file: string, content: Buffer): BundleObject | Fault 
     const fault = parseFault(error);
     if (fault === undefined) throw error;
     const line = fault.line === undefined ? {} : { line: fault.line };
-    return { level: 'error', message: fault.reason, file, ...line };
+    return { severity: 'error', problem: fault.reason, file, ...line };
   }
   if (value !== null && !isJsonObject(value)) {
-    return {
-      level: 'error',
-      message: `expected an object of Kubernetes, found ${describeKind(value)}`,
-      file,
-    };
+    const problem = `expected an object of Kubernetes, found ${describeKind(value)}`;
+    return { severity: 'error', problem, file };
   }
   const given = value?.['apiVersion'];
   const apiVersion = typeof given === 'string' ? given : '';
   if (!isKubernetesObject(value)) {
     const why = apiVersion.split('/').length > 2 ? ': apiVersion has more than one slash' : '';
-    return { level: 'error', message: `Object 'Kind' is missing${why}`, file, path: ['kind'] };
+    return { severity: 'error', problem: `Object 'Kind' is missing${why}`, file, path: ['kind'] };
   }
   const slash = apiVersion.indexOf('/');
   const metadata = value['metadata'];
@@ -95,7 +93,7 @@ function headOf({ apiVersion, kind, metadata }: JsonObject): JsonObject {
 }
 
 /** Whether `readObject` found an object. */
-export function isObject(read: BundleObject | Fault): read is BundleObject {
+export function isObject(read: BundleObject | CheckDiagnostic): read is BundleObject {
   return 'value' in read;
 }
 
@@ -113,18 +111,15 @@ const oldCrdWarning =
   '1.16+, removed in 1.22. Supportfor apiextensions.k8s.io/v1beta1 CustomResourceDefinitions will be removed in ' +
   'the future in favor of apiextensions.k8s.io/v1 CustomResourceDefinitions.';
 
-/** A fault with the validator that found it. */
-export type NamedFault = Fault & { validator: string };
-
 /**
  * Checks every object of a bundle, and whether they belong together; adds to `content` what it read. (Source:
  * operator-registry, pkg/lib/bundle and pkg/lib/validation.)
  */
-export function checkContent(content: BundleContent, mediaType: MediaType): NamedFault[] {
-  const faults: NamedFault[] = [];
+export function checkContent(content: BundleContent, mediaType: MediaType): Diagnostic[] {
+  const faults: Diagnostic[] = [];
   for (const object of content.objects) {
-    const tell = (validator: string, found: readonly Fault[]): void => {
-      for (const fault of found) faults.push({ file: object.file, ...fault, validator });
+    const tell = (code: string, found: readonly CheckDiagnostic[]): void => {
+      for (const fault of found) faults.push({ file: object.file, ...fault, code });
     };
     const { kind, value } = object;
     const isKnown = kind === csvKind || kind === crdKind || supportedKinds.has(kind);
@@ -163,7 +158,7 @@ export function checkContent(content: BundleContent, mediaType: MediaType): Name
   // Where one of them cannot be read, that is told already, and what belongs together is not known.
   if (csv !== undefined && csvObject !== undefined && !content.isIncomplete) {
     for (const fault of ownershipFaults(content, csv, csvObject.value)) {
-      faults.push({ file: csvObject.file, ...fault, validator: 'bundle' });
+      faults.push({ file: csvObject.file, ...fault, code: 'bundle' });
     }
   }
   return faults;
@@ -171,7 +166,7 @@ export function checkContent(content: BundleContent, mediaType: MediaType): Name
 
 const metaStruct = goStruct({ 'kind?': 'string', 'apiVersion?': 'string', 'metadata?': objectMeta });
 
-function metadataFaults(object: JsonObject): Fault[] {
+function metadataFaults(object: JsonObject): CheckDiagnostic[] {
   const conformed = conform(object, metaStruct);
   if (conformed.faults.length > 0) {
     return conformed.faults.map(({ message, path }) => errorAt(path, message));
@@ -179,7 +174,7 @@ function metadataFaults(object: JsonObject): Fault[] {
   const { metadata = {} } = conformed.value as { metadata?: ObjectMeta };
   return objectMetaFaults(metadata).map((fault) => ({
     ...fault,
-    message: `error validating object metadata: ${fault.message}`,
+    problem: `error validating object metadata: ${fault.problem}`,
   }));
 }
 
@@ -189,7 +184,7 @@ const definitions = struct({
 });
 
 /** Owned definitions are in the bundle; what is in it is owned. */
-function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject): Fault[] {
+function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject): CheckDiagnostic[] {
   const spec = manifest['spec'] ?? null;
   const at = ['spec', 'customresourcedefinitions'];
   if (!isJsonObject(spec)) {
@@ -209,7 +204,7 @@ function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject)
     if (!(error instanceof ShapeError)) throw error;
     return [errorAt(error.path, `error getting CSV CRDs: ${error.message}`)];
   }
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   const keyOf = (name: string, version: string, kind: string): string => [name, version, kind].join('\0');
   const unowned = new Map<string, { name: string; version: string; file: string }>();
   for (const { name, versions, kind, file } of content.crds) {
@@ -243,7 +238,13 @@ function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject)
 }
 
 /** The objects in `manifests/`, and what is wrong with files that hold none. */
-export function readObjects(files: readonly BundleFile[]): { objects: BundleObject[]; faults: Fault[] } {
+export function readObjects(files: readonly BundleFile[]): {
+  objects: BundleObject[];
+  faults: CheckDiagnostic[];
+} {
   const read = files.map(({ name, content }) => readObject(`manifests/${name}`, content));
-  return { objects: read.filter(isObject), faults: read.filter((one) => !isObject(one)) as Fault[] };
+  return {
+    objects: read.filter(isObject),
+    faults: read.filter((one) => !isObject(one)) as CheckDiagnostic[],
+  };
 }

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { type Place, child, forbidden, invalid, notSupported, required } from './field-fault.js';
-import type { Fault } from './finding.js';
+import type { CheckDiagnostic } from './diagnostic.js';
+import { type Place, child, forbidden, invalid, notSupported, required } from './field-diagnostics.js';
 import { dns1035LabelFaults, subdomainFaults } from '../../kube/names.js';
 import { type ObjectMeta, objectMetaFaults } from './object-meta.js';
 import { selectableFieldFaults } from './selectable-fields.js';
@@ -79,7 +79,7 @@ const columnFormats = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 
  * What is wrong with a definition, apart from its schemas and its status, which upstream passes over as well.
  * `shared` is where that which holds for all versions is written. (Source: apiextensions-apiserver, validation.)
  */
-export function crdFaults(crd: Crd, shared: readonly (string | number)[]): Fault[] {
+export function crdFaults(crd: Crd, shared: readonly (string | number)[]): CheckDiagnostic[] {
   const { group, names } = crd.spec;
   const wanted = `${names.plural}.${group}`;
   const faults = objectMetaFaults(crd.metadata ?? {}, (name, isPrefix) => [
@@ -93,11 +93,11 @@ export function crdFaults(crd: Crd, shared: readonly (string | number)[]): Fault
       'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
     faults.push(invalid(child(spec, 'preserveUnknownFields'), true, detail));
   }
-  return faults.filter(({ message }) => !/^[^:]*(?:openAPIV3Schema|status)[^:]*:/.test(message));
+  return faults.filter(({ problem }) => !/^[^:]*(?:openAPIV3Schema|status)[^:]*:/.test(problem));
 }
 
-function specFaults({ spec: crd }: Crd, shared: readonly (string | number)[]): Fault[] {
-  const faults: Fault[] = [];
+function specFaults({ spec: crd }: Crd, shared: readonly (string | number)[]): CheckDiagnostic[] {
+  const faults: CheckDiagnostic[] = [];
   const { group, names, scope, versions = [] } = crd;
   const groupFaults = subdomainFaults(group);
   const atGroup = child(spec, 'group');
@@ -134,8 +134,8 @@ function specFaults({ spec: crd }: Crd, shared: readonly (string | number)[]): F
   return [...faults, ...conversionFaults(crd.conversion, crd.preserveUnknownFields)];
 }
 
-function versionsFaults(crd: Crd['spec'], versions: readonly CrdVersion[]): Fault[] {
-  const faults: Fault[] = [];
+function versionsFaults(crd: Crd['spec'], versions: readonly CrdVersion[]): CheckDiagnostic[] {
+  const faults: CheckDiagnostic[] = [];
   const all = child(spec, 'versions');
   for (const [index, version] of versions.entries()) {
     const place = child(all, index);
@@ -188,10 +188,13 @@ function versionsFaults(crd: Crd['spec'], versions: readonly CrdVersion[]): Faul
   return faults;
 }
 
-function deprecationFaults({ deprecated, deprecationWarning: warning }: CrdVersion, place: Place): Fault[] {
+function deprecationFaults(
+  { deprecated, deprecationWarning: warning }: CrdVersion,
+  place: Place,
+): CheckDiagnostic[] {
   if (warning === undefined) return [];
   if (deprecated !== true) return [invalid(place, warning, 'can only be set for deprecated versions')];
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   if (Buffer.byteLength(warning) > 256)
     faults.push(invalid(place, warning, 'must be <= 256 characters long'));
   if (warning === '') faults.push(invalid(place, warning, 'must not be an empty string'));
@@ -204,9 +207,9 @@ function deprecationFaults({ deprecated, deprecationWarning: warning }: CrdVersi
   return faults;
 }
 
-function namesFaults(names: Names): Fault[] {
+function namesFaults(names: Names): CheckDiagnostic[] {
   const place = child(spec, 'names');
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   for (const field of ['plural', 'singular'] as const) {
     const name = names[field] ?? '';
     const found = name === '' ? [] : dns1035LabelFaults(name);
@@ -231,9 +234,9 @@ function namesFaults(names: Names): Fault[] {
   return faults;
 }
 
-function columnFaults(columns: readonly PrinterColumn[] | undefined, place: Place): Fault[] {
+function columnFaults(columns: readonly PrinterColumn[] | undefined, place: Place): CheckDiagnostic[] {
   return (columns ?? []).flatMap((column, index) => {
-    const faults: Fault[] = [];
+    const faults: CheckDiagnostic[] = [];
     const at = child(place, index);
     if (column.name === '') faults.push(required(child(at, 'name')));
     const types = `must be one of ${columnTypes.join(',')}`;
@@ -252,14 +255,14 @@ function columnFaults(columns: readonly PrinterColumn[] | undefined, place: Plac
   });
 }
 
-function simplePathFaults(text: string, place: Place): Fault[] {
+function simplePathFaults(text: string, place: Place): CheckDiagnostic[] {
   return text.startsWith('.') ? [] : [invalid(place, text, 'must be a simple json path starting with .')];
 }
 
-function subresourceFaults(subresources: Subresources | undefined, place: Place): Fault[] {
+function subresourceFaults(subresources: Subresources | undefined, place: Place): CheckDiagnostic[] {
   const scale = subresources?.scale;
   if (scale === undefined) return [];
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   const paths = [
     ['specReplicasPath', ['.spec.'], 'should be a json path under .spec'],
     ['statusReplicasPath', ['.status.'], 'should be a json path under .status'],
@@ -281,10 +284,13 @@ function subresourceFaults(subresources: Subresources | undefined, place: Place)
   return faults;
 }
 
-function conversionFaults(conversion: Conversion | undefined, preserveUnknownFields?: boolean): Fault[] {
+function conversionFaults(
+  conversion: Conversion | undefined,
+  preserveUnknownFields?: boolean,
+): CheckDiagnostic[] {
   if (conversion === undefined) return [];
   const place = child(spec, 'conversion');
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   const { strategy, webhookClientConfig: client, conversionReviewVersions: versions = [] } = conversion;
   if (strategy !== 'None' && preserveUnknownFields !== false) {
     const detail = 'must be None if spec.preserveUnknownFields is true';
@@ -321,8 +327,8 @@ function conversionFaults(conversion: Conversion | undefined, preserveUnknownFie
   return faults;
 }
 
-function reviewVersionFaults(versions: readonly string[], place: Place): Fault[] {
-  const faults: Fault[] = [];
+function reviewVersionFaults(versions: readonly string[], place: Place): CheckDiagnostic[] {
+  const faults: CheckDiagnostic[] = [];
   for (const [index, version] of versions.entries()) {
     const at = child(place, index);
     if (versions.indexOf(version) < index) faults.push(invalid(at, version, 'duplicate version'));
@@ -334,7 +340,7 @@ function reviewVersionFaults(versions: readonly string[], place: Place): Fault[]
   return faults;
 }
 
-function webhookUrlFaults(text: string, place: Place): Fault[] {
+function webhookUrlFaults(text: string, place: Place): CheckDiagnostic[] {
   const form = '; desired format: https://host[/path]';
   const [address = '', ...fragment] = text.split('#');
   const uri = parseRequestUri(address);
@@ -343,7 +349,7 @@ function webhookUrlFaults(text: string, place: Place): Fault[] {
   }
   const { scheme, host, user, query } =
     'fault' in uri ? { scheme: '', host: '', user: undefined, query: '' } : uri;
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   if (scheme !== 'https')
     faults.push(invalid(place, scheme, `'https' is the only allowed URL scheme${form}`));
   if (host === '') faults.push(invalid(place, host, `host must be specified${form}`));
@@ -360,8 +366,8 @@ function webhookUrlFaults(text: string, place: Place): Fault[] {
 function webhookServiceFaults(
   { name, namespace, path, port = 443 }: { namespace: string; name: string; path?: string; port?: number },
   place: Place,
-): Fault[] {
-  const faults: Fault[] = [];
+): CheckDiagnostic[] {
+  const faults: CheckDiagnostic[] = [];
   if (name === '') faults.push(required(child(place, 'name')));
   if (namespace === '') faults.push(required(child(place, 'namespace')));
   if (port < 1 || port > 65535) {
@@ -384,7 +390,7 @@ function webhookServiceFaults(
 
 const approvalAnnotation = 'api-approved.kubernetes.io';
 
-function approvalFaults({ metadata, spec: { group } }: Crd): Fault[] {
+function approvalFaults({ metadata, spec: { group } }: Crd): CheckDiagnostic[] {
   if (!/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(group)) return [];
   const place: Place = {
     field: `metadata.annotations[${approvalAnnotation}]`,

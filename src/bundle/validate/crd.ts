@@ -5,7 +5,7 @@ import { clientConfig, crdNames, crdStruct, schemaStruct, subresources } from '.
 import { type GoType, conform, goStruct, listOf, pointerTo, strings } from '../../kube/struct.js';
 import { objectMeta } from '../../kube/meta-types.js';
 import { type Crd, crdFaults } from './crd-rules.js';
-import { type Fault, errorAt } from './finding.js';
+import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 
 const columns = listOf({
   name: 'string',
@@ -68,7 +68,10 @@ export interface DefinedResources {
  * Reads a custom resource definition of v1 or v1beta1 and says what is wrong with it. Without `defined` its
  * fields have not the types that they must have.
  */
-export function checkCrd(manifest: JsonObject): { faults: Fault[]; defined: DefinedResources | undefined } {
+export function checkCrd(manifest: JsonObject): {
+  faults: CheckDiagnostic[];
+  defined: DefinedResources | undefined;
+} {
   const isV1 = manifest['apiVersion'] === 'apiextensions.k8s.io/v1';
   const type = isV1 ? crdStruct : oldCrdStruct;
   const conformed = conform(withExactNames(manifest, type), type);

@@ -5,7 +5,7 @@ import { SemverError, parseVersion } from '../../core/semver.js';
 import { isKubernetesObject } from '../parse.js';
 import { conform } from '../../kube/struct.js';
 import { type Csv, csvParts, csvType, isZero } from './csv-type.js';
-import { type Fault, errorAt, warningAt } from './finding.js';
+import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 import { labelValueFaults, subdomainFaults } from '../../kube/names.js';
 
 /** Keys that are taken for others when their case is wrong. */
@@ -29,7 +29,7 @@ export const minKubeVersionMissing =
  * Reads a ClusterServiceVersion and says what is wrong with it. Without `csv` its fields have not the types that
  * they must have. (Source: operator-framework/api, validation of ClusterServiceVersions.)
  */
-export function checkCsv(manifest: JsonObject): { faults: Fault[]; csv: Csv | undefined } {
+export function checkCsv(manifest: JsonObject): { faults: CheckDiagnostic[]; csv: Csv | undefined } {
   const conformed = conform(manifest, csvType);
   if (conformed.faults.length > 0) {
     return {
@@ -39,7 +39,7 @@ export function checkCsv(manifest: JsonObject): { faults: Fault[]; csv: Csv | un
   }
   const csv = conformed.value as unknown as Csv;
   const name = csv.metadata.name ?? '';
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   const told = (path: (string | number)[], problem: string): void =>
     void faults.push(errorAt(path, `(${name}) ${problem}`));
   const nameFault = nameFaultOf(name);
@@ -64,13 +64,13 @@ function nameFaultOf(name: string): string | undefined {
   return faults.length === 0 ? undefined : `${quoteGo(name)} is invalid: ${faults.join(',')}`;
 }
 
-function exampleFaults(csv: Csv, name: string): Fault[] {
+function exampleFaults(csv: Csv, name: string): CheckDiagnostic[] {
   const { annotations = {} } = csv.metadata;
   const at = ['metadata', 'annotations'];
   if (Object.keys(annotations).length === 0) {
     return [warningAt(['metadata'], `(${name}) annotations not found`)];
   }
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   const key = Object.hasOwn(annotations, 'alm-examples') ? 'alm-examples' : 'olm.examples';
   const text = Object.hasOwn(annotations, key) ? annotations[key] : undefined;
   if (text === undefined) return [warningAt(at, `(${name}) example annotations not found`)];
@@ -128,11 +128,11 @@ function gvkText(group: string, version: string, kind: string): string {
   return `${group}/${version}, Kind=${kind}`;
 }
 
-function installModeFaults({ spec }: Csv, name: string): Fault[] {
+function installModeFaults({ spec }: Csv, name: string): CheckDiagnostic[] {
   const { installModes = [], webhookdefinitions = [] } = spec;
   const at = ['spec', 'installModes'];
   if (installModes.length === 0) return [errorAt(at, `(${name}) install modes not found`)];
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   const isForAll = installModes.every(({ type, supported }) => supported === (type === 'AllNamespaces'));
   for (const [index, { conversionCRDs = [] }] of webhookdefinitions.entries()) {
     if (conversionCRDs.length === 0 || isForAll) continue;
@@ -146,7 +146,7 @@ function installModeFaults({ spec }: Csv, name: string): Fault[] {
 }
 
 /** What is wrong with the lowest version of Kubernetes. */
-export function minKubeVersionFaults({ spec }: Csv, name: string): Fault[] {
+export function minKubeVersionFaults({ spec }: Csv, name: string): CheckDiagnostic[] {
   const { minKubeVersion = '' } = spec;
   const path = ['spec', 'minKubeVersion'];
   if (minKubeVersion.trim() === '') return [warningAt(path, `(${name}) ${minKubeVersionMissing}`)];
@@ -160,9 +160,9 @@ export function minKubeVersionFaults({ spec }: Csv, name: string): Fault[] {
 }
 
 /** Fields that upstream's type has without leave to omit them. */
-function missingFields(manifest: JsonObject): Fault[] {
+function missingFields(manifest: JsonObject): CheckDiagnostic[] {
   const { metadata, spec } = manifest;
-  const missing: Fault[] = [];
+  const missing: CheckDiagnostic[] = [];
   const tell = (field: string, path: string[]): void =>
     void missing.push(errorAt(path, `Field ${field}: required field missing`));
   if (isZero(metadata, csvType.fields.get('metadata')?.type ?? 'any')) tell('ObjectMeta', ['metadata']);
@@ -185,9 +185,9 @@ function missingFields(manifest: JsonObject): Fault[] {
   return missing;
 }
 
-function annotationFaults({ metadata }: Csv): Fault[] {
+function annotationFaults({ metadata }: Csv): CheckDiagnostic[] {
   const { name = '', annotations = {} } = metadata;
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   for (const key of Object.keys(annotations)) {
     const right = caseSensitiveKeys.get(key.toLowerCase());
     const path = ['metadata', 'annotations', key];

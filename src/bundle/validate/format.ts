@@ -9,7 +9,7 @@ import { parseFault, parseFirstDocument } from '../manifest.js';
 import { fieldOf, scalarText } from '../parse.js';
 import type { BundleFile, BundleFiles } from '../read.js';
 import { celFault } from './cel.js';
-import { type Fault, errorAt } from './finding.js';
+import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 
 const prefix = 'operators.operatorframework.io.bundle.';
 const mediaTypeKey = `${prefix}mediatype.v1`;
@@ -48,8 +48,8 @@ export function isChart(files: readonly BundleFile[]): boolean {
 export function checkFormat(
   files: BundleFiles,
   mediaType: MediaType | undefined,
-): { faults: Fault[]; format: BundleFormat } {
-  const faults: Fault[] = [];
+): { faults: CheckDiagnostic[]; format: BundleFormat } {
+  const faults: CheckDiagnostic[] = [];
   if (mediaType === undefined) {
     faults.push(errorAt([], 'The directory manifests/ contains no yaml files'));
   }
@@ -83,7 +83,12 @@ export function checkFormat(
   } else faults.push(...annotationFaults(annotations, annotationsFile, mediaType));
   for (const [index, dependency] of dependencies.entries()) {
     for (const message of dependencyFaults(dependency)) {
-      faults.push({ level: 'error', message, file: dependenciesFile, path: ['dependencies', index] });
+      faults.push({
+        severity: 'error',
+        problem: message,
+        file: dependenciesFile,
+        path: ['dependencies', index],
+      });
     }
   }
   const get = (key: string): string => annotations?.get(key) ?? '';
@@ -112,10 +117,10 @@ function annotationFaults(
   values: ReadonlyMap<string, string>,
   file: string,
   mediaType: MediaType | undefined,
-): Fault[] {
-  const faults: Fault[] = [];
+): CheckDiagnostic[] {
+  const faults: CheckDiagnostic[] = [];
   const tell = (key: string, message: string): void =>
-    void faults.push({ level: 'error', message, file, path: ['annotations', key] });
+    void faults.push({ severity: 'error', problem: message, file, path: ['annotations', key] });
   for (const key of requiredKeys) {
     if (!values.has(key)) tell(key, `Missing annotation ${quoteGo(key)}`);
   }

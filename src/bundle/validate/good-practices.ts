@@ -4,15 +4,18 @@ import { sortedByBytes } from '../../core/order.js';
 import { SemverError, parseVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { AccountPermissions, Csv } from './csv-type.js';
-import type { Fault } from './finding.js';
+import type { CheckDiagnostic } from './diagnostic.js';
 
 /** What operators are advised to do. (Source: operator-framework/api, the validator `good-practices`.) */
-export function goodPracticeFaults(content: BundleContent): Fault[] {
+export function goodPracticeFaults(content: BundleContent): CheckDiagnostic[] {
   const { csv, csvObject, name } = content;
   if (csv === undefined || csvObject === undefined) return [];
-  const faults: Fault[] = [];
-  const tell = (path: (string | number)[], problem: string, level: Fault['level'] = 'warning'): void =>
-    void faults.push({ level, message: `Value ${name}: ${problem}`, path });
+  const faults: CheckDiagnostic[] = [];
+  const tell = (
+    path: (string | number)[],
+    problem: string,
+    severity: CheckDiagnostic['severity'] = 'warning',
+  ): void => void faults.push({ severity, problem: `Value ${name}: ${problem}`, path });
   const deployments = csv.spec.install.spec?.deployments ?? null;
   if (deployments === null) {
     tell(['spec', 'install', 'spec'], 'unable to find a deployment to install in the CSV', 'error');

@@ -4,7 +4,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { formatVersion, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { Csv } from './csv-type.js';
-import { type Fault, errorAt } from './finding.js';
+import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 
 /** What a ConfigMap holds: OLM unpacks a bundle into one. */
 const maxBundleSize = 2 ** 20;
@@ -14,7 +14,7 @@ const maxBundleSize = 2 ** 20;
  * there twice, too large for a ConfigMap, a name that does not fit its release, image references that are none.
  * (Source: operator-framework/api, the bundle validator of `operator-sdk`.)
  */
-export function installFaults(content: BundleContent): Fault[] {
+export function installFaults(content: BundleContent): CheckDiagnostic[] {
   const { csv } = content;
   if (csv === undefined) return [];
   return [
@@ -26,8 +26,8 @@ export function installFaults(content: BundleContent): Fault[] {
   ];
 }
 
-function ownedFaults({ crds, name }: BundleContent, csv: Csv): Fault[] {
-  const faults: Fault[] = [];
+function ownedFaults({ crds, name }: BundleContent, csv: Csv): CheckDiagnostic[] {
+  const faults: CheckDiagnostic[] = [];
   const unowned = new Map<string, { kind: string; file: string }>();
   for (const { group, kind, allVersions, file } of [...crds].sort(
     (a, b) => Number(b.isV1) - Number(a.isV1),
@@ -36,7 +36,7 @@ function ownedFaults({ crds, name }: BundleContent, csv: Csv): Fault[] {
       const key = gvkText(group, version, kind);
       if (unowned.has(key)) {
         const message = `Value ${key}: duplicate CRD ${quoteGo(key)} in bundle ${quoteGo(name)}`;
-        faults.push({ level: 'error', message, file, path: ['spec', 'versions'] });
+        faults.push({ severity: 'error', problem: message, file, path: ['spec', 'versions'] });
       }
       unowned.set(key, { kind: `${group}/${kind}`, file });
     }
@@ -57,7 +57,7 @@ function ownedFaults({ crds, name }: BundleContent, csv: Csv): Fault[] {
   for (const [key, { kind, file }] of unowned) {
     if (ownedKinds.has(kind)) continue;
     const message = `Value ${key}: CRD ${quoteGo(key)} is present in bundle ${quoteGo(name)} but not defined in CSV`;
-    faults.push({ level: 'error', message, file, path: ['spec', 'versions'] });
+    faults.push({ severity: 'error', problem: message, file, path: ['spec', 'versions'] });
   }
   return faults;
 }
@@ -66,7 +66,7 @@ function gvkText(group: string, version: string, kind: string): string {
   return `${group}/${version}, Kind=${kind}`;
 }
 
-function serviceAccountFaults({ objects }: BundleContent, csv: Csv): Fault[] {
+function serviceAccountFaults({ objects }: BundleContent, csv: Csv): CheckDiagnostic[] {
   const used = new Set(
     (csv.spec.install.spec?.deployments ?? []).map(
       ({ spec }) => spec.template.spec?.serviceAccountName ?? '',
@@ -77,8 +77,8 @@ function serviceAccountFaults({ objects }: BundleContent, csv: Csv): Fault[] {
       ({ apiVersion, kind, name }) => apiVersion === 'v1' && kind === 'ServiceAccount' && used.has(name),
     )
     .map(({ name, file }) => ({
-      level: 'error',
-      message:
+      severity: 'error',
+      problem:
         `Value ${name}: invalid service account found in bundle. This service account ${name} in your bundle is not ` +
         'valid, because a service account with the same name was already specified in your CSV. If this was ' +
         'unintentional, please remove the service account manifest from your bundle. If it was intentional to ' +
@@ -88,7 +88,7 @@ function serviceAccountFaults({ objects }: BundleContent, csv: Csv): Fault[] {
     }));
 }
 
-function sizeFaults({ files, name }: BundleContent): Fault[] {
+function sizeFaults({ files, name }: BundleContent): CheckDiagnostic[] {
   let size = 0;
   let compressed = 0;
   for (const file of files) {
@@ -99,10 +99,10 @@ function sizeFaults({ files, name }: BundleContent): Fault[] {
   const amounts = `size=~${amount(compressed)} , max=${amount(maxBundleSize)}. Bundle uncompressed size is ${amount(size)}`;
   if (compressed > maxBundleSize) {
     const message = `Value ${name}: maximum bundle compressed size with gzip size exceeded: ${amounts}`;
-    return [{ level: 'error', message }];
+    return [{ severity: 'error', problem: message }];
   }
   const message = `Value ${name}: nearing maximum bundle compressed size with gzip: ${amounts}`;
-  return [{ level: 'warning', message }];
+  return [{ severity: 'warning', problem: message }];
 }
 
 /** Bytes in powers of 1000, as upstream shows them. */
@@ -112,7 +112,10 @@ function amount(bytes: number): string {
   return `${(bytes / 1000 ** power).toFixed(1)} ${'kMG'[power - 1]}B`;
 }
 
-function nameFaults({ name, format }: BundleContent, { spec: { version, release = '' } }: Csv): Fault[] {
+function nameFaults(
+  { name, format }: BundleContent,
+  { spec: { version, release = '' } }: Csv,
+): CheckDiagnostic[] {
   if (release === '') return [];
   const shown = formatVersion(parseTolerantVersion(version ?? '0.0.0'));
   const wanted = `${format.packageName}-v${shown}-${release}`;
@@ -123,7 +126,7 @@ function nameFaults({ name, format }: BundleContent, { spec: { version, release 
   return [errorAt(['metadata', 'name'], message)];
 }
 
-function relatedImageFaults({ spec: { relatedImages = [] } }: Csv): Fault[] {
+function relatedImageFaults({ spec: { relatedImages = [] } }: Csv): CheckDiagnostic[] {
   return relatedImages.flatMap(({ image }, index) => {
     const field = `Value spec.relatedImages[${index}].image`;
     const path = ['spec', 'relatedImages', index];

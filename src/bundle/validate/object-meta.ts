@@ -1,5 +1,5 @@
-import type { Fault } from './finding.js';
-import { type Place, child, forbidden, invalid, required } from './field-fault.js';
+import type { CheckDiagnostic } from './diagnostic.js';
+import { type Place, child, forbidden, invalid, required } from './field-diagnostics.js';
 import { labelKeyFaults, labelValueFaults } from '../../kube/names.js';
 
 /** Metadata of an object as `conform` gives it. */
@@ -29,9 +29,9 @@ const maxAnnotationBytes = 256 * 1024;
 export function objectMetaFaults(
   meta: ObjectMeta,
   nameFaults: (name: string, isPrefix: boolean) => string[] = () => [],
-): Fault[] {
+): CheckDiagnostic[] {
   const at: Place = { field: 'metadata', path: ['metadata'] };
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   const { name = '', generateName = '', namespace = '', generation = 0 } = meta;
   if (generateName !== '') {
     for (const fault of nameFaults(generateName, true))
@@ -61,8 +61,8 @@ export function objectMetaFaults(
   if (size > maxAnnotationBytes) {
     const { field, path } = child(at, 'annotations');
     faults.push({
-      level: 'error',
-      message: `${field}: Too long: may not be more than ${maxAnnotationBytes} bytes`,
+      severity: 'error',
+      problem: `${field}: Too long: may not be more than ${maxAnnotationBytes} bytes`,
       path,
     });
   }
@@ -83,14 +83,18 @@ export function objectMetaFaults(
     ] as const) {
       if (Buffer.byteLength(text) <= max) continue;
       const { field: name, path } = child(place, field);
-      faults.push({ level: 'error', message: `${name}: Too long: may not be more than ${max} bytes`, path });
+      faults.push({
+        severity: 'error',
+        problem: `${name}: Too long: may not be more than ${max} bytes`,
+        path,
+      });
     }
   }
   return faults;
 }
 
-function ownerFaults(owners: NonNullable<ObjectMeta['ownerReferences']>, at: Place): Fault[] {
-  const faults: Fault[] = [];
+function ownerFaults(owners: NonNullable<ObjectMeta['ownerReferences']>, at: Place): CheckDiagnostic[] {
+  const faults: CheckDiagnostic[] = [];
   let controller = '';
   for (const [index, owner] of owners.entries()) {
     const place = { ...at, path: [...at.path, index] };
@@ -118,7 +122,7 @@ function ownerFaults(owners: NonNullable<ObjectMeta['ownerReferences']>, at: Pla
   return faults;
 }
 
-function finalizerFaults(finalizers: string[], at: Place): Fault[] {
+function finalizerFaults(finalizers: string[], at: Place): CheckDiagnostic[] {
   const faults = finalizers.flatMap((finalizer, index) =>
     labelKeyFaults(finalizer).map((fault) => invalid({ ...at, path: [...at.path, index] }, finalizer, fault)),
   );

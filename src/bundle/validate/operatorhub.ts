@@ -3,7 +3,7 @@ import { compareVersions, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { Csv } from './csv-type.js';
 import { minKubeVersionFaults } from './csv.js';
-import { type Fault, errorAt, warningAt } from './finding.js';
+import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 import { mailAddressFault } from './mail-address.js';
 import { removedApiFaults } from './removed-apis.js';
 import { parseRequestUri } from './uri.js';
@@ -44,7 +44,7 @@ const standardCategories: ReadonlySet<string> = new Set([
 export function operatorHubFaults(
   content: BundleContent,
   categories: ReadonlySet<string> | undefined,
-): Fault[] {
+): CheckDiagnostic[] {
   const { csv } = content;
   if (csv === undefined) return [];
   return [
@@ -57,13 +57,16 @@ export function operatorHubFaults(
 }
 
 /** The same without capabilities and categories, and with deprecated APIs. */
-export function operatorHubV2Faults(content: BundleContent, k8sVersion: string | undefined): Fault[] {
+export function operatorHubV2Faults(
+  content: BundleContent,
+  k8sVersion: string | undefined,
+): CheckDiagnostic[] {
   const { csv } = content;
   return csv === undefined ? [] : [...specFaults(csv), ...removedApiFaults(content, k8sVersion)];
 }
 
 /** Whether the capability level is one that there is. */
-export function capabilityFaults({ csv, name }: BundleContent): Fault[] {
+export function capabilityFaults({ csv, name }: BundleContent): CheckDiagnostic[] {
   const level = csv?.metadata.annotations?.['capabilities'];
   if (level === undefined || capabilityLevels.has(level)) return [];
   const message = `csv.Metadata.Annotations.Capabilities ${quoteGo(level)} is not a valid capabilities level`;
@@ -71,7 +74,10 @@ export function capabilityFaults({ csv, name }: BundleContent): Fault[] {
 }
 
 /** Whether the categories are among `own` ones, or those of operatorhub.io. */
-export function categoryFaults({ csv, name }: BundleContent, own: ReadonlySet<string> | undefined): Fault[] {
+export function categoryFaults(
+  { csv, name }: BundleContent,
+  own: ReadonlySet<string> | undefined,
+): CheckDiagnostic[] {
   const annotation = csv?.metadata.annotations?.['categories'];
   if (annotation === undefined) return [];
   const known = own ?? standardCategories;
@@ -86,9 +92,9 @@ export function categoryFaults({ csv, name }: BundleContent, own: ReadonlySet<st
     });
 }
 
-function specFaults(csv: Csv): Fault[] {
+function specFaults(csv: Csv): CheckDiagnostic[] {
   const name = csv.metadata.name ?? '';
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   const tell = (path: (string | number)[], problem: string): void =>
     void faults.push(errorAt(['spec', ...path], `(${name}) csv.Spec.${problem}`));
   const { provider, maintainers = [], links = [], icon, version } = csv.spec;

@@ -3,7 +3,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { compareVersions, parseTolerantVersion, tryParse } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { AccountPermissions, ApiDescription } from './csv-type.js';
-import type { Fault } from './finding.js';
+import type { CheckDiagnostic } from './diagnostic.js';
 
 /** Kinds that versions of Kubernetes no longer have, by the `apiVersion` that they had there. */
 const removed: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
@@ -67,14 +67,14 @@ class Uses {
  * APIs that clusters no longer serve: an error where the bundle says that it is for such clusters, or `k8sVersion`
  * asks for them, else a warning. (Source: operator-framework/api, the validator `alpha-deprecated-apis`.)
  */
-export function removedApiFaults(content: BundleContent, k8sVersion: string | undefined): Fault[] {
+export function removedApiFaults(content: BundleContent, k8sVersion: string | undefined): CheckDiagnostic[] {
   const { csv, csvObject, name } = content;
   if (csv === undefined || csvObject === undefined) return [];
-  const faults: Fault[] = [];
+  const faults: CheckDiagnostic[] = [];
   const asked = k8sVersion === undefined ? undefined : tryParse(parseTolerantVersion, k8sVersion);
   if (k8sVersion !== undefined && asked === undefined) {
     const message = `Value ${name}: invalid value informed via the k8s key option : ${k8sVersion}`;
-    faults.push({ level: 'error', message });
+    faults.push({ severity: 'error', problem: message });
   }
   const { minKubeVersion = '' } = csv.spec;
   const least = minKubeVersion === '' ? undefined : tryParse(parseTolerantVersion, minKubeVersion);
@@ -82,14 +82,14 @@ export function removedApiFaults(content: BundleContent, k8sVersion: string | un
     const problem =
       'unable to use csv.Spec.MinKubeVersion to verify the CRD/Webhook apis because it has an invalid value: ';
     const path = ['spec', 'minKubeVersion'];
-    faults.push({ level: 'error', message: `Value ${name}: ${problem}${minKubeVersion}`, path });
+    faults.push({ severity: 'error', problem: `Value ${name}: ${problem}${minKubeVersion}`, path });
   }
   for (const version of Object.keys(removed)) {
     const { found, granted } = usesOf(content, version);
-    const told = (uses: Uses, level: Fault['level']): void => {
+    const told = (uses: Uses, severity: CheckDiagnostic['severity']): void => {
       if (uses.isEmpty || uses.file === undefined) return;
       const message = `Value ${name}: ${removedText(version)}. Migrate the API(s) for ${uses.describe()}`;
-      faults.push({ level, message, file: uses.file });
+      faults.push({ severity, problem: message, file: uses.file });
     };
     const since = parseTolerantVersion(version);
     const isAsked = [asked, least].some((one) => one !== undefined && compareVersions(one, since) >= 0);

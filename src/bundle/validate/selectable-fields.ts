@@ -1,7 +1,7 @@
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { type Place, child, invalid, required } from './field-fault.js';
-import type { Fault } from './finding.js';
+import { type Place, child, invalid, required } from './field-diagnostics.js';
+import type { CheckDiagnostic } from './diagnostic.js';
 
 const maxFields = 8;
 
@@ -10,8 +10,8 @@ export function selectableFieldFaults(
   fields: readonly { jsonPath: string }[],
   schema: JsonObject | undefined,
   place: Place,
-): Fault[] {
-  const faults: Fault[] = [];
+): CheckDiagnostic[] {
+  const faults: CheckDiagnostic[] = [];
   const known = new Set<string>();
   for (const [index, { jsonPath }] of fields.entries()) {
     const at = child(place, index, 'jsonPath');
@@ -37,14 +37,14 @@ export function selectableFieldFaults(
     const key = steps.join('\0');
     if (known.has(key)) {
       const { field, path } = at;
-      faults.push({ level: 'error', message: `${field}: Duplicate value: ${quoteGo(jsonPath)}`, path });
+      faults.push({ severity: 'error', problem: `${field}: Duplicate value: ${quoteGo(jsonPath)}`, path });
     }
     known.add(key);
   }
   if (known.size > maxFields) {
     const { field, path } = place;
     const message = `${field}: Too many: ${known.size}: must have at most ${maxFields} items`;
-    faults.push({ level: 'error', message, path });
+    faults.push({ severity: 'error', problem: message, path });
   }
   return faults;
 }

@@ -5,12 +5,13 @@ import { type PlacedYaml, parseYamlWithPlaces } from '../../document/yaml.js';
 import type { BundleFiles } from '../read.js';
 import { bundleObjectFaults } from './bundle-objects.js';
 import { communityFaults } from './community.js';
-import { type BundleContent, type NamedFault, checkContent, mediaTypeOf, readObjects } from './content.js';
-import type { ValidationFinding } from './finding.js';
+import { type BundleContent, checkContent, mediaTypeOf, readObjects } from './content.js';
+import type { ValidationDiagnostic } from './diagnostic.js';
 import { checkFormat, isChart } from './format.js';
 import { goodPracticeFaults } from './good-practices.js';
 import { installFaults } from './install-rules.js';
-import type { Fault } from './finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import type { CheckDiagnostic } from './diagnostic.js';
 import { capabilityFaults, categoryFaults, operatorHubFaults, operatorHubV2Faults } from './operatorhub.js';
 import { removedApiFaults } from './removed-apis.js';
 
@@ -25,7 +26,7 @@ const optionalChecks = {
   community: communityFaults,
   'good-practices': goodPracticeFaults,
   'alpha-deprecated-apis': (content, { k8sVersion }) => removedApiFaults(content, k8sVersion),
-} as const satisfies Record<string, (content: BundleContent, options: ValidateOptions) => Fault[]>;
+} as const satisfies Record<string, (content: BundleContent, options: ValidateOptions) => CheckDiagnostic[]>;
 
 /** A validator that runs when it is asked for. */
 export type OptionalValidator = keyof typeof optionalChecks;
@@ -48,7 +49,7 @@ export interface ValidateOptions {
  * wrong is told together, by file and line; bundles of plain manifests or charts are checked as far as they have to
  * do with bundles. Throws LimitError, CancelledError.
  */
-export function validateBundle(files: BundleFiles, options: ValidateOptions = {}): ValidationFinding[] {
+export function validateBundle(files: BundleFiles, options: ValidateOptions = {}): ValidationDiagnostic[] {
   const { objects, faults: unread } = readObjects(files.manifests);
   const isHelm = isChart(files.manifests);
   const mediaType = isHelm ? 'helm' : mediaTypeOf(objects);
@@ -56,7 +57,7 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
     files,
     files.manifests.length === 0 ? undefined : mediaType,
   );
-  const found: NamedFault[] = format.map((fault) => ({ ...fault, validator: 'format' }));
+  const found: Diagnostic[] = format.map((fault) => ({ ...fault, code: 'format' }));
   if (!isHelm) {
     const content: BundleContent = {
       name: '',
@@ -68,10 +69,10 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
       format: annotations,
       files: [...files.manifests, ...files.metadata].map((file) => file.content),
     };
-    for (const fault of unread) found.push({ ...fault, validator: 'manifests' });
+    for (const fault of unread) found.push({ ...fault, code: 'manifests' });
     for (const name of files.folders ?? []) {
       const message = `Unable to read file manifests/${name} in supported types: is a directory`;
-      found.push({ level: 'error', message, file: `manifests/${name}`, validator: 'manifests' });
+      found.push({ severity: 'error', problem: message, file: `manifests/${name}`, code: 'manifests' });
     }
     throwIfCancelled(options.signal);
     found.push(...checkContent(content, mediaType));
@@ -79,15 +80,15 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
       throwIfCancelled(options.signal);
       const file = content.csvObject?.file;
       for (const fault of optionalChecks[validator](content, options)) {
-        found.push({ ...(fault.path?.length ? { file } : {}), ...fault, validator } as NamedFault);
+        found.push({ ...(fault.path?.length ? { file } : {}), ...fault, code: validator });
       }
     }
   }
   const places = new Places(files);
   const findings = found.map((fault) => findingOf(fault, places));
   const seen = new Set<string>();
-  return findings.sort(compareFindings).filter(({ level, message, file = '', line = 0 }) => {
-    const key = [level, file, line, message].join('\0');
+  return findings.sort(compareFindings).filter(({ severity, problem, file = '', line = 0 }) => {
+    const key = [severity, file, line, problem].join('\0');
     return !seen.has(key) && seen.add(key);
   });
 }
@@ -95,28 +96,22 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
 /** Warnings of these are what `opm` finds and keeps to itself. */
 const quiet: ReadonlySet<string> = new Set(['csv', 'bundle', 'operatorhub']);
 
-function findingOf(
-  { level, message, file, path, line, validator }: NamedFault,
-  places: Places,
-): ValidationFinding {
-  const at = line ?? (file === undefined ? undefined : places.lineOf(file, path ?? []));
+function findingOf(diagnostic: Diagnostic, places: Places): ValidationDiagnostic {
+  const { severity, code, file, path = [], line } = diagnostic;
   return {
-    level,
-    validator,
-    message,
-    file,
-    line: at,
-    ...(level === 'warning' && quiet.has(validator) && { isUntold: true }),
+    ...diagnostic,
+    line: line ?? (file === undefined ? undefined : places.lineOf(file, path)),
+    ...(severity === 'warning' && quiet.has(code) && { isUntold: true }),
   };
 }
 
-function compareFindings(a: ValidationFinding, b: ValidationFinding): number {
+function compareFindings(a: ValidationDiagnostic, b: ValidationDiagnostic): number {
   return (
     compareBytes(a.file ?? '', b.file ?? '') ||
     (a.line ?? 0) - (b.line ?? 0) ||
-    compareBytes(a.level, b.level) ||
-    compareBytes(a.message, b.message) ||
-    compareBytes(a.validator, b.validator)
+    compareBytes(a.severity, b.severity) ||
+    compareBytes(a.problem, b.problem) ||
+    compareBytes(a.code, b.code)
   );
 }
 

@@ -1,6 +1,10 @@
 import path from 'node:path';
-import { type CrdFinding, checkCrdUpgrade, storedVersionWarnings } from '../../bundle/plain/crd-upgrade.js';
-import type { Finding } from '../../kube/finding.js';
+import {
+  type CrdDiagnostic,
+  checkCrdUpgrade,
+  storedVersionWarnings,
+} from '../../bundle/plain/crd-upgrade.js';
+import { type Diagnostic, formatMessage } from '../../core/diagnostic.js';
 import { type Manifest, readManifests, titleOf } from '../../kube/manifests.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
@@ -15,7 +19,7 @@ import { readInputFile } from '../input.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { useSession } from '../session.js';
-import { inSource, tellFindings, tellWarnings } from './bundle-findings.js';
+import { fileInSource, inSource, tellFindings, tellWarnings } from './bundle-findings.js';
 import { type SourceOpener, pinValues, useSources } from '../bundle-content.js';
 import type { ContentFlags } from '../content-options.js';
 
@@ -46,7 +50,7 @@ export async function bundleCheckCrdUpgrade(
       after: await readDefinitions(newReference, sources),
       pins: sources.pins,
     }));
-    const findings: Finding[] = [...before.findings, ...after.findings];
+    const findings: Diagnostic[] = [...before.findings, ...after.findings];
     const isReadable = findings.length === 0;
     if (isReadable) {
       checkOverlap(oldReference, before.definitions, newReference, after.definitions);
@@ -61,7 +65,7 @@ export async function bundleCheckCrdUpgrade(
         }
         const found = checkCrdUpgrade(crd, next);
         findings.push(...found);
-        if (found.every(({ check }) => check !== 'form'))
+        if (found.every(({ code }) => code !== 'form'))
           tellWarnings(session, storedVersionWarnings(crd, next));
       }
     }
@@ -69,7 +73,7 @@ export async function bundleCheckCrdUpgrade(
     if (!isReadable || output === 'text') await tellFindings(context, findings);
     if (isReadable && output !== 'text') {
       const value = {
-        findings: (findings as CrdFinding[]).map(valueOf),
+        findings: (findings as CrdDiagnostic[]).map(valueOf),
         ...(pins.length > 0 && { sources: pinValues(pins) }),
       };
       const text = output === 'json' ? `${encodeGoJson(value, { indent: 2 })}\n` : encodeYaml(value);
@@ -93,19 +97,24 @@ function checkOverlap(
   });
 }
 
-function valueOf(finding: CrdFinding): JsonObject {
-  const value: JsonObject = {};
-  for (const key of ['crd', 'version', 'path', 'check', 'message', 'file', 'line'] as const) {
-    if (finding[key] !== undefined) value[key] = finding[key];
-  }
-  return value;
+function valueOf(diagnostic: CrdDiagnostic): JsonObject {
+  const { crd, version, property, code, file, line } = diagnostic;
+  return {
+    crd,
+    ...(version !== undefined && { version }),
+    ...(property !== undefined && { path: property }),
+    check: code,
+    message: formatMessage(diagnostic),
+    ...(file !== undefined && { file }),
+    ...(line !== undefined && { line }),
+  };
 }
 
 /** The definitions in a file, or in a bundle from wherever it is. Throws OpmateError where there are none. */
 async function readDefinitions(
   reference: string,
   sources: SourceOpener,
-): Promise<{ definitions: Manifest[]; findings: Finding[] }> {
+): Promise<{ definitions: Manifest[]; findings: Diagnostic[] }> {
   const isFile =
     (await statIfThere(reference))?.isFile() === true && (await contentFileKind(reference)) !== 'archive';
   const { files, isInPlace } = isFile
@@ -117,7 +126,7 @@ async function readDefinitions(
   const definitions = manifests
     .filter(({ kind }) => kind === 'CustomResourceDefinition')
     .map((manifest) =>
-      isFile ? manifest : { ...manifest, file: named({ message: '', file: manifest.file }).file as string },
+      isFile ? manifest : { ...manifest, file: fileInSource(reference, manifest.file, isInPlace) },
     );
   if (definitions.length === 0 && findings.length === 0 && isFile) {
     throw new OpmateError(

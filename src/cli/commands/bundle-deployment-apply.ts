@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
-import type { Finding } from '../../kube/finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { rightsOf } from '../../bundle/plain/rights.js';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
@@ -97,7 +97,10 @@ export async function areSound(
   const twice = new Set(places.filter((place, index) => places.indexOf(place) !== index));
   for (const place of twice) {
     findings.push({
-      message: `${place}: two deployments of this name are installed in one namespace`,
+      severity: 'error',
+      code: 'duplicate-deployment',
+      subject: place,
+      problem: 'two deployments of this name are installed in one namespace',
       hint: 'give one of them another name, for each would undo the other',
     });
   }
@@ -107,9 +110,9 @@ export async function areSound(
 }
 
 /** Objects that several deployments have: each belongs to one, or each would undo what the other does. */
-function sharedObjects(deployments: readonly RenderedDeployment[]): Finding[] {
+function sharedObjects(deployments: readonly RenderedDeployment[]): Diagnostic[] {
   const owners = new Map<string, string>();
-  const findings: Finding[] = [];
+  const findings: Diagnostic[] = [];
   for (const { name: owner, installNamespace, objects } of deployments) {
     for (const object of objects) {
       const { apiVersion, kind, name } = object;
@@ -120,7 +123,10 @@ function sharedObjects(deployments: readonly RenderedDeployment[]): Finding[] {
       if (other === undefined) owners.set(keyOf(id), owner);
       else if (other !== owner) {
         findings.push({
-          message: `${describeId(id)}: is in the deployments ${quoteGo(other)} and ${quoteGo(owner)}`,
+          severity: 'error',
+          code: 'duplicate-object',
+          subject: describeId(id),
+          problem: `is in the deployments ${quoteGo(other)} and ${quoteGo(owner)}`,
           hint: 'take it out of one of the two',
         });
       }
@@ -213,11 +219,14 @@ export async function applyOne(
 export function approvalFault(
   { name, hash }: Applicable,
   approved: readonly string[],
-): { message: string; hint: string } | undefined {
+): Diagnostic | undefined {
   const bare = (text: string): string => text.replace(/^sha256:/, '');
   if (approved.some((one) => bare(one) === bare(hash))) return undefined;
   return {
-    message: `${name}: what would be applied is ${hash}, what was approved is ${approved.join(', ')}`,
+    severity: 'error',
+    code: 'not-approved',
+    subject: name,
+    problem: `what would be applied is ${hash}, what was approved is ${approved.join(', ')}`,
     hint: 'review what has changed, then approve its hash',
   };
 }

@@ -1,6 +1,6 @@
 import { UsageError } from '../../core/errors.js';
 import { OpmateError } from '../../core/errors.js';
-import { describeFinding } from '../../kube/finding.js';
+import { formatDiagnostic } from '../../core/diagnostic.js';
 import { applyPlan, planApply, withoutConflicts } from '../../deployment/cluster/apply.js';
 import type { Kubectl } from '../../deployment/cluster/kubectl.js';
 import { watch } from '../../deployment/cluster/watch.js';
@@ -52,7 +52,7 @@ export async function watchDeployments(
       const deployments = await renderDeploymentFile(context, session, options);
       const failures: string[] = [];
       for (const deployment of deployments) {
-        for (const warning of deployment.warnings.map(describeFinding)) {
+        for (const warning of deployment.warnings.map(formatDiagnostic)) {
           if (!warned.has(warning)) logger.log('warn', warning);
           warned.add(warning);
         }
@@ -92,16 +92,16 @@ async function applyAgain(
   warn: (warnings: readonly string[]) => void,
 ): Promise<void> {
   const { name, findings, isPaused } = deployment;
-  if (findings.length > 0) throw failed(findings.map(describeFinding));
+  if (findings.length > 0) throw failed(findings.map(formatDiagnostic));
   if (isPaused) return tell(pausedText(deployment));
   const mismatch = options.approve && approvalFault(deployment, options.approve);
-  if (mismatch !== undefined) return tell(`${mismatch.message}: not applied`);
+  if (mismatch !== undefined) return tell(`${formatDiagnostic(mismatch)}: not applied`);
   const how = applyOptionsOf(context, options, session);
   const planned = await planApply(kubectl, deployment, how);
   const plan = planned.findings.length === 0 ? planned : withoutConflicts(planned);
-  if (plan === undefined) throw failed(planned.findings.map(describeFinding));
+  if (plan === undefined) throw failed(planned.findings.map(formatDiagnostic));
   const conflicts = [...plan.conflicts.values()].map(
-    (finding) => `${name}: left as it is: ${describeFinding(finding)}; ${finding.hint ?? ''}`,
+    (finding) => `${name}: left as it is: ${formatDiagnostic(finding)}; ${finding.hint ?? ''}`,
   );
   warn(conflicts);
   if (plan.current?.hash !== deployment.hash) await tell(planText(plan));

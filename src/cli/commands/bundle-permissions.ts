@@ -7,7 +7,7 @@ import {
   takeCredentialsRequests,
 } from '../../bundle/plain/cloud-permissions.js';
 import { convertRegistryV1 } from '../../bundle/plain/convert.js';
-import { describeFinding } from '../../kube/finding.js';
+import { formatDiagnostic } from '../../core/diagnostic.js';
 import { type Impact, impactKinds, impactsOf } from '../../bundle/plain/impact.js';
 import { installerObjects, neededRules } from '../../bundle/plain/installer.js';
 import { readManifests } from '../../kube/manifests.js';
@@ -78,7 +78,7 @@ export async function bundlePermissions(
     const risks = risksIn(report, new Set(options.failOn));
     await tellFindings(
       context,
-      risks.map((message) => ({ message })),
+      risks.map((message) => ({ severity: 'error', code: 'risk', problem: message })),
     );
     return risks.length > 0 ? exitCodes.findings : exitCodes.done;
   });
@@ -105,7 +105,7 @@ async function readHeld(context: CommandContext, file: string): Promise<ReturnTy
   const content = await readInput(file, context);
   const { manifests, findings } = readManifests([{ name: file, content }], { prefix: '' });
   const [fault] = findings;
-  if (fault !== undefined) throw new OpmateError('SYNTAX', describeFinding(fault), { hint: fault.hint });
+  if (fault !== undefined) throw new OpmateError('SYNTAX', formatDiagnostic(fault), { hint: fault.hint });
   const held = heldRules(manifests);
   if (held.length > 0) return held;
   throw new OpmateError('INVALID', `${file}: holds no Role or ClusterRole`, {

@@ -2,8 +2,8 @@ import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/availa
 import type { CertificateProvider } from '../../bundle/plain/certificates.js';
 import { convertRegistryV1 } from '../../bundle/plain/convert.js';
 import { isFormatName } from '../../bundle/plain/external-format.js';
-import type { Finding } from '../../kube/finding.js';
 import type { PlainObject } from '../../kube/object.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { writeObjectDirectory } from '../../bundle/plain/object-directory.js';
 import { objectWarnings } from '../../bundle/plain/object-warnings.js';
 import { knownFormats, renderContent } from '../../bundle/plain/render-content.js';
@@ -99,8 +99,8 @@ export async function bundleRender(
 
 interface Rendered {
   objects: PlainObject[];
-  findings: Finding[];
-  warnings: Finding[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
   /** Whether the files are where the user keeps them. */
   isInPlace: boolean;
 }

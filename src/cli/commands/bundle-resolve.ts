@@ -66,7 +66,9 @@ export async function bundleResolve(
     const text = output === 'text' ? textOf(resolution) : dataOf({ request: asked, ...resolution }, output);
     await writeAll(context.stdout, text, session.signal);
     if (resolution.outcome !== 'resolved') {
-      await tellFindings(context, [{ message: resolution.reason, hint: hintOf(resolution) }]);
+      await tellFindings(context, [
+        { severity: 'error', code: 'resolution', problem: resolution.reason, hint: hintOf(resolution) },
+      ]);
       return exitCodes.findings;
     }
     const isOutdated = resolution.deprecations.some(({ kind }) => kind !== 'installed');

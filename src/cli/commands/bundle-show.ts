@@ -1,5 +1,5 @@
 import { type BundleSummary, summarizeBundle } from '../../bundle/summary.js';
-import { describeFinding } from '../../kube/finding.js';
+import { formatDiagnostic } from '../../core/diagnostic.js';
 import { UsageError, redact } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
@@ -151,10 +151,14 @@ function rowsOf(summary: BundleSummary, image: ShownImage | undefined): Row[] {
       ],
     ],
     ['digest', [image?.digest ?? '']],
-    ['wrong', cut(bad.map(describeFinding)), true],
-    ['odd', cut(odd.map(describeFinding))],
+    ['wrong', cut(bad.map(noteText)), true],
+    ['odd', cut(odd.map(noteText))],
   ];
   return rows.filter(([, items]) => items.some((item) => item !== ''));
+}
+
+function noteText({ message, ...note }: BundleSummary['notes'][number]): string {
+  return formatDiagnostic({ ...note, code: 'note', problem: message });
 }
 
 function cut(items: readonly string[]): string[] {

@@ -104,7 +104,13 @@ export async function bundleSuccessors(
       session.signal,
     );
     if (target === undefined || path !== undefined) return exitCodes.done;
-    await tellFindings(context, [{ message: `no upgrades lead from ${from.name} to ${target.text}` }]);
+    await tellFindings(context, [
+      {
+        severity: 'error',
+        code: 'no-upgrade',
+        problem: `no upgrades lead from ${from.name} to ${target.text}`,
+      },
+    ]);
     return exitCodes.findings;
   });
 }

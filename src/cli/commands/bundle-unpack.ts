@@ -1,6 +1,6 @@
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { Finding } from '../../kube/finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { readBundleDirectory } from '../../bundle/read.js';
 import { withoutBodies } from '../../bundle/without-bodies.js';
 import { validateBundle } from '../../bundle/validate/validate-bundle.js';
@@ -79,13 +79,15 @@ export async function bundleUnpack(
 async function check(
   { directory }: OpenedContent,
   { signal, followLinks }: CommandSession,
-): Promise<Finding[]> {
-  const missing: Finding[] = [];
+): Promise<Diagnostic[]> {
+  const missing: Diagnostic[] = [];
   for (const part of ['manifests', 'metadata']) {
     const found = await stat(path.join(directory, part)).catch(() => undefined);
     if (found?.isDirectory() !== true) {
       missing.push({
-        message: `Unable to locate ${part} directory`,
+        severity: 'error',
+        code: 'missing-file',
+        problem: `Unable to locate ${part} directory`,
         hint: 'to unpack it nevertheless, --skip-validation',
       });
     }
@@ -97,5 +99,5 @@ async function check(
       signal,
     },
   );
-  return findings.filter(({ level, isUntold }) => level === 'error' && isUntold !== true);
+  return findings.filter(({ severity, isUntold }) => severity === 'error' && isUntold !== true);
 }

@@ -1,11 +1,12 @@
 import path from 'node:path';
 import type { BundleFiles } from '../../bundle/read.js';
-import type { ValidationFinding } from '../../bundle/validate/finding.js';
+import type { ValidationDiagnostic } from '../../bundle/validate/diagnostic.js';
 import {
   type OptionalValidator,
   optionalValidators,
   validateBundle,
 } from '../../bundle/validate/validate-bundle.js';
+import { formatMessage, withSubject } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { GoJsonError, encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
@@ -55,17 +56,15 @@ export async function bundleValidate(
         ? read.findings
         : validateBundle(read.files, { optional, k8sVersion, categories, signal });
     const findings = isOpm ? all.filter(({ isUntold }) => isUntold !== true) : all;
-    const isValid = !findings.some(({ level }) => level === 'error');
+    const isValid = !findings.some(({ severity }) => severity === 'error');
     if (isValid) session.logger.log('info', 'All validation tests have been completed successfully');
     session.logger.close();
     if (output === 'text') {
       const named = inSource(reference, read.isInPlace);
-      const told = findings.map((finding) =>
-        finding.file === undefined
-          ? { ...finding, message: `${reference}: ${finding.level}: ${finding.message}` }
-          : named({ ...finding, message: `${finding.level}: ${finding.message}` }),
+      await tellFindings(
+        context,
+        findings.map((finding) => named(withSubject(finding, finding.severity))),
       );
-      await tellFindings(context, told);
     } else {
       const value = { findings: findings.map(valueOf) };
       const text = output === 'json' ? `${encodeGoJson(value, { indent: 2 })}\n` : encodeYaml(value);
@@ -127,7 +126,7 @@ async function readCategories(file: string | undefined): Promise<ReadonlySet<str
 }
 
 type ReadFiles = { isInPlace: boolean } & (
-  { files: BundleFiles } | { files: undefined; findings: ValidationFinding[] }
+  { files: BundleFiles } | { files: undefined; findings: ValidationDiagnostic[] }
 );
 
 /** A directory that lacks one of the two that a bundle has is told of both. */
@@ -137,21 +136,23 @@ async function readFiles(
   session: CommandSession,
 ): Promise<ReadFiles> {
   if ((await statIfThere(reference))?.isDirectory() === true) {
-    const findings: ValidationFinding[] = [];
+    const findings: ValidationDiagnostic[] = [];
     for (const part of ['manifests', 'metadata']) {
       if ((await statIfThere(path.join(reference, part)))?.isDirectory() === true) continue;
-      const message = `Unable to locate ${part} directory`;
-      findings.push({ level: 'error', validator: 'format', message });
+      findings.push({ severity: 'error', code: 'format', problem: `Unable to locate ${part} directory` });
     }
     if (findings.length > 0) return { isInPlace: true, files: undefined, findings };
   }
   return useSources(session, flags, (sources) => sources.readBundle(reference));
 }
 
-function valueOf(finding: ValidationFinding): JsonObject {
-  const value: JsonObject = {};
-  for (const key of ['level', 'validator', 'message', 'file', 'line'] as const) {
-    if (finding[key] !== undefined) value[key] = finding[key];
-  }
-  return value;
+function valueOf(diagnostic: ValidationDiagnostic): JsonObject {
+  const { severity, code, file, line } = diagnostic;
+  return {
+    level: severity,
+    validator: code,
+    message: formatMessage(diagnostic),
+    ...(file !== undefined && { file }),
+    ...(line !== undefined && { line }),
+  };
 }

@@ -1,4 +1,4 @@
-import type { Finding } from '../../kube/finding.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
@@ -21,7 +21,7 @@ const batch = 500;
  * What the user may not do of all this, as the API server answers SelfSubjectAccessReviews: first for all names of a
  * kind at once, then, where that is denied, name by name. Throws OpmateError where it cannot be asked.
  */
-export async function findForbidden(kubectl: Kubectl, needs: readonly Need[]): Promise<Finding[]> {
+export async function findForbidden(kubectl: Kubectl, needs: readonly Need[]): Promise<Diagnostic[]> {
   const general = new Map<string, Need>();
   for (const need of needs) general.set(keyOf({ ...need, name: '' }), { ...need, name: '' });
   const denied = await findDenied(kubectl, [...general.values()]);
@@ -81,7 +81,7 @@ function reviewOf({ verb, group, resource, namespace, name }: Need): JsonObject 
 const shownNames = 5;
 
 /** One finding a kind and namespace: `may not patch roles.rbac.authorization.k8s.io in namespace "x": a, b`. */
-function describeDenied(needs: readonly Need[]): Finding[] {
+function describeDenied(needs: readonly Need[]): Diagnostic[] {
   const groups = new Map<string, { need: Need; verbs: Set<string>; names: Set<string> }>();
   for (const need of needs) {
     const key = JSON.stringify([need.group, need.resource, need.namespace]);
@@ -100,7 +100,9 @@ function describeDenied(needs: readonly Need[]): Finding[] {
     const more = sorted.length > shownNames ? ` and ${sorted.length - shownNames} more` : '';
     return [
       {
-        message: `you may not ${sortedByBytes(verbs).join(', ')} ${what}${where}: ${sorted.slice(0, shownNames).join(', ')}${more}`,
+        severity: 'error',
+        code: 'access',
+        problem: `you may not ${sortedByBytes(verbs).join(', ')} ${what}${where}: ${sorted.slice(0, shownNames).join(', ')}${more}`,
         hint: 'ask an administrator for the role that opmate bundle permissions -o installer shows',
       },
     ];

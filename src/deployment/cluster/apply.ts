@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Finding } from '../../kube/finding.js';
 import type { PlainObject } from '../../kube/object.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { mapConcurrent } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -75,9 +75,9 @@ export interface ApplyPlan {
   /** Objects that stay as they are left out; `keep` is what would be removed, were it not for --force. */
   changes: { id: ObjectId; change: ObjectChange }[];
   /** Why it cannot be applied, conflicts included; nothing was changed. */
-  findings: Finding[];
+  findings: Diagnostic[];
   /** Objects with fields that others manage, by their keys. */
-  conflicts: Map<string, Finding>;
+  conflicts: Map<string, Diagnostic>;
   live: ReadonlyMap<string, JsonObject>;
   /** Leave objects with conflicts as they are. */
   isWithoutConflicts?: boolean;
@@ -180,24 +180,37 @@ function placeObjects(
   resources: Resources,
   place: InventoryPlace,
   owner: string,
-): { placed: PlacedObject[]; findings: Finding[] } {
-  const findings: Finding[] = [];
+): { placed: PlacedObject[]; findings: Diagnostic[] } {
+  const findings: Diagnostic[] = [];
   const placed = new Map<string, PlacedObject>();
   for (const object of objects) {
     const resource = resourceOf(resources, object);
     if (object.apiVersion === '') {
-      findings.push({ message: `${describeId(object)}: apiVersion is missing` });
+      findings.push({
+        severity: 'error',
+        code: 'missing-field',
+        subject: describeId(object),
+        problem: 'apiVersion is missing',
+      });
       continue;
     }
     if (resource === undefined) {
       findings.push({
-        message: `${describeId(object)}: the cluster has no ${object.apiVersion} ${object.kind}`,
+        severity: 'error',
+        code: 'missing-kind',
+        subject: describeId(object),
+        problem: `the cluster has no ${object.apiVersion} ${object.kind}`,
         hint: 'install what defines it first, or render without it, see --optional-kinds',
       });
       continue;
     }
     if (object.name === '') {
-      findings.push({ message: `${object.kind}: has no name, so it would be made again each time` });
+      findings.push({
+        severity: 'error',
+        code: 'missing-field',
+        subject: object.kind,
+        problem: 'has no name, so it would be made again each time',
+      });
       continue;
     }
     const { isNamespaced } = resource;
@@ -319,14 +332,17 @@ function foreignObjects(
   objects: readonly PlacedObject[],
   live: ReadonlyMap<string, JsonObject>,
   owner: string,
-): Finding[] {
+): Diagnostic[] {
   return objects.flatMap((object) => {
     const there = live.get(keyOf(object));
     const other = there && ownerIn(there);
     if (other === undefined || other === owner) return [];
     return [
       {
-        message: `${describeId(object)}: belongs to the deployment ${quoteGo(other)}`,
+        severity: 'error',
+        code: 'other-owner',
+        subject: describeId(object),
+        problem: `belongs to the deployment ${quoteGo(other)}`,
         hint: `take it out of one of the two, or remove its annotation ${ownerAnnotation}`,
       },
     ];
@@ -347,7 +363,7 @@ async function rehearsal(
   { objects, live, place, conflicts }: ApplyPlan,
   there: readonly PlacedObject[],
   options: ApplyOptions,
-): Promise<Finding[]> {
+): Promise<Diagnostic[]> {
   const isNew = ({ apiVersion, kind, namespace, name }: ObjectId): boolean =>
     !live.has(keyOf({ apiVersion, kind, namespace, name }));
   const newOnes = new Set(objects.filter(isNew).map(keyOf));
@@ -374,7 +390,7 @@ async function rehearsal(
   };
   const values = [...(isNamespaceNew ? [] : [inventory]), ...tried.map(({ value }) => value)];
   const errors = await rehearse(kubectl, values, flags);
-  const findings: Finding[] = errors.filter((error) => !isConflict(error)).map(inWords);
+  const findings: Diagnostic[] = errors.filter((error) => !isConflict(error)).map(inWords);
   if (!errors.some(isConflict)) return findings;
   // kubectl does not say whose conflicts they are.
   const conflicting = tried.filter((object) => !isNew(object));
@@ -382,7 +398,10 @@ async function rehearsal(
     (await rehearse(kubectl, [object.value], flags)).filter(isConflict).map((error) => ({
       key: keyOf(object),
       finding: {
-        message: `${describeId(object)}: ${error}`,
+        severity: 'error' as const,
+        code: 'conflict',
+        subject: describeId(object),
+        problem: error,
         hint: '--force-conflicts takes these fields over',
       },
     })),
@@ -395,10 +414,12 @@ function isConflict(error: string): boolean {
   return /Apply failed with \d+ conflict/.test(error);
 }
 
-function inWords(error: string): Finding {
+function inWords(error: string): Diagnostic {
   const [, namespace] = /namespaces "([^"]+)" not found/.exec(error) ?? [];
   return {
-    message: error,
+    severity: 'error',
+    code: 'refused',
+    problem: error,
     ...(namespace !== undefined && { hint: `make it first: kubectl create namespace ${namespace}` }),
   };
 }
@@ -425,7 +446,7 @@ export async function applyPlan(
   options: ApplyOptions,
 ): Promise<ApplyReport> {
   const { deployment, place, objects, changes, current } = plan;
-  const left = plan.isWithoutConflicts === true ? plan.conflicts : new Map<string, Finding>();
+  const left = plan.isWithoutConflicts === true ? plan.conflicts : new Map<string, Diagnostic>();
   const { logger, now, rollbackTo } = options;
   const flags = flagsOf(options, await kubectl.validation());
   const report: ApplyReport = {

@@ -3,8 +3,8 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { type ExtractOptions, extractConfigMaps as extract } from '../../../src/bundle/config-map-extract.js';
 import { type ConfigMapContent, readBundleConfigMaps } from '../../../src/bundle/config-map.js';
-import { describeFinding } from '../../../src/kube/finding.js';
 import { readManifests } from '../../../src/kube/manifests.js';
+import { formatDiagnostic } from '../../../src/core/diagnostic.js';
 import { type BundleFiles, readBundleDirectory } from '../../../src/bundle/read.js';
 import { renderBundleFiles } from '../../../src/bundle/render.js';
 import type { JsonObject } from '../../../src/document/json.js';
@@ -45,7 +45,7 @@ function textsOf({ files }: ConfigMapContent): Record<string, string> {
 }
 
 function toldBy({ findings }: Pick<ConfigMapContent, 'findings'>): string[] {
-  return findings.map(describeFinding);
+  return findings.map(formatDiagnostic);
 }
 
 const options = { name: 'widget', namespace: 'olm' };
@@ -140,7 +140,7 @@ describe('bundle/config-map', () => {
     const bytes = Buffer.from([0x61, 0xff, 0xfe]);
     const { configMaps, warnings } = await extractConfigMaps(filesOf({ 'manifests/a': bytes }), options);
     expect(configMaps[0]).toMatchObject({ binaryData: { a: bytes.toString('base64') } });
-    expect(warnings.map(describeFinding)).toEqual([
+    expect(warnings.map(formatDiagnostic)).toEqual([
       'manifests/a: not UTF-8, and so in binaryData, where OLM does not look for it',
     ]);
     expect(readMaps(configMaps).files).toEqual([{ path: 'manifests/a', content: bytes }]);
@@ -152,7 +152,9 @@ describe('bundle/config-map', () => {
     expect(configMaps).toEqual([]);
     expect(findings).toEqual([
       {
-        message: 'bundle files exceeded 1000 bytes limit: they have 1300, manifests/a.yaml alone 700',
+        severity: 'error',
+        code: 'limit',
+        problem: 'bundle files exceeded 1000 bytes limit: they have 1300, manifests/a.yaml alone 700',
         hint: expect.stringMatching(/^\d\d bytes, in one ConfigMap, with --gzip; 2 ConfigMaps with --split$/),
       },
     ]);
@@ -164,7 +166,9 @@ describe('bundle/config-map', () => {
     const large = await extractConfigMaps(files, { ...options, limit: 650, split: true });
     expect(large.findings).toEqual([
       {
-        message: '700 bytes, over the limit of 650 bytes for a ConfigMap',
+        severity: 'error',
+        code: 'limit',
+        problem: '700 bytes, over the limit of 650 bytes for a ConfigMap',
         file: 'manifests/a.yaml',
         hint: 'compress the files with --gzip',
       },
@@ -235,7 +239,7 @@ describe('bundle/config-map', () => {
     };
     const content = read(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [map] }));
     expect(content.findings).toEqual([]);
-    expect(content.warnings.map(describeFinding)).toEqual([
+    expect(content.warnings.map(formatDiagnostic)).toEqual([
       expect.stringMatching(/^maps.yaml:1: ConfigMap "up": not immutable, so that/),
     ]);
     expect(textsOf(content)).toEqual({

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { formatMessage } from '../../../src/core/diagnostic.js';
 import { defaultArchiveLimits } from '../../../src/archive/limits.js';
 import { listFiles } from '../../../src/bundle/image-files.js';
 import { isWithin } from '../../../src/files/directory-root.js';
@@ -46,7 +47,9 @@ describe('bundle/image-files', () => {
     await symlink('.', path.join(directory, 'loop'));
     execFileSync('mkfifo', [path.join(directory, 'pipe')]);
     const { findings } = await listFiles(directory, { label: directory, limits });
-    expect(findings.map(({ file, message }) => [path.basename(file ?? ''), message])).toEqual([
+    expect(
+      findings.map(({ file, ...finding }) => [path.basename(file ?? ''), formatMessage(finding)]),
+    ).toEqual([
       ['.wh.a', 'the name ".wh.a" cannot stand in an image'],
       ['a\\b', 'the name "a\\\\b" cannot stand in an image'],
       ['dangling', 'a link: no such file or directory'],

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { Ajv } from 'ajv';
 import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
+import { formatMessage } from '../../../src/core/diagnostic.js';
 import { type Documents, configText, readDocuments } from '../../../src/deployment/documents.js';
 
 const schemaFile = path.resolve(import.meta.dirname, '../../../schemas/bundle-deployment.schema.json');
@@ -23,11 +24,11 @@ const read = (...texts: string[]): Documents => {
 
 const told = ({ deployments, findings }: Documents): string[] =>
   [...findings, ...deployments.flatMap((deployment) => deployment.findings)].map(
-    ({ file, line, message }) => `${file}:${line}: ${message}`,
+    ({ file, line, ...finding }) => `${file}:${line}: ${formatMessage(finding)}`,
   );
 const warned = ({ deployments, warnings }: Documents): string[] =>
   [...warnings, ...deployments.flatMap((deployment) => deployment.warnings)].map(
-    ({ file, line, message }) => `${file}:${line}: ${message}`,
+    ({ file, line, ...finding }) => `${file}:${line}: ${formatMessage(finding)}`,
   );
 
 /** As it is printed in the proposal for v1alpha2. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { formatMessage } from '../../../src/core/diagnostic.js';
 import { readDocuments } from '../../../src/deployment/documents.js';
 import { refusalsOf } from '../../../src/deployment/source-rules.js';
 import type { DocumentSource } from '../../../src/deployment/source-fields.js';
@@ -90,7 +91,7 @@ describe('deployment/source-fields: pins in addresses', () => {
     ],
   ])('refuses a checksum that is none, or another one: %s', (url, message) => {
     const { findings } = deploymentOf(`{kind: http, http: {url: "${url}"}}`);
-    expect(findings.map((finding) => finding.message).join()).toContain(message);
+    expect(findings.map(formatMessage).join()).toContain(message);
     expect(findings[0]?.line).toBe(7);
   });
 
@@ -104,7 +105,7 @@ describe('deployment/source-fields: pins in addresses', () => {
     const { findings } = deploymentOf(
       `{kind: git, git: {repository: ${address}, ref: other, directory: elsewhere}}`,
     );
-    expect(findings.map(({ message }) => message)).toEqual([
+    expect(findings.map(formatMessage)).toEqual([
       expect.stringContaining('git.repository: ref "main" differs from field ref'),
       expect.stringContaining('git.repository: directory "deploy" differs from field directory'),
     ]);

@@ -3,6 +3,7 @@ import { mkdir, readFile, readdir, rm, symlink, utimes, writeFile } from 'node:f
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { formatMessage } from '../../../src/core/diagnostic.js';
 import { defaultArchiveLimits } from '../../../src/archive/limits.js';
 import { layerOf } from '../../../src/archive/tar-writer.js';
 import type { OpmateError } from '../../../src/core/errors.js';
@@ -186,7 +187,7 @@ describe('source/content', () => {
     ];
     const error = await failureOf(openContent(placed, { ...options, requireDigest: true }));
     expect(error).toBeInstanceOf(ContentFindingsError);
-    expect((error as ContentFindingsError).findings.map(({ message }) => message)).toEqual([
+    expect((error as ContentFindingsError).diagnostics.map(formatMessage)).toEqual([
       'one: an image by tag, not by digest',
       'two: not a commit of git, but what may move',
       'three: not a commit of git, but what may move',
@@ -227,7 +228,7 @@ describe('source/content', () => {
         options,
       ),
     );
-    expect((clash as ContentFindingsError).findings.map(({ message }) => message)).toEqual([
+    expect((clash as ContentFindingsError).diagnostics.map(formatMessage)).toEqual([
       'manifests/a.yaml: is in first and in second',
       'metadata/annotations.yaml: is a file in first and a directory in third',
     ]);

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { formatMessage } from '../../../../src/core/diagnostic.js';
 import { buildBundleImages, prepareBundle } from '../../../../src/bundle/author/build.js';
 import type { BundleRequest } from '../../../../src/bundle/author/generate.js';
 import { smallBundle } from '../../../support/small-bundle.js';
@@ -26,7 +27,7 @@ async function findingsOf(
   more: Partial<BundleRequest> = {},
 ): Promise<string[]> {
   const { findings } = await prepareBundle(requestIn(await directoryWith({ ...base, ...files }), more));
-  return findings.map(({ file, line, message }) => `${file}:${line ?? ''} ${message}`);
+  return findings.map(({ file, line, ...finding }) => `${file}:${line ?? ''} ${formatMessage(finding)}`);
 }
 
 describe('bundle/author/build', () => {
@@ -60,7 +61,7 @@ describe('bundle/author/build', () => {
     const annotations = `annotations:\n  ${key}.mediatype.v1: registry+v1\n  ${key}.manifests.v1: manifests/\n  ${key}.metadata.v1: metadata/\n  ${key}.package.v1: widget\n  ${key}.channels.v1: stable\n  operators.operatorframework.io.test.config.v1: tests/scorecard/\n`;
     const root = await directoryWith({ ...base, 'metadata/annotations.yaml': annotations });
     const without = await prepareBundle(requestIn(root), { readsOnly: true });
-    expect(without.warnings.map(({ message }) => message)).toEqual([
+    expect(without.warnings.map(formatMessage)).toEqual([
       'operators.operatorframework.io.test.config.v1 names "tests/scorecard/", which is not there',
     ]);
     await mkdir(path.join(root, 'tests/scorecard'), { recursive: true });
@@ -129,7 +130,7 @@ describe('bundle/author/build', () => {
     const root = await directoryWith({ ...base, ...files });
     const request = requestIn(root, { outputDirectory: path.join(root, 'out') });
     expect((await prepareBundle(request)).findings).toMatchObject([
-      { file: 'out/manifests/csv.yaml', message: 'differs from manifests/csv.yaml' },
+      { file: 'out/manifests/csv.yaml', problem: 'differs from manifests/csv.yaml' },
     ]);
     expect((await prepareBundle(request, { overwrite: true })).findings).toEqual([]);
   });

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { formatMessage } from '../../../../src/core/diagnostic.js';
 import { bundleDockerfile, isPlainLabel } from '../../../../src/bundle/author/annotations.js';
 import { readDockerfile } from '../../../../src/bundle/author/dockerfile.js';
 
 const read = (...lines: string[]) => readDockerfile(lines.join('\n'), 'f');
 const findingsOf = (...lines: string[]): string[] =>
-  read('FROM scratch', ...lines).findings.map(({ line, message }) => `${line}: ${message}`);
+  read('FROM scratch', ...lines).findings.map(({ line, ...finding }) => `${line}: ${formatMessage(finding)}`);
 
 describe('bundle/author/dockerfile', () => {
   it('reads back what is generated', () => {
@@ -49,7 +50,7 @@ describe('bundle/author/dockerfile', () => {
     expect(findingsOf('COPY ["a", 1]')).toEqual(['2: COPY: its list is no JSON']);
     expect(read('# escape=`', 'FROM scratch').findings).toHaveLength(1);
     expect(read('FROM a AS b').findings).toHaveLength(1);
-    expect(read('').findings).toMatchObject([{ message: 'no FROM' }]);
+    expect(read('').findings).toMatchObject([{ problem: 'no FROM' }]);
   });
 
   it('keeps a target within the image', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { formatMessage } from '../../../../src/core/diagnostic.js';
 import { parseAvailableApis, withAvailableApis } from '../../../../src/bundle/plain/available-apis.js';
 import { generated } from '../../../../src/kube/object.js';
 import { OpmateError } from '../../../../src/core/errors.js';
@@ -66,7 +67,7 @@ describe('bundle/plain/available-apis', () => {
     const some = withAvailableApis(objects, apis, new Set(['ServiceMonitor']));
     expect(some.objects.map(({ name }) => name)).toEqual(['a', 'c', 'widgets.example.com']);
     expect(some.skipped.map(({ name }) => name)).toEqual(['b']);
-    expect(some.findings.map(({ message }) => message)).toEqual([
+    expect(some.findings.map(formatMessage)).toEqual([
       'example.com/v2 Widget: the cluster has no such kind, and needs it for "d"',
     ]);
     const all = withAvailableApis(objects, apis, 'all');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readInstallConfig } from '../../../../src/bundle/plain/config.js';
 import { convertRegistryV1 } from '../../../../src/bundle/plain/convert.js';
-import { describeFinding } from '../../../../src/kube/finding.js';
+import { formatDiagnostic } from '../../../../src/core/diagnostic.js';
 import type { JsonObject } from '../../../../src/document/json.js';
 import { deployment, smallOperator } from './small-operator.js';
 
@@ -12,7 +12,7 @@ const M = 'MultiNamespace';
 
 function read(text: string, modes: string[], targetsGiven = false) {
   const read = readInstallConfig(text, 'c.yaml', { modes, installNamespace: 'here', targetsGiven });
-  return { ...read, said: read.findings.map(describeFinding) };
+  return { ...read, said: read.findings.map(formatDiagnostic) };
 }
 
 /** The pod of the deployment when it is installed with this configuration. */
@@ -79,7 +79,7 @@ describe('bundle/plain/config', () => {
       watchNamespaces: ['there'],
       config: { text: 'watchNamespace: elsewhere\n', file: 'c.yaml' },
     });
-    expect(findings.map(describeFinding)).toEqual([
+    expect(findings.map(formatDiagnostic)).toEqual([
       'c.yaml: watchNamespace "elsewhere": --watch-namespace says otherwise',
     ]);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type InstallOptions, convertRegistryV1 } from '../../../../src/bundle/plain/convert.js';
-import { describeFinding } from '../../../../src/kube/finding.js';
+import { formatDiagnostic, formatMessage } from '../../../../src/core/diagnostic.js';
 import type { JsonObject } from '../../../../src/document/json.js';
 import { type SmallOperator, deployment, smallCrd, smallOperator } from './small-operator.js';
 
@@ -20,7 +20,7 @@ function objectsOf(operator: SmallOperator, options: Given = {}): Record<string,
 function findingsOf(operator: SmallOperator, options: Given = {}): string[] {
   const { findings, objects } = convert(operator, options);
   expect(objects).toEqual([]);
-  return findings.map(describeFinding);
+  return findings.map(formatDiagnostic);
 }
 
 const webhook = {
@@ -326,7 +326,7 @@ describe('bundle/plain/convert', () => {
   it('refuses what is no bundle of this format', () => {
     const files = { manifests: [], metadata: [] };
     const { findings } = convertRegistryV1(files, { installNamespace: 'here' });
-    expect(findings.map(({ message }) => message)).toEqual([
+    expect(findings.map(formatMessage)).toEqual([
       'metadata/annotations.yaml is missing',
       'no ClusterServiceVersion in manifests/',
     ]);
@@ -348,7 +348,7 @@ describe('bundle/plain/convert', () => {
   it('refuses directories among the manifests', () => {
     const files = { ...smallOperator(), folders: ['old'] };
     const { findings } = convertRegistryV1(files, { installNamespace: 'here' });
-    expect(findings.map(describeFinding)).toEqual(['manifests/old: is a directory']);
+    expect(findings.map(formatDiagnostic)).toEqual(['manifests/old: is a directory']);
   });
 
   it('refuses objects that stand in two files, and namespaces that are none', () => {
@@ -411,7 +411,7 @@ describe('bundle/plain/convert', () => {
     spec.template.spec['secretName'] = 'odd';
     const { warnings, findings } = convert({ install: { deployments: [{ ...deployment, spec }] } });
     expect(findings).toEqual([]);
-    expect(warnings.map(({ message }) => message)).toEqual([
+    expect(warnings.map(formatMessage)).toEqual([
       'spec.install.spec.deployments[0].spec.template.spec.secretName: not a field of Kubernetes, and left out',
       'deployment "widget": its service account "gone" is neither in the bundle nor among its permissions',
     ]);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { formatMessage } from '../../../../src/core/diagnostic.js';
 import { checkCrdUpgrade, storedVersionWarnings } from '../../../../src/bundle/plain/crd-upgrade.js';
 import { type Manifest, readManifests } from '../../../../src/kube/manifests.js';
 import { smallCrd } from './small-operator.js';
@@ -20,7 +21,7 @@ function findings(oldSpec: object, newSpec: object): string[] {
     Manifest,
     Manifest,
   ];
-  return checkCrdUpgrade(old, next).map(({ message }) => message.replace(/^\w+ "[^"]*": /, ''));
+  return checkCrdUpgrade(old, next).map((one) => formatMessage(one).replace(/^\w+ "[^"]*": /, ''));
 }
 
 const text = { type: 'string' };
@@ -45,9 +46,11 @@ describe('bundle/plain/crd-upgrade', () => {
     ) as [Manifest, Manifest];
     expect(checkCrdUpgrade(old, next)).toEqual([
       {
+        severity: 'error',
+        code: 'scope',
         crd: 'widgets.example.com',
-        check: 'scope',
-        message: 'CustomResourceDefinition "widgets.example.com": scope: changed: "Namespaced" -> "Cluster"',
+        subject: 'CustomResourceDefinition "widgets.example.com"',
+        problem: 'scope: changed: "Namespaced" -> "Cluster"',
         file: 'crd.yaml',
         line: 13,
       },
@@ -72,10 +75,10 @@ describe('bundle/plain/crd-upgrade', () => {
   it('tells stored versions that go, and warns where only a cluster knows', () => {
     const stored = { ...smallCrd('widgets'), status: { storedVersions: ['v0', 'v1'] } };
     const [old, next] = [manifestOf(stored), manifestOf(smallCrd('widgets'))] as [Manifest, Manifest];
-    expect(checkCrdUpgrade(old, next).map(({ check }) => check)).toEqual(['storedVersionRemoval']);
+    expect(checkCrdUpgrade(old, next).map(({ code }) => code)).toEqual(['storedVersionRemoval']);
     const v2 = manifestOf(smallCrd('widgets', { versions: [version('v2', {}, { storage: true })] }));
     expect(checkCrdUpgrade(next, v2)).toEqual([]);
-    expect(storedVersionWarnings(next, v2).map(({ message }) => message)).toEqual([
+    expect(storedVersionWarnings(next, v2).map(formatMessage)).toEqual([
       'CustomResourceDefinition "widgets.example.com": version v1, which was stored, is gone',
     ]);
     expect(storedVersionWarnings(old, v2)).toEqual([]);
@@ -84,9 +87,9 @@ describe('bundle/plain/crd-upgrade', () => {
   it('tells definitions that it cannot read', () => {
     const good = manifestOf(smallCrd('widgets'));
     const old = manifestOf({ ...smallCrd('widgets'), apiVersion: 'apiextensions.k8s.io/v1beta1' });
-    expect(checkCrdUpgrade(old, good).map(({ check, line }) => [check, line])).toEqual([['form', 2]]);
+    expect(checkCrdUpgrade(old, good).map(({ code, line }) => [code, line])).toEqual([['form', 2]]);
     const odd = manifestOf(smallCrd('widgets', { versions: { v1: {} } }));
-    expect(checkCrdUpgrade(good, odd).map(({ message }) => message)).toEqual([
+    expect(checkCrdUpgrade(good, odd).map(formatMessage)).toEqual([
       'CustomResourceDefinition "widgets.example.com": spec.versions: expected a list, found an object',
     ]);
   });

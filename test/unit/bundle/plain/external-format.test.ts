@@ -1,6 +1,7 @@
 import { chmod, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { formatMessage } from '../../../../src/core/diagnostic.js';
 import { isFormatName, renderExternal } from '../../../../src/bundle/plain/external-format.js';
 import { directoryWith } from '../../../support/temporary.js';
 import { withPrograms } from './programs.js';
@@ -102,12 +103,14 @@ describe('bundle/plain/external-format', () => {
     const options = await withPrograms({ 'opmate-format-mine': script, 'opmate-format-empty': 'true' });
     const { objects, findings } = await renderExternal(await directoryWith(), 'mine', options);
     expect(objects).toEqual([]);
-    expect(findings.map(({ line, message }) => `${line} ${message}`)).toEqual([
+    expect(findings.map(({ line, ...finding }) => `${line} ${formatMessage(finding)}`)).toEqual([
       '4 expected an object, found a list',
       '1 ConfigMap: metadata.name is missing',
       '6 Pod "x": apiVersion is missing',
     ]);
     const empty = await renderExternal(await directoryWith(), 'empty', options);
-    expect(empty.findings).toEqual([{ message: 'opmate-format-empty prints no objects' }]);
+    expect(empty.findings).toMatchObject([
+      { severity: 'error', problem: 'opmate-format-empty prints no objects' },
+    ]);
   });
 });

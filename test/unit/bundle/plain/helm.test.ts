@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { formatMessage } from '../../../../src/core/diagnostic.js';
 import { renderHelm } from '../../../../src/bundle/plain/helm.js';
 import { directoryWith } from '../../../support/temporary.js';
 import { withPrograms } from './programs.js';
@@ -42,7 +43,7 @@ describe('bundle/plain/helm', () => {
   it('finds no chart, several, and a broken one', async () => {
     const options = await withPrograms({ helm: standIn });
     const messageOf = async (files: Record<string, string>): Promise<string | undefined> =>
-      (await renderHelm(await directoryWith(files), options)).findings[0]?.message;
+      (await renderHelm(await directoryWith(files), options)).findings.map(formatMessage)[0];
     expect(await messageOf({ 'a/b': '' })).toBe('no chart of helm is there');
     expect(await messageOf({ 'b/Chart.yaml': chartFile, 'a/Chart.yaml': chartFile })).toBe(
       'several charts of helm are there: a, b',
@@ -61,7 +62,7 @@ describe('bundle/plain/helm', () => {
     const failing = await withPrograms({ helm: 'echo "Error: values don\'t meet the schema" >&2; exit 1' });
     await expect(renderHelm(directory, failing)).rejects.toThrow("helm: Error: values don't meet the schema");
     const named = await renderHelm(directory, await withPrograms({ helm: standIn }, { name: 'A--b' }));
-    expect(named.findings[0]?.message).toContain('name "A--b": helm takes');
+    expect(named.findings.map(formatMessage).join()).toContain('name "A--b": helm takes');
   });
 
   it('tells charts that are never the same, and hooks', async () => {
@@ -70,7 +71,7 @@ describe('bundle/plain/helm', () => {
       helm: `cat <<END\n${object('a', '  annotations: {helm.sh/hook: pre-install}\ndata: {now: "$(date +%N)"}\n')}END`,
     });
     const { warnings } = await renderHelm(directory, changing);
-    expect(warnings.map(({ message }) => message)).toEqual([
+    expect(warnings.map(formatMessage)).toEqual([
       'the chart gives other manifests each time that it is rendered',
       'ConfigMap "a": a hook of helm (pre-install), applied as any other object',
     ]);

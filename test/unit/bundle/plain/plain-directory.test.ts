@@ -40,7 +40,7 @@ describe('bundle/plain/plain-directory', () => {
       'two/a.yaml': `${map('a')}data: {x: '1'}\n`,
     });
     expect((await readPlainDirectory(directory, { destinations: ['one'] })).findings).toEqual([
-      expect.objectContaining({ file: 'two', message: 'is a directory' }),
+      expect.objectContaining({ file: 'two', problem: 'is a directory' }),
     ]);
     const twice = await readPlainDirectory(directory, { destinations: ['one', 'two'] });
     expect(twice.findings).toHaveLength(1);

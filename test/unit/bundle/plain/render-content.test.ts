@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { formatMessage } from '../../../../src/core/diagnostic.js';
 import { type RenderOptions, renderContent } from '../../../../src/bundle/plain/render-content.js';
 import { directoryWith } from '../../../support/temporary.js';
 import { withPrograms } from './programs.js';
@@ -86,7 +87,7 @@ describe('bundle/plain/render-content', () => {
     });
     const { objects, findings } = await renderContent(directory, 'plain', await optionsOf());
     expect(objects).toEqual([]);
-    expect(findings[0]?.message).toContain('ConfigMap "a" in namespace "here": is there twice');
+    expect(findings.map(formatMessage).join()).toContain('ConfigMap "a" in namespace "here": is there twice');
   });
 
   it('warns of APIs that are gone and of objects too large to be stored', async () => {
@@ -106,7 +107,7 @@ describe('bundle/plain/render-content', () => {
       }),
     });
     const { warnings } = await renderContent(directory, 'plain', await optionsOf());
-    expect(warnings.map(({ file, message }) => `${file}: ${message}`)).toEqual([
+    expect(warnings.map(({ file, ...finding }) => `${file}: ${formatMessage(finding)}`)).toEqual([
       'b.json: ConfigMap "large": larger than 1 MiB, so that a cluster may not be able to store it',
       'a.yaml: PodDisruptionBudget "old": policy/v1beta1 is gone since Kubernetes 1.25',
     ]);

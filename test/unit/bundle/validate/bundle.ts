@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../../src/document/json.js';
 import type { BundleFiles } from '../../../../src/bundle/read.js';
-import type { ValidationFinding } from '../../../../src/bundle/validate/finding.js';
+import type { ValidationDiagnostic } from '../../../../src/bundle/validate/diagnostic.js';
 import { type ValidateOptions, validateBundle } from '../../../../src/bundle/validate/validate-bundle.js';
 
 /** A manifest that tests change deep inside, to values of any type. */
@@ -117,6 +117,6 @@ export function findIn(
 }
 
 /** One finding in one line. */
-export function textOf({ file, line, level, message }: ValidationFinding): string {
-  return `${file === undefined ? '' : `${file}:${line ?? ''}: `}${level}: ${message}`;
+export function textOf({ file, line, severity, problem }: ValidationDiagnostic): string {
+  return `${file === undefined ? '' : `${file}:${line ?? ''}: `}${severity}: ${problem}`;
 }

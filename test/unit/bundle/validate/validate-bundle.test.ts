@@ -65,10 +65,10 @@ describe('validateBundle', () => {
     delete bundle.csv['spec'].minKubeVersion;
     bundle.crd['apiVersion'] = 'apiextensions.k8s.io/v1beta1';
     bundle.crd['spec'].preserveUnknownFields = false;
-    const findings = validateBundle(filesOf(bundle)).filter(({ level }) => level === 'warning');
-    expect(findings.map(({ validator, isUntold = false }) => ({ validator, isUntold }))).toEqual([
-      { validator: 'crd', isUntold: false },
-      { validator: 'csv', isUntold: true },
+    const findings = validateBundle(filesOf(bundle)).filter(({ severity }) => severity === 'warning');
+    expect(findings.map(({ code, isUntold = false }) => ({ code, isUntold }))).toEqual([
+      { code: 'crd', isUntold: false },
+      { code: 'csv', isUntold: true },
     ]);
   });
 

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { generated } from '../../../../src/kube/object.js';
+import { formatMessage } from '../../../../src/core/diagnostic.js';
 import { writeObjects } from '../../../../src/bundle/plain/write.js';
 import { OpmateError } from '../../../../src/core/errors.js';
 import { digestOf } from '../../../../src/core/digest.js';
@@ -78,7 +79,7 @@ async function startCluster() {
     const before = server.changes().length;
     const plan = await planApply(kubectl, await deploymentOf(values, name), options(more));
     expect(server.changes().length).toBe(before);
-    return plan.findings.map(({ message }) => message);
+    return plan.findings.map(formatMessage);
   };
   const failing = (method: string, ending: string): void => {
     server.refuse = (request) =>

@@ -230,9 +230,9 @@ describe('mirror --config --dry-run', () => {
     const result = await plan('wrong', operators('    ful: true\n  helm:\n    local: [{name: a}]\n'));
     expect(result).toMatchObject({ code: 1, stdout: '' });
     expect(result.stderr).toBe(
-      'wrong.yaml:6:5: mirror.operators[0].ful: unknown key (did you mean full)\n' +
-        'wrong.yaml:7:3: mirror.helm: not supported yet (mirror operators and additionalImages with opmate, and ' +
-        'this section with oc-mirror)\n',
+      'wrong.yaml:6:5: mirror.operators[0].ful: unknown field (use "full")\n' +
+        'wrong.yaml:7:3: mirror.helm: not supported yet (use oc-mirror for this section, and opmate for ' +
+        'operators and additionalImages)\n',
     );
     expect(source.requests).toEqual([]);
   });

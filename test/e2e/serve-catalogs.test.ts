@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { type Socket, connect } from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -337,6 +339,89 @@ describe('opmate serve --catalogs', () => {
     expect(damaged).toBe('503');
     expect((await second.command.stop()).code).toBe(0);
   });
+
+  it('keeps nothing of updates and aborted requests, and gives metrics at their own address only', async () => {
+    const source = (version: string): object => ({
+      apiVersion: 'olm.operatorframework.io/v1',
+      kind: 'ClusterCatalog',
+      metadata: { name: 'busy' },
+      spec: { source: { type: 'Directory', directory: { path: `../fbc-busy-${version}` } } },
+    });
+    for (const version of ['a', 'b']) {
+      await sandbox.write({
+        [`fbc-busy-${version}/c.json`]: largeCatalog(1_000_000, version)['catalog.json'] ?? '',
+      });
+    }
+    await sandbox.write({ 'd9/busy.json': source('a') });
+    const { command, url } = await serve('d9', [
+      ...['--storage', 's9', '--metrics-listen', '0', '--log-level', 'info'],
+    ]);
+    const metricsUrl = /serving metrics.*?(http:\/\/[^\s"]+)/.exec(command.stderr())?.[1] ?? '';
+    const all = `${url}/busy/api/v1/all`;
+    const hashOf = async (): Promise<string> =>
+      (await fetch(all, { method: 'HEAD' })).headers.get('etag') ?? '';
+    const first = await until(hashOf, (etag) => etag !== '');
+    expect((await fetch(`${new URL(url).origin}/metrics`)).status).toBe(404);
+    const inFlight = async (): Promise<string> =>
+      /^opmate_http_requests_in_flight (\d+)$/m.exec(await textAt(metricsUrl))?.[1] ?? '';
+    expect(await inFlight()).toBe('0');
+    const { pid = 0 } = command.child;
+    const descriptors = async (): Promise<number> => (await readdir(`/proc/${pid}/fd`)).length;
+    const residentMiB = async (): Promise<number> =>
+      Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+
+    const request = `GET ${new URL(all).pathname} HTTP/1.1\r\nHost: ${new URL(all).host}\r\n\r\n`;
+    const sockets: Socket[] = [];
+    const connected = async (text: string): Promise<Socket> => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1');
+      sockets.push(socket.on('error', () => undefined));
+      await once(socket, 'connect');
+      socket.write(text);
+      return socket;
+    };
+    let isOver = false;
+    const read = async (): Promise<void> => {
+      while (!isOver)
+        await fetch(all).then(
+          (response) => response.arrayBuffer(),
+          () => undefined,
+        );
+    };
+    const abort = async (): Promise<void> => {
+      while (!isOver) {
+        const socket = await connected(request.repeat(2)).catch(() => undefined);
+        if (socket === undefined) continue;
+        await new Promise<void>((resolve) => {
+          socket.once('data', () => resolve()).once('close', () => resolve());
+        });
+        socket.resetAndDestroy();
+      }
+    };
+    const update = async (version: string, before: string): Promise<string> => {
+      await sandbox.write({ 'd9/busy.json': source(version) });
+      return until(hashOf, (etag) => etag !== before);
+    };
+    const [memory, open] = [await residentMiB(), await descriptors()];
+    const clients = [read(), read(), abort(), abort()];
+    let etag = first;
+    for (const version of ['b', 'a', 'b']) etag = await update(version, etag);
+    isOver = true;
+    await Promise.all(clients);
+    for (const socket of sockets) socket.destroy();
+    await until(inFlight, (count) => count === '0');
+    await until(descriptors, (count) => count <= open + 10);
+    expect(await residentMiB()).toBeLessThan(memory + 250);
+    // Content that has been replaced is gone.
+    const contents = await until(
+      async () =>
+        (await readdir(path.join(sandbox.work, 's9/contents'))).filter((name) => /^[0-9a-f]{64}$/.test(name)),
+      (names) => names.length === 1,
+    );
+    expect(`"sha256-${contents[0]}"`).toBe(etag);
+
+    expect((await command.stop()).code).toBe(0);
+    expect(await sandbox.leftovers()).toEqual([]);
+  }, 120_000);
 
   it('row 6: names packages with their catalog, chooses by priority and label, and reports what is ambiguous', async () => {
     const directorySource = (name: string, more: object): object => ({

@@ -1,8 +1,10 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError } from '../core/errors.js';
+import { makeDirectory } from '../files/make-directory.js';
 import { sharedDirectoryFault } from '../files/private-directory.js';
+import { replaceFile } from '../files/replace-file.js';
 import type { CatalogFacts } from '../model/facts.js';
 import type { CommandContext } from './context.js';
 
@@ -13,7 +15,8 @@ export type CatalogNames = ReadonlyMap<string, readonly string[]>;
 const maxBytes = 16 * 1024 * 1024;
 
 /**
- * Remembers the names of a catalog that lies elsewhere, for completion in shells, in `names` of the cache directory. Nothing depends on it: never throws, and where it cannot be written there is none.
+ * Remembers the names of a remote catalog, for completion in shells, in `names` of the cache directory. Nothing
+ * depends on it: never throws.
  */
 export async function rememberNames(
   context: CommandContext,
@@ -33,13 +36,11 @@ export async function rememberNames(
   for (const channel of channels) (names[channel.package] ??= []).push(channel.name);
   const file = await fileOf(context, reference).catch(() => undefined);
   if (file === undefined) return;
-  const temporary = `${file}.${randomUUID()}`;
   try {
-    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-    await writeFile(temporary, JSON.stringify(names), { flag: 'wx' });
-    await rename(temporary, file);
+    await makeDirectory(path.dirname(file), 0o700);
+    await replaceFile(file, JSON.stringify(names));
   } catch {
-    await rm(temporary, { force: true }).catch(() => undefined);
+    // Completion goes without.
   }
 }
 

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { isDigest } from '../core/digest.js';
@@ -6,6 +6,8 @@ import { LimitError, fileError, throwIfCancelled } from '../core/errors.js';
 import { parseGoJson } from '../document/go-json.js';
 import { isJsonObject } from '../document/json.js';
 import { makeDirectory } from '../files/make-directory.js';
+import { replaceFile } from '../files/replace-file.js';
+import { stagingName, sweepLeftovers } from '../files/staging.js';
 import type { TransportResponse } from '../oci/registry/transport.js';
 import { type Validators, labelOf, readBody, usableValidators, validatorsOf } from './http-requests.js';
 
@@ -73,10 +75,11 @@ export class ContentCopy {
   }
 
   async #store(response: TransportResponse, before: CopyRecord | undefined): Promise<OpenCopy> {
-    const temporary = this.#temporary();
+    const temporary = path.join(this.#directory, stagingName());
     let handle: FileHandle | undefined;
     try {
       await makeDirectory(this.#directory);
+      await sweepLeftovers(this.#directory);
       handle = await open(temporary, 'wx+', 0o644);
       const digest = createHash('sha256');
       let size = 0;
@@ -142,25 +145,8 @@ export class ContentCopy {
   }
 
   async #writeRecord({ validators, ...record }: CopyRecord): Promise<void> {
-    const temporary = this.#temporary();
-    try {
-      const handle = await open(temporary, 'wx', 0o644);
-      try {
-        const value = { formatVersion, ...record, ...validators };
-        await handle.writeFile(`${JSON.stringify(value, null, 2)}\n`);
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
-      await rename(temporary, this.#recordFile());
-    } catch (error) {
-      await rm(temporary, { force: true }).catch(() => undefined);
-      throw error;
-    }
-  }
-
-  #temporary(): string {
-    return path.join(this.#directory, `.opmate-${randomBytes(8).toString('hex')}`);
+    const value = { formatVersion, ...record, ...validators };
+    await replaceFile(this.#recordFile(), `${JSON.stringify(value, null, 2)}\n`, { mode: 0o644 });
   }
 
   #recordFile(): string {

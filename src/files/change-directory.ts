@@ -12,6 +12,7 @@ import {
   type Journal,
   type JournalEntry,
   identityOf,
+  isDirectoryIdentity,
   recoverDirectory,
   rewriteJournal,
   stagingOf,
@@ -26,7 +27,10 @@ import { writeNewFile } from './write-new-file.js';
 export interface DirectoryChange {
   /** An empty directory on the same file system, for what is being written. */
   readonly staging: string;
-  /** Puts a file or directory from below `staging` at a path relative to the directory; replaces what is there. */
+  /**
+   * Puts a file or directory from below `staging` at a path relative to the directory; replaces one of the same kind
+   * that is there, and fails where it is of the other.
+   */
   put(staged: string, place: string): void;
   /** Puts it there unless something has that name: then the whole change fails. */
   add(staged: string, place: string): void;
@@ -115,7 +119,7 @@ async function change<T>(
       remove: (place) => void plans.push({ staged: undefined, place, isNew: false }),
     });
     if (plans.length > 0) {
-      journal = { ...start, ...(await prepare(root, plans)) };
+      journal = { ...start, ...(await prepare(root, plans, subject)) };
       await (hasJournal ? rewriteJournal : writeJournal)(root, journal, staging);
       hasJournal = true;
       await move(root, staging, plans, journal.entries);
@@ -167,6 +171,7 @@ async function canStageBeside(root: string): Promise<boolean> {
 async function prepare(
   root: string,
   plans: readonly Plan[],
+  subject: string,
 ): Promise<Pick<Journal, 'entries' | 'directories'>> {
   const directories = new Set<string>();
   const entries: JournalEntry[] = [];
@@ -176,7 +181,11 @@ async function prepare(
     if (isNew && before !== undefined) throw taken(target);
     const after = staged === undefined ? undefined : await identityOf(staged);
     entries.push({ place: place.split(path.sep).join('/'), before, after });
-    if (staged === undefined) continue;
+    if (after === undefined) continue;
+    if (before !== undefined && isDirectoryIdentity(before) !== isDirectoryIdentity(after)) {
+      const problem = isDirectoryIdentity(before) ? 'is a directory' : 'is a file, not a directory';
+      throw new OpmateError('IO', `${subject}: ${place}: ${problem}`, { file: target });
+    }
     for (const directory of await missingDirectories(path.dirname(target))) {
       directories.add(path.relative(root, directory).split(path.sep).join('/'));
     }

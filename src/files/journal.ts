@@ -46,6 +46,10 @@ export async function identityOf(file: string): Promise<FileIdentity | undefined
   return found.isDirectory() ? `d${found.ino}` : `f${found.ino}-${found.size}-${found.mtimeMs}`;
 }
 
+export function isDirectoryIdentity(identity: FileIdentity): boolean {
+  return identity.startsWith('d');
+}
+
 /**
  * Writes the journal of a directory that has none, by way of a file in `directory`. Throws OpmateError IO where another
  * process was faster.

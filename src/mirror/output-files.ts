@@ -1,37 +1,33 @@
-import { randomBytes } from 'node:crypto';
-import { access, constants, lstat, rename, rm, stat } from 'node:fs/promises';
+import { access, constants, lstat, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, fileError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
+import { changeDirectory } from '../files/change-directory.js';
+import { lstatIfPresent } from '../files/file-status.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { writeNewFile } from '../files/write-new-file.js';
 
 /**
- * Writes files into a directory, which is made where there is none, so that all of them are there or none: they
- * are written beside their places and moved when the last one is complete. `undefined` removes what an earlier
- * run has left under a name. Throws OpmateError.
+ * Writes files into a directory, which is made where there is none, so that all of them are there or none. `undefined`
+ * removes the file that an earlier run has left under a name. Throws OpmateError.
  */
 export async function writeOutputFiles(
   directory: string,
   files: ReadonlyMap<string, string | undefined>,
 ): Promise<void> {
-  const target = path.resolve(directory);
-  const staging = path.join(target, `.opmate-${randomBytes(6).toString('hex')}`);
-  try {
-    await makeDirectory(staging);
+  const subject = `output dir ${directory}`;
+  await changeDirectory(path.resolve(directory), { subject }, async ({ staging, put, remove }) => {
     for (const [name, text] of files) {
-      if (text === undefined) continue;
-      await writeNewFile(path.join(staging, name), text);
+      if (text === undefined) {
+        const found = await lstatIfPresent(path.resolve(directory, name));
+        if (found?.isDirectory() === true) throw new OpmateError('IO', `${subject}: ${name}: is a directory`);
+        remove(name);
+      } else {
+        await writeNewFile(path.join(staging, name), text);
+        put(path.join(staging, name), name);
+      }
     }
-    for (const [name, text] of files) {
-      if (text === undefined) await removeFile(path.join(target, name));
-      else await rename(path.join(staging, name), path.join(target, name));
-    }
-  } catch (error) {
-    throw fileError(`output dir ${directory}`, error);
-  } finally {
-    await rm(staging, { recursive: true, force: true }).catch(() => undefined);
-  }
+  });
 }
 
 /** Throws OpmateError where a directory is not there and cannot be made, or nothing can be written into it. */
@@ -71,55 +67,20 @@ async function isThere(place: string): Promise<boolean> {
   }
 }
 
-async function removeFile(file: string): Promise<void> {
-  try {
-    await rm(file);
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error;
-  }
-}
-
 /**
- * Replaces directories below `root` by ones that hold just these files; `root` is made where there is none. All of
- * them are complete beside their places before the first is moved, and what was there is put back when moving one
- * fails. Throws OpmateError.
+ * Replaces directories below `root` by ones that hold just these files, all or none; `root` is made where there is
+ * none. Throws OpmateError.
  */
 export async function replaceDirectories(
   root: string,
   directories: ReadonlyMap<string, ReadonlyMap<string, string>>,
 ): Promise<void> {
-  const staging = path.join(root, `.opmate-${randomBytes(6).toString('hex')}`);
-  const moved: { name: string; had: boolean }[] = [];
-  try {
+  const subject = `output dir ${quoteGo(root)}`;
+  await changeDirectory(root, { subject }, async ({ staging, put }) => {
     for (const [name, files] of directories) {
-      await makeDirectory(path.join(staging, 'new', name));
-      await makeDirectory(path.join(staging, 'old'));
-      for (const [file, text] of files) await writeNewFile(path.join(staging, 'new', name, file), text);
+      await makeDirectory(path.join(staging, name));
+      for (const [file, text] of files) await writeNewFile(path.join(staging, name, file), text);
+      put(path.join(staging, name), name);
     }
-    for (const name of directories.keys()) {
-      const place = path.join(root, name);
-      const had = await moveIfThere(place, path.join(staging, 'old', name));
-      moved.push({ name, had });
-      await rename(path.join(staging, 'new', name), place);
-    }
-  } catch (error) {
-    for (const { name, had } of moved.reverse()) {
-      const place = path.join(root, name);
-      await rm(place, { recursive: true, force: true }).catch(() => undefined);
-      if (had) await rename(path.join(staging, 'old', name), place).catch(() => undefined);
-    }
-    throw fileError(`output dir ${quoteGo(root)}`, error);
-  } finally {
-    await rm(staging, { recursive: true, force: true }).catch(() => undefined);
-  }
-}
-
-async function moveIfThere(from: string, to: string): Promise<boolean> {
-  try {
-    await rename(from, to);
-    return true;
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return false;
-    throw error;
-  }
+  });
 }

@@ -1,5 +1,4 @@
 import type { ArchiveLimits } from '../archive/limits.js';
-import { randomBytes } from 'node:crypto';
 import { lstat, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../core/concurrency.js';
@@ -7,6 +6,7 @@ import { isDigest, parseDigest } from '../core/digest.js';
 import { OpmateError, fileError, messageOf, systemCode } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { makeDirectory } from '../files/make-directory.js';
+import { stagingName, sweepLeftovers, temporaryPrefix } from '../files/staging.js';
 import { type ContentTree, hashOfTree, readTree } from './content-files.js';
 
 /** How long unpacked content is kept that nobody asks for. */
@@ -45,6 +45,7 @@ export async function openContentStore(options: {
   const stagingDirectory = path.join(directory, 'tmp');
   try {
     await makeDirectory(stagingDirectory, 0o700);
+    await sweepLeftovers(stagingDirectory, now);
     await prune(directory, now);
   } catch (error) {
     logger.log('warn', `${directory}: no content is kept: ${messageOf(error)}`);
@@ -88,7 +89,7 @@ export async function openContentStore(options: {
 
 /** Content goes as it came: in one step, so that nobody finds half of it. */
 async function removeWhole(place: string, stagingDirectory: string): Promise<void> {
-  const aside = path.join(stagingDirectory, `opmate-tmp-${randomBytes(8).toString('hex')}`);
+  const aside = path.join(stagingDirectory, stagingName(temporaryPrefix));
   await rename(place, aside).catch(() => undefined);
   await rm(aside, { recursive: true, force: true }).catch(() => undefined);
 }

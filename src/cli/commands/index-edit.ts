@@ -1,14 +1,13 @@
 /** What the commands that make index images have in common. */
-import { randomBytes } from 'node:crypto';
-import { chmod, copyFile, mkdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
-import { OpmateError, UsageError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { type Reference, parseReference } from '../../core/reference.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
-import { replacedFile } from '../../files/replace-file.js';
+import { replaceFiles } from '../../files/replace-file.js';
 import { type Database, openDatabase } from '../../sqlite/schema/database.js';
 import { editDatabase } from '../../sqlite/schema/edit.js';
 import {
@@ -227,31 +226,10 @@ const generatedDatabase = 'database/index.db';
 async function writeGenerated(
   file: string,
   dockerfile: string,
-  content: string,
+  text: string,
   { signal }: CommandSession,
 ): Promise<void> {
-  const mark = `.opmate-${randomBytes(6).toString('hex')}`;
-  const directory = path.dirname(generatedDatabase);
-  const targets: string[] = [];
-  let subject = dockerfile;
-  let isNew = false;
-  try {
-    // Found out before the first of them is replaced.
-    for (const target of [generatedDatabase, dockerfile]) targets.push(await replacedFile(target));
-    const [database, text] = targets as [string, string];
-    subject = generatedDatabase;
-    isNew = (await mkdir(directory, { recursive: true })) !== undefined;
-    await copyFile(file, database + mark);
-    // Whoever runs the container must be able to read it.
-    await chmod(database + mark, 0o644);
-    subject = dockerfile;
-    await writeFile(text + mark, content, { flag: 'wx' });
-    throwIfCancelled(signal);
-    for (const target of targets) await rename(target + mark, target);
-  } catch (error) {
-    for (const target of targets) await rm(target + mark, { force: true }).catch(() => undefined);
-    // Only when it is empty.
-    if (isNew) await rmdir(directory).catch(() => undefined);
-    throw fileError(subject, error);
-  }
+  // Whoever runs the container must be able to read the database.
+  const database = { target: generatedDatabase, copyOf: file, mode: 0o644 };
+  await replaceFiles([database, { target: dockerfile, text }], { signal });
 }

@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import { copyFile, open, rename, rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
@@ -7,9 +6,8 @@ import { type Reference, parseReference } from '../../core/reference.js';
 import type { BuiltImage } from '../../oci/image/image-builder.js';
 import { targetReferenceOf } from '../../mirror/mapping/image-location.js';
 import { parsePlace } from '../../mirror/mapping/image-names.js';
-import { makeDirectory } from '../../files/make-directory.js';
 import { formatPlatform, subjectOf } from '../../oci/image/platform.js';
-import { replacedFile } from '../../files/replace-file.js';
+import { replaceFiles, replacedFile } from '../../files/replace-file.js';
 import {
   type AppRegistryNamespace,
   loadAppRegistryNamespace,
@@ -235,23 +233,7 @@ async function saveDatabase(
   directory: string,
 ): Promise<string> {
   const saved = path.join(directory, databaseName);
-  try {
-    await makeDirectory(directory);
-    const target = await replacedFile(saved);
-    const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
-    try {
-      await copyFile(file, staging);
-      const handle = await open(staging, 'r+');
-      await handle.chmod(0o644);
-      await handle.sync();
-      await handle.close();
-      await rename(staging, target);
-    } finally {
-      await rm(staging, { force: true });
-    }
-  } catch (error) {
-    throw fileError(saved, error, { file: saved });
-  }
+  await replaceFiles([{ target: saved, copyOf: file, mode: 0o644 }]);
   logger.say(`${label} saved to ${saved}`);
   return saved;
 }

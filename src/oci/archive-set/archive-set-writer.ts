@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { paddedSize } from '../../archive/tar-header.js';
@@ -43,6 +43,7 @@ import {
   partialName,
   stagedName,
 } from './archive-layout.js';
+import { freeBytes } from '../../files/free-space.js';
 import { withLock } from '../../files/lock.js';
 import { readRegion, writeRegion } from './file-region.js';
 import { makeDirectory } from '../../files/make-directory.js';
@@ -426,8 +427,7 @@ class ArchiveWriter {
       const found = await stat(this.#partialOf(number)).catch(() => undefined);
       needed += Math.max(0, size - (found === undefined ? 0 : found.blocks * 512));
     }
-    const { bavail, bsize } = await statfs(this.#directory);
-    return { needed, free: bavail * bsize };
+    return { needed, free: await freeBytes(this.#directory) };
   }
 
   /** Gets a blob to its place, from what is there already or else from where it comes from. */

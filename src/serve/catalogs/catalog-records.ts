@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import { lstat, open, readFile, readdir, rename, rm } from 'node:fs/promises';
+import { lstat, readFile, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { isDigest } from '../../core/digest.js';
 import { fileError, systemCode } from '../../core/errors.js';
@@ -7,12 +6,13 @@ import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import type { OriginState } from '../../source/origin.js';
 import { makeDirectory } from '../../files/make-directory.js';
+import { replaceFile } from '../../files/replace-file.js';
+import { sweepLeftovers } from '../../files/staging.js';
 import { catalogNameFault } from '../http/catalog-names.js';
 import type { CatalogCondition, CatalogRecord } from './catalog-status.js';
 
 const recordsName = 'catalogs';
 const serverName = 'server.json';
-const temporaryPrefix = '.new-';
 /** What a record holds is capped, its origin and messages included. */
 const maxRecordBytes = 1024 * 1024;
 const formatVersion = 1;
@@ -66,9 +66,7 @@ export class CatalogRecords {
 
   /** Removes what killed processes have left half-written. */
   async sweep(): Promise<void> {
-    for (const name of await readdir(this.#directory).catch(() => [])) {
-      if (name.startsWith(temporaryPrefix)) await rm(path.join(this.#directory, name), { force: true });
-    }
+    await sweepLeftovers(this.#directory);
   }
 }
 
@@ -95,19 +93,10 @@ export async function readServerUrl(storage: string): Promise<string | undefined
 
 async function writeReplacing(directory: string, name: string, value: object): Promise<void> {
   const file = path.join(directory, name);
-  const temporary = path.join(directory, `${temporaryPrefix}${randomBytes(8).toString('hex')}`);
   try {
     await makeDirectory(directory);
-    const handle = await open(temporary, 'wx', 0o644);
-    try {
-      await handle.writeFile(`${JSON.stringify(value, null, 2)}\n`);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, file);
+    await replaceFile(file, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o644 });
   } catch (error) {
-    await rm(temporary, { force: true }).catch(() => undefined);
     throw fileError(file, error);
   }
 }

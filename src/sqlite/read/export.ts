@@ -1,16 +1,19 @@
-import { randomBytes } from 'node:crypto';
-import { chmod, lstat, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { extractLayers } from '../../archive/layers.js';
 import type { ArchiveLimits } from '../../archive/limits.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { OpmateError, fileError, messageOf, systemCode, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { decodeUtf8, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { isJsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { NameIndex } from '../../core/suggest.js';
+import { changeDirectory } from '../../files/change-directory.js';
+import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { writeNewFile } from '../../files/write-new-file.js';
 import { type Image, layersOf } from '../../oci/image/image.js';
 import { splitObjects } from './convert-package.js';
 import type { Database } from '../schema/database.js';
@@ -47,25 +50,18 @@ export async function exportPackages(
 ): Promise<ExportReport> {
   const queries = new IndexQueries(database);
   const packages = choosePackages(queries, names);
-  for (const { name } of packages) {
-    checkFileName(queries.name, 'package', name);
-    await checkAbsent(path.join(directory, name));
-  }
+  for (const { name } of packages) checkFileName(queries.name, 'package', name);
   const bundles = packages.flatMap(({ name }) => planBundles(queries, name));
-  const staging = path.join(directory, `.opmate-${randomBytes(6).toString('hex')}`);
-  const isNew = await mkdir(directory, { recursive: true }).catch((error: unknown) => {
-    throw systemCode(error) === 'EEXIST'
-      ? new OpmateError('IO', `${directory}: is a file, not a directory`, {
-          cause: error,
-          hint: 'name another directory with --download-folder',
-        })
-      : fileError(directory, error);
-  });
-  const moved: string[] = [];
-  try {
+  if ((await statIfPresent(directory))?.isDirectory() === false) {
+    throw new OpmateError('IO', `${directory}: is a file, not a directory`, {
+      hint: 'name another directory with --download-folder',
+    });
+  }
+  await changeDirectory(directory, {}, async ({ staging, add }) => {
+    for (const { name } of packages) await requireAbsent(path.join(directory, name));
     for (const stored of packages) {
-      await mkdir(path.join(staging, 'packages', stored.name), { recursive: true });
-      await writeFile(path.join(staging, 'packages', stored.name, packageFile), packageManifest(stored));
+      await makeDirectory(path.join(staging, 'packages', stored.name));
+      await writeNewFile(path.join(staging, 'packages', stored.name, packageFile), packageManifest(stored));
     }
     await mapConcurrent(
       bundles,
@@ -73,19 +69,9 @@ export async function exportPackages(
       (bundle, i) => writeBundle(queries, bundle, staging, i, options),
       options,
     );
-    for (const { name } of packages) {
-      throwIfCancelled(options.signal);
-      await checkAbsent(path.join(directory, name));
-      await rename(path.join(staging, 'packages', name), path.join(directory, name));
-      moved.push(name);
-    }
-  } catch (error) {
-    for (const name of moved) await rm(path.join(directory, name), { recursive: true, force: true });
-    await rm(staging, { recursive: true, force: true });
-    if (isNew !== undefined) await rmdir(directory).catch(() => undefined);
-    throw fileError(directory, error);
-  }
-  await rm(staging, { recursive: true, force: true });
+    throwIfCancelled(options.signal);
+    for (const { name } of packages) add(path.join(staging, 'packages', name), name);
+  });
   return { packages: packages.map(({ name }) => name), bundles: bundles.length };
 }
 
@@ -156,10 +142,9 @@ function checkFileName(index: string, what: string, name: string): void {
   );
 }
 
-async function checkAbsent(target: string): Promise<void> {
-  const found = await lstat(target).catch(() => undefined);
-  if (found === undefined) return;
-  throw new OpmateError('IO', `${target}: is there already`, {
+async function requireAbsent(target: string): Promise<void> {
+  if ((await lstatIfPresent(target)) === undefined) return;
+  throw new OpmateError('IO', `${target}: already exists`, {
     hint: 'remove it, or name another directory with --download-folder',
   });
 }
@@ -255,7 +240,7 @@ async function writeStoredManifests(
   }
   await mkdir(target);
   for (const file of sortedByBytes(files.keys())) {
-    await writeFile(path.join(target, file), files.get(file) as string, { flag: 'wx' });
+    await writeNewFile(path.join(target, file), files.get(file) as string);
   }
 }
 

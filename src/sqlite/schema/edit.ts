@@ -1,7 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import type { Stats } from 'node:fs';
-import { chmod, copyFile, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
+import { chmod, copyFile, lstat, realpath, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { publishNewFile } from '../../files/replace-file.js';
+import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, UsageError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
@@ -71,6 +72,7 @@ async function changeDatabase<T>(
 ): Promise<T> {
   const { outputFile, create = false, name = file } = options;
   const input = await existing(file);
+  await sweepLeftovers(path.dirname(path.resolve(outputFile ?? file)));
   if (outputFile !== undefined) {
     const target = await checkOutput(outputFile, input);
     return staged(target, async (staging) => {
@@ -162,7 +164,7 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
 
 /** Runs `work` with the name of a file beside `target`, which is gone afterwards. */
 async function staged<T>(target: string, work: (staging: string) => Promise<T>): Promise<T> {
-  const staging = `${target}.opmate-${randomBytes(6).toString('hex')}`;
+  const staging = stagingBeside(target);
   try {
     return await work(staging);
   } finally {
@@ -174,14 +176,7 @@ async function staged<T>(target: string, work: (staging: string) => Promise<T>):
 /** Gives a file its name, unless something else has it by now. */
 async function publishNew(staging: string, file: string): Promise<void> {
   try {
-    try {
-      await link(staging, file);
-    } catch (error) {
-      if (!/^(?:EPERM|ENOSYS|ENOTSUP|EOPNOTSUPP|EMLINK)$/.test(systemCode(error) ?? '')) throw error;
-      // A file system without hard links.
-      await (await open(file, 'wx')).close();
-      await rename(staging, file);
-    }
+    await publishNewFile(staging, file);
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw fileError(file, error, { file });
     throw new OpmateError('IO', `${file}: another process has made it meanwhile`, {

@@ -10,6 +10,7 @@ import { type Journal, identityOf, recoverDirectory } from '../../../src/files/j
 import { formatProcess, isRunning, ownProcess, parseProcess } from '../../../src/files/process-identity.js';
 import { replaceFile, replaceFiles } from '../../../src/files/replace-file.js';
 import { journalName, stagingName, sweepLeftovers } from '../../../src/files/staging.js';
+import { deadName } from '../../support/dead-process.js';
 import { directoryWith } from '../../support/temporary.js';
 
 async function writeTree(root: string, files: Record<string, string>): Promise<void> {
@@ -17,14 +18,6 @@ async function writeTree(root: string, files: Record<string, string>): Promise<v
     await mkdir(path.dirname(path.join(root, name)), { recursive: true });
     await writeFile(path.join(root, name), text);
   }
-}
-
-/** A staging name of a process that has ended. */
-async function deadName(): Promise<string> {
-  const child = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
-  await once(child, 'exit');
-  const { machine } = ownProcess();
-  return `.opmate-${machine}-${child.pid}-1-0123456789abcdef`;
 }
 
 describe('process identity', () => {

@@ -33,16 +33,21 @@ describe('mirror/output-files', () => {
     await mkdir(path.join(directory, 'a', 'full'), { recursive: true });
     const error = await failureOf(writeOutputFiles(directory, new Map([['a', 'x']])));
     expect(error.message).toContain(`output dir ${directory}: `);
+    await expect(writeOutputFiles(directory, new Map([['a', undefined]]))).rejects.toThrow(
+      'a: is a directory',
+    );
+    expect((await readdir(directory)).sort()).toEqual(['a', 'mine.txt']);
+    const fresh = path.join(directory, 'deep', 'out');
+    await expect(writeOutputFiles(fresh, new Map([['missing/a', 'x']]))).rejects.toThrow('output dir');
     expect((await readdir(directory)).sort()).toEqual(['a', 'mine.txt']);
   });
 
   it('puts everything back where a directory cannot be replaced', async () => {
     const root = await directoryWith({ 'first/old.txt': 'old' });
-    // A directory that is moved into itself cannot be.
-    await mkdir(path.join(root, 'second'));
+    await writeFile(path.join(root, 'second'), 'mine');
     const bad = new Map([
       ['first', new Map([['new.txt', 'new']])],
-      ['second/missing/deeper', new Map([['new.txt', 'new']])],
+      ['second', new Map([['new.txt', 'new']])],
     ]);
     await expect(replaceDirectories(root, bad)).rejects.toThrow(OpmateError);
     expect((await readdir(root)).sort()).toEqual(['first', 'second']);

@@ -22,6 +22,7 @@ import {
   openForReading,
 } from '../../../../src/sqlite/schema/edit.js';
 import { readVersion } from '../../../../src/sqlite/schema/schema.js';
+import { deadName } from '../../../support/dead-process.js';
 import { holdLock, leaveUnfinished, leaveWrittenAhead } from '../../../support/sqlite-process.js';
 import { directoryWith } from '../../../support/temporary.js';
 
@@ -456,5 +457,18 @@ describe('sqlite/edit for reading', () => {
     expect((await failure(read(file, () => undefined))).message).toMatch(
       /^\S+: table operatorbundle has no column/,
     );
+  });
+});
+
+describe('leftovers of a killed run', () => {
+  it('are swept by the next edit, of a new database and of one that exists', async () => {
+    const directory = await directoryWith();
+    const file = path.join(directory, 'index.db');
+    for (let run = 0; run < 2; run++) {
+      const dead = await deadName();
+      for (const suffix of ['', '-journal']) await writeFile(path.join(directory, dead + suffix), 'x');
+      await editDatabase(file, { create: true }, () => undefined);
+      expect(await readdir(directory)).toEqual(['index.db']);
+    }
   });
 });

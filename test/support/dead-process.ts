@@ -1,0 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { ownProcess } from '../../src/files/process-identity.js';
+
+/** A staging name of a process that has ended. */
+export async function deadName(): Promise<string> {
+  const child = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
+  await once(child, 'exit');
+  const { machine } = ownProcess();
+  return `.opmate-${machine}-${child.pid}-1-0123456789abcdef`;
+}

@@ -87,7 +87,8 @@ export async function openTarget(reference: Reference, options: OpenReferenceOpt
     return { repository, reference: wanted, close };
   }
   const { openLayout } = await import('../layout/layout.js');
-  return { repository: await openLayout(reference.path, { create: true }), reference: wanted, close };
+  const repository = await openLayout(reference.path, { create: true });
+  return { repository, reference: wanted, close: () => repository.discardIfEmpty() };
 }
 
 function registryOptions(

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { lstat, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { lstat, open, readdir, rename, rm, rmdir, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDigest, parseDigest } from '../../core/digest.js';
@@ -7,7 +7,7 @@ import { LimitError, OpmateError, systemCode, systemReason } from '../../core/er
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { openRegularFile, readRegularFile } from '../../files/read-file.js';
 import { findDescriptorProblem } from './layout-manifest.js';
-import { makeDirectory } from '../../files/make-directory.js';
+import { makeDirectory, missingDirectories, removeEmptyDirectories } from '../../files/make-directory.js';
 import { type Descriptor, mediaTypes } from '../image/types.js';
 
 /** The annotation of an index entry that holds its tag (image specification, `annotations.md`). */
@@ -50,6 +50,8 @@ export class LayoutStore {
   #signature = '';
   #writes = 0;
   #clockOffset: number | undefined;
+  /** Directories that were made for the layout; undefined for a layout that was there before. */
+  #made: string[] | undefined;
   #queue: PendingChange[] = [];
   #flushing: Promise<void> | undefined;
 
@@ -105,6 +107,29 @@ export class LayoutStore {
         this.#flushing = undefined;
       });
     });
+  }
+
+  /**
+   * Removes the layout if this store has made it and nothing was stored in it since: a failed command leaves no empty
+   * layout. Never throws.
+   */
+  async discardIfEmpty(): Promise<void> {
+    const made = this.#made;
+    if (made === undefined) return;
+    const { directory } = this;
+    try {
+      await this.#locked(async () => {
+        await this.#refresh();
+        if (this.#entries.length > 0) return;
+        // Fails where another process has stored a blob.
+        await rmdir(join(directory, 'blobs', 'sha256'));
+        await rmdir(join(directory, 'blobs'));
+        for (const name of ['index.json', 'oci-layout']) await rm(join(directory, name), { force: true });
+      });
+    } catch {
+      return;
+    }
+    await removeEmptyDirectories(made);
   }
 
   blobPath(digest: string): string {
@@ -227,9 +252,11 @@ export class LayoutStore {
   async #create(): Promise<void> {
     const { directory } = this;
     try {
+      const made = await missingDirectories(directory);
       await makeDirectory(directory);
       const names = await readdir(directory);
       if (names.includes('oci-layout') && names.includes('index.json')) return await this.#sweep();
+      if (names.length === 0) this.#made = made;
       const own = new Set(['blobs', 'index.json', 'index.json.lock', 'lost+found']);
       const foreign = names.find((name) => !own.has(name) && !name.startsWith(temporaryPrefix));
       if (foreign !== undefined && !names.includes('oci-layout')) {

@@ -12,7 +12,10 @@ import type { WritableRepository } from '../registry/repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
 /** A layout directory as one repository; its tags are whatever names its index gives, e.g. `v1`. */
-export interface LayoutRepository extends WritableRepository, LocalRepository {}
+export interface LayoutRepository extends WritableRepository, LocalRepository {
+  /** Removes a layout that was made by opening it and holds nothing. Never throws. */
+  discardIfEmpty(): Promise<void>;
+}
 
 /**
  * Opens an OCI image layout directory; `create` makes one where there is none or nothing.
@@ -75,6 +78,10 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
       if (options.signal?.aborted) throw new CancelledError('cancelled', { cause: error });
       throw ioErrorUnlessOurs(this.name, failure ?? error);
     }
+  }
+
+  discardIfEmpty(): Promise<void> {
+    return this.#store.discardIfEmpty();
   }
 
   /** Blobs are shared by everything in one layout, so whatever is there needs no copying. */

@@ -48,6 +48,20 @@ describe('oci/layout: opening', () => {
     expect(await (await openLayout(directory, { create: true })).listTags()).toEqual(['v1']);
   });
 
+  it('removes an empty layout that it has made, and no other', async () => {
+    await (await openLayout(directory, { create: true })).discardIfEmpty();
+    expect(await filesOf()).toHaveLength(4);
+    await put('v1', image());
+    await layout.discardIfEmpty();
+    expect(await layout.listTags()).toEqual(['v1']);
+    const deep = await openLayout(join(root, 'a', 'b'), { create: true });
+    await deep.discardIfEmpty();
+    expect(await readdir(root)).toEqual(['layout']);
+    await mkdir(join(root, 'mine'));
+    await (await openLayout(join(root, 'mine'), { create: true })).discardIfEmpty();
+    expect(await readdir(join(root, 'mine'))).toEqual([]);
+  });
+
   it.each([
     ['that is not there', 'NOT_FOUND', async () => undefined],
     ['without oci-layout', 'NOT_FOUND', () => mkdir(join(root, 'x'))],

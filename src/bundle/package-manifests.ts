@@ -17,7 +17,7 @@ import {
   isCsv,
   readCsvMetadata,
 } from '../model/csv.js';
-import { ShapeError, readShape, struct } from '../kube/shape.js';
+import { TypeMismatchError, listOf, readTyped, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
 import { lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
 import {
@@ -375,40 +375,39 @@ function missingApi(bundle: Bundle, spec: JsonObject, file: string): OpmateError
   }
 }
 
-const packageShape = struct({ packageName: 'any', channels: 'any', defaultChannel: 'any' });
-const channelShape = struct({ name: 'any', currentCSV: 'any' });
+const packageType = struct({ packageName: 'raw', channels: 'raw', defaultChannel: 'raw' });
+const channelList = listOf({ name: 'raw', currentCSV: 'raw' });
 
 /**
  * Reads a package manifest; undefined where the object is none, as it names no package. Names that are
  * written as numbers are taken as text. Throws OpmateError INVALID with the path of what has a wrong kind.
  */
 export function readPackageManifest(value: JsonObject, file: string): PackageManifest | undefined {
-  const manifest = readShape(value, packageShape, '') as JsonObject;
-  const packageName = textAt(manifest['packageName'], ['packageName']);
+  const manifest = readTyped(value, packageType, { foldNames: true });
+  const packageName = textAt(manifest.packageName, ['packageName']);
   if (packageName === '') return undefined;
-  const channels = (readShape(manifest['channels'] ?? null, { list: channelShape }, 'channels') ??
-    []) as JsonObject[];
+  const channels = readTyped(manifest.channels, channelList, { path: ['channels'], foldNames: true }) ?? [];
   return {
     packageName,
     channels: channels.map((channel, index) => ({
-      name: textAt(channel['name'], ['channels', index, 'name']),
-      head: textAt(channel['currentCSV'], ['channels', index, 'currentCSV']),
+      name: textAt(channel.name, ['channels', index, 'name']),
+      head: textAt(channel.currentCSV, ['channels', index, 'currentCSV']),
     })),
-    defaultChannel: textAt(manifest['defaultChannel'], ['defaultChannel']),
+    defaultChannel: textAt(manifest.defaultChannel, ['defaultChannel']),
     file,
   };
 }
 
-function textAt(value: JsonValue | undefined, at: (string | number)[]): string {
-  const text = scalarText(value ?? null);
-  if (text === undefined) throw new ShapeError(at, `expected a string, found ${describeKind(value ?? null)}`);
+function textAt(value: JsonValue, at: (string | number)[]): string {
+  const text = scalarText(value);
+  if (text === undefined) throw new TypeMismatchError(at, `expected a string, found ${describeKind(value)}`);
   return text;
 }
 
 /** A fault with the file that it is in and, where `source` is its text, the line. */
 function faultOf(error: unknown, file: string, source: string | undefined): OpmateError {
   if (!(error instanceof OpmateError)) throw error;
-  const shape = [error, error.cause].find((candidate) => candidate instanceof ShapeError);
+  const shape = [error, error.cause].find((candidate) => candidate instanceof TypeMismatchError);
   const line =
     error.line ?? (shape === undefined || source === undefined ? undefined : lineOfPath(source, shape.path));
   return new OpmateError(error.code, `${file}: ${error.message}`, {
@@ -423,7 +422,7 @@ function faultOf(error: unknown, file: string, source: string | undefined): Opma
 async function withLine(error: unknown, { path: file }: Place): Promise<OpmateError> {
   if (!(error instanceof OpmateError)) throw error;
   const { cause } = error;
-  if (!(cause instanceof ShapeError) || error.file === undefined) return error;
+  if (!(cause instanceof TypeMismatchError) || error.file === undefined) return error;
   const content = await readFileWithin(file, () => undefined).catch(() => undefined);
   const line = content && lineOfPath(content.toString(), cause.path);
   return new OpmateError(error.code, error.message, { hint: error.hint, file: error.file, line, cause });

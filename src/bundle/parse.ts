@@ -14,11 +14,11 @@ import {
   csvVersion,
   formatShortest,
   isCsv,
-  objectMetaShape,
   readCsvMetadata,
 } from '../model/csv.js';
 import { type RelatedImage, propertyTypes } from '../model/declarative-config.js';
-import { ShapeError, exactStruct, readShape, struct } from '../kube/shape.js';
+import { objectMeta } from '../kube/meta-types.js';
+import { TypeMismatchError, listOf, readTyped, strings, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
 import { type FirstDocument, lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
 import { rawElements, rawFields } from '../document/raw-json.js';
@@ -163,7 +163,7 @@ function blaming<T>(origin: Origin, file: string, work: () => T): T {
 function blamed(error: unknown, { subject, files }: Origin, file: string): unknown {
   if (!(error instanceof OpmateError)) return error;
   const content = files.manifests.find(({ name }) => `manifests/${name}` === file)?.content;
-  const shapeError = [error, error.cause].find((candidate) => candidate instanceof ShapeError);
+  const shapeError = [error, error.cause].find((candidate) => candidate instanceof TypeMismatchError);
   const line = error.line ?? (shapeError && content && lineOfPath(content.toString(), shapeError.path));
   const details = { hint: error.hint, file, line, cause: error };
   return new OpmateError(error.code, `${subject}: ${file}: ${error.message}`, details);
@@ -244,7 +244,7 @@ export function customResourceApis(crd: JsonObject): ApiKey[] {
     throw fail(`no kind "CustomResourceDefinition" is registered for version ${JSON.stringify(apiVersion)}`);
   }
   try {
-    const { spec } = readShape(crd, crdShape, '') as unknown as { spec: CrdSpec };
+    const { spec } = readTyped(crd, crdHead);
     const versions = (spec.versions ?? []).map(({ name }) => name);
     if (format === 'v1beta1' && spec.version !== '') versions.push(spec.version);
     const { group, names } = spec;
@@ -254,29 +254,23 @@ export function customResourceApis(crd: JsonObject): ApiKey[] {
   }
 }
 
-interface CrdSpec {
-  group: string;
-  version: string;
-  names: { kind: string; plural: string };
-  versions: { name: string }[] | null;
-}
-
-const crdShape = exactStruct({
-  metadata: objectMetaShape,
-  status: exactStruct({}),
-  spec: exactStruct({
+/** What of a definition decides which APIs it serves, in either form. */
+const crdHead = struct({
+  metadata: objectMeta,
+  status: struct({}),
+  spec: struct({
     group: 'string',
     version: 'string',
     scope: 'string',
-    names: exactStruct({
+    names: struct({
       kind: 'string',
       plural: 'string',
       singular: 'string',
       listKind: 'string',
-      shortNames: { list: 'string' },
-      categories: { list: 'string' },
+      shortNames: strings,
+      categories: strings,
     }),
-    versions: { list: exactStruct({ name: 'string', served: 'bool', storage: 'bool', deprecated: 'bool' }) },
+    versions: listOf({ name: 'string', served: 'bool', storage: 'bool', deprecated: 'bool' }),
   }),
 });
 
@@ -460,11 +454,11 @@ function distinctProperties(properties: RawProperty[]): RawProperty[] {
 
 /** Reads the value of a property as a flat record of strings; other fields are dropped. */
 export function propertyFields(property: RawProperty, fields: readonly string[]): Record<string, string> {
-  const shape = struct(Object.fromEntries(fields.map((field) => [field, 'string' as const])));
+  const type = struct(Object.fromEntries(fields.map((field) => [field, 'string' as const])));
   if (property.text === undefined) throw new OpmateError('INVALID', 'value: not found');
   const value = parseGoJson(property.text);
   if (value !== null && !isJsonObject(value)) {
     throw new OpmateError('INVALID', `value: expected an object, found ${describeKind(value)}`);
   }
-  return readShape(value, shape, 'value') as Record<string, string>;
+  return readTyped(value, type, { path: ['value'], foldNames: true }) as Record<string, string>;
 }

@@ -1,6 +1,6 @@
 import { OpmateError } from '../core/errors.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
-import { exactStruct, readShape } from '../kube/shape.js';
+import { listOf, readTyped, stringMap, struct } from '../kube/struct.js';
 import { oneLine } from '../oci/registry/transport-answers.js';
 import { maxShownText } from './client-options.js';
 
@@ -23,29 +23,32 @@ export interface ListedCatalog {
   urls: { base: string; all: string; metas: string };
 }
 
-const listingShape = exactStruct({
-  catalogs: {
-    list: exactStruct({
-      name: 'string',
-      priority: 'int32',
-      labels: { map: 'string' },
-      hash: 'string',
-      size: 'int64',
-      count: 'int64',
-      packages: 'int64',
-      changedAt: 'string',
-      urls: exactStruct({ base: 'string', all: 'string', metas: 'string' }),
-    }),
-  },
+const listingType = struct({
+  catalogs: listOf({
+    name: 'string',
+    priority: 'int32',
+    labels: stringMap,
+    hash: 'string',
+    size: 'int64',
+    count: 'int64',
+    packages: 'int64',
+    changedAt: 'string',
+    urls: struct({ base: 'string', all: 'string', metas: 'string' }),
+  }),
 });
 
 /** Reads the listing of a server. Throws OpmateError SYNTAX or INVALID; `label` is what messages begin with. */
 export function readListing(bytes: Buffer, label: string): ListedCatalog[] {
   try {
-    const listing = readShape(parseGoJson(decodeUtf8(bytes)), listingShape, '');
-    const { catalogs } = listing as unknown as { catalogs: ListedCatalog[] | null };
+    const { catalogs } = readTyped(parseGoJson(decodeUtf8(bytes)), listingType);
     if (catalogs === null) throw new OpmateError('INVALID', 'no list of catalogs');
-    return catalogs.map((catalog) => ({ ...catalog, labels: catalog.labels ?? {} }));
+    return catalogs.map((catalog) => ({
+      ...catalog,
+      labels: catalog.labels ?? {},
+      size: Number(catalog.size),
+      count: Number(catalog.count),
+      packages: Number(catalog.packages),
+    }));
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     throw new OpmateError(error.code, `${label}: ${oneLine(error.message, maxShownText)}`);

@@ -1,28 +1,45 @@
 import { isJsonObject } from '../document/json.js';
-import { type GoStruct, type GoType, goStruct, listOf, pointerTo, strings } from './struct.js';
+import {
+  type ChoiceType,
+  type Fields,
+  type LaterType,
+  type StructType,
+  type TextType,
+  listOf,
+  optionalStruct,
+  pointerTo,
+  strings,
+  struct,
+} from './struct.js';
 import { objectMeta, time } from './meta-types.js';
 
 /** Custom resource definitions, field by field. (Source: Kubernetes 1.35, apiextensions/v1.) */
 
-const schema: GoType = { later: () => schemaStruct };
+const schema: LaterType = { later: () => schemaStruct };
 
-const schemaOrBool: GoType = {
+const schemaOrBool: ChoiceType = {
   choose: (value) => (typeof value === 'boolean' ? 'bool' : isJsonObject(value) ? schema : undefined),
   expected: 'a schema, true or false',
 };
 
-const schemaOrList: GoType = {
-  choose: (value) => (Array.isArray(value) ? { list: schema } : isJsonObject(value) ? schema : undefined),
+/** Go writes an empty list of schemas as null. */
+const noSchemas: TextType = { read: () => null, zero: null, expected: 'a list' };
+
+const schemaOrList: ChoiceType = {
+  choose: (value) => {
+    if (!Array.isArray(value)) return isJsonObject(value) ? schema : undefined;
+    return value.length === 0 ? noSchemas : { list: schema };
+  },
   expected: 'a schema or a list of schemas',
 };
 
-const schemaOrStrings: GoType = {
+const schemaOrStrings: ChoiceType = {
   choose: (value) => (Array.isArray(value) ? strings : isJsonObject(value) ? schema : undefined),
   expected: 'a schema or a list of names',
 };
 
 /** A schema of OpenAPI v3 with the extensions of Kubernetes. */
-export const schemaStruct: GoStruct = goStruct({
+export const schemaStruct: StructType = struct({
   'id?': 'string',
   '$schema?': 'string',
   '$ref?': pointerTo('string'),
@@ -57,7 +74,7 @@ export const schemaStruct: GoStruct = goStruct({
   'dependencies?': { map: schemaOrStrings },
   'additionalItems?': schemaOrBool,
   'definitions?': { map: schema },
-  'externalDocs?': pointerTo(goStruct({ 'description?': 'string', 'url?': 'string' })),
+  'externalDocs?': optionalStruct({ 'description?': 'string', 'url?': 'string' }),
   'example?': 'any',
   'nullable?': 'bool',
   'x-kubernetes-preserve-unknown-fields?': pointerTo('bool'),
@@ -77,7 +94,7 @@ export const schemaStruct: GoStruct = goStruct({
 });
 
 /** What the resources of a definition are called. */
-export const crdNames = goStruct({
+export const crdNames = struct({
   plural: 'string',
   'singular?': 'string',
   'shortNames?': strings,
@@ -87,41 +104,49 @@ export const crdNames = goStruct({
 });
 
 /** `subresources` of a version. */
-export const subresources = pointerTo(
-  goStruct({
-    'status?': pointerTo(goStruct({})),
-    'scale?': pointerTo(
-      goStruct({
-        specReplicasPath: 'string',
-        statusReplicasPath: 'string',
-        'labelSelectorPath?': pointerTo('string'),
-      }),
-    ),
+export const subresources = optionalStruct({
+  'status?': optionalStruct({}),
+  'scale?': optionalStruct({
+    specReplicasPath: 'string',
+    statusReplicasPath: 'string',
+    'labelSelectorPath?': pointerTo('string'),
   }),
-);
+});
 
 /** How the webhook that converts resources is reached. */
-export const clientConfig = pointerTo(
-  goStruct({
-    'url?': pointerTo('string'),
-    'service?': pointerTo(
-      goStruct({
-        namespace: 'string',
-        name: 'string',
-        'path?': pointerTo('string'),
-        'port?': pointerTo('int32'),
-      }),
-    ),
-    'caBundle?': 'string',
+export const clientConfig = optionalStruct({
+  'url?': pointerTo('string'),
+  'service?': optionalStruct({
+    namespace: 'string',
+    name: 'string',
+    'path?': pointerTo('string'),
+    'port?': pointerTo('int32'),
   }),
-);
+  'caBundle?': 'string',
+});
+
+/** `status` of a definition, whose conditions have the time of their last change as `changed` says. */
+const statusFields = <const F extends Fields>(changed: F) =>
+  struct({
+    conditions: listOf({
+      type: 'string',
+      status: 'string',
+      ...changed,
+      'reason?': 'string',
+      'message?': 'string',
+      'observedGeneration?': 'int64',
+    }),
+    acceptedNames: crdNames,
+    storedVersions: strings,
+    'observedGeneration?': 'int64',
+  });
 
 /** A custom resource definition of the version v1. */
-export const crdStruct: GoStruct = goStruct({
+export const crdStruct = struct({
   'kind?': 'string',
   'apiVersion?': 'string',
   'metadata?': objectMeta,
-  spec: goStruct({
+  spec: struct({
     group: 'string',
     names: crdNames,
     scope: 'string',
@@ -131,7 +156,7 @@ export const crdStruct: GoStruct = goStruct({
       storage: 'bool',
       'deprecated?': 'bool',
       'deprecationWarning?': pointerTo('string'),
-      'schema?': pointerTo(goStruct({ 'openAPIV3Schema?': pointerTo(schema) })),
+      'schema?': optionalStruct({ 'openAPIV3Schema?': pointerTo(schema) }),
       'subresources?': subresources,
       'additionalPrinterColumns?': listOf({
         name: 'string',
@@ -143,30 +168,61 @@ export const crdStruct: GoStruct = goStruct({
       }),
       'selectableFields?': listOf({ jsonPath: 'string' }),
     }),
-    'conversion?': pointerTo(
-      goStruct({
-        strategy: 'string',
-        'webhook?': pointerTo(
-          goStruct({
-            'clientConfig?': clientConfig,
-            conversionReviewVersions: strings,
-          }),
-        ),
+    'conversion?': optionalStruct({
+      strategy: 'string',
+      'webhook?': optionalStruct({
+        'clientConfig?': clientConfig,
+        conversionReviewVersions: strings,
       }),
-    ),
+    }),
     'preserveUnknownFields?': 'bool',
   }),
-  'status?': goStruct({
-    conditions: listOf({
-      type: 'string',
-      status: 'string',
-      'lastTransitionTime?': time,
-      'reason?': 'string',
-      'message?': 'string',
-      'observedGeneration?': 'int64',
+  'status?': statusFields({ 'lastTransitionTime?': time }),
+});
+
+const oldColumns = listOf({
+  name: 'string',
+  type: 'string',
+  'format?': 'string',
+  'description?': 'string',
+  'priority?': 'int32',
+  JSONPath: 'string',
+});
+const validation = optionalStruct({ 'openAPIV3Schema?': pointerTo(schema) });
+const selectableFieldsType = listOf({ jsonPath: 'string' });
+/** A custom resource definition of the version v1beta1. (Source: apiextensions/v1beta1.) */
+export const oldCrdStruct = struct({
+  'kind?': 'string',
+  'apiVersion?': 'string',
+  'metadata?': objectMeta,
+  spec: struct({
+    group: 'string',
+    'version?': 'string',
+    names: crdNames,
+    scope: 'string',
+    'validation?': validation,
+    'subresources?': subresources,
+    'versions?': listOf({
+      name: 'string',
+      served: 'bool',
+      storage: 'bool',
+      'deprecated?': 'bool',
+      'deprecationWarning?': pointerTo('string'),
+      'schema?': validation,
+      'subresources?': subresources,
+      'additionalPrinterColumns?': oldColumns,
+      'selectableFields?': selectableFieldsType,
     }),
-    acceptedNames: crdNames,
-    storedVersions: strings,
-    'observedGeneration?': 'int64',
+    'additionalPrinterColumns?': oldColumns,
+    'selectableFields?': selectableFieldsType,
+    'conversion?': pointerTo(
+      struct({
+        strategy: 'string',
+        'webhookClientConfig?': clientConfig,
+        'conversionReviewVersions?': strings,
+      }),
+    ),
+    'preserveUnknownFields?': pointerTo('bool'),
   }),
+  status: statusFields({ lastTransitionTime: pointerTo(time) }),
 });

@@ -1,81 +1,36 @@
-import { type GoStruct, goStruct, listOf, pointerTo, stringMap, strings } from './struct.js';
-import { intOrString, labelSelector, objectMeta, policyRule } from './meta-types.js';
+import { SemverError, parseRelease, parseTolerantVersion } from '../core/semver.js';
+import { describeKind } from '../document/field.js';
+import { intOrString, labelSelector, objectMeta, policyRule, time } from './meta-types.js';
 import { deploymentSpec } from './pod-types.js';
-import type { JsonObject, JsonValue } from '../document/json.js';
+import {
+  type Fields,
+  type Of,
+  type TextType,
+  listOf,
+  pointerTo,
+  stringMap,
+  strings,
+  struct,
+} from './struct.js';
 
-/** A rule of a Role or ClusterRole. */
-export interface PolicyRule {
-  verbs: string[] | null;
-  apiGroups?: string[];
-  resources?: string[];
-  resourceNames?: string[];
-  nonResourceURLs?: string[];
-}
+/** ClusterServiceVersions, field by field. (Source: operator-framework/api, operators/v1alpha1.) */
 
-/** What one service account may do. */
-export interface Permission {
-  serviceAccountName: string;
-  rules: PolicyRule[] | null;
-}
+/** Permissions of one service account. */
+const permission = struct({ serviceAccountName: 'string', rules: { list: policyRule } });
+const permissions = { list: permission } as const;
 
-/** A deployment of the operator, as the ClusterServiceVersion describes it. */
-export interface StrategyDeployment {
-  name: string;
-  spec: JsonObject;
-  label?: JsonObject;
-}
+export type Permission = Of<typeof permission>;
 
-/** A webhook of the operator. */
-export interface WebhookDescription {
-  generateName: string;
-  type: string;
-  deploymentName?: string;
-  containerPort?: number;
-  targetPort?: number | string;
-  rules?: { apiGroups?: string[]; resources?: string[] }[];
-  failurePolicy?: string;
-  matchPolicy?: string;
-  objectSelector?: JsonObject;
-  sideEffects?: string | null;
-  timeoutSeconds?: number;
-  admissionReviewVersions: string[] | null;
-  reinvocationPolicy?: string;
-  webhookPath?: string;
-  conversionCRDs?: string[];
-}
+/** A deployment of the operator. */
+const strategyDeployment = struct({ name: 'string', spec: deploymentSpec, 'label?': stringMap });
 
-/** The parts of a ClusterServiceVersion that installing it depends on. */
-export interface ClusterServiceVersion {
-  metadata: { name?: string; annotations?: Record<string, JsonValue> };
-  spec: {
-    installModes?: { type: string; supported: boolean }[];
-    install: {
-      strategy: string;
-      spec?: {
-        deployments: StrategyDeployment[] | null;
-        permissions?: Permission[];
-        clusterPermissions?: Permission[];
-      };
-    };
-    webhookdefinitions?: WebhookDescription[];
-    customresourcedefinitions?: { owned?: { name: string; version: string; kind: string }[] };
-    apiservicedefinitions?: { owned?: { name: string; group: string; version: string; kind: string }[] };
-  };
-}
-
-const permissions = listOf({ serviceAccountName: 'string', rules: { list: policyRule } });
-
-const definitionFields = {
-  name: 'string',
-  version: 'string',
-  kind: 'string',
-} as const;
+export type StrategyDeployment = Of<typeof strategyDeployment>;
 
 /** How the operator itself is installed. */
-export const installStrategy = goStruct({
+export const installStrategy = struct({
   strategy: 'string',
-  'spec?': goStruct({
-    deployments: listOf({ name: 'string', spec: deploymentSpec, 'label?': stringMap }),
+  'spec?': struct({
+    deployments: { list: strategyDeployment },
     'permissions?': permissions,
     'clusterPermissions?': permissions,
   }),
@@ -106,17 +61,223 @@ export const webhookDefinitions = listOf({
   'conversionCRDs?': strings,
 });
 
-/** (Source: operator-framework/api, operators/v1alpha1.) */
-export const csvStruct: GoStruct = goStruct({
+export type WebhookDescription = Of<typeof webhookDefinitions>[number];
+
+const installModes = listOf({ type: 'string', supported: 'bool' });
+
+/** A version, which may lack its last parts. */
+export const version: TextType<string, undefined> = {
+  read: (value) =>
+    typeof value === 'string' && problemOf(() => parseTolerantVersion(value)) === undefined
+      ? value
+      : undefined,
+  zero: undefined,
+  expected: 'a version such as 1.2.3',
+  explain: (value) =>
+    (typeof value === 'string' ? problemOf(() => parseTolerantVersion(value)) : undefined) ??
+    `expected a string with a version, found ${describeKind(value)}`,
+};
+
+const release: TextType<string, undefined> = {
+  read: (value) => (typeof value === 'string' && badReleasePart(value) === undefined ? value : undefined),
+  zero: undefined,
+  expected: 'a release such as 1 or 2.alpha',
+  explain: (value) =>
+    typeof value === 'string'
+      ? `${JSON.stringify(badReleasePart(value))} is no release identifier`
+      : `expected a string with a release, found ${describeKind(value)}`,
+};
+
+function badReleasePart(release: string): string | undefined {
+  return release.split('.').find((part) => part === '' || problemOf(() => parseRelease(part)) !== undefined);
+}
+
+function problemOf(parse: () => unknown): string | undefined {
+  try {
+    parse();
+    return undefined;
+  } catch (error) {
+    if (error instanceof SemverError) return error.message;
+    throw error;
+  }
+}
+
+const descriptors = listOf({
+  path: 'string',
+  'displayName?': 'string',
+  'description?': 'string',
+  'x-descriptors?': strings,
+  'value?': 'raw',
+});
+
+const descriptionFields = {
+  'displayName?': 'string',
+  'description?': 'string',
+  'resources?': listOf({ name: 'string', kind: 'string', version: 'string' }),
+  'statusDescriptors?': descriptors,
+  'specDescriptors?': descriptors,
+  'actionDescriptors?': descriptors,
+} as const satisfies Fields;
+
+const crds = listOf({ name: 'string', version: 'string', kind: 'string', ...descriptionFields });
+/** A custom resource that a ClusterServiceVersion describes. */
+export type ApiDescription = Of<typeof crds>[number];
+
+const apiServices = listOf({
+  name: 'string',
+  group: 'string',
+  version: 'string',
+  kind: 'string',
+  'deploymentName?': 'string',
+  'containerPort?': 'int32',
+  ...descriptionFields,
+});
+const times = pointerTo(time);
+
+const specFields = {
+  'version?': version,
+  'release?': release,
+  'maturity?': 'string',
+  'customresourcedefinitions?': struct({ 'owned?': crds, 'required?': crds }),
+  'apiservicedefinitions?': struct({ 'owned?': apiServices, 'required?': apiServices }),
+  'webhookdefinitions?': webhookDefinitions,
+  'nativeAPIs?': listOf({ group: 'string', version: 'string', kind: 'string' }),
+  'minKubeVersion?': 'string',
+  displayName: 'string',
+  'description?': 'string',
+  'keywords?': strings,
+  'maintainers?': listOf({ 'name?': 'string', 'email?': 'string' }),
+  'provider?': struct({ 'name?': 'string', 'url?': 'string' }),
+  'links?': listOf({ 'name?': 'string', 'url?': 'string' }),
+  'icon?': listOf({ base64data: 'string', mediatype: 'string' }),
+  'installModes?': installModes,
+  'replaces?': 'string',
+  'labels?': stringMap,
+  'annotations?': stringMap,
+  'selector?': pointerTo(labelSelector),
+  'cleanup?': struct({ enabled: 'bool' }),
+  'skips?': strings,
+  'relatedImages?': listOf({ name: 'string', image: 'string' }),
+} as const satisfies Fields;
+
+/** `spec` of a ClusterServiceVersion. */
+export const csvSpecType = struct({ install: installStrategy, ...specFields });
+
+const conditionFields = {
+  'phase?': 'string',
+  'message?': 'string',
+  'reason?': 'string',
+  'lastUpdateTime?': times,
+  'lastTransitionTime?': times,
+} as const satisfies Fields;
+
+const dependentFields = {
+  group: 'string',
+  version: 'string',
+  kind: 'string',
+  status: 'string',
+  'uuid?': 'string',
+  'message?': 'string',
+} as const satisfies Fields;
+
+/** A whole ClusterServiceVersion. */
+export const csvType = struct({
+  'kind?': 'string',
+  'apiVersion?': 'string',
+  metadata: objectMeta,
+  spec: csvSpecType,
+  status: struct({
+    ...conditionFields,
+    'conditions?': listOf(conditionFields),
+    'requirementStatus?': listOf({
+      ...dependentFields,
+      name: 'string',
+      'dependents?': listOf(dependentFields),
+    }),
+    'certsLastUpdated?': times,
+    'certsRotateAt?': times,
+    'cleanup?': struct({
+      'pendingDeletion?': listOf({
+        group: 'string',
+        kind: 'string',
+        instances: listOf({ name: 'string', 'namespace?': 'string' }),
+      }),
+    }),
+  }),
+});
+
+const container = listOf({
+  name: 'string',
+  image: 'string',
+  command: strings,
+  args: strings,
+  workingDir: 'string',
+  ports: listOf({ name: 'string', containerPort: 'int32', hostPort: 'int32', protocol: 'string' }),
+  env: listOf({ name: 'string', value: 'string' }),
+  imagePullPolicy: 'string',
+});
+
+/** The images that an operator is installed from. Reading whole pods takes several times as long. */
+export const installImages = struct({
+  strategy: 'string',
+  spec: struct({
+    deployments: listOf({
+      name: 'string',
+      label: stringMap,
+      spec: struct({
+        replicas: 'int32',
+        minReadySeconds: 'int32',
+        revisionHistoryLimit: 'int32',
+        progressDeadlineSeconds: 'int32',
+        paused: 'bool',
+        template: struct({
+          metadata: objectMeta,
+          spec: struct({
+            containers: container,
+            initContainers: container,
+            serviceAccountName: 'string',
+            nodeSelector: stringMap,
+            priorityClassName: 'string',
+            hostNetwork: 'bool',
+            terminationGracePeriodSeconds: 'int64',
+          }),
+        }),
+      }),
+    }),
+  }),
+});
+
+/** The parts of a ClusterServiceVersion that are shown of an operator. */
+export const shownCsv = struct({
+  apiVersion: 'string',
+  kind: 'string',
+  metadata: objectMeta,
+  spec: struct({ install: installImages, ...specFields }),
+});
+
+export type Csv = Of<typeof csvType>;
+
+/** APIs as some readers look at them: definitions and API services alike. */
+const apis = listOf({ group: 'string', kind: 'string', name: 'string', version: 'string' });
+export const apiDefinitions = struct({ owned: apis, required: apis });
+
+/** The parts of a ClusterServiceVersion that installing it depends on; all else may be of any form. */
+export const csvStruct = struct({
   'metadata?': objectMeta,
   'kind?': 'string',
   'apiVersion?': 'string',
   'status?': 'any',
-  spec: goStruct({
-    'installModes?': listOf({ type: 'string', supported: 'bool' }),
+  spec: struct({
+    'installModes?': installModes,
     install: installStrategy,
     'webhookdefinitions?': webhookDefinitions,
-    'customresourcedefinitions?': goStruct({ 'owned?': listOf(definitionFields) }),
-    'apiservicedefinitions?': goStruct({ 'owned?': listOf({ ...definitionFields, group: 'string' }) }),
+    'customresourcedefinitions?': struct({
+      'owned?': listOf({ name: 'string', version: 'string', kind: 'string' }),
+    }),
+    'apiservicedefinitions?': struct({
+      'owned?': listOf({ name: 'string', version: 'string', kind: 'string', group: 'string' }),
+    }),
   }),
 });
+
+export type ClusterServiceVersion = Of<typeof csvStruct>;

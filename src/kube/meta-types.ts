@@ -1,11 +1,11 @@
 import type { JsonValue } from '../document/json.js';
-import { type GoText, type GoType, goStruct, listOf, pointerTo, stringMap, strings } from './struct.js';
+import { type Of, type TextType, struct, listOf, pointerTo, stringMap, strings } from './struct.js';
 import { canonicalQuantity } from './quantity.js';
 
 /** Types of Kubernetes that every kind of object uses. (Source: apimachinery, meta/v1 and api/resource.) */
 
 /** A point in time, to the second and in UTC. */
-export const time: GoText = {
+export const time: TextType<string, undefined> = {
   read: (value) => {
     if (typeof value !== 'string' || !timePattern.test(value)) return undefined;
     const parsed = new Date(value);
@@ -18,7 +18,7 @@ export const time: GoText = {
 const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /** An amount of CPU, memory and so on. */
-export const quantity: GoText = {
+export const quantity: TextType<string, string> = {
   read: (value) => {
     if (typeof value === 'string') return canonicalQuantity(value);
     return typeof value === 'number' || typeof value === 'bigint'
@@ -30,7 +30,7 @@ export const quantity: GoText = {
 };
 
 /** A number, or a text such as a percentage or the name of a port. */
-export const intOrString: GoText = {
+export const intOrString: TextType<string | number, number> = {
   read: (value: JsonValue) => {
     if (typeof value === 'string') return value;
     return typeof value === 'number' && (value | 0) === value ? value : undefined;
@@ -39,9 +39,9 @@ export const intOrString: GoText = {
   expected: 'a whole number or a text',
 };
 
-export const quantities: GoType = { map: quantity };
+export const quantities = { map: quantity } as const;
 
-export const objectMeta = goStruct({
+export const objectMeta = struct({
   'name?': 'string',
   'generateName?': 'string',
   'namespace?': 'string',
@@ -74,16 +74,21 @@ export const objectMeta = goStruct({
   }),
 });
 
-export const labelSelector = goStruct({
+/** Metadata of an object. */
+export type ObjectMeta = Of<typeof objectMeta>;
+
+export const labelSelector = struct({
   'matchLabels?': stringMap,
   'matchExpressions?': listOf({ key: 'string', operator: 'string', 'values?': strings }),
 });
 
 /** A rule of a Role or ClusterRole. (Source: api/rbac/v1.) */
-export const policyRule = goStruct({
+export const policyRule = struct({
   verbs: strings,
   'apiGroups?': strings,
   'resources?': strings,
   'resourceNames?': strings,
   'nonResourceURLs?': strings,
 });
+
+export type PolicyRule = Of<typeof policyRule>;

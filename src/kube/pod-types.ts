@@ -1,4 +1,4 @@
-import { type GoType, goStruct, listOf, pointerTo, stringMap, strings } from './struct.js';
+import { type Fields, listOf, optionalStruct, pointerTo, stringMap, strings, struct } from './struct.js';
 import { intOrString, labelSelector, objectMeta, quantities, quantity } from './meta-types.js';
 
 /** Deployments and what is in their pods, field by field. (Source: Kubernetes 1.35, api/apps/v1 and api/core/v1.) */
@@ -9,109 +9,102 @@ const optionalInt64 = pointerTo('int64');
 const optionalText = pointerTo('string');
 
 const localReference = { 'name?': 'string' } as const;
-const localObject = goStruct(localReference);
-const keyToPath: GoType = listOf({ key: 'string', path: 'string', 'mode?': optionalInt32 });
+const localObject = struct(localReference);
+const keyToPath = listOf({ key: 'string', path: 'string', 'mode?': optionalInt32 });
 
-const fieldSelector = goStruct({ 'apiVersion?': 'string', fieldPath: 'string' });
-const resourceFieldSelector = goStruct({
+const fieldSelector = struct({ 'apiVersion?': 'string', fieldPath: 'string' });
+const resourceFieldSelector = struct({
   'containerName?': 'string',
   resource: 'string',
   'divisor?': quantity,
 });
-const keySelector = goStruct({ ...localReference, key: 'string', 'optional?': optionalBool });
+const keySelector = struct({ ...localReference, key: 'string', 'optional?': optionalBool });
 
 const env = listOf({
   name: 'string',
   'value?': 'string',
-  'valueFrom?': pointerTo(
-    goStruct({
-      'fieldRef?': pointerTo(fieldSelector),
-      'resourceFieldRef?': pointerTo(resourceFieldSelector),
-      'configMapKeyRef?': pointerTo(keySelector),
-      'secretKeyRef?': pointerTo(keySelector),
-      'fileKeyRef?': pointerTo(
-        goStruct({ volumeName: 'string', path: 'string', key: 'string', 'optional?': optionalBool }),
-      ),
-    }),
-  ),
+  'valueFrom?': optionalStruct({
+    'fieldRef?': pointerTo(fieldSelector),
+    'resourceFieldRef?': pointerTo(resourceFieldSelector),
+    'configMapKeyRef?': pointerTo(keySelector),
+    'secretKeyRef?': pointerTo(keySelector),
+    'fileKeyRef?': pointerTo(
+      struct({ volumeName: 'string', path: 'string', key: 'string', 'optional?': optionalBool }),
+    ),
+  }),
 });
 
-const optionalSource = pointerTo(goStruct({ ...localReference, 'optional?': optionalBool }));
+const optionalSource = optionalStruct({ ...localReference, 'optional?': optionalBool });
 const envFrom = listOf({
   'prefix?': 'string',
   'configMapRef?': optionalSource,
   'secretRef?': optionalSource,
 });
 
-const resources = goStruct({
+const resources = struct({
   'limits?': quantities,
   'requests?': quantities,
   'claims?': listOf({ name: 'string', 'request?': 'string' }),
 });
 
-const httpGet = goStruct({
+const httpGet = struct({
   'path?': 'string',
   port: intOrString,
   'host?': 'string',
   'scheme?': 'string',
   'httpHeaders?': listOf({ name: 'string', value: 'string' }),
 });
-const tcpSocket = goStruct({ port: intOrString, 'host?': 'string' });
-const exec = goStruct({ 'command?': strings });
+const tcpSocket = struct({ port: intOrString, 'host?': 'string' });
+const exec = struct({ 'command?': strings });
 
-const probe = pointerTo(
-  goStruct({
-    'exec?': pointerTo(exec),
-    'httpGet?': pointerTo(httpGet),
-    'tcpSocket?': pointerTo(tcpSocket),
-    'grpc?': pointerTo(goStruct({ port: 'int32', service: optionalText })),
-    'initialDelaySeconds?': 'int32',
-    'timeoutSeconds?': 'int32',
-    'periodSeconds?': 'int32',
-    'successThreshold?': 'int32',
-    'failureThreshold?': 'int32',
-    'terminationGracePeriodSeconds?': optionalInt64,
-  }),
-);
+const probe = optionalStruct({
+  'exec?': pointerTo(exec),
+  'httpGet?': pointerTo(httpGet),
+  'tcpSocket?': pointerTo(tcpSocket),
+  'grpc?': pointerTo(struct({ port: 'int32', service: optionalText })),
+  'initialDelaySeconds?': 'int32',
+  'timeoutSeconds?': 'int32',
+  'periodSeconds?': 'int32',
+  'successThreshold?': 'int32',
+  'failureThreshold?': 'int32',
+  'terminationGracePeriodSeconds?': optionalInt64,
+});
 
-const lifecycleHandler = pointerTo(
-  goStruct({
-    'exec?': pointerTo(exec),
-    'httpGet?': pointerTo(httpGet),
-    'tcpSocket?': pointerTo(tcpSocket),
-    'sleep?': pointerTo(goStruct({ seconds: 'int64' })),
-  }),
-);
+const lifecycleHandler = optionalStruct({
+  'exec?': pointerTo(exec),
+  'httpGet?': pointerTo(httpGet),
+  'tcpSocket?': pointerTo(tcpSocket),
+  'sleep?': pointerTo(struct({ seconds: 'int64' })),
+});
 
-const seLinuxOptions = pointerTo(
-  goStruct({ 'user?': 'string', 'role?': 'string', 'type?': 'string', 'level?': 'string' }),
-);
-const windowsOptions = pointerTo(
-  goStruct({
-    'gmsaCredentialSpecName?': optionalText,
-    'gmsaCredentialSpec?': optionalText,
-    'runAsUserName?': optionalText,
-    'hostProcess?': optionalBool,
-  }),
-);
-const profile = pointerTo(goStruct({ type: 'string', 'localhostProfile?': optionalText }));
+const seLinuxOptions = optionalStruct({
+  'user?': 'string',
+  'role?': 'string',
+  'type?': 'string',
+  'level?': 'string',
+});
+const windowsOptions = optionalStruct({
+  'gmsaCredentialSpecName?': optionalText,
+  'gmsaCredentialSpec?': optionalText,
+  'runAsUserName?': optionalText,
+  'hostProcess?': optionalBool,
+});
+const profile = optionalStruct({ type: 'string', 'localhostProfile?': optionalText });
 
-const securityContext = pointerTo(
-  goStruct({
-    'capabilities?': pointerTo(goStruct({ 'add?': strings, 'drop?': strings })),
-    'privileged?': optionalBool,
-    'seLinuxOptions?': seLinuxOptions,
-    'windowsOptions?': windowsOptions,
-    'runAsUser?': optionalInt64,
-    'runAsGroup?': optionalInt64,
-    'runAsNonRoot?': optionalBool,
-    'readOnlyRootFilesystem?': optionalBool,
-    'allowPrivilegeEscalation?': optionalBool,
-    'procMount?': optionalText,
-    'seccompProfile?': profile,
-    'appArmorProfile?': profile,
-  }),
-);
+const securityContext = optionalStruct({
+  'capabilities?': pointerTo(struct({ 'add?': strings, 'drop?': strings })),
+  'privileged?': optionalBool,
+  'seLinuxOptions?': seLinuxOptions,
+  'windowsOptions?': windowsOptions,
+  'runAsUser?': optionalInt64,
+  'runAsGroup?': optionalInt64,
+  'runAsNonRoot?': optionalBool,
+  'readOnlyRootFilesystem?': optionalBool,
+  'allowPrivilegeEscalation?': optionalBool,
+  'procMount?': optionalText,
+  'seccompProfile?': profile,
+  'appArmorProfile?': profile,
+});
 
 const volumeMounts = listOf({
   name: 'string',
@@ -143,20 +136,18 @@ const containerFields = {
   'restartPolicy?': optionalText,
   'restartPolicyRules?': listOf({
     action: 'string',
-    'exitCodes?': pointerTo(goStruct({ operator: 'string', 'values?': { list: 'int32' } })),
+    'exitCodes?': optionalStruct({ operator: 'string', 'values?': { list: 'int32' } }),
   }),
   'volumeMounts?': volumeMounts,
   'volumeDevices?': listOf({ name: 'string', devicePath: 'string' }),
   'livenessProbe?': probe,
   'readinessProbe?': probe,
   'startupProbe?': probe,
-  'lifecycle?': pointerTo(
-    goStruct({
-      'postStart?': lifecycleHandler,
-      'preStop?': lifecycleHandler,
-      'stopSignal?': optionalText,
-    }),
-  ),
+  'lifecycle?': optionalStruct({
+    'postStart?': lifecycleHandler,
+    'preStop?': lifecycleHandler,
+    'stopSignal?': optionalText,
+  }),
   'terminationMessagePath?': 'string',
   'terminationMessagePolicy?': 'string',
   'imagePullPolicy?': 'string',
@@ -164,7 +155,7 @@ const containerFields = {
   'stdin?': 'bool',
   'stdinOnce?': 'bool',
   'tty?': 'bool',
-} as const satisfies Record<string, GoType>;
+} as const satisfies Fields;
 
 const downwardItems = listOf({
   path: 'string',
@@ -173,40 +164,47 @@ const downwardItems = listOf({
   'mode?': optionalInt32,
 });
 
-const claimSpec = goStruct({
+const claimSpec = struct({
   'accessModes?': strings,
   'selector?': pointerTo(labelSelector),
-  'resources?': goStruct({ 'limits?': quantities, 'requests?': quantities }),
+  'resources?': struct({ 'limits?': quantities, 'requests?': quantities }),
   'volumeName?': 'string',
   'storageClassName?': optionalText,
   'volumeMode?': optionalText,
-  'dataSource?': pointerTo(goStruct({ apiGroup: optionalText, kind: 'string', name: 'string' })),
-  'dataSourceRef?': pointerTo(
-    goStruct({ apiGroup: optionalText, kind: 'string', name: 'string', 'namespace?': optionalText }),
-  ),
+  'dataSource?': optionalStruct({ apiGroup: optionalText, kind: 'string', name: 'string' }),
+  'dataSourceRef?': optionalStruct({
+    apiGroup: optionalText,
+    kind: 'string',
+    name: 'string',
+    'namespace?': optionalText,
+  }),
   'volumeAttributesClassName?': optionalText,
 });
 
-const struct = (fields: Readonly<Record<string, GoType>>): GoType => pointerTo(goStruct(fields));
 const fsType = { 'fsType?': 'string' } as const;
 const readOnly = { 'readOnly?': 'bool' } as const;
 const secretRef = { 'secretRef?': pointerTo(localObject) } as const;
 
 const volumes = listOf({
   name: 'string',
-  'hostPath?': struct({ path: 'string', 'type?': optionalText }),
-  'emptyDir?': struct({ 'medium?': 'string', 'sizeLimit?': pointerTo(quantity) }),
-  'gcePersistentDisk?': struct({ pdName: 'string', ...fsType, 'partition?': 'int32', ...readOnly }),
-  'awsElasticBlockStore?': struct({ volumeID: 'string', ...fsType, 'partition?': 'int32', ...readOnly }),
-  'gitRepo?': struct({ repository: 'string', 'revision?': 'string', 'directory?': 'string' }),
-  'secret?': struct({
+  'hostPath?': optionalStruct({ path: 'string', 'type?': optionalText }),
+  'emptyDir?': optionalStruct({ 'medium?': 'string', 'sizeLimit?': pointerTo(quantity) }),
+  'gcePersistentDisk?': optionalStruct({ pdName: 'string', ...fsType, 'partition?': 'int32', ...readOnly }),
+  'awsElasticBlockStore?': optionalStruct({
+    volumeID: 'string',
+    ...fsType,
+    'partition?': 'int32',
+    ...readOnly,
+  }),
+  'gitRepo?': optionalStruct({ repository: 'string', 'revision?': 'string', 'directory?': 'string' }),
+  'secret?': optionalStruct({
     'secretName?': 'string',
     'items?': keyToPath,
     'defaultMode?': optionalInt32,
     'optional?': optionalBool,
   }),
-  'nfs?': struct({ server: 'string', path: 'string', ...readOnly }),
-  'iscsi?': struct({
+  'nfs?': optionalStruct({ server: 'string', path: 'string', ...readOnly }),
+  'iscsi?': optionalStruct({
     targetPortal: 'string',
     iqn: 'string',
     lun: 'int32',
@@ -219,9 +217,9 @@ const volumes = listOf({
     ...secretRef,
     'initiatorName?': optionalText,
   }),
-  'glusterfs?': struct({ endpoints: 'string', path: 'string', ...readOnly }),
-  'persistentVolumeClaim?': struct({ claimName: 'string', ...readOnly }),
-  'rbd?': struct({
+  'glusterfs?': optionalStruct({ endpoints: 'string', path: 'string', ...readOnly }),
+  'persistentVolumeClaim?': optionalStruct({ claimName: 'string', ...readOnly }),
+  'rbd?': optionalStruct({
     monitors: strings,
     image: 'string',
     ...fsType,
@@ -231,9 +229,15 @@ const volumes = listOf({
     ...secretRef,
     ...readOnly,
   }),
-  'flexVolume?': struct({ driver: 'string', ...fsType, ...secretRef, ...readOnly, 'options?': stringMap }),
-  'cinder?': struct({ volumeID: 'string', ...fsType, ...readOnly, ...secretRef }),
-  'cephfs?': struct({
+  'flexVolume?': optionalStruct({
+    driver: 'string',
+    ...fsType,
+    ...secretRef,
+    ...readOnly,
+    'options?': stringMap,
+  }),
+  'cinder?': optionalStruct({ volumeID: 'string', ...fsType, ...readOnly, ...secretRef }),
+  'cephfs?': optionalStruct({
     monitors: strings,
     'path?': 'string',
     'user?': 'string',
@@ -241,29 +245,29 @@ const volumes = listOf({
     ...secretRef,
     ...readOnly,
   }),
-  'flocker?': struct({ 'datasetName?': 'string', 'datasetUUID?': 'string' }),
-  'downwardAPI?': struct({ 'items?': downwardItems, 'defaultMode?': optionalInt32 }),
-  'fc?': struct({
+  'flocker?': optionalStruct({ 'datasetName?': 'string', 'datasetUUID?': 'string' }),
+  'downwardAPI?': optionalStruct({ 'items?': downwardItems, 'defaultMode?': optionalInt32 }),
+  'fc?': optionalStruct({
     'targetWWNs?': strings,
     'lun?': optionalInt32,
     ...fsType,
     ...readOnly,
     'wwids?': strings,
   }),
-  'azureFile?': struct({ secretName: 'string', shareName: 'string', ...readOnly }),
-  'configMap?': struct({
+  'azureFile?': optionalStruct({ secretName: 'string', shareName: 'string', ...readOnly }),
+  'configMap?': optionalStruct({
     ...localReference,
     'items?': keyToPath,
     'defaultMode?': optionalInt32,
     'optional?': optionalBool,
   }),
-  'vsphereVolume?': struct({
+  'vsphereVolume?': optionalStruct({
     volumePath: 'string',
     ...fsType,
     'storagePolicyName?': 'string',
     'storagePolicyID?': 'string',
   }),
-  'quobyte?': struct({
+  'quobyte?': optionalStruct({
     registry: 'string',
     volume: 'string',
     ...readOnly,
@@ -271,7 +275,7 @@ const volumes = listOf({
     'group?': 'string',
     'tenant?': 'string',
   }),
-  'azureDisk?': struct({
+  'azureDisk?': optionalStruct({
     diskName: 'string',
     diskURI: 'string',
     'cachingMode?': optionalText,
@@ -279,25 +283,25 @@ const volumes = listOf({
     'readOnly?': optionalBool,
     'kind?': optionalText,
   }),
-  'photonPersistentDisk?': struct({ pdID: 'string', ...fsType }),
-  'projected?': struct({
+  'photonPersistentDisk?': optionalStruct({ pdID: 'string', ...fsType }),
+  'projected?': optionalStruct({
     sources: listOf({
-      'secret?': struct({ ...localReference, 'items?': keyToPath, 'optional?': optionalBool }),
-      'downwardAPI?': struct({ 'items?': downwardItems }),
-      'configMap?': struct({ ...localReference, 'items?': keyToPath, 'optional?': optionalBool }),
-      'serviceAccountToken?': struct({
+      'secret?': optionalStruct({ ...localReference, 'items?': keyToPath, 'optional?': optionalBool }),
+      'downwardAPI?': optionalStruct({ 'items?': downwardItems }),
+      'configMap?': optionalStruct({ ...localReference, 'items?': keyToPath, 'optional?': optionalBool }),
+      'serviceAccountToken?': optionalStruct({
         'audience?': 'string',
         'expirationSeconds?': optionalInt64,
         path: 'string',
       }),
-      'clusterTrustBundle?': struct({
+      'clusterTrustBundle?': optionalStruct({
         'name?': optionalText,
         'signerName?': optionalText,
         'labelSelector?': pointerTo(labelSelector),
         'optional?': optionalBool,
         path: 'string',
       }),
-      'podCertificate?': struct({
+      'podCertificate?': optionalStruct({
         'signerName?': 'string',
         'keyType?': 'string',
         'maxExpirationSeconds?': optionalInt32,
@@ -309,8 +313,8 @@ const volumes = listOf({
     }),
     'defaultMode?': optionalInt32,
   }),
-  'portworxVolume?': struct({ volumeID: 'string', ...fsType, ...readOnly }),
-  'scaleIO?': struct({
+  'portworxVolume?': optionalStruct({ volumeID: 'string', ...fsType, ...readOnly }),
+  'scaleIO?': optionalStruct({
     gateway: 'string',
     system: 'string',
     secretRef: pointerTo(localObject),
@@ -322,24 +326,24 @@ const volumes = listOf({
     ...fsType,
     ...readOnly,
   }),
-  'storageos?': struct({
+  'storageos?': optionalStruct({
     'volumeName?': 'string',
     'volumeNamespace?': 'string',
     ...fsType,
     ...readOnly,
     ...secretRef,
   }),
-  'csi?': struct({
+  'csi?': optionalStruct({
     driver: 'string',
     'readOnly?': optionalBool,
     'fsType?': optionalText,
     'volumeAttributes?': stringMap,
     'nodePublishSecretRef?': pointerTo(localObject),
   }),
-  'ephemeral?': struct({
-    'volumeClaimTemplate?': struct({ 'metadata?': objectMeta, spec: claimSpec }),
+  'ephemeral?': optionalStruct({
+    'volumeClaimTemplate?': optionalStruct({ 'metadata?': objectMeta, spec: claimSpec }),
   }),
-  'image?': struct({ 'reference?': 'string', 'pullPolicy?': 'string' }),
+  'image?': optionalStruct({ 'reference?': 'string', 'pullPolicy?': 'string' }),
 });
 
 const requirements = listOf({ key: 'string', operator: 'string', 'values?': strings });
@@ -352,22 +356,22 @@ const podAffinityTerm = {
   'matchLabelKeys?': strings,
   'mismatchLabelKeys?': strings,
 } as const;
-const podAffinity = struct({
+const podAffinity = optionalStruct({
   'requiredDuringSchedulingIgnoredDuringExecution?': listOf(podAffinityTerm),
   'preferredDuringSchedulingIgnoredDuringExecution?': listOf({
     weight: 'int32',
-    podAffinityTerm: goStruct(podAffinityTerm),
+    podAffinityTerm: struct(podAffinityTerm),
   }),
 });
 
-const affinity = struct({
-  'nodeAffinity?': struct({
-    'requiredDuringSchedulingIgnoredDuringExecution?': struct({
+const affinity = optionalStruct({
+  'nodeAffinity?': optionalStruct({
+    'requiredDuringSchedulingIgnoredDuringExecution?': optionalStruct({
       nodeSelectorTerms: listOf(nodeSelectorTerm),
     }),
     'preferredDuringSchedulingIgnoredDuringExecution?': listOf({
       weight: 'int32',
-      preference: goStruct(nodeSelectorTerm),
+      preference: struct(nodeSelectorTerm),
     }),
   }),
   'podAffinity?': podAffinity,
@@ -382,7 +386,7 @@ const tolerations = listOf({
   'tolerationSeconds?': optionalInt64,
 });
 
-const podSpec = goStruct({
+const podSpec = struct({
   'volumes?': volumes,
   'initContainers?': listOf(containerFields),
   containers: listOf(containerFields),
@@ -400,7 +404,7 @@ const podSpec = goStruct({
   'hostPID?': 'bool',
   'hostIPC?': 'bool',
   'shareProcessNamespace?': optionalBool,
-  'securityContext?': struct({
+  'securityContext?': optionalStruct({
     'seLinuxOptions?': seLinuxOptions,
     'windowsOptions?': windowsOptions,
     'runAsUser?': optionalInt64,
@@ -424,7 +428,7 @@ const podSpec = goStruct({
   'hostAliases?': listOf({ ip: 'string', 'hostnames?': strings }),
   'priorityClassName?': 'string',
   'priority?': optionalInt32,
-  'dnsConfig?': struct({
+  'dnsConfig?': optionalStruct({
     'nameservers?': strings,
     'searches?': strings,
     'options?': listOf({ 'name?': 'string', 'value?': optionalText }),
@@ -445,7 +449,7 @@ const podSpec = goStruct({
     'matchLabelKeys?': strings,
   }),
   'setHostnameAsFQDN?': optionalBool,
-  'os?': struct({ name: 'string' }),
+  'os?': optionalStruct({ name: 'string' }),
   'hostUsers?': optionalBool,
   'schedulingGates?': listOf({ name: 'string' }),
   'resourceClaims?': listOf({
@@ -455,17 +459,17 @@ const podSpec = goStruct({
   }),
   'resources?': pointerTo(resources),
   'hostnameOverride?': optionalText,
-  'workloadRef?': struct({ name: 'string', podGroup: 'string', 'podGroupReplicaKey?': 'string' }),
+  'workloadRef?': optionalStruct({ name: 'string', podGroup: 'string', 'podGroupReplicaKey?': 'string' }),
 });
 
 /** What a Deployment is to be. */
-export const deploymentSpec = goStruct({
+export const deploymentSpec = struct({
   'replicas?': optionalInt32,
   selector: pointerTo(labelSelector),
-  template: goStruct({ 'metadata?': objectMeta, 'spec?': podSpec }),
-  'strategy?': goStruct({
+  template: struct({ 'metadata?': objectMeta, 'spec?': podSpec }),
+  'strategy?': struct({
     'type?': 'string',
-    'rollingUpdate?': struct({
+    'rollingUpdate?': optionalStruct({
       'maxUnavailable?': pointerTo(intOrString),
       'maxSurge?': pointerTo(intOrString),
     }),
@@ -487,4 +491,4 @@ export const deploymentConfigFields = {
   'volumeMounts?': volumeMounts,
   'affinity?': affinity,
   'annotations?': stringMap,
-} as const satisfies Record<string, GoType>;
+} as const satisfies Fields;

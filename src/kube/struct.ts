@@ -1,99 +1,248 @@
-import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
-import { ShapeError } from './shape.js';
+import { formatPath } from '../core/diagnostic.js';
+import { OpmateError } from '../core/errors.js';
 import { describeKind } from '../document/field.js';
+import { foldFieldName } from '../document/go-json-fold.js';
+import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
 
 /**
- * Reads objects of Kubernetes as its typed clients do, and gives them back as those would write them: fields
- * that a type does not have are dropped, required fields that are missing appear with their zero value,
- * optional ones that are empty disappear. Names of fields match exactly. (Source: apimachinery's converter
- * of unstructured objects, and encoding/json.)
+ * Tables that describe Go structs, and the one reader for all of them. It reads JSON as typed clients do, and returns
+ * what they would write: unknown fields are dropped, missing required fields have their zero value, empty optional
+ * ones disappear, null is the zero value. `Of` is the type of what it returns. (Source: encoding/json, and
+ * apimachinery's converter of unstructured objects.)
  */
 
-/** What a value is in Go. `any` is kept as it is. */
-export type GoType =
-  | 'string'
-  | 'bool'
-  | 'int32'
-  | 'int64'
-  | 'float'
-  | 'any'
-  | { readonly list: GoType }
-  | { readonly map: GoType }
-  | { readonly pointer: GoType }
-  | { readonly later: () => GoType }
-  | { readonly choose: (value: JsonValue) => GoType | undefined; readonly expected: string }
-  | GoText
-  | GoStruct;
+/** A value that does not have its type; `path` leads to it from the root of the document. */
+export class TypeMismatchError extends OpmateError {
+  readonly path: readonly (string | number)[];
+  constructor(path: readonly (string | number)[], problem: string) {
+    super('INVALID', `${formatPath(path)}: ${problem}`);
+    this.path = path;
+  }
+}
 
-/** A type with a text or number form of its own. `read` gives undefined where the value has not that form. */
-export interface GoText {
-  readonly read: (value: JsonValue) => JsonValue | undefined;
-  /** What is written where there is none; undefined leaves the field out. */
-  readonly zero: JsonValue | undefined;
+/** Both `any` and `raw` are kept as they are: null is no value of `any` (a pointer), but one of `raw` (json.RawMessage). */
+export type ScalarType = 'string' | 'bool' | 'int32' | 'int64' | 'float' | 'any' | 'raw';
+
+/** A type of Go. */
+export type Type =
+  ScalarType | ListType | MapType | PointerType | LaterType | ChoiceType | TextType | StructType;
+
+export interface ListType<T extends Type = Type> {
+  readonly list: T;
+}
+
+export interface MapType<T extends Type = Type> {
+  readonly map: T;
+}
+
+/** Left out when absent or null; otherwise kept, however empty. */
+export interface PointerType<T extends Type = Type> {
+  readonly pointer: T;
+}
+
+/** A type that contains itself. */
+export interface LaterType {
+  readonly later: () => Type;
+}
+
+/** One of several types, by the value. `choose` returns undefined for a value of none of them. */
+export interface ChoiceType {
+  readonly choose: (value: JsonValue) => Type | undefined;
   /** What messages call it, with its article. */
   readonly expected: string;
 }
 
-export interface GoStruct {
-  readonly fields: ReadonlyMap<string, GoField>;
-  /** Fields that are written even where nothing is given for them. */
-  readonly always: readonly (readonly [string, GoField])[];
+/** A type with its own text or number form. */
+export interface TextType<
+  V extends JsonValue = JsonValue,
+  Z extends JsonValue | undefined = JsonValue | undefined,
+> {
+  /** Returns undefined for a value without that form. */
+  readonly read: (value: JsonValue) => V | undefined;
+  /** Written where there is no value; undefined leaves the field out. */
+  readonly zero: Z;
+  /** What messages call it, with its article. */
+  readonly expected: string;
+  /** Says why `read` returned undefined, in place of `expected X, found Y`. */
+  readonly explain?: (value: JsonValue) => string;
 }
 
-interface GoField {
-  readonly type: GoType;
+/** Types by name; a name that ends in `?` is left out when empty (Go's `omitempty`). */
+export interface Fields {
+  readonly [name: string]: Type;
+}
+
+export interface StructType<F extends Fields = Fields> {
+  /** By name, in the order of the table. */
+  readonly fields: ReadonlyMap<string, Field>;
+  /** Names by their folded form. */
+  readonly folded: ReadonlyMap<string, string>;
+  /** Fields that are written even where there is no value. */
+  readonly always: readonly (readonly [string, Field])[];
+  /** Exists for `Of` only. */
+  readonly table?: F;
+}
+
+interface Field {
+  readonly type: Type;
   readonly optional: boolean;
 }
 
-/** Makes a struct of `name: type`; a name that ends in `?` is left out when empty (Go's `omitempty`). */
-export function goStruct(fields: Readonly<Record<string, GoType>>): GoStruct {
-  const entries = Object.entries(fields).map(([key, type]): [string, GoField] => {
+/** The value of a type, where there is one. */
+export type Of<T extends Type> = T extends 'string'
+  ? string
+  : T extends 'bool'
+    ? boolean
+    : T extends 'int32' | 'float'
+      ? number
+      : T extends 'int64'
+        ? number | bigint
+        : T extends ListType<infer I>
+          ? Of<I>[]
+          : T extends MapType<infer I>
+            ? Record<string, Of<I>>
+            : T extends PointerType<infer P>
+              ? Of<P>
+              : T extends TextType<infer V>
+                ? V
+                : T extends StructType<infer F>
+                  ? StructValue<F>
+                  : T extends LaterType
+                    ? JsonObject
+                    : JsonValue;
+
+/** The same where there may be none, which is null. */
+export type Nullable<T extends Type> = T extends
+  ListType<Type> | MapType<Type> | PointerType<Type> | TextType<JsonValue, undefined>
+  ? Of<T> | null
+  : Of<T>;
+
+type StructValue<F extends Fields> = {
+  -readonly [K in keyof F as WrittenName<K, F[K]>]: Nullable<F[K]>;
+} & { -readonly [K in keyof F as OmittedName<K, F[K]>]?: Of<F[K]> };
+
+/** Structs and texts with a zero form are written even where they are optional. */
+type IsWritten<T extends Type> = T extends StructType
+  ? true
+  : T extends TextType<JsonValue, infer Z>
+    ? undefined extends Z
+      ? false
+      : true
+    : false;
+
+type WrittenName<K, T extends Type> = K extends `${infer N}?` ? (IsWritten<T> extends true ? N : never) : K;
+
+type OmittedName<K, T extends Type> = K extends `${infer N}?`
+  ? IsWritten<T> extends true
+    ? never
+    : N
+  : never;
+
+/** Makes a struct of a table of its fields. */
+export function struct<const F extends Fields>(table: F): StructType<F> {
+  const entries = Object.entries(table).map(([key, type]): [string, Field] => {
     const optional = key.endsWith('?');
     return [optional ? key.slice(0, -1) : key, { type, optional }];
   });
   const always = entries.filter(([, { type, optional }]) => {
     return !optional || (typeof type === 'object' && ('fields' in type || 'zero' in type));
   });
-  return { fields: new Map(entries), always };
+  return {
+    fields: new Map(entries),
+    folded: new Map(entries.map(([name]) => [foldFieldName(name), name])),
+    always,
+  };
 }
 
-export const strings: GoType = { list: 'string' };
-export const stringMap: GoType = { map: 'string' };
+export const strings = { list: 'string' } as const satisfies Type;
+export const stringMap = { map: 'string' } as const satisfies Type;
 
-/** A list of structs of these fields. */
-export function listOf(fields: Readonly<Record<string, GoType>>): GoType {
-  return { list: goStruct(fields) };
+/** Makes a list of structs. */
+export function listOf<const F extends Fields>(table: F): ListType<StructType<F>> {
+  return { list: struct(table) };
 }
 
-/** A pointer: what is not there is left out, and what is there is kept, however empty. */
-export function pointerTo(type: GoType): GoType {
+/** Makes a pointer. */
+export function pointerTo<const T extends Type>(type: T): PointerType<T> {
   return { pointer: type };
 }
 
-/** What reading as a type found. */
-export interface Conformed {
-  value: JsonValue;
-  /** Values that are not of their type. */
-  faults: ShapeError[];
-  /** Paths of the fields that no type has, and that were dropped. */
+/** Makes a pointer to a struct. */
+export function optionalStruct<const F extends Fields>(table: F): PointerType<StructType<F>> {
+  return { pointer: struct(table) };
+}
+
+export interface ReadOptions {
+  /** Where the value stands in its document. */
+  path?: readonly (string | number)[] | undefined;
+  /** Whether names of fields match in any case, as with encoding/json; not within the struct `except`. */
+  foldNames?: boolean | { except: StructType } | undefined;
+  /** Whether fields are in the order of the table, as Go writes them, not in that of the document. */
+  inTableOrder?: boolean | undefined;
+}
+
+/** A value read as a type. */
+export interface Conformed<V = JsonValue> {
+  /** Has its type only where there are no faults. */
+  value: V;
+  faults: TypeMismatchError[];
+  /** Paths of the fields that no type has. */
   dropped: (string | number)[][];
 }
 
-/** Reads `value` as `type`; `path` is where it stands in its document. Never throws. */
-export function conform(
+/** Reads `value` as `type`, and collects what is wrong. Never throws. */
+export function conform<T extends Type>(
   value: JsonValue | undefined,
-  type: GoType,
-  path: readonly (string | number)[] = [],
-): Conformed {
-  const state: State = { faults: [], dropped: [] };
-  let root: Place | undefined;
-  for (const key of path) root = { key, parent: root };
-  return { value: read(value ?? null, type, root, state) ?? null, ...state };
+  type: T,
+  options: ReadOptions = {},
+): Conformed<Nullable<T>> {
+  const faults: TypeMismatchError[] = [];
+  const dropped: (string | number)[][] = [];
+  const state = stateOf(options, (fault) => faults.push(fault), dropped);
+  return { value: readRoot(value, type, options, state) as Nullable<T>, faults, dropped };
+}
+
+/**
+ * Reads `value` as `type`. Throws TypeMismatchError for the first value that does not have its type, such as
+ * `spec.replaces: expected a string, found the number 1`.
+ */
+export function readTyped<T extends Type>(
+  value: JsonValue | undefined,
+  type: T,
+  options: ReadOptions = {},
+): Nullable<T> {
+  const state = stateOf(options, (fault) => {
+    throw fault;
+  });
+  return readRoot(value, type, options, state) as Nullable<T>;
 }
 
 interface State {
-  faults: ShapeError[];
-  dropped: (string | number)[][];
+  fail: (fault: TypeMismatchError) => void;
+  dropped: (string | number)[][] | undefined;
+  foldNames: boolean;
+  except: StructType | undefined;
+  inTableOrder: boolean;
+}
+
+function stateOf(
+  { foldNames = false, inTableOrder = false }: ReadOptions,
+  fail: State['fail'],
+  dropped?: State['dropped'],
+): State {
+  const except = typeof foldNames === 'object' ? foldNames.except : undefined;
+  return { fail, dropped, foldNames: foldNames !== false, except, inTableOrder };
+}
+
+function readRoot(
+  value: JsonValue | undefined,
+  type: Type,
+  { path = [] }: ReadOptions,
+  state: State,
+): JsonValue {
+  let root: Place | undefined;
+  for (const key of path) root = { key, parent: root };
+  return read(value ?? null, type, root, state) ?? null;
 }
 
 /** A place, put together only when it is needed. */
@@ -109,7 +258,7 @@ function pathOf(place: Place | undefined): (string | number)[] {
 }
 
 /** Undefined stands for what is left out wherever it may be. */
-function read(value: JsonValue, type: GoType, at: Place | undefined, state: State): JsonValue | undefined {
+function read(value: JsonValue, type: Type, at: Place | undefined, state: State): JsonValue | undefined {
   if (typeof type === 'string') return readScalar(value, type, at, state);
   if ('later' in type) return read(value, type.later(), at, state);
   if ('choose' in type) {
@@ -120,50 +269,71 @@ function read(value: JsonValue, type: GoType, at: Place | undefined, state: Stat
   if (value === null) return zeroOf(type);
   if ('read' in type) {
     const text = type.read(value);
-    if (text === undefined) state.faults.push(mismatch(value, type.expected, at));
-    return text;
+    if (text !== undefined) return text;
+    if (type.explain === undefined) return fail(value, type.expected, at, state);
+    state.fail(new TypeMismatchError(pathOf(at), type.explain(value)));
+    return undefined;
   }
   if ('list' in type) {
     if (!Array.isArray(value)) return fail(value, 'a list', at, state);
     return value.map((item, index) => read(item, type.list, { key: index, parent: at }, state) ?? null);
   }
   if (!isJsonObject(value)) return fail(value, 'an object', at, state);
+  return 'map' in type ? readMap(value, type.map, at, state) : readStruct(value, type, at, state);
+}
+
+function readMap(value: JsonObject, type: Type, at: Place | undefined, state: State): JsonObject {
   const out: JsonObject = {};
-  if ('map' in type) {
-    for (const key of Object.keys(value)) {
-      setJsonKey(
-        out,
-        key,
-        read(value[key] as JsonValue, type.map, { key, parent: at }, state) ?? zeroOf(type.map) ?? null,
-      );
-    }
-    return out;
+  for (const key of Object.keys(value)) {
+    const item = read(value[key] as JsonValue, type, { key, parent: at }, state);
+    setJsonKey(out, key, item ?? zeroOf(type) ?? null);
   }
+  return out;
+}
+
+function readStruct(value: JsonObject, type: StructType, at: Place | undefined, state: State): JsonObject {
+  const out: JsonObject = {};
+  const inner = state.foldNames && type === state.except ? { ...state, foldNames: false } : state;
   for (const key of Object.keys(value)) {
     const item = value[key] as JsonValue;
-    const field = type.fields.get(key);
+    let name = key;
+    let field = type.fields.get(key);
+    if (field === undefined && inner.foldNames) {
+      name = type.folded.get(foldFieldName(key)) ?? key;
+      field = type.fields.get(name);
+    }
     if (field === undefined) {
-      if (item !== null) state.dropped.push(pathOf({ key, parent: at }));
+      if (item !== null) state.dropped?.push(pathOf({ key, parent: at }));
       continue;
     }
-    const conformed = read(item, field.type, { key, parent: at }, state);
-    if (field.optional && (conformed === undefined || isEmpty(conformed, field.type))) continue;
-    out[key] = conformed ?? null;
+    // Null leaves what another spelling of the same field gave.
+    if (item === null && field.type !== 'raw' && inner.foldNames && Object.hasOwn(out, name)) continue;
+    const conformed = read(item, field.type, { key, parent: at }, inner);
+    if (!field.optional || (conformed !== undefined && !isEmpty(conformed, field.type))) {
+      out[name] = conformed ?? null;
+    } else if (inner.foldNames) delete out[name];
   }
-  for (const [key, field] of type.always) {
-    if (Object.hasOwn(value, key)) continue;
+  for (const [name, field] of type.always) {
+    if (Object.hasOwn(out, name)) continue;
     const zero = zeroOf(field.type);
-    if (zero !== undefined || !field.optional) out[key] = zero ?? null;
+    if (zero !== undefined || !field.optional) out[name] = zero ?? null;
   }
+  return state.inTableOrder ? ordered(out, type) : out;
+}
+
+function ordered(value: JsonObject, { fields }: StructType): JsonObject {
+  const out: JsonObject = {};
+  for (const name of fields.keys()) if (Object.hasOwn(value, name)) out[name] = value[name] as JsonValue;
   return out;
 }
 
 function readScalar(
   value: JsonValue,
-  type: 'string' | 'bool' | 'int32' | 'int64' | 'float' | 'any',
+  type: ScalarType,
   at: Place | undefined,
   state: State,
 ): JsonValue | undefined {
+  if (type === 'raw') return value;
   if (type === 'any') return value ?? undefined;
   if (value === null) return zeroOf(type);
   switch (type) {
@@ -188,7 +358,7 @@ function readScalar(
   }
 }
 
-function zeroOf(type: GoType): JsonValue | undefined {
+function zeroOf(type: Type): JsonValue | undefined {
   switch (type) {
     case 'string':
       return '';
@@ -199,19 +369,22 @@ function zeroOf(type: GoType): JsonValue | undefined {
     case 'float':
       return 0;
     case 'any':
+    case 'raw':
       return undefined;
   }
   if ('later' in type) return zeroOf(type.later());
   if ('choose' in type) return undefined;
   if ('read' in type) return type.zero;
-  if ('fields' in type) return conform({}, type).value;
+  if ('fields' in type) return readStruct({}, type, undefined, zeroState);
   return undefined;
 }
 
+/** Nothing can be wrong with an empty struct. */
+const zeroState = stateOf({ inTableOrder: true }, () => undefined);
+
 /** Go leaves out zero scalars and empty lists and maps, never a struct, nor what a pointer leads to. */
-function isEmpty(value: JsonValue, type: GoType): boolean {
-  // Whatever is there of a value that is kept as it is, is kept.
-  if (type === 'any') return false;
+function isEmpty(value: JsonValue, type: Type): boolean {
+  if (type === 'any' || type === 'raw') return false;
   if (typeof type === 'string') return value === '' || value === 0 || value === false;
   if ('later' in type) return isEmpty(value, type.later());
   if ('list' in type) return Array.isArray(value) && value.length === 0;
@@ -220,10 +393,6 @@ function isEmpty(value: JsonValue, type: GoType): boolean {
 }
 
 function fail(value: JsonValue, expected: string, at: Place | undefined, state: State): undefined {
-  state.faults.push(mismatch(value, expected, at));
+  state.fail(new TypeMismatchError(pathOf(at), `expected ${expected}, found ${describeKind(value)}`));
   return undefined;
-}
-
-function mismatch(value: JsonValue, expected: string, at: Place | undefined): ShapeError {
-  return new ShapeError(pathOf(at), `expected ${expected}, found ${describeKind(value)}`);
 }

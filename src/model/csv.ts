@@ -1,8 +1,11 @@
 import { base64Fault } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
+import { describeKind } from '../document/field.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import type { PackageIcon, RelatedImage } from './declarative-config.js';
-import { type Shape, ShapeError, readShape, struct } from '../kube/shape.js';
+import { apiDefinitions, installImages } from '../kube/csv-types.js';
+import { objectMeta } from '../kube/meta-types.js';
+import { type Of, TypeMismatchError, listOf, readTyped, struct } from '../kube/struct.js';
 
 /**
  * What rendering needs to know of a ClusterServiceVersion, the manifest that describes one version of an
@@ -18,112 +21,27 @@ export interface ApiKey {
   plural: string;
 }
 
-const strings: Shape = { list: 'string' };
-const stringMap: Shape = { map: 'string' };
-
-const time: Shape = {
-  check: (value) =>
-    typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i.test(value)
-      ? undefined
-      : 'expected a time such as 2024-01-31T12:00:00Z',
-};
-
-/** Kubernetes object metadata, as far as its fields have a fixed type. */
-export const objectMetaShape = struct({
-  name: 'string',
-  generateName: 'string',
-  namespace: 'string',
-  selfLink: 'string',
-  uid: 'string',
-  resourceVersion: 'string',
-  generation: 'int64',
-  creationTimestamp: time,
-  deletionTimestamp: time,
-  deletionGracePeriodSeconds: 'int64',
-  'labels?': stringMap,
-  'annotations?': stringMap,
-  ownerReferences: {
-    list: struct({ apiVersion: 'string', kind: 'string', name: 'string', uid: 'string', controller: 'bool' }),
-  },
-  finalizers: strings,
-});
-
-const containerShape = struct({
-  name: 'string',
-  image: 'string',
-  command: strings,
-  args: strings,
-  workingDir: 'string',
-  ports: { list: struct({ name: 'string', containerPort: 'int32', hostPort: 'int32', protocol: 'string' }) },
-  env: { list: struct({ name: 'string', value: 'string' }) },
-  imagePullPolicy: 'string',
-});
-
-/** The install strategy: which deployments the operator consists of, and their permissions. */
-export const installShape = struct({
-  strategy: 'string',
-  spec: struct({
-    deployments: {
-      list: struct({
-        name: 'string',
-        label: stringMap,
-        spec: struct({
-          replicas: 'int32',
-          minReadySeconds: 'int32',
-          revisionHistoryLimit: 'int32',
-          progressDeadlineSeconds: 'int32',
-          paused: 'bool',
-          template: struct({
-            metadata: objectMetaShape,
-            spec: struct({
-              containers: { list: containerShape },
-              initContainers: { list: containerShape },
-              serviceAccountName: 'string',
-              nodeSelector: stringMap,
-              priorityClassName: 'string',
-              hostNetwork: 'bool',
-              terminationGracePeriodSeconds: 'int64',
-            }),
-          }),
-        }),
-      }),
-    },
-  }),
-});
-
-const definitionsShape = struct({
-  owned: { list: struct({ group: 'string', kind: 'string', name: 'string', version: 'string' }) },
-  required: { list: struct({ group: 'string', kind: 'string', name: 'string', version: 'string' }) },
-});
-
-const relatedImagesShape: Shape = { list: struct({ name: 'string', image: 'string' }) };
-
-/** A name that a CSV declares in its definitions. */
-interface Definition {
-  group: string;
-  kind: string;
-  name: string;
-  version: string;
-}
+const csvHead = struct({ apiVersion: 'string', kind: 'string', metadata: objectMeta });
+const relatedImages = listOf({ name: 'string', image: 'string' });
+const installation = struct({ install: installImages });
 
 /** The name and annotations of a CSV. The field names of its metadata match whatever their case. */
 export function readCsvMetadata(csv: JsonObject): { name: string; annotations: JsonObject } {
-  const shape = struct({ apiVersion: 'string', kind: 'string', metadata: objectMetaShape });
-  const { metadata } = readShape(csv, shape, '') as { metadata: JsonObject };
-  const { name, annotations } = metadata;
-  return { name: name as string, annotations: isJsonObject(annotations) ? annotations : {} };
+  const { metadata } = readTyped(csv, csvHead, { foldNames: true });
+  return { name: metadata.name ?? '', annotations: metadata.annotations ?? {} };
 }
 
 /** The `spec` of a CSV: an object, empty where it is null. A CSV without one is at fault. */
 export function csvSpec(csv: JsonObject): JsonObject {
   const spec = csv['spec'];
   if (spec === undefined) throw new OpmateError('INVALID', 'spec: not found');
-  return readShape(spec, { map: 'any' }, 'spec') === null ? {} : (spec as JsonObject);
+  if (spec === null || isJsonObject(spec)) return spec ?? {};
+  throw new TypeMismatchError(['spec'], `expected an object, found ${describeKind(spec)}`);
 }
 
 /** `spec.version` as it is written, or the empty string. */
 export function csvVersion(spec: JsonObject): string {
-  return readShape(spec['version'] ?? null, 'string', 'spec.version') as string;
+  return readTyped(spec['version'], 'string', { path: ['spec', 'version'] });
 }
 
 /** `spec.release`: text, or a number as Go prints it; the empty string where there is none. */
@@ -133,7 +51,7 @@ export function csvRelease(spec: JsonObject): string {
   if (typeof release === 'string') return release;
   if (typeof release === 'bigint') return formatShortest(Number(release));
   if (typeof release !== 'number') {
-    throw new ShapeError(['spec', 'release'], 'release field must be a string or number');
+    throw new TypeMismatchError(['spec', 'release'], 'release field must be a string or number');
   }
   return Number.isInteger(release) && Math.abs(release) < 2 ** 63
     ? String(BigInt(release))
@@ -163,22 +81,24 @@ export function csvApiServices(spec: JsonObject, list: 'owned' | 'required'): Ap
   }));
 }
 
-function definitions(spec: JsonObject, field: string, list: 'owned' | 'required'): Definition[] {
-  const value = readShape(spec[field] ?? null, definitionsShape, `spec.${field}`) as JsonObject;
-  return (value[list] ?? []) as unknown as Definition[];
+function definitions(
+  spec: JsonObject,
+  field: string,
+  list: 'owned' | 'required',
+): NonNullable<Of<typeof apiDefinitions>['owned']> {
+  const options = { path: ['spec', field], foldNames: true };
+  return readTyped(spec[field], apiDefinitions, options)[list] ?? [];
 }
 
 /** `spec.relatedImages` in order, repeated ones included. */
 export function csvRelatedImages(spec: JsonObject): RelatedImage[] {
-  const images = readShape(spec['relatedImages'] ?? null, relatedImagesShape, 'spec.relatedImages');
-  return (images ?? []) as unknown as RelatedImage[];
+  const options = { path: ['spec', 'relatedImages'], foldNames: true };
+  return readTyped(spec['relatedImages'], relatedImages, options) ?? [];
 }
 
 /** The images of all containers and init containers of the deployments, each once, in order. */
 export function csvDeploymentImages(spec: JsonObject): string[] {
-  const { install } = readShape(spec, struct({ install: installShape }), 'spec') as unknown as {
-    install: InstallStrategy;
-  };
+  const { install } = readTyped(spec, installation, { path: ['spec'], foldNames: true });
   if (install.strategy !== 'deployment') return [];
   const images = new Set<string>();
   for (const deployment of install.spec.deployments ?? []) {
@@ -187,16 +107,6 @@ export function csvDeploymentImages(spec: JsonObject): string[] {
     for (const container of pod.initContainers ?? []) images.add(container.image);
   }
   return [...images];
-}
-
-interface InstallStrategy {
-  strategy: string;
-  spec: { deployments: { spec: { template: { spec: PodSpec } } }[] | null };
-}
-
-interface PodSpec {
-  containers: { image: string }[] | null;
-  initContainers: { image: string }[] | null;
 }
 
 /** A number as Go's `%g` prints it: shortest digits, with an exponent below 1e-4 and from 1e6 on. */

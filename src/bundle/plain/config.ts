@@ -3,23 +3,13 @@ import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { type PlacedYaml, type YamlPath, parseYamlWithPlaces } from '../../document/yaml.js';
 import { describeKind } from '../../document/field.js';
-import { conform, goStruct } from '../../kube/struct.js';
+import { type Of, conform, struct } from '../../kube/struct.js';
 import { labelFault } from '../../kube/names.js';
 import { deploymentConfigFields } from '../../kube/pod-types.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 
 /** What a user may set for all deployments of an operator. (Source: the Subscription of OLM v0, `spec.config`.) */
-export interface DeploymentConfig {
-  env?: JsonObject[];
-  envFrom?: JsonObject[];
-  volumes?: JsonObject[];
-  volumeMounts?: JsonObject[];
-  tolerations?: JsonObject[];
-  resources?: JsonObject;
-  nodeSelector?: JsonObject;
-  affinity?: JsonObject;
-  annotations?: JsonObject;
-}
+export type DeploymentConfig = Of<typeof deploymentConfigStruct>;
 
 /** The configuration of one installation, as `spec.config.inline` of a ClusterExtension has it. */
 export interface InstallConfig {
@@ -36,7 +26,7 @@ export interface ConfigRules {
   targetsGiven: boolean;
 }
 
-const deploymentConfigStruct = goStruct(deploymentConfigFields);
+const deploymentConfigStruct = struct(deploymentConfigFields);
 
 /**
  * Reads a configuration file, by the rules that operator-controller derives from the install modes of an
@@ -100,7 +90,7 @@ export function readInstallConfig(
   );
   const given = value['deploymentConfig'];
   if (given !== undefined && given !== null) {
-    const conformed = conform(given, deploymentConfigStruct, ['deploymentConfig']);
+    const conformed = conform(given, deploymentConfigStruct, { path: ['deploymentConfig'] });
     findings.push(...conformed.faults.map(({ path, message }) => finding(path, message)));
     for (const path of conformed.dropped) {
       const name = quoteGo(String(path.at(-1)));
@@ -111,7 +101,7 @@ export function readInstallConfig(
         warnings.push({ ...told, severity: 'warning', code: 'unknown-field' });
       }
     }
-    config.deploymentConfig = (conformed.value ?? {}) as unknown as DeploymentConfig;
+    config.deploymentConfig = conformed.value;
   }
   return { config, findings, warnings };
 }

@@ -1,5 +1,4 @@
 import { quoteGo } from '../../document/go-json.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { conform } from '../../kube/struct.js';
 import { crdStruct } from '../../kube/crd-types.js';
@@ -117,26 +116,22 @@ function formFindings(crd: Manifest): CrdDiagnostic[] {
 }
 
 function definitionOf(manifest: Manifest): Definition {
-  const object = conform(manifest.load(), crdStruct).value as JsonObject;
-  const spec = object['spec'] as JsonObject;
-  const given = (spec['versions'] ?? []) as JsonObject[];
-  const versions = given.map((version, index): Version => {
-    const schema = isJsonObject(version['schema']) ? version['schema']['openAPIV3Schema'] : undefined;
+  const { spec, status } = conform(manifest.load(), crdStruct).value;
+  const versions = (spec.versions ?? []).map((version, index): Version => {
+    const schema = version.schema?.openAPIV3Schema;
     const place = ['spec', 'versions', index, 'schema', 'openAPIV3Schema'];
     return {
-      name: version['name'] as string,
-      isServed: version['served'] === true,
-      isStored: version['storage'] === true,
-      schemas: isJsonObject(schema) ? schemaPaths(schema, place) : new Map<string, SchemaAt>(),
+      name: version.name,
+      isServed: version.served,
+      isStored: version.storage,
+      schemas: schema === undefined ? new Map<string, SchemaAt>() : schemaPaths(schema, place),
     };
   });
-  const status = object['status'] as JsonObject;
-  const conversion = spec['conversion'];
   return {
     manifest,
-    scope: spec['scope'] as string,
-    isConverted: isJsonObject(conversion) && conversion['strategy'] === 'Webhook',
-    storedVersions: (status['storedVersions'] ?? []) as string[],
+    scope: spec.scope,
+    isConverted: spec.conversion?.strategy === 'Webhook',
+    storedVersions: status.storedVersions ?? [],
     versions,
   };
 }

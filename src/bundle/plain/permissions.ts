@@ -1,6 +1,7 @@
-import type { JsonObject, JsonValue } from '../../document/json.js';
+import type { JsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
-import type { Permission, PolicyRule } from '../../kube/csv-types.js';
+import type { Permission } from '../../kube/csv-types.js';
+import type { PolicyRule } from '../../kube/meta-types.js';
 import { permissionName } from './generated-names.js';
 import { type PlainObject, generated } from '../../kube/object.js';
 import type { RegistryV1 } from './registry-v1.js';
@@ -76,7 +77,7 @@ export function permissionObjects(
       apiVersion: `${rbac}/v1`,
       kind,
       metadata,
-      rules: permission.rules as unknown as JsonValue,
+      rules: permission.rules,
     };
     const binding: JsonObject = {
       apiVersion: `${rbac}/v1`,

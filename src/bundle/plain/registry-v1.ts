@@ -5,7 +5,7 @@ import { parseYaml, parseYamlWithPlaces } from '../../document/yaml.js';
 import type { BundleFile, BundleFiles } from '../read.js';
 import { crdStruct } from '../../kube/crd-types.js';
 import { type ClusterServiceVersion, csvStruct } from '../../kube/csv-types.js';
-import { type Conformed, conform } from '../../kube/struct.js';
+import { type Conformed, type Of, conform } from '../../kube/struct.js';
 import { type Manifest, readManifests, titleOf } from '../../kube/manifests.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { unsupportedKinds } from './supported-kinds.js';
@@ -99,7 +99,7 @@ export function readRegistryV1(
 const readKinds: ReadonlySet<string> = new Set(['ClusterServiceVersion', 'CustomResourceDefinition']);
 
 /** The findings of reading one manifest as its type. */
-function tellFaults(manifest: Manifest, { faults }: Conformed, findings: Diagnostic[]): void {
+function tellFaults(manifest: Manifest, { faults }: Pick<Conformed, 'faults'>, findings: Diagnostic[]): void {
   for (const { message, path } of faults) {
     findings.push({
       severity: 'error',
@@ -129,9 +129,11 @@ function checkCrd(crd: Manifest, findings: Diagnostic[]): void {
 }
 
 /** What was read of definitions that are kept in memory anyway. */
-const conformedCrds = new WeakMap<JsonObject, Conformed>();
+const conformedCrds = new WeakMap<JsonObject, ConformedCrd>();
 
-function conformCrd(crd: Manifest): Conformed {
+type ConformedCrd = Conformed<Of<typeof crdStruct>>;
+
+function conformCrd(crd: Manifest): ConformedCrd {
   const object = crd.load();
   const known = conformedCrds.get(object);
   if (known !== undefined) return known;
@@ -142,7 +144,7 @@ function conformCrd(crd: Manifest): Conformed {
 
 /** A custom resource definition as it is written to a cluster. Callers must not change it. */
 export function loadCrd(crd: Manifest): JsonObject {
-  return conformCrd(crd).value as JsonObject;
+  return conformCrd(crd).value;
 }
 
 /** Undefined where it is at fault, for then nothing that depends on it can be told. */
@@ -168,7 +170,7 @@ function readCsv(
       line: manifest.lineOf(path),
     });
   }
-  const csv = conformed.value as unknown as ClusterServiceVersion;
+  const csv = conformed.value;
   if (properties !== undefined) addProperties(csv, properties, manifest, findings);
   return csv;
 }

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../document/json.js';
+import type { JsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { type CertificateProvider, injectAuthority, requestSecret } from './certificates.js';
 import type { WebhookDescription } from '../../kube/csv-types.js';
@@ -106,8 +106,7 @@ export function webhookServices(bundle: RegistryV1, options: WebhookOptions): Pl
         comparePorts(a['targetPort'] as number | string, b['targetPort'] as number | string),
     );
     const spec = deployments.find(({ name }) => name === deployment)?.spec;
-    const selector = spec?.['selector'] as JsonObject | null | undefined;
-    const labels = selector?.['matchLabels'];
+    const labels = spec?.selector?.matchLabels;
     const object: JsonObject = {
       apiVersion: 'v1',
       kind: 'Service',
@@ -136,7 +135,7 @@ export function conversionOf(
     ({ type, conversionCRDs }) => type === 'ConversionWebhook' && conversionCRDs?.includes(crd),
   );
   if (webhook === undefined) return undefined;
-  const reviewVersions = webhook.admissionReviewVersions as JsonValue;
+  const reviewVersions = webhook.admissionReviewVersions;
   const service = { path: '/', ...serviceReference(webhook, installNamespace) };
   const conversion: JsonObject = {
     strategy: 'Webhook',

@@ -1,6 +1,5 @@
 import type { JsonValue } from '../../document/json.js';
-import type { PolicyRule } from '../../kube/csv-types.js';
-import { conform, goStruct } from '../../kube/struct.js';
+import { conform, struct } from '../../kube/struct.js';
 import { intOrString, policyRule } from '../../kube/meta-types.js';
 import type { BundleContent, BundleObject } from './content.js';
 import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
@@ -17,13 +16,13 @@ const defaultConstraints: ReadonlySet<string> = new Set([
   'nonroot',
 ]);
 
-const budget = goStruct({
-  'spec?': goStruct({
+const budget = struct({
+  'spec?': struct({
     'maxUnavailable?': { pointer: intOrString },
     'minAvailable?': { pointer: intOrString },
   }),
 });
-const role = goStruct({ rules: { list: policyRule } });
+const role = struct({ rules: { list: policyRule } });
 
 /**
  * Objects that disturb a cluster: budgets that forbid all disruptions, priority classes for everyone, and roles
@@ -60,7 +59,7 @@ function objectFaults({ kind, value }: BundleObject): CheckDiagnostic[] {
 function budgetFaults(value: JsonValue): CheckDiagnostic[] {
   const { value: read, faults } = conform(value, budget);
   if (faults.length > 0) return faults.map(({ message, path }) => errorAt(path, message));
-  const { maxUnavailable, minAvailable } = (read as { spec?: Record<string, JsonValue> }).spec ?? {};
+  const { maxUnavailable, minAvailable } = read.spec;
   const found: CheckDiagnostic[] = [];
   if (maxUnavailable === 0 || maxUnavailable === '0%') {
     found.push(errorAt(['spec', 'maxUnavailable'], 'maxUnavailable field cannot be set to 0 or 0%'));
@@ -75,7 +74,7 @@ function roleFaults(value: JsonValue): CheckDiagnostic[] {
   const { value: read, faults } = conform(value, role);
   if (faults.length > 0) return faults.map(({ message, path }) => errorAt(path, message));
   const found: CheckDiagnostic[] = [];
-  for (const [index, rule] of ((read as { rules: PolicyRule[] | null }).rules ?? []).entries()) {
+  for (const [index, rule] of (read.rules ?? []).entries()) {
     const { apiGroups = [], resources = [], resourceNames = [], verbs } = rule;
     const may = (...wanted: string[]): boolean => (verbs ?? []).some((verb) => wanted.includes(verb));
     if (

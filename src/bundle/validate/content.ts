@@ -1,10 +1,9 @@
 import { OpmateError } from '../../core/errors.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { isJsonObject } from '../../document/json.js';
-import { conform, goStruct } from '../../kube/struct.js';
+import { TypeMismatchError, conform, readTyped, struct } from '../../kube/struct.js';
 import { objectMeta } from '../../kube/meta-types.js';
 import { supportedKinds } from '../plain/supported-kinds.js';
-import { readShape, struct, ShapeError } from '../../kube/shape.js';
 import { describeKind } from '../../document/field.js';
 import { csvRelease } from '../../model/csv.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -12,12 +11,12 @@ import { parseFault, parseFirstDocument } from '../manifest.js';
 import { isKubernetesObject } from '../parse.js';
 import type { BundleFile } from '../read.js';
 import { type DefinedResources, checkCrd } from './crd.js';
-import type { Csv } from './csv-type.js';
+import { type Csv, apiDefinitions } from '../../kube/csv-types.js';
 import { checkCsv } from './csv.js';
 import type { BundleFormat, MediaType } from './format.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
-import { type ObjectMeta, objectMetaFaults } from './object-meta.js';
+import { objectMetaFaults } from './object-meta.js';
 
 /** An object of a bundle: the first document of a file. */
 export interface BundleObject {
@@ -164,24 +163,19 @@ export function checkContent(content: BundleContent, mediaType: MediaType): Diag
   return faults;
 }
 
-const metaStruct = goStruct({ 'kind?': 'string', 'apiVersion?': 'string', 'metadata?': objectMeta });
+const metaStruct = struct({ 'kind?': 'string', 'apiVersion?': 'string', 'metadata?': objectMeta });
 
 function metadataFaults(object: JsonObject): CheckDiagnostic[] {
   const conformed = conform(object, metaStruct);
   if (conformed.faults.length > 0) {
     return conformed.faults.map(({ message, path }) => errorAt(path, message));
   }
-  const { metadata = {} } = conformed.value as { metadata?: ObjectMeta };
+  const { metadata } = conformed.value;
   return objectMetaFaults(metadata).map((fault) => ({
     ...fault,
     problem: `error validating object metadata: ${fault.problem}`,
   }));
 }
-
-const definitions = struct({
-  owned: { list: struct({ group: 'string', kind: 'string', name: 'string', version: 'string' }) },
-  required: { list: struct({ group: 'string', kind: 'string', name: 'string', version: 'string' }) },
-});
 
 /** Owned definitions are in the bundle; what is in it is owned. */
 function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject): CheckDiagnostic[] {
@@ -192,16 +186,12 @@ function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject)
       ? []
       : [errorAt(['spec'], 'error getting CSV CRDs: spec is missing')];
   }
-  let owned: { group: string; kind: string; name: string; version: string }[];
+  let owned;
   try {
-    const value = readShape(
-      spec['customresourcedefinitions'] ?? null,
-      definitions,
-      at.join('.'),
-    ) as JsonObject;
-    owned = (value['owned'] ?? []) as typeof owned;
+    const definitions = spec['customresourcedefinitions'];
+    owned = readTyped(definitions, apiDefinitions, { path: at, foldNames: true }).owned ?? [];
   } catch (error) {
-    if (!(error instanceof ShapeError)) throw error;
+    if (!(error instanceof TypeMismatchError)) throw error;
     return [errorAt(error.path, `error getting CSV CRDs: ${error.message}`)];
   }
   const faults: CheckDiagnostic[] = [];

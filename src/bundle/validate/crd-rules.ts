@@ -4,7 +4,8 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import type { CheckDiagnostic } from './diagnostic.js';
 import { type Place, child, forbidden, invalid, notSupported, required } from './field-diagnostics.js';
 import { dns1035LabelFaults, subdomainFaults } from '../../kube/names.js';
-import { type ObjectMeta, objectMetaFaults } from './object-meta.js';
+import type { ObjectMeta } from '../../kube/meta-types.js';
+import { objectMetaFaults } from './object-meta.js';
 import { selectableFieldFaults } from './selectable-fields.js';
 import { parseRequestUri } from './uri.js';
 

@@ -1,57 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { foldFieldName } from '../../document/go-json-fold.js';
-import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
-import { clientConfig, crdNames, crdStruct, schemaStruct, subresources } from '../../kube/crd-types.js';
-import { type GoType, conform, goStruct, listOf, pointerTo, strings } from '../../kube/struct.js';
-import { objectMeta } from '../../kube/meta-types.js';
+import type { JsonObject } from '../../document/json.js';
+import { crdStruct, oldCrdStruct, schemaStruct } from '../../kube/crd-types.js';
+import { conform } from '../../kube/struct.js';
 import { type Crd, crdFaults } from './crd-rules.js';
 import { type CheckDiagnostic, errorAt } from './diagnostic.js';
-
-const columns = listOf({
-  name: 'string',
-  type: 'string',
-  'format?': 'string',
-  'description?': 'string',
-  'priority?': 'int32',
-  JSONPath: 'string',
-});
-const validation = pointerTo(goStruct({ 'openAPIV3Schema?': pointerTo(schemaStruct) }));
-const selectableFieldsType = listOf({ jsonPath: 'string' });
-/** A custom resource definition of the version v1beta1. (Source: apiextensions/v1beta1.) */
-const oldCrdStruct = goStruct({
-  'kind?': 'string',
-  'apiVersion?': 'string',
-  'metadata?': objectMeta,
-  spec: goStruct({
-    group: 'string',
-    'version?': 'string',
-    names: crdNames,
-    scope: 'string',
-    'validation?': validation,
-    'subresources?': subresources,
-    'versions?': listOf({
-      name: 'string',
-      served: 'bool',
-      storage: 'bool',
-      'deprecated?': 'bool',
-      'deprecationWarning?': pointerTo('string'),
-      'schema?': validation,
-      'subresources?': subresources,
-      'additionalPrinterColumns?': columns,
-      'selectableFields?': selectableFieldsType,
-    }),
-    'additionalPrinterColumns?': columns,
-    'selectableFields?': selectableFieldsType,
-    'conversion?': pointerTo(
-      goStruct({
-        strategy: 'string',
-        'webhookClientConfig?': clientConfig,
-        'conversionReviewVersions?': strings,
-      }),
-    ),
-    'preserveUnknownFields?': pointerTo('bool'),
-  }),
-});
 
 /** The custom resources that a definition defines. */
 export interface DefinedResources {
@@ -74,7 +26,8 @@ export function checkCrd(manifest: JsonObject): {
 } {
   const isV1 = manifest['apiVersion'] === 'apiextensions.k8s.io/v1';
   const type = isV1 ? crdStruct : oldCrdStruct;
-  const conformed = conform(withExactNames(manifest, type), type);
+  // Upstream reads definitions by a decoder that lets names of fields have any case, but for schemas.
+  const conformed = conform(manifest, type, { foldNames: { except: schemaStruct } });
   if (conformed.faults.length > 0) {
     return {
       faults: conformed.faults.map(({ message, path }) => errorAt(path, message)),
@@ -93,25 +46,6 @@ export function checkCrd(manifest: JsonObject): {
   };
   setDefaults(crd, isV1);
   return { faults: crdFaults(crd, isV1 ? ['spec', 'versions', 0] : ['spec']), defined };
-}
-
-/** Upstream reads definitions by a decoder that lets names of fields have any case; schemas are left as they are. */
-function withExactNames(value: JsonValue, type: GoType): JsonValue {
-  if (typeof type === 'string' || type === schemaStruct) return value;
-  if ('pointer' in type) return withExactNames(value, type.pointer);
-  if ('list' in type) {
-    return Array.isArray(value) ? value.map((item) => withExactNames(item, type.list)) : value;
-  }
-  if (!('fields' in type) || !isJsonObject(value)) return value;
-  const folded = new Map([...type.fields.keys()].map((name) => [foldFieldName(name), name]));
-  const out: JsonObject = {};
-  for (const [key, item] of Object.entries(value)) {
-    const name = type.fields.has(key) ? key : (folded.get(foldFieldName(key)) ?? key);
-    // Null leaves what another spelling of the same field gave.
-    if (item === null && Object.hasOwn(out, name)) continue;
-    setJsonKey(out, name, withExactNames(item, type.fields.get(name)?.type ?? 'any'));
-  }
-  return out;
 }
 
 interface V1Crd extends Omit<Crd, 'spec'> {

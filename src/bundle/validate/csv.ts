@@ -4,7 +4,8 @@ import { sortedByBytes } from '../../core/order.js';
 import { SemverError, parseVersion } from '../../core/semver.js';
 import { isKubernetesObject } from '../parse.js';
 import { conform } from '../../kube/struct.js';
-import { type Csv, csvParts, csvType, isZero } from './csv-type.js';
+import { type Csv, csvSpecType, csvType, installStrategy } from '../../kube/csv-types.js';
+import { isZero } from './is-zero.js';
 import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 import { labelValueFaults, subdomainFaults } from '../../kube/names.js';
 
@@ -37,7 +38,7 @@ export function checkCsv(manifest: JsonObject): { faults: CheckDiagnostic[]; csv
       csv: undefined,
     };
   }
-  const csv = conformed.value as unknown as Csv;
+  const csv = conformed.value;
   const name = csv.metadata.name ?? '';
   const faults: CheckDiagnostic[] = [];
   const told = (path: (string | number)[], problem: string): void =>
@@ -166,17 +167,17 @@ function missingFields(manifest: JsonObject): CheckDiagnostic[] {
   const tell = (field: string, path: string[]): void =>
     void missing.push(errorAt(path, `Field ${field}: required field missing`));
   if (isZero(metadata, csvType.fields.get('metadata')?.type ?? 'any')) tell('ObjectMeta', ['metadata']);
-  if (!isJsonObject(spec) || isZero(spec, csvParts.spec)) {
+  if (!isJsonObject(spec) || isZero(spec, csvSpecType)) {
     tell('Spec', ['spec']);
     return missing;
   }
   const { install } = spec;
-  if (!isJsonObject(install) || isZero(install, csvParts.install)) {
+  if (!isJsonObject(install) || isZero(install, installStrategy)) {
     tell('Spec.InstallStrategy', ['spec', 'install']);
   } else {
     const { strategy, spec: details } = install;
     if ((strategy ?? '') === '') tell('Spec.InstallStrategy.StrategyName', ['spec', 'install', 'strategy']);
-    const type = csvParts.install.fields.get('spec')?.type ?? 'any';
+    const type = installStrategy.fields.get('spec')?.type ?? 'any';
     if (isJsonObject(details) && !isZero(details, type) && (details['deployments'] ?? null) === null) {
       tell('Spec.InstallStrategy.StrategySpec.DeploymentSpecs', ['spec', 'install', 'spec', 'deployments']);
     }

@@ -4,7 +4,7 @@ import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, parseRange } from '../../core/semver.js';
 import { parseYaml } from '../../document/yaml.js';
-import { ShapeError, readShape, struct } from '../../kube/shape.js';
+import { TypeMismatchError, readTyped, struct } from '../../kube/struct.js';
 import { parseFault, parseFirstDocument } from '../manifest.js';
 import { fieldOf, scalarText } from '../parse.js';
 import type { BundleFile, BundleFiles } from '../read.js';
@@ -160,41 +160,42 @@ function dependenciesIn(document: JsonObject): Dependency[] {
 const gvk = struct({ group: 'string', kind: 'string', version: 'string' });
 const packageRange = struct({ packageName: 'string', version: 'string' });
 const label = struct({ label: 'string' });
-const constraint = struct({ failureMessage: 'string', cel: 'any' });
+const constraint = struct({ failureMessage: 'string', cel: 'raw' });
 const cel = struct({ rule: 'string' });
 
 function dependencyFaults({ type, value }: Dependency): string[] {
   try {
-    if (value === undefined) throw new ShapeError([], 'no value');
+    if (value === undefined) throw new TypeMismatchError([], 'no value');
+    const options = { foldNames: true };
     switch (type) {
       case 'olm.gvk': {
-        const given = readShape(value, gvk, '') as Record<string, string> | null;
+        const given = readTyped(value, gvk, options);
         return (['group', 'version', 'kind'] as const)
-          .filter((field) => (given?.[field] ?? '') === '')
+          .filter((field) => given[field] === '')
           .map((field) => `API ${field[0]?.toUpperCase()}${field.slice(1)} is empty`);
       }
       case 'olm.package':
-        return packageFaults((readShape(value, packageRange, '') ?? {}) as Record<string, string>);
+        return packageFaults(readTyped(value, packageRange, options));
       case 'olm.label': {
-        const given = readShape(value, label, '') as { label: string } | null;
-        return (given?.label ?? '') === '' ? ['Label information is missing'] : [];
+        const given = readTyped(value, label, options);
+        return given.label === '' ? ['Label information is missing'] : [];
       }
       case 'olm.constraint': {
-        const given = readShape(value, constraint, '') as { cel: JsonValue } | null;
-        if ((given?.cel ?? null) === null) return ['The CEL field is missing'];
-        const { rule } = readShape(given?.cel ?? null, cel, 'cel') as { rule: string };
+        const given = readTyped(value, constraint, options);
+        if (given.cel === null) return ['The CEL field is missing'];
+        const { rule } = readTyped(given.cel, cel, { path: ['cel'], foldNames: true });
         if (rule === '') return ['The CEL expression is missing'];
         const fault = celFault(rule);
         return fault === undefined ? [] : [`Invalid CEL expression: ${fault}`];
       }
     }
   } catch (error) {
-    if (!(error instanceof ShapeError)) throw error;
+    if (!(error instanceof TypeMismatchError)) throw error;
   }
   return [`couldn't parse dependency of type ${type}`];
 }
 
-function packageFaults({ packageName = '', version = '' }: Record<string, string>): string[] {
+function packageFaults({ packageName, version }: { packageName: string; version: string }): string[] {
   const faults = packageName === '' ? ['Package name is empty'] : [];
   if (version === '') return [...faults, 'Package version is empty'];
   try {

@@ -3,7 +3,7 @@ import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError, parseVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
-import type { AccountPermissions, Csv } from './csv-type.js';
+import type { Permission, Csv } from '../../kube/csv-types.js';
 import type { CheckDiagnostic } from './diagnostic.js';
 
 /** What operators are advised to do. (Source: operator-framework/api, the validator `good-practices`.) */
@@ -103,7 +103,7 @@ function endsWithVersion(name: string): boolean {
 /** Where an account of the operator may create definitions. */
 function crdGrant(csv: Csv): (string | number)[] | undefined {
   const { permissions = [], clusterPermissions = [] } = csv.spec.install.spec ?? {};
-  const find = (field: string, all: readonly AccountPermissions[]): (string | number)[] | undefined => {
+  const find = (field: string, all: readonly Permission[]): (string | number)[] | undefined => {
     for (const [index, { rules }] of all.entries()) {
       for (const [at, { apiGroups = [], resources = [], verbs }] of (rules ?? []).entries()) {
         if (!apiGroups.includes('apiextensions.k8s.io')) continue;

@@ -3,7 +3,7 @@ import { checkPullSpec } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
 import { formatVersion, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
-import type { Csv } from './csv-type.js';
+import type { Csv } from '../../kube/csv-types.js';
 import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 
 /** What a ConfigMap holds: OLM unpacks a bundle into one. */

@@ -1,24 +1,7 @@
+import type { ObjectMeta } from '../../kube/meta-types.js';
 import type { CheckDiagnostic } from './diagnostic.js';
 import { type Place, child, forbidden, invalid, required } from './field-diagnostics.js';
 import { labelKeyFaults, labelValueFaults } from '../../kube/names.js';
-
-/** Metadata of an object as `conform` gives it. */
-export interface ObjectMeta {
-  name?: string;
-  generateName?: string;
-  namespace?: string;
-  generation?: number;
-  labels?: Record<string, string>;
-  annotations?: Record<string, string>;
-  ownerReferences?: { apiVersion: string; kind: string; name: string; uid: string; controller?: boolean }[];
-  finalizers?: string[];
-  managedFields?: {
-    operation?: string;
-    fieldsType?: string;
-    manager?: string;
-    subresource?: string;
-  }[];
-}
 
 const maxAnnotationBytes = 256 * 1024;
 

@@ -1,7 +1,7 @@
 import { quoteGo } from '../../document/go-json.js';
 import { compareVersions, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
-import type { Csv } from './csv-type.js';
+import type { Csv } from '../../kube/csv-types.js';
 import { minKubeVersionFaults } from './csv.js';
 import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 import { mailAddressFault } from './mail-address.js';

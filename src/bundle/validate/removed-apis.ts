@@ -2,7 +2,7 @@ import { compareBytes } from '../../core/order.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareVersions, parseTolerantVersion, tryParse } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
-import type { AccountPermissions, ApiDescription } from './csv-type.js';
+import type { Permission, ApiDescription } from '../../kube/csv-types.js';
 import type { CheckDiagnostic } from './diagnostic.js';
 
 /** Kinds that versions of Kubernetes no longer have, by the `apiVersion` that they had there. */
@@ -148,7 +148,7 @@ function usesOf(content: BundleContent, version: string): { found: Uses; granted
   };
   describe('Owned', owned);
   describe('Required', required);
-  const grants = (field: string, permissions: readonly AccountPermissions[]): void => {
+  const grants = (field: string, permissions: readonly Permission[]): void => {
     for (const [index, { rules }] of permissions.entries()) {
       for (const [at, { apiGroups = [], resources = [] }] of (rules ?? []).entries()) {
         // The one resource that is gone for good; the others have a later version.

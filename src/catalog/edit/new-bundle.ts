@@ -4,7 +4,7 @@ import { OpmateError } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { csvIcon, csvSpec, readCsvMetadata } from '../../model/csv.js';
 import type { BundleBlob, PackageIcon } from '../../model/declarative-config.js';
-import { type Shape, readShape, struct } from '../../kube/shape.js';
+import { type Of, readTyped, strings, struct } from '../../kube/struct.js';
 
 /** A bundle that is to be added to a catalog: its blob, and what only its manifests and annotations say. */
 export interface NewBundle {
@@ -23,8 +23,7 @@ export interface NewBundle {
   description: string;
 }
 
-const list: Shape = { list: 'string' };
-const specShape = struct({ 'replaces?': 'string', 'skips?': list, 'description?': 'string' });
+const specType = struct({ 'replaces?': 'string', 'skips?': strings, 'description?': 'string' });
 
 /** What adding needs of a bundle that was read and rendered. Throws OpmateError INVALID with the path of a faulty value. */
 export function newBundle(bundle: Bundle, blob: BundleBlob, reference: string): NewBundle {
@@ -44,15 +43,9 @@ export function newBundle(bundle: Bundle, blob: BundleBlob, reference: string): 
   };
 }
 
-interface Spec {
-  replaces?: string;
-  skips?: string[] | null;
-  description?: string;
-}
-
-function specOf(csv: JsonObject, reference: string): Spec {
+function specOf(csv: JsonObject, reference: string): Of<typeof specType> {
   try {
-    return readShape(csvSpec(csv), specShape, 'spec') as Spec;
+    return readTyped(csvSpec(csv), specType, { path: ['spec'], foldNames: true });
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     throw addContext(error, { subject: reference });

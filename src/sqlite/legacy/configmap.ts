@@ -11,9 +11,9 @@ import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js'
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYaml } from '../../document/yaml.js';
 import { type ApiKey, csvCustomResources, csvSpec } from '../../model/csv.js';
-import { readShape, struct } from '../../kube/shape.js';
+import { type Of, listOf, readTyped, struct } from '../../kube/struct.js';
 import { describeKind } from '../../document/field.js';
-import { readTypedCrd, readTypedCsv } from './configmap-shapes.js';
+import { readTypedCrd, readTypedCsv } from './typed-manifests.js';
 import type { Database } from '../schema/database.js';
 import { type LoadOptions, type LoadReport, ManifestLoader } from './manifest-loader.js';
 
@@ -143,15 +143,15 @@ export async function loadManifestData(
 }
 
 /** The entries of the list of definitions that a ClusterServiceVersion owns, as they stand there. */
-function ownedDefinitions(csv: JsonObject): JsonValue[] {
+function ownedDefinitions(csv: JsonObject): Of<typeof definitions> {
   const spec = csvSpec(csv);
   // Reads all of it, so that a value of the wrong kind anywhere counts against the whole bundle.
-  const shape = struct({ owned: { list: definitionShape }, required: { list: definitionShape } });
-  const lists = readShape(spec['customresourcedefinitions'] ?? null, shape, 'spec.customresourcedefinitions');
-  return ((lists as JsonObject)['owned'] ?? []) as JsonValue[];
+  const field = 'customresourcedefinitions';
+  return readTyped(spec[field], definitionLists, { path: ['spec', field], foldNames: true }).owned ?? [];
 }
 
-const definitionShape = struct({ name: 'string', version: 'string', kind: 'string' });
+const definitions = listOf({ name: 'string', version: 'string', kind: 'string' });
+const definitionLists = struct({ owned: definitions, required: definitions });
 
 /** The manifest that defines what is owned. Throws OpmateError INVALID where there is none. */
 function definitionOf(

@@ -6,7 +6,7 @@ import { type JsonObject, RawJson } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type ApiKey, csvSpec, readCsvMetadata } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';
-import { type Shape, exactStruct, readShape, struct } from '../../kube/shape.js';
+import { type StructType, listOf, readTyped, strings, struct } from '../../kube/struct.js';
 
 /** A property or dependency as it is stored: its value is JSON text. */
 export interface TypedValue {
@@ -69,7 +69,7 @@ export function recordOf(
     }
   };
   const { annotations } = readCsvMetadata(bundle.csv);
-  const edges = blame(() => readShape(csvSpec(bundle.csv), edgesShape, 'spec')) as unknown as Edges;
+  const edges = blame(() => readTyped(csvSpec(bundle.csv), edgesType, { path: ['spec'] }));
   blame(() => checkAnnotatedProperties(annotations));
   const { version, providedApis, requiredApis } = bundle;
   const record: BundleRecord = {
@@ -107,13 +107,8 @@ function manifestsOf(bundle: Bundle): BundleManifests {
   return { csv: Buffer.from(`${bundle.csvText}\n`), objects: Buffer.from(objects) };
 }
 
-interface Edges {
-  replaces: string;
-  skips: string[] | null;
-}
-
 /** Read key by key upstream, so that only these very names count. */
-const edgesShape = exactStruct({ replaces: 'string', skips: { list: 'string' } });
+const edgesType = struct({ replaces: 'string', skips: strings });
 
 function annotation(annotations: JsonObject, key: string): string {
   const value = annotations[key];
@@ -135,10 +130,10 @@ function distinct(values: TypedValue[]): TypedValue[] {
 
 const propertiesAnnotation = 'olm.properties';
 
-const listedShape: Shape = { list: struct({ type: 'string', 'value?': 'any' }) };
+const listedProperties = listOf({ type: 'string', 'value?': 'raw' });
 
 /** What the value of a property must be, where an index looks into it. */
-const valueShapes = new Map<string, Shape>([
+const valueTypes = new Map<string, StructType>([
   ['olm.label', struct({ label: 'string' })],
   [propertyTypes.package, struct({ packageName: 'string', version: 'string', release: 'string' })],
   [propertyTypes.gvk, struct({ group: 'string', kind: 'string', version: 'string' })],
@@ -149,13 +144,13 @@ function checkAnnotatedProperties(annotations: JsonObject): void {
   const text = annotations[propertiesAnnotation];
   if (typeof text !== 'string') return;
   try {
-    const list = (readShape(parseGoJson(text), listedShape, 'list') ?? []) as JsonObject[];
+    const list = readTyped(parseGoJson(text), listedProperties, { path: ['list'], foldNames: true }) ?? [];
     for (const [index, item] of list.entries()) {
-      const shape = valueShapes.get(item['type'] as string);
-      if (shape === undefined) continue;
-      const value = item['value'];
+      const type = valueTypes.get(item.type);
+      if (type === undefined) continue;
+      const { value } = item;
       if (value === undefined) throw new OpmateError('INVALID', `list.${index}.value: not found`);
-      readShape(value, shape, `list.${index}.value`);
+      readTyped(value, type, { path: ['list', String(index), 'value'], foldNames: true });
     }
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;

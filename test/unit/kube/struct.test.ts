@@ -56,7 +56,7 @@ describe('kube/struct', () => {
       replicas: '3',
       template: { spec: { containers: [{ name: 1, image: 'a', memory: '1Gi' }], volumes: {} } },
     };
-    const { faults, dropped } = conform(given, deploymentSpec, ['spec']);
+    const { faults, dropped } = conform(given, deploymentSpec, { path: ['spec'] });
     expect(faults.map(({ message }) => message)).toEqual([
       'spec.replicas: expected a whole number of 32 bits, found a string',
       'spec.template.spec.containers[0].name: expected a string, found the number 1',

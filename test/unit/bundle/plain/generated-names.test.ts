@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PolicyRule } from '../../../../src/kube/csv-types.js';
+import type { PolicyRule } from '../../../../src/kube/meta-types.js';
 import {
   certificateName,
   issuerName,

@@ -89,13 +89,13 @@ async function findLock(
   const ofArchive = (unfinished: boolean) =>
     place.kind === 'disk' ? readLockOfArchive(place.directory, { unfinished, signal }) : undefined;
   const unfinished = await ofArchive(true);
-  if (unfinished !== undefined) return { lock: unfinished, name: 'of the archive that is being written' };
+  if (unfinished !== undefined) return { lock: unfinished, name: 'embedded in the unfinished archive' };
   try {
     return { lock: await readLock(file, shown), name: shown };
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
     const finished = await ofArchive(false);
-    if (finished !== undefined) return { lock: finished, name: 'of the archive' };
+    if (finished !== undefined) return { lock: finished, name: 'embedded in the archive' };
     throw new OpmateError('NOT_FOUND', `${shown}: no lock is there`, {
       file: shown,
       hint: 'opmate mirror and mirror plan write it; name another one with --lock, or where it is with --workspace',

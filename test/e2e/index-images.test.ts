@@ -220,7 +220,7 @@ defaultChannel: stable
     const again = await index('export', '-i', 'oci:out:both', '-p', 'widget', '-f', 'exported');
     expect(again).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('exported/widget: is there already'),
+      stderr: expect.stringContaining('exported/widget: already exists'),
     });
     const unknown = await index('export', '-i', 'oci:out:both', '-p', 'widgets', '-f', 'other');
     expect(unknown).toMatchObject({

@@ -310,7 +310,7 @@ describe('registry build', () => {
     ['--manifests a --to docker-archive:x.tar', 'use --save FILE'],
     [
       '--manifests a --to x:1 --auth-token t',
-      '--auth-token goes with the --appregistry-namespace of a server',
+      '--auth-token: needs the --appregistry-namespace of a server',
     ],
     ['--bundles , --to x:1', '--bundles: no bundles are given'],
     ['--appregistry-namespace a/b --to x:1', 'no namespace of an app registry'],

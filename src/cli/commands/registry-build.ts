@@ -104,7 +104,7 @@ async function inputOf(context: CommandContext, options: RegistryBuildOptions): 
     ['--auth-token', authToken],
   ] as const) {
     if (isLocal && value !== undefined)
-      throw new UsageError(`${flag} goes with the --appregistry-namespace of a server`);
+      throw new UsageError(`${flag}: needs the --appregistry-namespace of a server`);
   }
   if (bundles !== undefined) {
     const items = itemsOf(bundles);

@@ -211,7 +211,7 @@ const script = `
 `;
 
 function scriptArgs(...args: string[]): string[] {
-  const module = pathToFileURL(path.join(projectRoot, 'dist/oci/archive-set.js')).href;
+  const module = pathToFileURL(path.join(projectRoot, 'dist/oci/archive-set/archive-set.js')).href;
   return ['--input-type=module', '-e', script, module, ...args];
 }
 

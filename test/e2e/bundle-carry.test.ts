@@ -154,7 +154,7 @@ describe('opmate bundle unpack', () => {
       .finally(() => (ended = true));
     // The directory that the files go into first.
     const isCopying = async (): Promise<boolean> =>
-      (await readdir(at('copies')).catch(() => [])).some((name) => name.startsWith('changing.'));
+      (await readdir(at('copies')).catch(() => [])).some((name) => name.startsWith('.opmate-'));
     while (!ended && !(await isCopying())) await setImmediate();
     await sandbox.write({ 'changing/manifests/99.yaml': 'a: c' });
     const { code, stderr } = await unpacked;

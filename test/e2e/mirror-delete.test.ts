@@ -226,7 +226,7 @@ describe('mirror delete --generate', () => {
   it('refuses a configuration that says what to mirror', async () => {
     const result = await run('delete', '--generate', '-c', 'all.yaml', 'docker://reg.test/ocm');
     expect(result.code).toBe(1);
-    expect(result.stderr).toContain('all.yaml:1:1: kind: kind is not DeleteImageSetConfiguration');
+    expect(result.stderr).toContain('all.yaml:1:1: kind: expected DeleteImageSetConfiguration');
   });
 });
 

@@ -308,10 +308,7 @@ describe('registry build', () => {
     ['--manifests a --to x:1 --db-only --save d', '--db-only and --to cannot be used together'],
     ['--manifests a --to quay.io/a/b', '--to quay.io/a/b: has no tag'],
     ['--manifests a --to docker-archive:x.tar', 'use --save FILE'],
-    [
-      '--manifests a --to x:1 --auth-token t',
-      '--auth-token: needs the --appregistry-namespace of a server',
-    ],
+    ['--manifests a --to x:1 --auth-token t', '--auth-token: needs the --appregistry-namespace of a server'],
     ['--bundles , --to x:1', '--bundles: no bundles are given'],
     ['--appregistry-namespace a/b --to x:1', 'no namespace of an app registry'],
     ['--appregistry-namespace quay.io/.. --to x:1', 'no namespace of an app registry'],

@@ -149,7 +149,7 @@ const webhook: JsonObject = {
 
 describe
   .skipIf(!hasKubectl)
-  .concurrent('deployment/cluster/apply (needs kubectl)', { timeout: 30_000 }, () => {
+  .concurrent('deployment/cluster/apply (needs kubectl)', { timeout: 120_000 }, () => {
     it('applies everything in phases and records it', () =>
       withCluster(async ({ server, kubectl, apply }) => {
         const report = await apply([

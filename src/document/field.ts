@@ -75,11 +75,7 @@ export class Field<Failure extends undefined = undefined> {
 
   /** Keys and indexes from the root; put together when it is asked for, as large documents have many fields. */
   get path(): DocumentPath {
-    const path: (string | number)[] = [];
-    for (let field: Field<Failure> = this; field.#parent !== undefined; field = field.#parent) {
-      path.unshift(field.#key);
-    }
-    return path;
+    return this.#parent === undefined ? [] : [...this.#parent.path, this.#key];
   }
 
   /** Whether it has a value other than null. */

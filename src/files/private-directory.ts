@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import { getuid } from 'node:process';
 
 /** Write permission of the group and of all others. */
 const othersMayWrite = 0o022;
@@ -9,7 +10,7 @@ const othersMayWrite = 0o022;
  */
 export async function sharedDirectoryFault(
   directory: string,
-  user = process.getuid?.(),
+  user = getuid?.(),
 ): Promise<string | undefined> {
   if (user === undefined) return undefined;
   const found = await stat(directory).catch(() => undefined);

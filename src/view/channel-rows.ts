@@ -142,8 +142,10 @@ function placeInLanes(
   const waiting: (number | undefined)[] = chain.size > 0 ? [-1] : [];
   let lanes = 1;
   for (const [at, row] of rows.entries()) {
-    const isOnChain = chain.has(row.entry.name);
-    const own = isOnChain ? 0 : waiting.indexOf(at);
+    // In a circle, a line of the chain may pass a bundle of the chain that is not its target.
+    const isInFirst =
+      chain.has(row.entry.name) && (waiting[0] === undefined || waiting[0] < 0 || waiting[0] === at);
+    const own = isInFirst ? 0 : waiting.indexOf(at);
     row.lane = own >= 0 ? own : freeLane(waiting);
     for (const [lane, target] of waiting.entries()) if (target === at) waiting[lane] = undefined;
     // The first lane is the chain's, also where nothing leads down in it.
@@ -151,7 +153,7 @@ function placeInLanes(
     const { older } = row;
     if (older !== undefined && older > at) {
       const shared = waiting.indexOf(older);
-      const lane = isOnChain && chain.has(row.entry.replaces) ? 0 : shared >= 0 ? shared : row.lane;
+      const lane = isInFirst && chain.has(row.entry.replaces) ? 0 : shared >= 0 ? shared : row.lane;
       waiting[lane] = older;
       edges.push({ from: at, to: older, lane });
     } else if (older !== undefined && older !== at) {

@@ -301,7 +301,7 @@ describe('opmate index: bad input', () => {
       const args = ['add', '-b', 'bundles/widget1', '-i', 'scratch', '-t'];
       expect(await index(...args, `${faulty.host}/ns/a:v1`)).toMatchObject({ code: 1, stdout: '' });
       faulty.on({ method: 'POST', path: /uploads/, respond: { status: 500 } });
-      const broken = await index(...args, `${faulty.host}/ns/a:v1`, '--retry-timeout', '100ms');
+      const broken = await index(...args, `${faulty.host}/ns/a:v1`, '--retry-timeout', '5s');
       expect(broken).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('500') });
       expect(faulty.requests.filter(({ method }) => method === 'PUT')).toEqual([]);
       const digest = serveBuilt(faulty, 'ns/base', 'v1', await makeImage({ files: { 'bin/opm': '' } }));

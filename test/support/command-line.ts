@@ -47,7 +47,7 @@ export interface RunningCommand {
 
 /** Starts `opmate ARGS`. */
 export function startOpmate(args: readonly string[], options: RunOptions = {}): RunningCommand {
-  const { cwd, env = {}, stdin, timeoutMs = 30_000, file = commandFile, stdoutTo } = options;
+  const { cwd, env = {}, stdin, timeoutMs = 120_000, file = commandFile, stdoutTo } = options;
   const child = spawn(process.execPath, [file, ...args], {
     cwd,
     env: { PATH: process.env['PATH'], ...env },

@@ -149,8 +149,8 @@ function checkAnnotatedProperties(annotations: JsonObject): void {
       const type = valueTypes.get(item.type);
       if (type === undefined) continue;
       const { value } = item;
-      if (value === undefined) throw new OpmateError('INVALID', `list.${index}.value: not found`);
-      readTyped(value, type, { path: ['list', String(index), 'value'], foldNames: true });
+      if (value === undefined) throw new OpmateError('INVALID', `list[${index}].value: not found`);
+      readTyped(value, type, { path: ['list', index, 'value'], foldNames: true });
     }
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;

@@ -80,6 +80,15 @@ describe('layOutChannel', () => {
     expect(brackets[0]).toMatchObject({ from: 0, column: 0 });
   });
 
+  it('draws no line of the chain through a bundle of it, where the chain ends in a circle', () => {
+    const { rows, edges } = layOutChannel(
+      [entry('1.4.0', '1.8.0'), entry('1.8.0', '1.4.0'), entry('1.9.0', '1.4.0')],
+      versionOf,
+    );
+    expect(rows.map((row) => row.entry.name)).toEqual(['1.9.0', '1.8.0', '1.4.0']);
+    expect(edges.find(({ from, to }) => from === 0 && to === 2)?.lane).not.toBe(rows[1]?.lane);
+  });
+
   it('has each entry once and edges only to rows below, in lanes that exist, for any graph', () => {
     const name = fc.constantFrom('', 'x', ...Array.from({ length: 9 }, (_, at) => `1.${at}.0`));
     const entries = fc.array(fc.record({ name, replaces: name, skips: fc.array(name, { maxLength: 4 }) }));

@@ -123,6 +123,7 @@ describe('mirror/transfer', () => {
 
   it('stops when it is cancelled, and can be repeated', async () => {
     serve(20);
+    await run(transfersOf(1));
     const cancel = new AbortController();
     source.on({
       path: `/v2/ns/app/blobs/${imageOf(7).manifest.config.digest}`,

@@ -101,7 +101,7 @@ describe('sqlite/bundle-record, insert-bundle', () => {
     ],
     [
       { metadata: { annotations: { 'olm.properties': '[{"type":"olm.label","value":3}]' } } },
-      'ref: p.v1.0.0: failed to add properties: annotation olm.properties: list.0.value: expected an object, found the number 3',
+      'ref: p.v1.0.0: failed to add properties: annotation olm.properties: list[0].value: expected an object, found the number 3',
     ],
   ])('refuses %j', async (parts: Parts, message) => {
     await expect(record(parts)).rejects.toMatchObject({ code: 'INVALID', message });

@@ -10,10 +10,10 @@ import { type Bundle, type RawProperty, parseBundle } from './parse.js';
 import { convertRegistryV1 } from './plain/convert.js';
 import { type Diagnostic, formatMessage } from '../core/diagnostic.js';
 import { supportedModes } from './plain/install-modes.js';
-import { permissionObjects } from './plain/permissions.js';
+import { permissionObjects } from './plain/rights/permissions.js';
 import type { RegistryV1 } from './plain/registry-v1.js';
-import { rightsOf } from './plain/rights.js';
-import { riskNames } from './plain/risks.js';
+import { rightsOf } from './plain/rights/rights.js';
+import { riskNames } from './plain/rights/risks.js';
 import type { BundleFile, BundleFiles } from './read.js';
 import { withoutBodies } from './without-bodies.js';
 

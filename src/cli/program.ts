@@ -1,20 +1,20 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { UsageError } from '../core/errors.js';
-import { addAlphaBundleCommands, addBundleCommands } from './bundle-commands.js';
-import { addCatalogCommands } from './catalog-commands.js';
+import { addAlphaBundleCommands, addBundleCommands } from './bundle/commands.js';
+import { addCatalogCommands } from './catalog/commands.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
-import { addIndexCommands } from './index-commands.js';
+import { addIndexCommands } from './index/commands.js';
 import { addGlobalOptions, byteSize, collect, milliseconds, outputFormatOf, withChoices } from './options.js';
 import { writeAll } from './output.js';
-import { addArchiveCommands, addMirrorCommands } from './mirror-commands.js';
-import { addCatalogsCommands } from './catalogs-commands.js';
-import { addProbeCommand } from './probe-command.js';
-import { addRegistryCommands } from './registry-commands.js';
+import { addArchiveCommands, addMirrorCommands } from './mirror/commands.js';
+import { addCatalogsCommands } from './serve/catalogs-commands.js';
+import { addProbeCommand } from './root/probe-command.js';
+import { addRegistryCommands } from './registry/commands.js';
 import type { Runner } from './runner.js';
-import { addConnectionOptions, addServeCommands } from './serve-commands.js';
-import { addTemplateCommands } from './template-commands.js';
-import { addViewCommand } from './view-command.js';
+import { addConnectionOptions, addServeCommands } from './serve/commands.js';
+import { addTemplateCommands } from './template/commands.js';
+import { addViewCommand } from './root/view-command.js';
 
 /** What `run` must know even when a command fails. */
 export interface RunState {
@@ -215,7 +215,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     )
     .action((references: string[], _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/render.js')).render(context, references, options),
+        (await import('./root/render.js')).render(context, references, options),
       ),
     );
 
@@ -226,7 +226,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .addOption(outputFormatOf('text', 'json', 'yaml'))
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/validate.js')).validate(context, directory, options),
+        (await import('./root/validate.js')).validate(context, directory, options),
       ),
     );
 
@@ -240,7 +240,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .addOption(outputFormatOf('json', 'yaml').default('json'))
     .action((packageName: string, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/init.js')).init(context, packageName, options),
+        (await import('./root/init.js')).init(context, packageName, options),
       ),
     );
 
@@ -253,7 +253,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .addOption(migrateLevel())
     .action((reference: string, directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/migrate.js')).migrate(context, reference, directory, options),
+        (await import('./root/migrate.js')).migrate(context, reference, directory, options),
       ),
     );
 
@@ -268,7 +268,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .option('-l, --extra-labels <key=value>', 'further labels, repeatable or separated by commas', collect)
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/generate-dockerfile.js')).generateDockerfile(context, directory, options),
+        (await import('./root/generate-dockerfile.js')).generateDockerfile(context, directory, options),
       ),
     );
 
@@ -300,9 +300,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .argument('[ignored...]')
     .addOption(outputFormatOf('json', 'yaml'))
     .action((_ignored: string[], _options, command: Command) =>
-      runner.run(command, async (options) =>
-        (await import('./commands/version.js')).version(context, options),
-      ),
+      runner.run(command, async (options) => (await import('./root/version.js')).version(context, options)),
     );
 
   program
@@ -311,7 +309,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .addArgument(withChoices(new Argument('<shell>', 'which shell'), ['bash', 'zsh', 'fish']))
     .action((shell: string, _options, command: Command) =>
       runner.run(command, async () =>
-        (await import('./commands/completion.js')).completion(context, shell, program),
+        (await import('./completion/completion.js')).completion(context, shell, program),
       ),
     );
   program
@@ -319,7 +317,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .argument('[word...]')
     .action((words: string[], _options, command: Command) =>
       runner.run(command, async () =>
-        (await import('./commands/complete.js')).complete(context, words, program),
+        (await import('./completion/complete.js')).complete(context, words, program),
       ),
     );
   return program;
@@ -336,7 +334,7 @@ function addListCommands(parent: Command, context: CommandContext, runner: Runne
     command.action((reference: string, ...rest: unknown[]) => {
       const packageName = typeof rest[0] === 'string' ? rest[0] : undefined;
       return runner.run(command, async (options) =>
-        (await import('./commands/list.js')).list(context, noun, reference, packageName, options),
+        (await import('./root/list.js')).list(context, noun, reference, packageName, options),
       );
     });
   }
@@ -352,7 +350,7 @@ function addGraphCommand(parent: Command, name: string, context: CommandContext,
     .option('--draw-v0-semantics', 'mark what OLM v0 cannot reach')
     .action((references: string[]) =>
       runner.run(command, async (options) =>
-        (await import('./commands/graph.js')).graph(context, references, options, {
+        (await import('./root/graph.js')).graph(context, references, options, {
           drawsAllRanges: name === 'render-graph',
         }),
       ),
@@ -380,7 +378,7 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
     .option('--verify-key <file>', 'serve only an archive signed by this public key');
   addConnectionOptions(serve).action((directory: string, _options, command: Command) =>
     runner.run(command, async (options) =>
-      (await import('./commands/oci-serve.js')).ociServe(context, directory, options),
+      (await import('./oci/serve.js')).ociServe(context, directory, options),
     ),
   );
   oci
@@ -396,7 +394,7 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
     )
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/oci-gc.js')).ociGc(context, directory, options),
+        (await import('./oci/gc.js')).ociGc(context, directory, options),
       ),
     );
   oci
@@ -407,7 +405,7 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
     .option('--referrers', 'copy what refers to the image too, such as signatures')
     .action((source: string, target: string, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/oci-copy.js')).ociCopy(context, source, target, options),
+        (await import('./oci/copy.js')).ociCopy(context, source, target, options),
       ),
     );
   oci
@@ -419,7 +417,7 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
     .option('--tags', 'list the tags of the repository')
     .action((reference: string, _options, command: Command) =>
       runner.run(command, async (options) =>
-        (await import('./commands/oci-inspect.js')).ociInspect(context, reference, options),
+        (await import('./oci/inspect.js')).ociInspect(context, reference, options),
       ),
     );
 }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { load } from 'js-yaml';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { bundleShow } from '../../src/cli/commands/bundle-show.js';
+import { bundleShow } from '../../src/cli/bundle/show.js';
 import type { CommandContext } from '../../src/cli/context.js';
 import { bundlesDirectory, useSandbox } from '../support/command-line.js';
 import { inDirectory, smallBundle } from '../support/small-bundle.js';

@@ -9,7 +9,7 @@ import { defaultTargets, supportedModes, targetsFault } from './install-modes.js
 import type { Manifest } from '../../kube/manifests.js';
 import { labelFault } from '../../kube/names.js';
 import { type PlainObject, sortObjects } from '../../kube/object.js';
-import { permissionObjects } from './permissions.js';
+import { permissionObjects } from './rights/permissions.js';
 import { type RegistryV1, loadCrd, readRegistryV1 } from './registry-v1.js';
 import { supportedKinds } from './supported-kinds.js';
 import { validateRegistryV1 } from './validate.js';

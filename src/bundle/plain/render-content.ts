@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../document/json.js';
 import type { LinkOptions } from '../../files/directory-root.js';
 import { readBundleDirectory } from '../read.js';
-import { cloudsOf } from './cloud-permissions.js';
+import { cloudsOf } from './rights/cloud-permissions.js';
 import { placeInNamespace } from './cluster-scope.js';
 import { convertRegistryV1 } from './convert.js';
 import { findDuplicates } from './duplicates.js';

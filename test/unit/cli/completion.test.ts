@@ -3,8 +3,8 @@ import path from 'node:path';
 import { Command, Option } from 'commander';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { completionScript, shells } from '../../../src/cli/completion.js';
-import { wantedName } from '../../../src/cli/completion-words.js';
+import { completionScript, shells } from '../../../src/cli/completion/scripts.js';
+import { wantedName } from '../../../src/cli/completion/words.js';
 import { directoryWith } from '../../support/temporary.js';
 
 const program = new Command('opmate')

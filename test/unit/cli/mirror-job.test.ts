@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
-import { type ImageSetFlags, parseDestination, workspaceOf } from '../../../src/cli/image-set-options.js';
+import {
+  type ImageSetFlags,
+  parseDestination,
+  workspaceOf,
+} from '../../../src/cli/mirror/image-set-options.js';
 import { createProgram } from '../../../src/cli/program.js';
 import { digestOf } from '../../../src/core/digest.js';
 import { readImageSetConfiguration } from '../../../src/mirror/image-set/image-set-config.js';

@@ -1,0 +1,136 @@
+import { isDeepStrictEqual } from 'node:util';
+import { encodeGoJson, sortKeysDeep } from '../../../document/go-json.js';
+import type { JsonObject, JsonValue } from '../../../document/json.js';
+
+/** A change of one schema that may break objects which exist already. */
+export interface SchemaChange {
+  /** Which rule it is against, as operator-controller names them. */
+  check: string;
+  detail: string;
+}
+
+/** Bounds that may be raised, and such that may be lowered; taking one away is always right. */
+const upperBounds = ['maximum', 'maxItems', 'maxLength', 'maxProperties'] as const;
+const lowerBounds = ['minimum', 'minItems', 'minLength', 'minProperties'] as const;
+
+/** Keywords that have a rule of their own, or whose content is compared under its own path. */
+const handled: ReadonlySet<string> = new Set([
+  ...upperBounds,
+  ...lowerBounds,
+  'default',
+  'description',
+  'enum',
+  'items',
+  'nullable',
+  'oneOf',
+  'pattern',
+  'properties',
+  'required',
+  'type',
+]);
+
+/** What breaks from one schema to another, leaving aside what lies below them. (Source: crdify, as OLM configures it.) */
+export function schemaChanges(old: JsonObject, next: JsonObject): SchemaChange[] {
+  const changes: SchemaChange[] = [];
+  const tell = (check: string, detail: string): number => changes.push({ check, detail });
+  compareDefault(old['default'], next['default'], tell);
+  compareEnum(old, next, tell);
+  const added = textsOf(next['required']).filter((name) => !textsOf(old['required']).includes(name));
+  if (added.length > 0) tell('required', `newly required: ${added.join(', ')}`);
+  compareText(old, next, 'type', tell);
+  for (const bound of upperBounds) compareBound(old, next, bound, 'decreased', tell);
+  for (const bound of lowerBounds) compareBound(old, next, bound, 'increased', tell);
+  compareText(old, next, 'pattern', tell);
+  const [was, is] = [old['nullable'] === true, next['nullable'] === true];
+  if (was !== is) tell('nullable', is ? 'added' : 'removed');
+  compareOneOf(old, next, tell);
+  const others = [...new Set([...Object.keys(old), ...Object.keys(next)])].sort();
+  const unhandled = others.filter((key) => !handled.has(key) && !isDeepStrictEqual(old[key], next[key]));
+  if (unhandled.length > 0) {
+    tell('unhandled', unhandled.map((key) => `${key} ${shown(old[key])} -> ${shown(next[key])}`).join('; '));
+  }
+  return changes;
+}
+
+type Tell = (check: string, detail: string) => void;
+
+function compareDefault(old: JsonValue | undefined, next: JsonValue | undefined, tell: Tell): void {
+  if (isDeepStrictEqual(old, next)) return;
+  if (old === undefined) tell('default', `added: ${shown(next)}`);
+  else if (next === undefined) tell('default', `removed: ${shown(old)}`);
+  else tell('default', `changed: ${shown(old)} -> ${shown(next)}`);
+}
+
+function compareEnum(old: JsonObject, next: JsonObject, tell: Tell): void {
+  const [was, is] = [listOf(old['enum']), listOf(next['enum'])].map((values) => values.map(textOf)) as [
+    string[],
+    string[],
+  ];
+  if (was.length === 0 && is.length > 0) tell('enum', `added where any value was allowed: ${is.join(', ')}`);
+  const removed = was.filter((value) => !is.includes(value));
+  if (removed.length > 0) tell('enum', `values removed: ${removed.join(', ')}`);
+}
+
+function compareText(old: JsonObject, next: JsonObject, key: string, tell: Tell): void {
+  if (old[key] === next[key]) return;
+  const verb = old[key] === undefined ? 'added' : next[key] === undefined ? 'removed' : 'changed';
+  tell(key, `${verb}: ${shown(old[key])} -> ${shown(next[key])}`);
+}
+
+function compareBound(
+  old: JsonObject,
+  next: JsonObject,
+  key: string,
+  verb: 'increased' | 'decreased',
+  tell: Tell,
+): void {
+  const [was, is] = [old[key], next[key]];
+  if (is === undefined || is === null) return;
+  if (was === undefined || was === null) tell(key, `added: ${shown(is)}`);
+  else if (verb === 'increased' ? is > was : is < was) tell(key, `${verb}: ${shown(was)} -> ${shown(is)}`);
+}
+
+/** Texts for people do not make a schema another one. */
+const notes: ReadonlySet<string> = new Set(['description', 'title', 'example', 'externalDocs']);
+
+function compareOneOf(old: JsonObject, next: JsonObject, tell: Tell): void {
+  const [was, is] = [old, next].map((schema) =>
+    listOf(schema['oneOf']).map((one) => textOf(withoutNotes(one))),
+  ) as [string[], string[]];
+  if (was.length === 0) {
+    if (is.length > 0) tell('oneOf', `added where there was none: ${is.length} schemas`);
+    return;
+  }
+  const removed = was.filter((one) => !is.includes(one));
+  const added = is.filter((one) => !was.includes(one));
+  if (removed.length > 0) tell('oneOf', `schemas removed: ${removed.map(cut).join(', ')}`);
+  if (added.length > 0) tell('oneOf', `schemas added: ${added.map(cut).join(', ')}`);
+}
+
+function withoutNotes(schema: JsonValue): JsonValue {
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema;
+  return Object.fromEntries(Object.entries(schema).filter(([key]) => !notes.has(key)));
+}
+
+function listOf(value: JsonValue | undefined): JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function textsOf(value: JsonValue | undefined): string[] {
+  return listOf(value).map(String);
+}
+
+function textOf(value: JsonValue): string {
+  return encodeGoJson(sortKeysDeep(value));
+}
+
+/** Characters of a value that a message shows. */
+const maxShown = 60;
+
+function cut(text: string): string {
+  return text.length > maxShown ? `${text.slice(0, maxShown)}…` : text;
+}
+
+function shown(value: JsonValue | undefined): string {
+  return value === undefined ? 'none' : cut(textOf(value));
+}

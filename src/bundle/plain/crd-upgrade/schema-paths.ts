@@ -1,0 +1,45 @@
+import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
+
+/** A schema within a schema. */
+export interface SchemaAt {
+  schema: JsonObject;
+  /** Where it stands in its document. */
+  place: (string | number)[];
+}
+
+/** Keywords that hold one schema, with how paths write them. */
+const single = ['items', 'additionalProperties', 'additionalItems', 'not'] as const;
+const lists = ['allOf', 'anyOf', 'oneOf', 'items'] as const;
+const maps = ['patternProperties', 'definitions', 'dependencies'] as const;
+
+/**
+ * All schemas in a schema by their paths, as the preflight of operator-controller writes them: `^` is the whole,
+ * `^.spec.items` the items of its property `spec`.
+ */
+export function schemaPaths(root: JsonObject, place: readonly (string | number)[]): Map<string, SchemaAt> {
+  const found = new Map<string, SchemaAt>();
+  const visit = (value: JsonValue | undefined, path: string, at: (string | number)[]): void => {
+    if (!isJsonObject(value)) return;
+    found.set(path, { schema: value, place: at });
+    for (const keyword of single) visit(value[keyword], `${path}.${keyword}`, [...at, keyword]);
+    for (const keyword of lists) {
+      const list = value[keyword];
+      if (!Array.isArray(list)) continue;
+      list.forEach((item, index) => visit(item, `${path}.${keyword}[${index}]`, [...at, keyword, index]));
+    }
+    for (const keyword of maps) {
+      for (const [name, item] of entriesOf(value[keyword])) {
+        visit(item, `${path}.${keyword}[${name}]`, [...at, keyword, name]);
+      }
+    }
+    for (const [name, item] of entriesOf(value['properties'])) {
+      visit(item, `${path}.${name}`, [...at, 'properties', name]);
+    }
+  };
+  visit(root, '^', [...place]);
+  return found;
+}
+
+function entriesOf(value: JsonValue | undefined): [string, JsonValue][] {
+  return isJsonObject(value) ? Object.entries(value) : [];
+}

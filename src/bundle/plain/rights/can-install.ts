@@ -1,0 +1,118 @@
+import { LimitError } from '../../../core/errors.js';
+import type { JsonObject } from '../../../document/json.js';
+import { compareBytes, sortedByBytes } from '../../../core/order.js';
+import type { NeededRule } from './installer.js';
+import type { Manifest } from '../../../kube/manifests.js';
+import { rulesOf, textsOf } from './rights.js';
+import { isResource } from './risks.js';
+
+/** Rules that somebody holds, and where; in the whole cluster where the namespace is empty. */
+export interface HeldRules {
+  namespace: string;
+  rules: JsonObject[];
+}
+
+/** What somebody lacks, of one resource or address. */
+export interface MissingRule {
+  namespace: string;
+  group: string;
+  /** Resource, or `/path` of an address. */
+  resource: string;
+  /** Empty for objects of any name. */
+  names: string[];
+  verbs: string[];
+}
+
+/** The smallest thing that can be allowed. */
+interface Atom {
+  verb: string;
+  group: string;
+  /** Empty for an address. */
+  resource: string;
+  /** Empty for objects of any name. */
+  name: string;
+  url: string;
+}
+
+const maxAtoms = 1_000_000;
+
+/** What ClusterRoles allow in the whole cluster, and Roles in their namespace; other objects allow nothing. */
+export function heldRules(manifests: readonly Manifest[]): HeldRules[] {
+  return manifests.flatMap((manifest) => {
+    if (manifest.kind !== 'Role' && manifest.kind !== 'ClusterRole') return [];
+    const namespace = manifest.kind === 'Role' ? manifest.namespace : '';
+    return [{ namespace, rules: rulesOf(manifest.load()) }];
+  });
+}
+
+/**
+ * What of the needed rules is not held, by the rules of Kubernetes: every verb on every resource under every name must
+ * be allowed by one rule that is held, in the namespace or in the whole cluster. Sorted. Throws LimitError.
+ */
+export function missingRules(needed: readonly NeededRule[], held: readonly HeldRules[]): MissingRule[] {
+  const missing = new Map<string, { row: Omit<MissingRule, 'verbs'>; verbs: Set<string> }>();
+  let count = 0;
+  for (const { namespace, rule, instead } of needed) {
+    const rules = held
+      .filter((one) => one.namespace === '' || one.namespace === namespace)
+      .flatMap((one) => one.rules);
+    const isHeld = (atom: Atom): boolean => {
+      if (++count > maxAtoms) {
+        throw new LimitError(`more than ${maxAtoms} permissions to compare`, {
+          hint: 'check that these are the roles of one operator',
+        });
+      }
+      return rules.some((one) => allows(one, atom));
+    };
+    const lacking = [...atomsOf(rule)].filter((atom) => !isHeld(atom));
+    if (lacking.length === 0 || (instead !== undefined && [...atomsOf(instead)].every(isHeld))) continue;
+    for (const { verb, group, resource, name, url } of lacking) {
+      const row = {
+        namespace,
+        group,
+        resource: url === '' ? resource : url,
+        names: name === '' ? [] : [name],
+      };
+      const key = JSON.stringify(row);
+      const known = missing.get(key) ?? { row, verbs: new Set<string>() };
+      known.verbs.add(verb);
+      missing.set(key, known);
+    }
+  }
+  return [...missing.keys()].sort(compareBytes).map((key) => {
+    const { row, verbs } = missing.get(key) as { row: Omit<MissingRule, 'verbs'>; verbs: Set<string> };
+    return { ...row, verbs: verbs.has('*') ? ['*'] : sortedByBytes(verbs) };
+  });
+}
+
+function* atomsOf(rule: JsonObject): Generator<Atom> {
+  const names = textsOf(rule['resourceNames']);
+  for (const verb of textsOf(rule['verbs'])) {
+    for (const group of textsOf(rule['apiGroups'])) {
+      for (const resource of textsOf(rule['resources'])) {
+        for (const name of names.length === 0 ? [''] : names) yield { verb, group, resource, name, url: '' };
+      }
+    }
+    for (const url of textsOf(rule['nonResourceURLs']))
+      yield { verb, group: '', resource: '', name: '', url };
+  }
+}
+
+function allows(rule: JsonObject, { verb, group, resource, name, url }: Atom): boolean {
+  const has = (field: string, wanted: string): boolean => {
+    const texts = textsOf(rule[field]);
+    return texts.includes('*') || texts.includes(wanted);
+  };
+  if (!has('verbs', verb)) return false;
+  if (url !== '') {
+    return textsOf(rule['nonResourceURLs']).some(
+      (held) => held === url || (held.endsWith('*') && url.startsWith(held.slice(0, -1))),
+    );
+  }
+  const names = textsOf(rule['resourceNames']);
+  return (
+    has('apiGroups', group) &&
+    textsOf(rule['resources']).some((held) => isResource(held, resource)) &&
+    (names.length === 0 || names.includes(name))
+  );
+}

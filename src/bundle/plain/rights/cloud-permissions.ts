@@ -1,0 +1,103 @@
+import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
+import { sortedByBytes } from '../../../core/order.js';
+import type { BundleFiles } from '../../read.js';
+import { type Manifest, readManifests } from '../../../kube/manifests.js';
+import type { RegistryV1 } from '../registry-v1.js';
+import { textsOf } from './rights.js';
+
+/** What an operator may do in a cloud, by one statement of a CredentialsRequest. */
+export interface CloudPermission {
+  /** Name of the CredentialsRequest. */
+  request: string;
+  /** `aws`, `azure`, `gcp`, or the kind of the provider's specification. */
+  provider: string;
+  effect: string;
+  /** Actions, or permissions; with the resources where they are not all. */
+  actions: string[];
+  resources: string[];
+  /** Roles that it gets whole. */
+  roles: string[];
+}
+
+/** Clouds from which an operator asks for credentials, as its annotations for token authentication say. Sorted. */
+export function cloudsOf({ csv }: RegistryV1): string[] {
+  const annotations = csv.metadata.annotations ?? {};
+  return sortedByBytes(Object.keys(annotations)).flatMap((key) => {
+    const cloud = /^features\.operators\.openshift\.io\/token-auth-(\w+)$/.exec(key)?.[1];
+    return cloud !== undefined && annotations[key] === 'true' ? [cloud] : [];
+  });
+}
+
+/**
+ * Takes the files that hold nothing but CredentialsRequests out of a bundle: OLM v1 installs no such objects, but who
+ * approves an operator wants to know them.
+ */
+export function takeCredentialsRequests(files: BundleFiles): { files: BundleFiles; requests: Manifest[] } {
+  const requests: Manifest[] = [];
+  const manifests = files.manifests.filter((file) => {
+    if (!file.content.includes('CredentialsRequest')) return true;
+    const { manifests: found, findings } = readManifests([file], { prefix: 'manifests/' });
+    const isTaken = found.length > 0 && findings.length === 0 && found.every(isCredentialsRequest);
+    if (isTaken) requests.push(...found);
+    return !isTaken;
+  });
+  return requests.length === 0 ? { files, requests } : { files: { ...files, manifests }, requests };
+}
+
+function isCredentialsRequest({ kind, apiVersion }: Manifest): boolean {
+  return kind === 'CredentialsRequest' && apiVersion.startsWith('cloudcredential.openshift.io/');
+}
+
+/** What CredentialsRequests ask for, in their order. What is of another type than it should be is passed over. */
+export function cloudPermissionsOf(requests: readonly Manifest[]): CloudPermission[] {
+  return requests.flatMap((request) => {
+    const { spec } = request.load();
+    const provider = isJsonObject(spec) ? spec['providerSpec'] : undefined;
+    return isJsonObject(provider)
+      ? statementsOf(provider).map((one) => ({ request: request.name, ...one }))
+      : [];
+  });
+}
+
+type Statement = Omit<CloudPermission, 'request'>;
+
+function statementsOf(spec: JsonObject): Statement[] {
+  const kind = typeof spec['kind'] === 'string' ? spec['kind'] : '';
+  const allow = (provider: string, statement: Partial<Statement>): Statement => ({
+    provider,
+    effect: 'Allow',
+    actions: [],
+    resources: [],
+    roles: [],
+    ...statement,
+  });
+  const objects = (value: JsonValue | undefined): JsonObject[] =>
+    Array.isArray(value) ? value.filter(isJsonObject) : [];
+  switch (kind) {
+    case 'AWSProviderSpec':
+      return objects(spec['statementEntries']).map(({ effect, action, resource }) =>
+        allow('aws', {
+          ...(typeof effect === 'string' && effect !== '' && { effect }),
+          actions: textsOf(action),
+          resources: textsOf(typeof resource === 'string' ? [resource] : resource),
+        }),
+      );
+    case 'AzureProviderSpec': {
+      const actions = [...textsOf(spec['permissions']), ...textsOf(spec['dataPermissions'])];
+      const roles = objects(spec['roleBindings']).flatMap(({ role }) => textsOf([role ?? null]));
+      return [allow('azure', { actions, roles })];
+    }
+    case 'GCPProviderSpec':
+      return [
+        allow('gcp', { actions: textsOf(spec['permissions']), roles: textsOf(spec['predefinedRoles']) }),
+      ];
+    default:
+      return [allow(kind.replace(/ProviderSpec$/, '').toLowerCase(), {})];
+  }
+}
+
+/** Whether a statement allows everything, or everything of one service. */
+export function isCloudWildcard({ effect, actions, roles }: CloudPermission): boolean {
+  const isWhole = (action: string): boolean => action === '*' || /[:/]\*$/.test(action);
+  return effect === 'Allow' && (actions.some(isWhole) || roles.some((role) => /(?:^|\/)owner$/i.test(role)));
+}

@@ -1,0 +1,131 @@
+import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
+import type { PlainObject } from '../../../kube/object.js';
+import { textsOf } from './rights.js';
+
+/** Something besides permissions by which an operator has a hold on the cluster, or its machines. */
+export interface Impact {
+  kind: (typeof impactKinds)[number];
+  /** `Kind/NAME`, or `Kind/NAMESPACE/NAME`. */
+  object: string;
+  detail: string;
+}
+
+/**
+ * `host`: containers reach out to their machine; `priority`: pods may push others aside; `aggregate`: a role adds to
+ * the roles that users have; `foreign-account`: a binding is for an account of another namespace; `owned-crd`.
+ */
+export const impactKinds = ['host', 'priority', 'aggregate', 'foreign-account', 'owned-crd'] as const;
+
+const aggregateLabel = 'rbac.authorization.k8s.io/aggregate-to-';
+
+/** What these objects do to the cluster, in their order. `installNamespace` is where the accounts of the operator are. */
+export function impactsOf(objects: readonly PlainObject[], installNamespace: string): Impact[] {
+  return objects.flatMap((object) => {
+    const { kind, namespace, name } = object;
+    const shown = [kind, ...(namespace === '' ? [] : [namespace]), name].join('/');
+    return detailsOf(object, installNamespace).map(([impact, detail]) => ({
+      kind: impact,
+      object: shown,
+      detail,
+    }));
+  });
+}
+
+type Detail = [Impact['kind'], string];
+
+function detailsOf(object: PlainObject, installNamespace: string): Detail[] {
+  switch (object.kind) {
+    case 'CustomResourceDefinition':
+      return [['owned-crd', definitionDetail(object.load())]];
+    case 'PriorityClass': {
+      const { value, globalDefault } = object.load();
+      const isDefault = globalDefault === true ? ', the default of all pods' : '';
+      return [['priority', `value ${shortText(value)}${isDefault}`]];
+    }
+    case 'ClusterRole':
+      return aggregateDetails(object.load());
+    case 'RoleBinding':
+    case 'ClusterRoleBinding':
+      return foreignAccounts(object.load(), installNamespace);
+    default: {
+      const pod = podSpecOf(object);
+      return pod === undefined ? [] : hostDetails(pod);
+    }
+  }
+}
+
+function at(value: JsonValue | undefined, ...keys: string[]): JsonValue | undefined {
+  let found = value;
+  for (const key of keys) found = isJsonObject(found) ? found[key] : undefined;
+  return found;
+}
+
+function listAt(value: JsonValue | undefined, ...keys: string[]): JsonObject[] {
+  const list = at(value, ...keys);
+  return Array.isArray(list) ? list.filter(isJsonObject) : [];
+}
+
+function shortText(value: JsonValue | undefined): string {
+  return ['string', 'number', 'bigint'].includes(typeof value) ? String(value as string) : '?';
+}
+
+function definitionDetail(definition: JsonObject): string {
+  const { group, scope } = (at(definition, 'spec') ?? {}) as JsonObject;
+  const versions = listAt(definition, 'spec', 'versions')
+    .filter(({ served }) => served !== false)
+    .map(({ name }) => shortText(name));
+  const kind = shortText(at(definition, 'spec', 'names', 'kind'));
+  return `${kind} of ${shortText(group)} (${versions.join(', ')}), ${shortText(scope)}`;
+}
+
+function aggregateDetails(role: JsonObject): Detail[] {
+  const labels = at(role, 'metadata', 'labels');
+  if (!isJsonObject(labels)) return [];
+  return Object.keys(labels)
+    .filter((key) => key.startsWith(aggregateLabel) && labels[key] === 'true')
+    .map((key) => ['aggregate', `its rules are added to the role ${key.slice(aggregateLabel.length)}`]);
+}
+
+function foreignAccounts(binding: JsonObject, installNamespace: string): Detail[] {
+  return listAt(binding, 'subjects').flatMap(({ kind, name, namespace }): Detail[] => {
+    if (kind !== 'ServiceAccount' || typeof namespace !== 'string') return [];
+    if (namespace === '' || namespace === installNamespace) return [];
+    return [['foreign-account', `is for account ${shortText(name)} of namespace ${namespace}`]];
+  });
+}
+
+function podSpecOf({ kind, load }: PlainObject): JsonValue | undefined {
+  switch (kind) {
+    case 'Pod':
+      return at(load(), 'spec');
+    case 'Deployment':
+    case 'DaemonSet':
+    case 'StatefulSet':
+    case 'ReplicaSet':
+    case 'Job':
+      return at(load(), 'spec', 'template', 'spec');
+    case 'CronJob':
+      return at(load(), 'spec', 'jobTemplate', 'spec', 'template', 'spec');
+    default:
+      return undefined;
+  }
+}
+
+function hostDetails(pod: JsonValue): Detail[] {
+  const details = ['hostNetwork', 'hostPID', 'hostIPC'].filter((field) => at(pod, field) === true);
+  for (const volume of listAt(pod, 'volumes')) {
+    const path = at(volume, 'hostPath', 'path');
+    if (isJsonObject(volume['hostPath'])) details.push(`hostPath ${shortText(path)}`);
+  }
+  for (const field of ['initContainers', 'containers', 'ephemeralContainers']) {
+    for (const container of listAt(pod, field)) {
+      const name = `container ${shortText(container['name'])}`;
+      if (at(container, 'securityContext', 'privileged') === true) details.push(`${name}: privileged`);
+      const added = textsOf(at(container, 'securityContext', 'capabilities', 'add'));
+      if (added.length > 0) details.push(`${name}: capabilities ${added.join(', ')}`);
+      const ports = listAt(container, 'ports').filter(({ hostPort }) => Number(hostPort ?? 0) !== 0);
+      for (const { hostPort } of ports) details.push(`${name}: hostPort ${shortText(hostPort)}`);
+    }
+  }
+  return details.map((detail) => ['host', detail]);
+}

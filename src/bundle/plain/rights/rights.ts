@@ -1,0 +1,148 @@
+import { LimitError } from '../../../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
+import { compareBytes, sortedByBytes } from '../../../core/order.js';
+import type { PlainObject } from '../../../kube/object.js';
+import { risksOf } from './risks.js';
+
+/** What an account may do with one resource, or with one address. */
+export interface Right {
+  account: string;
+  /** Namespace of the account. */
+  accountNamespace: string;
+  /** Where it holds; empty for the whole cluster. */
+  namespace: string;
+  /** Empty for the core group. */
+  group: string;
+  /** Resource or `/path` of an address; for a role that is not there to be read, `Kind/NAME`. */
+  resource: string;
+  /** Names of the objects; empty for all. */
+  names: string[];
+  /** Sorted; just `*` where that is among them. Empty where nobody can tell. */
+  verbs: string[];
+  /** See `risks`. */
+  risks: string[];
+}
+
+/** Rows that the rules of one operator may have. */
+const maxRights = 100_000;
+
+/** A rule with its scope, cut down to what one row says. */
+type Row = Omit<Right, 'verbs' | 'risks'> & { isAggregated?: boolean };
+
+/**
+ * What the service accounts in these objects hold once they are applied, from every binding among them: one row
+ * an account, namespace, group, resource and set of names. Roles that the objects only name are rows without
+ * verbs, as are those that take up the rules of other roles. Sorted. Throws LimitError.
+ */
+export function rightsOf(objects: readonly PlainObject[]): Right[] {
+  const rows = new Map<string, { row: Row; verbs: Set<string> }>();
+  const add = (row: Row, verbs: readonly string[]): void => {
+    const key = keyOf(row);
+    const known = rows.get(key) ?? { row, verbs: new Set<string>() };
+    for (const verb of verbs) known.verbs.add(verb);
+    rows.set(key, known);
+    if (rows.size > maxRights) {
+      throw new LimitError(`more than ${maxRights} permissions`, {
+        hint: 'check that these are the roles of one operator',
+      });
+    }
+  };
+  const roles = new Map<string, JsonObject>();
+  for (const object of objects) {
+    if (object.kind === 'Role' || object.kind === 'ClusterRole') {
+      roles.set(
+        roleKey(object.kind, object.kind === 'Role' ? object.namespace : '', object.name),
+        object.load(),
+      );
+    }
+  }
+  for (const binding of objects) {
+    if (binding.kind !== 'RoleBinding' && binding.kind !== 'ClusterRoleBinding') continue;
+    const namespace = binding.kind === 'RoleBinding' ? binding.namespace : '';
+    const { roleRef, subjects } = binding.load();
+    const { kind, name } = isJsonObject(roleRef) ? roleRef : {};
+    const roleKind = kind === 'Role' ? 'Role' : 'ClusterRole';
+    const roleName = typeof name === 'string' ? name : '';
+    const role = roles.get(roleKey(roleKind, roleKind === 'Role' ? namespace : '', roleName));
+    for (const subject of Array.isArray(subjects) ? subjects : []) {
+      const account = accountOf(subject, namespace);
+      if (account === undefined) continue;
+      if (role === undefined) {
+        add({ ...account, namespace, group: rbacGroup, resource: `${roleKind}/${roleName}`, names: [] }, []);
+      } else {
+        for (const rule of rulesOf(role)) addRule(rule, { ...account, namespace }, add);
+        if (isJsonObject(role['aggregationRule'])) {
+          const resource = `${roleKind}/${roleName}`;
+          add({ ...account, namespace, group: rbacGroup, resource, names: [], isAggregated: true }, []);
+        }
+      }
+    }
+  }
+  return [...rows.values()]
+    .map(({ row, verbs }) => rightOf(row, verbs))
+    .sort((a, b) => compareBytes(keyOf(a), keyOf(b)));
+}
+
+const rbacGroup = 'rbac.authorization.k8s.io';
+
+function rightOf(row: Row, verbs: ReadonlySet<string>): Right {
+  const { isAggregated = false, ...rest } = row;
+  const right = { ...rest, verbs: verbs.has('*') ? ['*'] : sortedByBytes(verbs) };
+  return { ...right, risks: risksOf({ ...right, isAggregated }) };
+}
+
+function keyOf({ account, accountNamespace, namespace, group, resource, names }: Row): string {
+  return JSON.stringify([accountNamespace, account, namespace, group, resource, names]);
+}
+
+function roleKey(kind: string, namespace: string, name: string): string {
+  return JSON.stringify([kind, namespace, name]);
+}
+
+/** The account that a subject is; undefined for users and groups. */
+function accountOf(
+  subject: JsonValue,
+  namespace: string,
+): { account: string; accountNamespace: string } | undefined {
+  if (!isJsonObject(subject) || subject['kind'] !== 'ServiceAccount') return undefined;
+  const { name, namespace: own } = subject;
+  if (typeof name !== 'string') return undefined;
+  return { account: name, accountNamespace: typeof own === 'string' && own !== '' ? own : namespace };
+}
+
+/** The rules of a role that are objects. */
+export function rulesOf(role: JsonObject): JsonObject[] {
+  const { rules } = role;
+  return Array.isArray(rules) ? rules.filter(isJsonObject) : [];
+}
+
+function addRule(
+  rule: JsonObject,
+  where: Pick<Row, 'account' | 'accountNamespace' | 'namespace'>,
+  add: (row: Row, verbs: readonly string[]) => void,
+): void {
+  const verbs = textsOf(rule['verbs']);
+  const names = sortedByBytes(new Set(textsOf(rule['resourceNames'])));
+  for (const group of textsOf(rule['apiGroups'])) {
+    for (const resource of textsOf(rule['resources'])) add({ ...where, group, resource, names }, verbs);
+  }
+  for (const url of textsOf(rule['nonResourceURLs']))
+    add({ ...where, group: '', resource: url, names: [] }, verbs);
+}
+
+/** The texts in a list; none for anything else. */
+export function textsOf(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+/** What one set of rights has and another has not: rows with the verbs that are new. */
+export function rightsBeyond(rights: readonly Right[], others: readonly Right[]): Right[] {
+  const known = new Map(others.map((right) => [keyOf(right), right]));
+  return rights.flatMap((right) => {
+    const other = known.get(keyOf(right));
+    if (other === undefined) return [right];
+    if (other.verbs.includes('*')) return [];
+    const verbs = right.verbs.filter((verb) => !other.verbs.includes(verb));
+    return verbs.length === 0 ? [] : [rightOf(right, new Set(verbs))];
+  });
+}

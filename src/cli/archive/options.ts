@@ -1,0 +1,35 @@
+import path from 'node:path';
+import { isDigest } from '../../core/digest.js';
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import type { ArchiveProof } from '../../oci/archive-set/archive-set.js';
+import { parseVerificationKey } from '../../oci/archive-set/detached-signature.js';
+import type { CommandContext } from '../context.js';
+import { readInputFile } from '../input.js';
+
+/** Flags of whatever reads an archive. */
+export interface ArchiveProofFlags {
+  id?: string | undefined;
+  verifyKey?: string | undefined;
+}
+
+/** What the flags say of an archive that is to be read. Throws UsageError, and OpmateError for a key. */
+export async function proofOf(
+  { id, verifyKey }: ArchiveProofFlags,
+  { workingDirectory }: CommandContext,
+): Promise<ArchiveProof> {
+  if (id !== undefined && !isDigest(id)) {
+    const hint = 'write it as the run that wrote the archive printed it: sha256:…';
+    throw new UsageError(`--id ${quoteGo(id)}: not the id of an archive`, { hint });
+  }
+  if (verifyKey === undefined) return { id };
+  const pem = await readInputFile(path.resolve(workingDirectory, verifyKey));
+  return { id, key: parseVerificationKey(pem, verifyKey) };
+}
+
+/** The place of an archive, absolute: a path, with or without `file://` before it. Throws UsageError. */
+export function archiveDirectoryOf(text: string, { workingDirectory }: CommandContext): string {
+  const place = text.startsWith('file://') ? text.slice('file://'.length) : text;
+  if (place !== '' && !/^[a-z][a-z0-9+.-]*:\/\//.test(place)) return path.resolve(workingDirectory, place);
+  throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'write file://DIRECTORY, or DIRECTORY' });
+}

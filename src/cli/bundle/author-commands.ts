@@ -1,0 +1,80 @@
+import { type Command, Option } from 'commander';
+import type { CommandContext } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { withChoices } from '../options.js';
+import type { Runner } from '../runner.js';
+
+/** Adds `generate`, `build` and, outside of `alpha`, `push` to a group: what makes a bundle. */
+export function addBundleAuthorCommands(group: Command, context: CommandContext, runner: Runner): void {
+  const isAlpha = group.parent?.name() === 'alpha';
+  // opm has no code of its own for what is wrong with a bundle.
+  const refused = isAlpha ? exitCodes.failed : exitCodes.findings;
+  const described = (command: Command): Command =>
+    command
+      .option('-d, --directory <directory>', 'where the manifests of the bundle are')
+      .option('-p, --package <name>', 'package that the bundle belongs to')
+      .option('-c, --channels <channel,…>', 'channels that the bundle belongs to')
+      .option('-e, --default <channel>', 'default channel of the package')
+      .option('-u, --output-dir <directory>', 'copy the manifests there, and write the metadata beside them')
+      .option('--base-image <image>', 'image to build on (default: scratch)');
+
+  described(group.command('generate'))
+    .description('write annotations and a Dockerfile for a directory of manifests')
+    .addHelpText(
+      'after',
+      `
+Writes metadata/annotations.yaml beside the directory, and bundle.Dockerfile into the working directory; both replace
+what is there. Package and channels may be left away where the directory stands beside those of the other versions and a
+package manifest.`,
+    )
+    .action((_options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./generate.js')).bundleGenerate(context, options),
+      ),
+    );
+
+  const build = described(group.command('build'))
+    .description('build the image of a bundle, without a container engine')
+    .option('-t, --tag <reference>', 'what to call the image; pushed there unless it is saved')
+    .option('--push', 'with --save: push the image too')
+    .option(
+      '--save <destination>',
+      'keep the image in oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE',
+    )
+    .option('-o, --overwrite', 'write annotations, Dockerfile and copies, also over those that exist')
+    .addOption(
+      withChoices(new Option('-b, --image-builder <tool>', 'accepted and not needed'), [
+        'docker',
+        'podman',
+        'buildah',
+      ]),
+    )
+    .addHelpText(
+      'after',
+      `
+Missing annotations are generated for the image. No file is written but the image, unless --output-dir asks for copies and
+annotations, or --overwrite for the Dockerfile too. A bundle.Dockerfile that is there gives its base image, its labels, and
+further directories that it copies. The same files make the same digest.`,
+    );
+  for (const value of ['true', 'false']) build.addOption(new Option(`--overwrite=${value}`).hideHelp());
+  build.action((_options, command: Command) =>
+    runner.run(command, async (options) =>
+      (await import('./build.js')).bundleBuild(context, options, refused),
+    ),
+  );
+  if (isAlpha) return;
+
+  group
+    .command('push')
+    .description('push the image of a bundle, from where it was saved or built from a directory')
+    .argument(
+      '<source>',
+      'oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE, or a directory with manifests/ and metadata/',
+    )
+    .argument('<reference>', 'where to push it')
+    .action((source: string, reference: string, _options, command: Command) =>
+      runner.run(command, async (options) =>
+        (await import('./push.js')).bundlePush(context, source, reference, options),
+      ),
+    );
+}

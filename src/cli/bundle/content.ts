@@ -1,0 +1,165 @@
+import path from 'node:path';
+import { type BundleFiles, bundleFilesOf, readBundleDirectory, readFileWithin } from '../../bundle/read.js';
+import type { FileTree } from '../../archive/file-tree.js';
+import { defaultArchiveLimits } from '../../archive/limits.js';
+import { OpmateError, UsageError, redact } from '../../core/errors.js';
+import type { JsonObject } from '../../document/json.js';
+import { openContent } from '../../source/content.js';
+import { readTree } from '../../source/content-files.js';
+import { readContentLock, writeContentLock } from '../../source/content-lock.js';
+import { openContentStore } from '../../source/content-store.js';
+import { parseContentSource, parsePlacedSource } from '../../source/content-parse.js';
+import { findUnpinned } from '../../source/content-pins.js';
+import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../../source/content-types.js';
+import { credentialsOf, readSecrets } from '../../source/secrets.js';
+import type { ContentFlags } from '../deployment/content-options.js';
+import type { CommandSession } from '../session.js';
+
+/** Files of a bundle, and where they came from. */
+export interface ReadBundle {
+  files: BundleFiles;
+  /** Whether they were read where the user keeps them, so that findings are told by their paths. */
+  isInPlace: boolean;
+  pins: readonly Pin[];
+}
+
+/** Opens sources for one command; all of them are closed, and the lock is written, when it ends. */
+export interface SourceOpener {
+  /**
+   * The files of a source as the user wrote it, with what `--add` puts beside them. `roots` are the paths that are
+   * wanted of it; all where left out. Throws OpmateError.
+   */
+  open(reference: string, roots?: readonly string[]): Promise<OpenedContent>;
+  /** The files of a bundle of the format registry+v1. Throws OpmateError. */
+  readBundle(reference: string): Promise<ReadBundle>;
+  /** Everything that was opened until now, pinned. */
+  readonly pins: readonly Pin[];
+}
+
+/** The paths that a bundle of the format registry+v1 has. */
+const bundleRoots = ['manifests', 'metadata'];
+/** More than both of them may hold, so that nobody waits until they are unpacked to be told so. */
+const maxBundleFiles = 25_000;
+
+/**
+ * Runs `work` with what opens sources by the flags of a command. A lock that is there is honoured; one that is not is
+ * written once `work` is done, unless its result is refused. Throws OpmateError, and what `work` throws.
+ */
+export async function useSources<T>(
+  session: CommandSession,
+  flags: ContentFlags,
+  work: (sources: SourceOpener) => Promise<T>,
+  isRefused: (result: T) => boolean = () => false,
+): Promise<T> {
+  const { lock, updateLock, secret } = flags;
+  if (updateLock === true && lock === undefined) {
+    throw new UsageError('--update-lock: needs --lock', { hint: 'name the file with --lock FILE' });
+  }
+  if (secret !== undefined && flags.secrets === undefined) {
+    throw new UsageError('--secret: needs --secrets', {
+      hint: 'name the directory of Secrets with --secrets',
+    });
+  }
+  const locked = lock === undefined || updateLock === true ? undefined : await readContentLock(lock);
+  const options: ContentOptions = {
+    ...(await contentOptionsOf(session)),
+    requireDigest: flags.requireDigest,
+    pins: locked,
+  };
+  const opened: OpenedContent[] = [];
+  const pins: Pin[] = [];
+  const open = async (reference: string, roots?: readonly string[]): Promise<OpenedContent> => {
+    const placed = await placedSources(reference, flags, session);
+    const unpinned = new Set(placed.filter((one) => findUnpinned([one]).length > 0).map(({ name }) => name));
+    const { limits = defaultArchiveLimits } = options;
+    const content = await openContent(placed, {
+      ...options,
+      roots,
+      limits: roots === bundleRoots ? { ...limits, maxFiles: maxBundleFiles } : limits,
+    });
+    opened.push(content);
+    for (const pin of content.pins) {
+      // What may be something else tomorrow is told; of images, everybody knows it.
+      const isTold = lock === undefined && unpinned.has(pin.name) && pin.type !== 'image';
+      const level = isTold ? 'info' : 'debug';
+      session.logger.log(level, `${pin.name}: is ${pin.ref}`);
+      if (!pins.some(({ name }) => name === pin.name)) pins.push(pin);
+    }
+    return content;
+  };
+  try {
+    const result = await work({
+      open,
+      readBundle: (reference) => readBundleOf(reference, open, session),
+      pins,
+    });
+    for (const content of opened) await content.confirm();
+    if (lock !== undefined && locked === undefined && !isRefused(result)) await writeContentLock(lock, pins);
+    return result;
+  } finally {
+    for (const content of opened) await content.close();
+  }
+}
+
+/** What opening content takes from a session. */
+export async function contentOptionsOf(session: CommandSession): Promise<ContentOptions> {
+  const { cacheDirectory, logger } = session;
+  if (cacheDirectory === undefined) return session;
+  const directory = path.join(cacheDirectory, 'content');
+  return { ...session, contentStore: await openContentStore({ directory, now: session.now(), logger }) };
+}
+
+async function placedSources(
+  reference: string,
+  flags: ContentFlags,
+  session: CommandSession,
+): Promise<PlacedSource[]> {
+  const source = await parseContentSource(reference, session);
+  const { secret, secrets, add = [] } = flags;
+  const isRemote = source.type === 'image' || source.type === 'git' || source.type === 'http';
+  if (secret !== undefined && secrets !== undefined && isRemote) {
+    const at = secret.indexOf('/');
+    const name = { namespace: at < 0 ? '' : secret.slice(0, at), name: secret.slice(at + 1) };
+    source.credentials = credentialsOf(await readSecrets(secrets, session), name, source.type);
+  }
+  const placed: PlacedSource[] = [{ name: redact(reference), source, destination: '' }];
+  for (const text of add) placed.push(await parsePlacedSource(text, session));
+  return placed;
+}
+
+async function readBundleOf(
+  reference: string,
+  open: SourceOpener['open'],
+  session: CommandSession,
+): Promise<ReadBundle> {
+  const { signal, followLinks } = session;
+  const content = await open(reference, bundleRoots);
+  const { isInPlace, pins } = content;
+  const files = isInPlace
+    ? await readBundleDirectory(reference, { signal, followLinks })
+    : await bundleFilesOf(await treeOf(content.directory, session), { subject: redact(reference), signal });
+  await content.confirm();
+  return { files, isInPlace, pins };
+}
+
+/** Files on disk as those of an image are given, so that messages do not name where they were unpacked. */
+async function treeOf(directory: string, { limits, signal }: CommandSession): Promise<FileTree> {
+  const tree = await readTree(directory, { roots: bundleRoots, limits, signal });
+  const files: FileTree['files'] = new Map();
+  for (const { path: name, size } of tree.files) {
+    files.set(name, {
+      size,
+      read: async () => {
+        const content = await readFileWithin(path.join(directory, name), () => undefined);
+        if (content !== undefined) return content;
+        throw new OpmateError('IO', `${name}: is gone`);
+      },
+    });
+  }
+  return { files, directories: new Set(tree.directories) };
+}
+
+/** Where the files of a command came from, for its JSON. */
+export function pinValues(pins: readonly Pin[]): JsonObject[] {
+  return pins.map(({ name, ref, content }) => ({ name, ref, content }));
+}

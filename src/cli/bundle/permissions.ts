@@ -1,0 +1,329 @@
+import { type MissingRule, heldRules, missingRules } from '../../bundle/plain/rights/can-install.js';
+import {
+  type CloudPermission,
+  cloudPermissionsOf,
+  cloudsOf,
+  isCloudWildcard,
+  takeCredentialsRequests,
+} from '../../bundle/plain/rights/cloud-permissions.js';
+import { convertRegistryV1 } from '../../bundle/plain/convert.js';
+import { formatDiagnostic } from '../../core/diagnostic.js';
+import { type Impact, impactKinds, impactsOf } from '../../bundle/plain/rights/impact.js';
+import { installerObjects, neededRules } from '../../bundle/plain/rights/installer.js';
+import { readManifests } from '../../kube/manifests.js';
+import type { PlainObject } from '../../kube/object.js';
+import { type Right, rightsBeyond, rightsOf } from '../../bundle/plain/rights/rights.js';
+import { riskNames } from '../../bundle/plain/rights/risks.js';
+import { writeObjects } from '../../bundle/plain/write.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
+import { encodeYaml } from '../../document/yaml.js';
+import type { Pin } from '../../source/content-types.js';
+import type { ContentFlags } from '../deployment/content-options.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { readInput } from '../input.js';
+import { writeAll } from '../output.js';
+import { printable } from '../printable.js';
+import { rightCells, rightHeader } from './rights-table.js';
+import { useSession } from '../session.js';
+import { formatTable } from '../table.js';
+import { inSource, tellFindings } from './findings.js';
+import { type SourceOpener, pinValues, useSources } from './content.js';
+
+interface PermissionsOptions extends ContentFlags {
+  installNamespace?: string;
+  watchNamespace?: string[];
+  output?: string;
+  diff?: string;
+  failOn?: string[];
+  installer?: string;
+  canI?: string;
+}
+
+const outputs = ['table', 'json', 'yaml', 'rbac', 'installer'] as const;
+
+/**
+ * `opmate bundle permissions`: what the accounts of an operator hold once it is installed; with `--diff`, what they
+ * hold beyond an older bundle, and no more. Exit code 3 where a risk of `--fail-on` is among what is shown, or the
+ * bundle cannot be installed so.
+ */
+export async function bundlePermissions(
+  context: CommandContext,
+  reference: string,
+  given: GlobalOptions,
+): Promise<number> {
+  const options = given as PermissionsOptions;
+  const output = outputs.find((known) => known === (options.output ?? 'table'));
+  checkOptions(options, output);
+  return useSession(context, options, async (session) => {
+    const { current, older, pins } = await useSources(session, options, async (sources) => ({
+      current: await convert(context, reference, options, sources),
+      older: options.diff === undefined ? undefined : await convert(context, options.diff, options, sources),
+      pins: sources.pins,
+    }));
+    session.logger.close();
+    if (current === undefined || (options.diff !== undefined && older === undefined))
+      return exitCodes.findings;
+    if (options.canI !== undefined) {
+      return tellMissing(context, current, await readHeld(context, options.canI), output ?? 'table');
+    }
+    const report = reportOf(current, older);
+    await writeAll(
+      context.stdout,
+      textOf(report, current, pins, output ?? 'table', options.installer),
+      session.signal,
+    );
+    const risks = risksIn(report, new Set(options.failOn));
+    await tellFindings(
+      context,
+      risks.map((message) => ({ severity: 'error', code: 'risk', problem: message })),
+    );
+    return risks.length > 0 ? exitCodes.findings : exitCodes.done;
+  });
+}
+
+/** What is shown and not wanted, a line each. */
+function risksIn({ added, impacts, cloud }: Report, wanted: ReadonlySet<string>): string[] {
+  const rights = added.flatMap((right) => {
+    const risks = right.risks.filter((risk) => wanted.has(risk));
+    if (risks.length === 0) return [];
+    return [`${right.accountNamespace}/${right.account}: ${risks.join(', ')}: ${describe(right)}`];
+  });
+  const others = impacts
+    .filter(({ kind }) => wanted.has(kind))
+    .map(({ kind, object, detail }) => `${object}: ${kind}: ${detail}`);
+  const clouds = cloud
+    .filter((one) => wanted.has('wildcard') && isCloudWildcard(one))
+    .map((one) => `CredentialsRequest/${one.request}: wildcard: ${describeCloud(one)}`);
+  return [...rights, ...others, ...clouds];
+}
+
+/** The rules in a file of roles. Throws OpmateError for a file that holds none. */
+async function readHeld(context: CommandContext, file: string): Promise<ReturnType<typeof heldRules>> {
+  const content = await readInput(file, context);
+  const { manifests, findings } = readManifests([{ name: file, content }], { prefix: '' });
+  const [fault] = findings;
+  if (fault !== undefined) throw new OpmateError('SYNTAX', formatDiagnostic(fault), { hint: fault.hint });
+  const held = heldRules(manifests);
+  if (held.length > 0) return held;
+  throw new OpmateError('INVALID', `${file}: holds no Role or ClusterRole`, {
+    hint: 'write the roles of whoever installs, e.g. with kubectl get clusterrole NAME -o yaml',
+  });
+}
+
+/** Shows what an installer who holds these rules lacks. Exit code 3 where that is something. */
+async function tellMissing(
+  context: CommandContext,
+  { name, objects, installNamespace }: Installed,
+  held: ReturnType<typeof heldRules>,
+  output: (typeof outputs)[number],
+): Promise<number> {
+  const missing = missingRules(neededRules(objects, name, installNamespace), held);
+  const cells = ({ namespace, group, resource, names, verbs }: MissingRule): string[] => [
+    namespace === '' ? '(all)' : namespace,
+    group === '' ? '(core)' : group,
+    resource + (names.length > 0 ? ` [${names.join(' ')}]` : ''),
+    verbs.join(','),
+  ];
+  const text =
+    output === 'table'
+      ? formatTable(['NAMESPACE', 'GROUP', 'RESOURCE', 'MISSING VERBS'], missing.map(cells))
+      : encoded({ missing: missing as unknown as JsonValue }, output);
+  await writeAll(context.stdout, text, context.signal);
+  return missing.length > 0 ? exitCodes.findings : exitCodes.done;
+}
+
+function encoded(value: JsonObject, output: string): string {
+  return output === 'json' ? `${encodeGoJson(value, { indent: 2 })}\n` : encodeYaml(value);
+}
+
+interface Installed {
+  name: string;
+  objects: PlainObject[];
+  installNamespace: string;
+  impacts: Impact[];
+  /** Clouds for which the operator asks for credentials. */
+  clouds: string[];
+  cloud: CloudPermission[];
+}
+
+/** Undefined, after saying why, where the bundle cannot be installed like this. */
+async function convert(
+  context: CommandContext,
+  reference: string,
+  options: PermissionsOptions,
+  sources: SourceOpener,
+): Promise<Installed | undefined> {
+  const { installNamespace = '', watchNamespace } = options;
+  const { files: all, isInPlace } = await sources.readBundle(reference);
+  const { files, requests } = takeCredentialsRequests(all);
+  const { objects, findings, bundle } = convertRegistryV1(files, {
+    installNamespace,
+    watchNamespaces: watchNamespace,
+  });
+  if (findings.length > 0 || bundle === undefined) {
+    await tellFindings(context, findings.map(inSource(reference, isInPlace)));
+    return undefined;
+  }
+  return {
+    name: bundle.packageName,
+    objects,
+    installNamespace,
+    impacts: impactsOf(objects, installNamespace),
+    clouds: cloudsOf(bundle),
+    cloud: cloudPermissionsOf(requests),
+  };
+}
+
+interface Report {
+  /** Everything, or with an older bundle, what is new. */
+  added: Right[];
+  /** What only the older bundle has; undefined without one. */
+  removed: Right[] | undefined;
+  webhooks: JsonObject[];
+  impacts: Impact[];
+  removedImpacts: Impact[];
+  clouds: string[];
+  cloud: CloudPermission[];
+  removedCloud: CloudPermission[];
+}
+
+function reportOf(current: Installed, older: Installed | undefined): Report {
+  const rights = rightsOf(current.objects);
+  const before = older && rightsOf(older.objects);
+  return {
+    added: before === undefined ? rights : rightsBeyond(rights, before),
+    removed: before && rightsBeyond(before, rights),
+    webhooks: current.objects.filter(({ kind }) => kind.endsWith('WebhookConfiguration')).flatMap(webhooksOf),
+    impacts: beyond(current.impacts, older?.impacts ?? []),
+    removedImpacts: beyond(older?.impacts ?? [], current.impacts),
+    clouds: current.clouds,
+    cloud: beyond(current.cloud, older?.cloud ?? []),
+    removedCloud: beyond(older?.cloud ?? [], current.cloud),
+  };
+}
+
+/** What one list has and another has not. */
+function beyond<T>(list: readonly T[], others: readonly T[]): T[] {
+  const known = new Set(others.map((other) => JSON.stringify(other)));
+  return list.filter((item) => !known.has(JSON.stringify(item)));
+}
+
+/** What the webhooks of a configuration intercept. */
+function webhooksOf(object: PlainObject): JsonObject[] {
+  const { webhooks } = object.load();
+  return (webhooks as JsonObject[]).map((webhook) => ({
+    kind: object.kind,
+    name: object.name,
+    failurePolicy: (webhook['failurePolicy'] ?? 'Fail') as string,
+    rules: (webhook['rules'] ?? []) as JsonValue,
+  }));
+}
+
+function textOf(
+  report: Report,
+  { name, objects, installNamespace }: Installed,
+  pins: readonly Pin[],
+  output: (typeof outputs)[number],
+  installer = `${name}-installer`,
+): string | AsyncIterable<string> {
+  if (output === 'rbac') {
+    return writeObjects(
+      objects.filter(({ kind }) => /^(?:ServiceAccount|(?:Cluster)?Role(?:Binding)?)$/.test(kind)),
+      'yaml',
+    );
+  }
+  if (output === 'installer') {
+    return writeObjects(
+      installerObjects(installer, installNamespace, neededRules(objects, name, installNamespace)),
+      'yaml',
+    );
+  }
+  if (output === 'table') return tableOf(report);
+  const value = {
+    permissions: report.added as unknown as JsonValue,
+    ...(report.removed !== undefined && { removed: report.removed as unknown as JsonValue }),
+    webhooks: report.webhooks,
+    impact: report.impacts as unknown as JsonValue,
+    ...(report.removed !== undefined && { removedImpact: report.removedImpacts as unknown as JsonValue }),
+    cloudCredentials: report.clouds,
+    cloudPermissions: report.cloud as unknown as JsonValue,
+    ...(report.removed !== undefined && {
+      removedCloudPermissions: report.removedCloud as unknown as JsonValue,
+    }),
+    sources: pinValues(pins),
+  };
+  return encoded(value, output);
+}
+
+function tableOf(report: Report): string {
+  const { added, removed, webhooks, clouds } = report;
+  const rows =
+    removed === undefined
+      ? added.map(rightCells)
+      : [
+          ...added.map((right) => ['+', ...rightCells(right)]),
+          ...removed.map((right) => ['-', ...rightCells(right)]),
+        ];
+  let text = formatTable(removed === undefined ? rightHeader : ['', ...rightHeader], rows);
+  for (const { kind, name, failurePolicy, rules } of webhooks) {
+    const what = (rules as JsonObject[]).map(({ apiGroups, resources }) =>
+      [apiGroups, resources]
+        .map((list) => (Array.isArray(list) ? list.map((item) => item || 'core').join(',') : ''))
+        .join('/'),
+    );
+    text += `\n${printable(`${String(kind)} ${String(name)} (${String(failurePolicy)}): ${what.join(' ')}`)}`;
+  }
+  if (webhooks.length > 0) text += '\n';
+  const marks = removed === undefined ? ['', ''] : ['+ ', '- '];
+  const lines = [report, { impacts: report.removedImpacts, cloud: report.removedCloud }].flatMap(
+    ({ impacts, cloud }, index) => [
+      ...impacts.map(({ kind, object, detail }) => `${marks[index]}${kind}: ${object}: ${detail}`),
+      ...cloud.map((one) => `${marks[index]}cloud: CredentialsRequest/${one.request}: ${describeCloud(one)}`),
+    ],
+  );
+  for (const [index, line] of lines.entries()) text += `${index === 0 ? '\n' : ''}${printable(line)}\n`;
+  if (clouds.length > 0) text += `\nasks for credentials of: ${clouds.join(', ')}\n`;
+  return text.replace(/ +$/gm, '');
+}
+
+function describe({ namespace, group, resource, verbs }: Right): string {
+  const where = namespace === '' ? 'in the whole cluster' : `in namespace ${namespace}`;
+  const what = group === '' ? resource : `${resource}.${group}`;
+  return `${verbs.length === 0 ? 'whatever' : verbs.join(',')} ${what} ${where}`;
+}
+
+function describeCloud({ provider, effect, actions, resources, roles }: CloudPermission): string {
+  const parts = [
+    ...(actions.length > 0 ? [actions.join(', ')] : []),
+    ...(roles.length > 0 ? [`roles ${roles.join(', ')}`] : []),
+    ...(resources.length > 0 ? [`on ${resources.join(', ')}`] : []),
+  ];
+  return `${provider}: ${effect} ${parts.length === 0 ? 'what is not told here' : parts.join(' ')}`;
+}
+
+function checkOptions(options: PermissionsOptions, output: string | undefined): void {
+  if (output === undefined) {
+    throw new UsageError(
+      `invalid --output value ${quoteGo(options.output ?? '')}, expected (${outputs.join('|')})`,
+    );
+  }
+  if (options.installNamespace === undefined || options.installNamespace === '') {
+    throw new UsageError('--install-namespace is missing', {
+      hint: 'say where the operator is to be installed, e.g. --install-namespace widget-system',
+    });
+  }
+  if (options.diff !== undefined && (output === 'rbac' || output === 'installer')) {
+    throw new UsageError(`--diff: not with -o ${output}`, { hint: 'choose table, json or yaml' });
+  }
+  if (options.canI !== undefined && (options.diff !== undefined || /^(?:rbac|installer)$/.test(output))) {
+    throw new UsageError(`--can-i: not with ${options.diff === undefined ? `-o ${output}` : '--diff'}`);
+  }
+  const known: readonly string[] = [...riskNames, ...impactKinds];
+  const unknown = options.failOn?.find((risk) => !known.includes(risk));
+  if (unknown !== undefined) {
+    throw new UsageError(`--fail-on ${unknown}: not known`, { hint: `known are ${known.join(', ')}` });
+  }
+}

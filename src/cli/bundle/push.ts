@@ -1,0 +1,83 @@
+import path from 'node:path';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { type Reference, parseReference } from '../../core/reference.js';
+import { imageLabels } from '../../model/image-labels.js';
+import { copyImage } from '../../oci/image/copy.js';
+import { openImage } from '../../oci/image/image.js';
+import { openReference, openTarget } from '../../oci/image/open.js';
+import { subjectOf } from '../../oci/image/platform.js';
+import { statIfThere } from '../../source/source.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { writeAll } from '../output.js';
+import { openOptionsOf, useSession } from '../session.js';
+import { makeBundle } from './build.js';
+
+/**
+ * `opmate bundle push`: the image of a bundle, byte for byte as it was saved, or built of a directory that has
+ * manifests and metadata. Prints what it is called, by digest.
+ */
+export async function bundlePush(
+  context: CommandContext,
+  source: string,
+  target: string,
+  options: GlobalOptions,
+): Promise<number> {
+  const to = targetOf(target);
+  const found = await statIfThere(source);
+  return useSession(context, options, async (session) => {
+    if (found?.isDirectory() === true) {
+      const { workingDirectory } = context;
+      const directory = path.resolve(workingDirectory, source, 'manifests');
+      const request = { directory, packageName: '', channels: '', defaultChannel: '', workingDirectory };
+      return makeBundle(context, session, request, [{ to }], exitCodes.findings, {
+        readsOnly: true,
+      });
+    }
+    const from = parseReference(source);
+    if (found !== undefined || from.transport === 'docker') {
+      throw new UsageError(`${source}: not a directory, and no saved image`, {
+        hint:
+          found === undefined
+            ? 'write oci:DIR:TAG, oci-archive:FILE or docker-archive:FILE; between registries copy with opmate oci copy'
+            : `write oci-archive:${source} or docker-archive:${source}`,
+      });
+    }
+    const openOptions = await openOptionsOf(session);
+    const opened = await openReference(from, openOptions);
+    try {
+      const { labels } = await openImage(opened.repository, opened.reference, session);
+      if (labels[imageLabels.bundlePackage] === undefined) {
+        throw new OpmateError('INVALID', `${source}: not the image of a bundle`, {
+          hint: `it has no label ${imageLabels.bundlePackage}; other images are copied with opmate oci copy`,
+        });
+      }
+      const place = await openTarget(to, openOptions);
+      try {
+        const { descriptor } = await copyImage(
+          opened.repository,
+          opened.reference,
+          place.repository,
+          place.reference,
+          session,
+        );
+        session.logger.close();
+        await writeAll(context.stdout, `${subjectOf(place.repository.name, descriptor.digest)}\n`);
+        return exitCodes.done;
+      } finally {
+        await place.close();
+      }
+    } finally {
+      await opened.close();
+    }
+  });
+}
+
+function targetOf(text: string): Reference {
+  const reference = parseReference(text);
+  if (reference.transport === 'docker' && reference.tag !== undefined && reference.digest === undefined)
+    return reference;
+  throw new UsageError(`${text}: not a tag in a registry`, {
+    hint: 'say where to push, e.g. registry.example.com/ns/bundle:v1',
+  });
+}

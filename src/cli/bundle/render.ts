@@ -1,0 +1,204 @@
+import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/available-apis.js';
+import type { CertificateProvider } from '../../bundle/plain/certificates.js';
+import { convertRegistryV1 } from '../../bundle/plain/convert.js';
+import { isFormatName } from '../../bundle/plain/external-format.js';
+import type { PlainObject } from '../../kube/object.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { writeObjectDirectory } from '../../bundle/plain/object-directory.js';
+import { objectWarnings } from '../../bundle/plain/object-warnings.js';
+import { knownFormats, renderContent } from '../../bundle/plain/render-content.js';
+import { writeObjects } from '../../bundle/plain/write.js';
+import { OpmateError, UsageError, redact } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type SourceOpener, useSources } from './content.js';
+import { certificateProviderOf } from '../deployment/certificate-provider.js';
+import type { ContentFlags } from '../deployment/content-options.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { catalogFormat } from '../formats.js';
+import { readInput, readInputFile } from '../input.js';
+import { writeAll } from '../output.js';
+import { type CommandSession, useSession } from '../session.js';
+import { inSource, tellFindings, tellWarnings } from './findings.js';
+
+interface BundleRenderOptions extends ContentFlags {
+  installNamespace?: string;
+  watchNamespace?: string[];
+  certProvider: string;
+  config?: string;
+  format: string;
+  releaseName?: string;
+  availableApis?: string;
+  /** True where the option has no value. */
+  optionalKinds?: string[] | true;
+  output?: string;
+  outputDir?: string;
+}
+
+/**
+ * `opmate bundle render`: the manifests that installing a bundle applies. All that speaks against it goes to
+ * stderr, with exit code 3, and nothing is written.
+ */
+export async function bundleRender(
+  context: CommandContext,
+  reference: string,
+  given: GlobalOptions,
+): Promise<number> {
+  const options = given as BundleRenderOptions;
+  const output = catalogFormat(options.output);
+  const provider = certificateProviderOf(options.certProvider);
+  checkOptions(options);
+  return useSession(context, options, async (session) => {
+    const apis =
+      options.availableApis === undefined
+        ? undefined
+        : parseAvailableApis(
+            (await readInputFile(options.availableApis)).toString('utf8'),
+            options.availableApis,
+          );
+    const config =
+      options.config === undefined
+        ? undefined
+        : { text: (await readInput(options.config, context)).toString('utf8'), file: options.config };
+    const made = await useSources(
+      session,
+      options,
+      (sources) =>
+        options.format === 'registry-v1'
+          ? renderRegistryV1(reference, sources, { options, provider, config })
+          : renderOther(reference, sources, { options, provider, config }, session),
+      ({ findings }) => findings.length > 0,
+    );
+    const named = inSource(redact(reference), made.isInPlace, [options.config]);
+    tellWarnings(session, made.warnings.map(named));
+    let { objects, findings } = made;
+    if (apis !== undefined && findings.length === 0) {
+      const { optionalKinds } = options;
+      const optional = optionalKinds === true ? 'all' : new Set(optionalKinds);
+      const available = withAvailableApis(objects, apis, optional);
+      ({ objects, findings } = available);
+      for (const { kind, name, apiVersion } of available.skipped) {
+        session.logger.log(
+          'warn',
+          `${kind} ${quoteGo(name)}: left out, for the cluster has no ${apiVersion} ${kind}`,
+        );
+      }
+    }
+    session.logger.close();
+    if (findings.length > 0) {
+      await tellFindings(context, findings.map(named));
+      return exitCodes.findings;
+    }
+    const { signal } = session;
+    if (options.outputDir === undefined) {
+      await writeAll(context.stdout, writeObjects(objects, output, { signal }), signal);
+    } else await writeObjectDirectory(objects, options.outputDir, { signal });
+    return exitCodes.done;
+  });
+}
+
+interface Rendered {
+  objects: PlainObject[];
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
+  /** Whether the files are where the user keeps them. */
+  isInPlace: boolean;
+}
+
+interface Given {
+  options: BundleRenderOptions;
+  provider: CertificateProvider;
+  config: { text: string; file: string } | undefined;
+}
+
+async function renderRegistryV1(
+  reference: string,
+  sources: SourceOpener,
+  { options, provider, config }: Given,
+): Promise<Rendered> {
+  const { files, isInPlace } = await sources.readBundle(reference);
+  const converted = convertRegistryV1(files, {
+    installNamespace: options.installNamespace ?? '',
+    watchNamespaces: options.watchNamespace,
+    provider,
+    config,
+  });
+  const warnings = [...converted.warnings, ...objectWarnings(converted.objects)];
+  return { ...converted, warnings, isInPlace };
+}
+
+async function renderOther(
+  reference: string,
+  sources: SourceOpener,
+  { options, provider, config }: Given,
+  session: CommandSession,
+): Promise<Rendered> {
+  const { directory, isInPlace } = await sources.open(reference);
+  try {
+    const rendered = await renderContent(directory, options.format, {
+      ...session,
+      name: options.releaseName,
+      installNamespace: options.installNamespace ?? '',
+      watchNamespaces: options.watchNamespace,
+      provider,
+      config,
+    });
+    return { ...rendered, isInPlace };
+  } catch (error) {
+    if (!(error instanceof OpmateError) || isInPlace || !error.message.includes(directory)) throw error;
+    // Where it was unpacked is nobody's business.
+    const message = error.message.replaceAll(directory, redact(reference));
+    throw new OpmateError(error.code, message, { hint: error.hint, cause: error });
+  }
+}
+
+function checkOptions(options: BundleRenderOptions): void {
+  const { format, installNamespace } = options;
+  if (!isFormatName(format)) {
+    throw new UsageError(`invalid --format value ${quoteGo(format)}, expected (${knownFormats.join('|')})`, {
+      hint: 'or NAME of a program opmate-format-NAME: lower-case letters, digits and dashes',
+    });
+  }
+  if (options.optionalKinds !== undefined && options.availableApis === undefined) {
+    throw new UsageError('--optional-kinds: needs --available-apis', {
+      hint: 'write the kinds of the cluster with kubectl api-resources > FILE',
+    });
+  }
+  if (options.outputDir !== undefined && options.output === 'json') {
+    throw new UsageError('--output-dir: writes YAML', { hint: 'leave -o json away' });
+  }
+  const needless = needlessOption(options);
+  if (needless !== undefined) {
+    throw new UsageError(`${needless}: ${needlessReasons[format as keyof typeof needlessReasons]}`, {
+      hint: 'leave the option away, or give a bundle of the format registry-v1',
+    });
+  }
+  if (format === 'plain' || (installNamespace !== undefined && installNamespace !== '')) return;
+  throw new UsageError('--install-namespace is missing', {
+    hint: 'say where the operator is to be installed, e.g. --install-namespace widget-system',
+  });
+}
+
+const needlessReasons = {
+  'registry-v1': 'a bundle of the format registry-v1 has its names already',
+  plain: 'plain manifests are applied as they are',
+  helm: 'a chart has values for that, in --config',
+};
+
+/** An option that means nothing for a format. */
+function needlessOption(options: BundleRenderOptions): string | undefined {
+  const { installNamespace, watchNamespace, config, certProvider, releaseName } = options;
+  const given = {
+    '--install-namespace': installNamespace !== undefined,
+    '--watch-namespace': watchNamespace !== undefined,
+    '--config': config !== undefined,
+    '--cert-provider': certProvider !== 'none',
+    '--release-name': releaseName !== undefined,
+  };
+  const needless: Readonly<Record<string, readonly (keyof typeof given)[]>> = {
+    'registry-v1': ['--release-name'],
+    plain: ['--install-namespace', '--watch-namespace', '--config', '--cert-provider', '--release-name'],
+    helm: ['--watch-namespace', '--cert-provider'],
+  };
+  return needless[options.format]?.find((option) => given[option]);
+}

@@ -1,0 +1,118 @@
+import { readPackageContent } from '../../catalog/package-content.js';
+import { OpmateError, UsageError, fileError, redact } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { maxPemBytes } from '../../oci/registry/certificates.js';
+import { readNamedFile } from '../../files/read-file.js';
+import { type PackageContent, addToContent, emptyContent } from '../../graph/resolve-content.js';
+import type { ResolveCatalog } from '../../graph/resolve.js';
+import { openSource } from '../../source/source.js';
+import type { GlobalOptions } from '../context.js';
+import type { CommandSession } from '../session.js';
+
+/** A catalog as it is named on the command line. */
+export interface NamedCatalog {
+  name: string;
+  reference: string;
+  priority: number;
+  labels: Record<string, string>;
+}
+
+/** The label with its name that every catalog has on a cluster. */
+const nameLabel = 'olm.operatorframework.io/metadata.name';
+const namePattern = /^([a-z0-9](?:[-a-z0-9.]*[a-z0-9])?)=(.+)$/s;
+
+/**
+ * Reads `REF` or `NAME=REF[,priority=N][,labels=KEY=VALUE,…]`. A catalog without a name has its reference for one.
+ * Throws UsageError.
+ */
+export function parseNamedCatalog(text: string): NamedCatalog {
+  const [whole = '', ...settings] = text.split(/,(?=(?:priority|labels)=)/);
+  const [, given, after] = namePattern.exec(whole) ?? [];
+  const reference = after ?? whole;
+  const name = given ?? redact(reference);
+  const fault = (problem: string): UsageError =>
+    new UsageError(`--catalog ${redact(text)}: ${problem}`, {
+      hint: 'write REF, or NAME=REF,priority=N,labels=KEY=VALUE,…',
+    });
+  if (reference === '') throw fault('no catalog is named');
+  const labels: Record<string, string> = { [nameLabel]: name };
+  let priority = 0;
+  for (const setting of settings) {
+    const value = setting.slice(setting.indexOf('=') + 1);
+    if (setting.startsWith('priority=')) {
+      priority = Number(value);
+      if (!/^-?\d{1,10}$/.test(value) || (priority | 0) !== priority) {
+        throw fault(`priority ${quoteGo(value)} is not a number of 32 bits`);
+      }
+      continue;
+    }
+    for (const label of value.split(',')) {
+      const [, key, content] = /^\s*([^=\s]+)=([^=\s]*)\s*$/.exec(label) ?? [];
+      if (key === undefined || content === undefined || key === '__proto__') {
+        throw fault(`label ${quoteGo(label)} is not KEY=VALUE`);
+      }
+      labels[key] = content;
+    }
+  }
+  return { name, reference, priority, labels };
+}
+
+/** Reads what a catalog has of a package; from a server only that is fetched. Throws OpmateError. */
+export async function readNamedCatalog(
+  { name, reference, priority }: NamedCatalog,
+  packageName: string,
+  session: CommandSession,
+  options: GlobalOptions,
+): Promise<ResolveCatalog> {
+  const content = /^https?:\/\//.test(reference)
+    ? await readServed(reference, packageName, session, options)
+    : await readSource(reference, packageName, session).catch((error: unknown) => {
+        throw inCatalog(error, name);
+      });
+  return { name, priority, content };
+}
+
+/** The same error, naming the catalog that it comes from. */
+function inCatalog(error: unknown, name: string): unknown {
+  if (!(error instanceof OpmateError) || error.code === 'CANCELLED' || error.file !== undefined) return error;
+  if (error.message.includes(name)) return error;
+  const { hint, cause } = error;
+  return new OpmateError(error.code, `catalog ${name}: ${error.message}`, { hint, cause });
+}
+
+async function readSource(
+  reference: string,
+  packageName: string,
+  session: CommandSession,
+): Promise<PackageContent> {
+  const source = await openSource(reference, session);
+  try {
+    if (source.kind === 'catalog') return await readPackageContent(source.catalog, packageName, session);
+    throw new OpmateError('UNSUPPORTED', 'is a bundle, not a catalog');
+  } finally {
+    await source.close();
+  }
+}
+
+async function readServed(
+  url: string,
+  packageName: string,
+  { signal }: CommandSession,
+  { caFile }: GlobalOptions,
+): Promise<PackageContent> {
+  const { HttpCatalogClient } = await import('../../client/http-catalog-client.js');
+  const ca =
+    caFile === undefined
+      ? undefined
+      : await readNamedFile(caFile, maxPemBytes).catch((error: unknown) => {
+          throw fileError(`--ca-file ${caFile}`, error);
+        });
+  const client = new HttpCatalogClient(url, { ca, random: Math.random });
+  const content = emptyContent();
+  try {
+    for await (const blob of client.metas({ package: packageName }, { signal })) addToContent(content, blob);
+    return content;
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,16 @@
+import type { Right } from '../../bundle/plain/rights/rights.js';
+
+/** Titles of the columns of `rightCells`. */
+export const rightHeader = ['ACCOUNT', 'NAMESPACE', 'GROUP', 'RESOURCE', 'VERBS', 'RISKS'];
+
+/** A right as a row of a table. */
+export function rightCells(right: Right): string[] {
+  return [
+    `${right.accountNamespace}/${right.account}`,
+    right.namespace === '' ? '(all)' : right.namespace,
+    right.group === '' ? '(core)' : right.group,
+    right.resource + (right.names.length > 0 ? ` [${right.names.join(' ')}]` : ''),
+    right.verbs.length === 0 ? '(not in the bundle)' : right.verbs.join(','),
+    right.risks.join(','),
+  ];
+}

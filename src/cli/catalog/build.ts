@@ -1,0 +1,184 @@
+import path from 'node:path';
+import { realpath } from 'node:fs/promises';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
+import { buildCatalogImages, catalogPlatforms } from '../../catalog/image/build.js';
+import { type ImageFile, listFiles } from '../../bundle/image-files.js';
+import { isWithin } from '../../files/directory-root.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { chooseBases } from '../../oci/image/image-builder.js';
+import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
+import type { Platform } from '../../oci/image/types.js';
+import { statIfThere } from '../../source/source.js';
+import { withCatalog } from './input.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import {
+  type ImageOutput,
+  type ImageOutputFlags,
+  checkImageOutput,
+  openBase,
+  planImageOutputs,
+  putImages,
+} from '../index/image-output.js';
+import { writeAll } from '../output.js';
+import { count } from '../printable.js';
+import { type CommandSession, useSession } from '../session.js';
+import { tellFindings } from '../bundle/findings.js';
+import { defaultImage, parseLabels } from '../root/generate-dockerfile.js';
+import { describeVerdict, judge } from '../root/validate.js';
+
+interface CatalogBuildOptions extends GlobalOptions, ImageOutputFlags {
+  baseImage?: string;
+  platforms?: string[];
+  extraLabels?: string[];
+  cache?: boolean;
+  created?: string;
+  skipValidation?: boolean;
+}
+
+/**
+ * `opmate catalog build`: the image of a catalog, pushed or saved. Prints what it is called, by digest. All that speaks
+ * against the catalog goes to stderr, with the exit code for findings, and then nothing is written.
+ */
+export async function catalogBuild(
+  context: CommandContext,
+  directory: string,
+  given: GlobalOptions,
+): Promise<number> {
+  const options = given as CatalogBuildOptions;
+  const outputs = planImageOutputs(options);
+  const platforms = platformsOf(options);
+  const labels = parseLabels(options.extraLabels ?? []);
+  const created = options.created === undefined ? undefined : timeOf(options.created);
+  return useSession(context, options, async (session) => {
+    await checkPlaces(directory, outputs);
+    const { logger, signal, limits, followLinks } = session;
+    const { files, findings } = await listFiles(directory, { label: directory, limits, signal, followLinks });
+    if (findings.length > 0) {
+      logger.close();
+      await tellFindings(context, findings);
+      return exitCodes.findings;
+    }
+    if (files.length === 0) logger.log('warn', `${directory}: is empty, and so is the catalog`);
+    else if (options.skipValidation !== true && !(await isValid(context, directory, session)))
+      return exitCodes.findings;
+    return withTemporaryDirectory(session, async (temporary) => {
+      const base = await openBase(session, options.baseImage, '--base-image', defaultImage);
+      try {
+        const name = options.baseImage || defaultImage;
+        const chosen = session.platform === undefined ? platforms : [session.platform];
+        const images = await buildCatalogImages(files, {
+          // None is from scratch, which is for every platform.
+          bases:
+            platforms === undefined || base.images.length === 0
+              ? base.images
+              : chooseBases(base.images, platforms, name),
+          platforms: chosen ?? catalogPlatforms,
+          cache: options.cache === true ? await makeCache(directory, files, session, temporary) : undefined,
+          labels,
+          created,
+          directory: temporary,
+          signal,
+        });
+        const all = images.map((image) => formatPlatform(image.platform)).join(', ');
+        logger.log(
+          'info',
+          `built ${count(images.length, 'image')} of ${count(files.length, 'file')}: ${all}`,
+        );
+        let made = '';
+        for (const output of outputs) made += `${await putImages(session, output, images, temporary)}\n`;
+        logger.close();
+        await writeAll(context.stdout, made);
+        return exitCodes.done;
+      } finally {
+        await base.close();
+      }
+    });
+  });
+}
+
+function platformsOf({ platforms, platform }: CatalogBuildOptions): Platform[] | undefined {
+  if (platforms === undefined) return undefined;
+  if (platform !== undefined) {
+    throw new UsageError('--platform and --platforms cannot be used together', { hint: 'keep --platforms' });
+  }
+  const chosen = new Map<string, Platform>();
+  for (const text of platforms) {
+    const one = parsePlatform(text);
+    chosen.set(formatPlatform(one), one);
+  }
+  if (chosen.size > 0) return [...chosen.values()];
+  throw new UsageError('--platforms: names none', { hint: 'e.g. --platforms linux/amd64,linux/arm64' });
+}
+
+/** A time as images have it. */
+function timeOf(text: string): string {
+  const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text);
+  if (isTime && !Number.isNaN(Date.parse(text))) return text;
+  throw new UsageError(`--created ${text}: not a time`, { hint: 'write it as 2026-01-31T12:00:00Z' });
+}
+
+/** Finds out before anything is done whether there is a catalog, and a place for its image outside of it. */
+async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): Promise<void> {
+  const found = await statIfThere(directory);
+  if (found === undefined) {
+    throw new OpmateError('NOT_FOUND', `${directory}: no such directory`, {
+      hint: 'give the directory that holds the catalog; opmate render or migrate makes one of an image',
+    });
+  }
+  if (!found.isDirectory()) {
+    throw new OpmateError('INVALID', `${directory}: is not a directory`, {
+      hint: 'give the directory that holds the catalog',
+    });
+  }
+  const root = await realpath(directory);
+  for (const output of outputs) {
+    await checkImageOutput(output);
+    const { to } = output;
+    if (to.transport === 'docker' || !isWithin(root, await realPlace(to.path))) continue;
+    throw new UsageError(`--save ${to.text}: lies in the catalog, and would be part of the next image`, {
+      hint: 'save the image elsewhere',
+    });
+  }
+}
+
+/** Where a path leads, of which the last parts need not exist. */
+async function realPlace(place: string): Promise<string> {
+  const resolved = path.resolve(place);
+  const parent = path.dirname(resolved);
+  if (parent === resolved) return resolved;
+  return realpath(resolved).catch(async () => path.join(await realPlace(parent), path.basename(resolved)));
+}
+
+/** Whether a catalog is valid and has blobs; prints its findings. */
+async function isValid(
+  context: CommandContext,
+  directory: string,
+  session: CommandSession,
+): Promise<boolean> {
+  const verdict = await withCatalog(directory, session, ({ catalog }) => judge(catalog, session));
+  if (verdict.message === undefined && verdict.warnings.length === 0) return true;
+  const isEmpty = verdict.warnings.some(({ kind }) => kind === 'empty-catalog');
+  const isRefused = verdict.message !== undefined || isEmpty;
+  if (isRefused) session.logger.close();
+  await writeAll(context.stderr, describeVerdict(verdict));
+  return !isRefused;
+}
+
+async function makeCache(
+  directory: string,
+  files: readonly ImageFile[],
+  session: CommandSession,
+  temporary: string,
+): Promise<ImageFile[]> {
+  const { writeOpmCache } = await import('../../serve/grpc/opm-cache.js');
+  return withCatalog(directory, session, ({ catalog }) =>
+    writeOpmCache(catalog, {
+      catalogFiles: files,
+      directory: path.join(temporary, 'cache'),
+      temporaryDirectory: temporary,
+      logger: session.logger,
+      signal: session.signal,
+    }),
+  );
+}

@@ -1,0 +1,110 @@
+import type { CatalogFilter, Criteria } from '../../catalog/selection/catalog-filter.js';
+import {
+  checkVersion,
+  parseCount,
+  parseInstalled,
+  parseQualifiedName,
+  parseSince,
+  parseVersionRange,
+} from '../../catalog/selection/filter-criteria.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+
+/** The flags of `catalog filter` that say what is kept. */
+export interface FilterFlags {
+  packages?: string[];
+  channels?: string[];
+  versions?: string[];
+  minVersion?: string[];
+  maxVersion?: string[];
+  reachableFrom?: string[];
+  createdSince?: string;
+  latest?: string[];
+  headsOnly?: boolean;
+  undated?: string;
+  defaultChannel?: string[];
+  dropPackage?: string[];
+  dropChannel?: string[];
+  dropBundle?: string[];
+  dropDeprecated?: boolean;
+  exact?: boolean;
+}
+
+/**
+ * Adds what flags say to a filter. `today` is what months are counted back from. Throws UsageError for a value that is
+ * none.
+ */
+export function addFlags(filter: CatalogFilter, flags: FilterFlags, today: Date): void {
+  const addScoped = (
+    flag: string,
+    values: readonly string[] | undefined,
+    read: (text: string) => Criteria,
+  ) => {
+    for (const value of values ?? []) {
+      const { package: of, channel, text } = scopeOf(value);
+      const where = `--${flag}`;
+      const criteria = orUsage(where, text, () => read(text));
+      filter.criteria.push({ package: of, channel, where, criteria });
+    }
+  };
+  for (const name of flags.packages ?? []) (filter.packages ??= []).push({ name, where: '--packages' });
+  for (const text of flags.channels ?? []) {
+    filter.channels.push({ ...parseQualifiedName(text), where: '--channels' });
+  }
+  addScoped('versions', flags.versions, (text) => ({ versions: parseVersionRange(text) }));
+  addScoped('min-version', flags.minVersion, (text) => ({ minVersion: checkVersion(text) }));
+  addScoped('max-version', flags.maxVersion, (text) => ({ maxVersion: checkVersion(text) }));
+  addScoped('reachable-from', flags.reachableFrom, (text) => ({ reachableFrom: parseInstalled(text) }));
+  if (flags.headsOnly === true && flags.latest !== undefined) {
+    throw new UsageError('--heads-only and --latest cannot be used together', { hint: 'keep one of them' });
+  }
+  addScoped('latest', flags.latest, (text) => ({ latest: parseCount(text) }));
+  const everywhere = { package: undefined, channel: undefined };
+  if (flags.headsOnly === true) {
+    filter.criteria.push({ ...everywhere, where: '--heads-only', criteria: { latest: 1 } });
+  }
+  if (flags.createdSince !== undefined) {
+    const text = flags.createdSince;
+    const where = '--created-since';
+    const createdSince = orUsage(where, text, () => parseSince(text, today));
+    filter.criteria.push({ ...everywhere, where, criteria: { createdSince } });
+  }
+  for (const value of flags.defaultChannel ?? []) {
+    const { package: of, channel, text } = scopeOf(value);
+    if (of === undefined || channel !== undefined || text === '') {
+      throw new UsageError(`--default-channel ${quoteGo(value)}: expected package=channel`);
+    }
+    filter.defaultChannels.push({ package: of, name: text, where: '--default-channel' });
+  }
+  for (const name of flags.dropPackage ?? []) filter.dropPackages.push({ name, where: '--drop-package' });
+  for (const text of flags.dropChannel ?? []) {
+    filter.dropChannels.push({ ...parseQualifiedName(text), where: '--drop-channel' });
+  }
+  for (const text of flags.dropBundle ?? []) {
+    filter.dropBundles.push({ ...parseQualifiedName(text), where: '--drop-bundle' });
+  }
+  if (flags.undated !== undefined) {
+    if (flags.undated !== 'keep' && flags.undated !== 'drop') {
+      throw new UsageError(`invalid --undated value ${quoteGo(flags.undated)}, expected (keep|drop)`);
+    }
+    filter.undated = flags.undated;
+  }
+  filter.dropDeprecated ||= flags.dropDeprecated === true;
+  filter.exact ||= flags.exact === true;
+}
+
+function orUsage<T>(where: string, text: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new UsageError(`${where} ${quoteGo(text)}: ${error.message}`, { hint: error.hint });
+  }
+}
+
+/** `package=…`, `package/channel=…`, or no scope. No operator of a range and no version is a package's name. */
+function scopeOf(value: string): { package: string | undefined; channel: string | undefined; text: string } {
+  const match = /^([A-Za-z0-9][^\s<>=!|/]*)(?:\/([^\s<>=!|]+))?=(.*)$/s.exec(value);
+  if (match === null) return { package: undefined, channel: undefined, text: value };
+  return { package: match[1], channel: match[2], text: (match[3] as string).trim() };
+}

@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { OpmateError } from '../../core/errors.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { sharedDirectoryFault } from '../../files/private-directory.js';
+import { replaceFile } from '../../files/replace-file.js';
+import type { CatalogFacts } from '../../model/facts.js';
+import type { CommandContext } from '../context.js';
+
+/** Channels by package. */
+export type CatalogNames = ReadonlyMap<string, readonly string[]>;
+
+/** No list of names is as long as this; what is longer was not written here. */
+const maxBytes = 16 * 1024 * 1024;
+
+/**
+ * Remembers the names of a remote catalog, for completion in shells, in `names` of the cache directory. Nothing
+ * depends on it: never throws.
+ */
+export async function rememberNames(
+  context: CommandContext,
+  reference: string,
+  { packages, channels }: Pick<CatalogFacts, 'packages' | 'channels'>,
+): Promise<void> {
+  // A directory is read anew each time.
+  if (
+    await stat(path.resolve(context.workingDirectory, reference)).then(
+      (one) => one.isDirectory(),
+      () => false,
+    )
+  )
+    return;
+  const names: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
+  for (const { name } of packages) names[name] = [];
+  for (const channel of channels) (names[channel.package] ??= []).push(channel.name);
+  const file = await fileOf(context, reference).catch(() => undefined);
+  if (file === undefined) return;
+  try {
+    await makeDirectory(path.dirname(file), 0o700);
+    await replaceFile(file, JSON.stringify(names));
+  } catch {
+    // Completion goes without.
+  }
+}
+
+/** The names that were remembered of a catalog, undefined where none are. Never throws. */
+export async function recalledNames(
+  context: CommandContext,
+  reference: string,
+): Promise<CatalogNames | undefined> {
+  try {
+    const file = await fileOf(context, reference);
+    if ((await stat(file)).size > maxBytes) return undefined;
+    const value: unknown = JSON.parse(await readFile(file, 'utf8'));
+    if (typeof value !== 'object' || value === null) return undefined;
+    return new Map(
+      Object.entries(value).map(([name, channels]) => [
+        name,
+        (Array.isArray(channels) ? channels : []).filter((channel) => typeof channel === 'string'),
+      ]),
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+async function fileOf(context: CommandContext, reference: string): Promise<string> {
+  const { storagesOf } = await import('../serve/catalogs.js');
+  const name = createHash('sha256').update(reference).digest('hex');
+  const directory = path.join(path.dirname(storagesOf(context)), 'names');
+  const fault = await sharedDirectoryFault(directory);
+  if (fault !== undefined) throw new OpmateError('UNSAFE', `${directory}: ${fault}`);
+  return path.join(directory, `${name}.json`);
+}

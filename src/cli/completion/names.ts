@@ -1,0 +1,119 @@
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { DirectoryCatalog } from '../../catalog/catalog.js';
+import { listCatalogFiles } from '../../catalog/walk.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { sortedByBytes } from '../../core/order.js';
+import { schemas } from '../../model/declarative-config.js';
+import { recalledNames } from './cache.js';
+import type { CommandContext } from '../context.js';
+import type { WantedName } from './words.js';
+
+/** A shell may be handed only what it takes for one plain word, and a terminal only what it can show. */
+const plainName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/;
+
+/**
+ * The names that a word may become, sorted, from the catalogs that are at hand: directories, served catalogs, and
+ * images whose names an earlier command has remembered. What cannot be read, or not before `signal` fires, gives
+ * none. Never throws.
+ */
+export async function namesFor(
+  wanted: WantedName,
+  context: CommandContext,
+  { signal }: CancelOptions,
+): Promise<string[]> {
+  const names = new Set<string>();
+  const add = (name: string): void => {
+    if (plainName.test(name) && name.startsWith(wanted.typed)) names.add(name);
+  };
+  for (const reference of wanted.catalogs) {
+    try {
+      await addNames(reference, wanted, context, add, signal);
+    } catch {
+      // Nobody asked for anything yet: there is nobody to tell.
+    }
+  }
+  return sortedByBytes(names);
+}
+
+async function addNames(
+  reference: string,
+  wanted: WantedName,
+  context: CommandContext,
+  add: (name: string) => void,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  // Some options take NAME=REFERENCE, or settings after a comma.
+  const plain = reference.replace(/^[A-Za-z0-9._-]+=/, '').replace(/,.*$/s, '');
+  for (const one of new Set([reference, plain])) {
+    if (/^https?:\/\//.test(one)) return addServed(one, wanted, add, signal);
+    const directory = path.resolve(context.workingDirectory, one);
+    const isDirectory = await stat(directory).then(
+      (found) => found.isDirectory(),
+      () => false,
+    );
+    if (isDirectory) return addFromDirectory(directory, wanted, add, signal);
+    const recalled = await recalledNames(context, one);
+    for (const [packageName, channels] of recalled ?? []) {
+      if (wanted.kind === 'package') add(packageName);
+      else if (isWanted(wanted, packageName)) channels.forEach(add);
+    }
+  }
+}
+
+function isWanted({ packages }: WantedName, packageName: string): boolean {
+  return packages.length === 0 || packages.includes(packageName);
+}
+
+async function addServed(
+  url: string,
+  wanted: WantedName,
+  add: (name: string) => void,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { HttpCatalogClient } = await import('../../client/http-catalog-client.js');
+  const client = new HttpCatalogClient(url.replace(/\/+$/, ''), { maxAttempts: 1 });
+  try {
+    if (wanted.kind === 'package') (await client.listPackages({ signal })).forEach(add);
+    else {
+      for await (const blob of client.metas({ schema: schemas.channel }, { signal })) {
+        if (blob.kind === 'channel' && isWanted(wanted, blob.blob.package)) add(blob.blob.name);
+      }
+    }
+  } finally {
+    client.close();
+  }
+}
+
+/**
+ * Most catalogs have a directory for each package, named like it. There only the beginning of a package is read, or
+ * one package of all.
+ */
+async function addFromDirectory(
+  root: string,
+  wanted: WantedName,
+  add: (name: string) => void,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const files = await listCatalogFiles(root, '');
+  const tops = new Set(files.map(({ label }) => label.split('/')));
+  const folders = sortedByBytes(new Set([...tops].map(([first]) => first as string)));
+  const isFlat = [...tops].some((parts) => parts.length === 1);
+  const ofPackages = wanted.packages.filter((name) => plainName.test(name) && folders.includes(name));
+  let from = folders;
+  if (isFlat) from = ['.'];
+  else if (wanted.kind === 'channel' && ofPackages.length > 0) from = ofPackages;
+  for (const folder of from) {
+    const catalog = new DirectoryCatalog(path.join(root, folder));
+    const options = { signal, withoutManifests: true, onFault: () => undefined };
+    for await (const meta of catalog.metas(options)) {
+      if (wanted.kind === 'package' && meta.schema === schemas.package) {
+        add(meta.name);
+        if (meta.name === folder) break;
+      }
+      if (wanted.kind === 'channel' && meta.schema === schemas.channel && isWanted(wanted, meta.package)) {
+        add(meta.name);
+      }
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import { type Command, Option } from 'commander';
+import type { GlobalOptions } from '../context.js';
+import { collect } from '../options.js';
+
+/** Options of every command that reads bundles. */
+export interface ContentFlags extends GlobalOptions {
+  requireDigest?: boolean;
+  lock?: string;
+  updateLock?: boolean;
+  secrets?: string;
+  secret?: string;
+  /** `DESTINATION=SOURCE`. */
+  add?: string[];
+}
+
+/** What `<source>` of a command may be, for its help. */
+export const sourceDescription =
+  'directory, image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE, tar archive, configmap:FILE[#NAME], ' +
+  'https://HOST/ARCHIVE[#sha256:HEX] or git+https://HOST/REPOSITORY[#REF[:DIRECTORY]]';
+
+/** Adds the options for where the files of bundles come from. */
+export function addContentOptions(command: Command): Command {
+  return command
+    .option('--require-digest', 'refuse what names no digest, commit or checksum')
+    .option('--lock <file>', 'take what this file pins; write it where it is not there yet')
+    .option('--update-lock', 'with --lock: look anew, and write what is found')
+    .option('--secrets <directory>', 'directory with manifests of Secrets')
+    .option('--secret <[namespace/]name>', 'with --secrets: the Secret for what is not on this machine');
+}
+
+/** Adds the option that puts several sources together, for commands of one source. */
+export function addComposeOption(command: Command): Command {
+  return command.addOption(
+    new Option('--add <destination=source>', 'put the files of another source there, repeatable').argParser(
+      collect,
+    ),
+  );
+}

@@ -1,0 +1,82 @@
+import { OpmateError, UsageError } from '../../core/errors.js';
+import {
+  type Inventory,
+  type Revision,
+  currentRevision,
+  loadRender,
+} from '../../deployment/cluster/inventory.js';
+import type { Applicable } from '../../deployment/cluster/apply.js';
+import { hashOfObjects } from '../../deployment/render-deployments.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { useSession } from '../session.js';
+import { type ApprovalOptions, applyOne, openKubectl } from './apply.js';
+import { placeOf, requireInventory } from './history.js';
+
+interface RollbackOptions extends ApprovalOptions {
+  namespace?: string;
+  to?: string;
+}
+
+/** `opmate bundle deployment rollback`: a render that was applied before is applied again, as a new revision. */
+export async function bundleDeploymentRollback(
+  context: CommandContext,
+  given: string,
+  globals: GlobalOptions,
+): Promise<number> {
+  const options = globals as RollbackOptions;
+  const place = placeOf(given, options.namespace);
+  if (options.to !== undefined && !/^[1-9]\d{0,8}$/.test(options.to)) {
+    throw new UsageError(`--to ${options.to}: not a revision`, {
+      hint: 'opmate bundle deployment history lists them',
+    });
+  }
+  return useSession(context, options, async (session) => {
+    const kubectl = openKubectl(context, options, session);
+    const target = targetOf(
+      place.name,
+      await requireInventory(kubectl, place),
+      options.to === undefined ? undefined : Number(options.to),
+    );
+    const objects = await loadRender(kubectl, place, target.render);
+    if ((await hashOfObjects(objects, session)) !== target.hash) {
+      throw new OpmateError(
+        'DIGEST',
+        `${place.name}: what is kept is not what revision ${target.revision} applied`,
+        {
+          hint: 'somebody has changed the inventory: apply the deployment from its document',
+        },
+      );
+    }
+    const deployment: Applicable = {
+      name: place.name,
+      installNamespace: place.namespace,
+      ...(target.version !== undefined && { version: target.version }),
+      objects,
+      pins: target.pins,
+      hash: target.hash,
+    };
+    return applyOne(context, kubectl, deployment, options, session, target.revision);
+  });
+}
+
+function targetOf(
+  name: string,
+  inventory: Inventory,
+  wanted: number | undefined,
+): Revision & Required<Pick<Revision, 'render'>> {
+  const current = currentRevision(inventory);
+  const target = inventory.revisions.findLast((one) =>
+    wanted === undefined
+      ? one !== current && one.render !== undefined && one.hash !== current?.hash
+      : one.revision === wanted,
+  );
+  const hint = 'opmate bundle deployment history lists what is kept';
+  if (target === undefined) {
+    const what = wanted === undefined ? 'nothing to go back to' : `there is no revision ${wanted}`;
+    throw new OpmateError('NOT_FOUND', `${name}: ${what}`, { hint });
+  }
+  const { render } = target;
+  if (render !== undefined) return { ...target, render };
+  const why = target.result === 'failed' ? 'was not applied' : 'is kept no longer';
+  throw new OpmateError('NOT_FOUND', `${name}: revision ${target.revision} ${why}`, { hint });
+}

@@ -1,0 +1,52 @@
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { UsageError } from '../../core/errors.js';
+import { parseReference } from '../../core/reference.js';
+import { openImage } from '../../oci/image/image.js';
+import { openReference } from '../../oci/image/open.js';
+import { openForReading } from '../../sqlite/schema/edit.js';
+import { exportPackages } from '../../sqlite/read/export.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { requireFlag } from '../options.js';
+import { openOptionsOf, useSession } from '../session.js';
+import { pullDatabase } from './edit.js';
+
+interface IndexExportOptions extends GlobalOptions {
+  index?: string;
+  package?: string[];
+  xpackage?: string[];
+  downloadFolder?: string;
+  containerTool?: string;
+}
+
+/** `opmate index export`: writes packages of an index image or database file as package manifests. */
+export async function indexExport(context: CommandContext, options: IndexExportOptions): Promise<void> {
+  const index = requireFlag(options.index, 'index');
+  if (options.package !== undefined && options.xpackage !== undefined)
+    throw new UsageError("cannot simultaneously set '-p' and '-o' flags, remove '-o'");
+  const { downloadFolder = 'downloaded' } = options;
+  await useSession(context, options, (session) =>
+    withTemporaryDirectory(session, async (directory) => {
+      const { logger } = session;
+      const isFile = (await stat(index).catch(() => undefined))?.isFile() === true;
+      const file = isFile ? index : await pullDatabase(session, index, path.join(directory, 'from-index'));
+      const { database, close } = await openForReading(file, { ...session, name: index });
+      try {
+        const names = options.package ?? options.xpackage ?? [];
+        const report = await exportPackages(database, names, downloadFolder, {
+          ...session,
+          openImage: async (reference) => {
+            const opened = await openReference(parseReference(reference), await openOptionsOf(session));
+            const image = await openImage(opened.repository, opened.reference, session);
+            return { image, close: opened.close };
+          },
+        });
+        const { packages, bundles } = report;
+        logger.log('info', `${downloadFolder}: exported ${packages.join(', ') || 'nothing'}`, { bundles });
+      } finally {
+        await close();
+      }
+    }),
+  );
+}

@@ -1,0 +1,181 @@
+/** Images that commands build: what they are built on, and where they go. */
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { OpmateError, UsageError, fileError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type Reference, type RegistryReference, parseReference } from '../../core/reference.js';
+import type { Image } from '../../oci/image/image.js';
+import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../../oci/image/image-builder.js';
+import { type OpenedReference, openReference, openTarget } from '../../oci/image/open.js';
+import { subjectOf } from '../../oci/image/platform.js';
+import { replacedFile } from '../../files/replace-file.js';
+import type { WritableRepository } from '../../oci/registry/repository.js';
+import type { Descriptor } from '../../oci/image/types.js';
+import { defaultBinaryImage } from '../../sqlite/read/index-image.js';
+import { type CommandSession, openOptionsOf } from '../session.js';
+
+/** What is built on, a platform each; none for `scratch`. */
+export interface OpenedBase {
+  images: Image[];
+  close(): Promise<void>;
+}
+
+/**
+ * Opens what an image is built on: `otherwise` where `given` is none. Messages name the `flag` for it. Throws what
+ * opening throws.
+ */
+export async function openBase(
+  session: CommandSession,
+  given: string | undefined,
+  flag: string,
+  otherwise: string = defaultBinaryImage,
+): Promise<OpenedBase> {
+  const base = given || otherwise;
+  if (base === 'scratch') return { images: [], close: async () => undefined };
+  let opened: OpenedReference | undefined;
+  try {
+    opened = await openReference(parseReference(base), await openOptionsOf(session));
+    const images = await openBases(opened.repository, opened.reference, session);
+    return { images, close: opened.close };
+  } catch (error) {
+    await opened?.close();
+    if (given || !(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+    // Nobody asked for this image: what to do about it is not to correct its name.
+    throw new OpmateError(error.code, `${base}, to build on: ${error.message}`, {
+      hint: `name another with ${flag}, from a registry or layout; scratch makes an image of the data only`,
+      cause: error,
+    });
+  }
+}
+
+/** Stores images: one as it is, several as an index of platforms. */
+export async function pushIndexImages(
+  target: WritableRepository,
+  reference: string,
+  images: readonly BuiltImage[],
+  session: CommandSession,
+): Promise<Descriptor> {
+  const task = `push ${subjectOf(target.name, reference)}`;
+  session.logger.progress({ task, state: 'start' });
+  try {
+    const [first, ...others] = images;
+    return first !== undefined && others.length === 0
+      ? await pushImage(target, reference, first, session)
+      : await pushImageIndex(target, reference, images, session);
+  } finally {
+    session.logger.progress({ task, state: 'done' });
+  }
+}
+
+/** Where an image goes. */
+export interface ImageOutput {
+  /** With a tag. */
+  to: Reference;
+  /** What an archive of docker save calls the image. */
+  name?: string | undefined;
+}
+
+/** Options of the commands that build images. */
+export interface ImageOutputFlags {
+  tag?: string;
+  push?: boolean;
+  save?: string;
+}
+
+/**
+ * Where the options send an image: to a registry, to a place of its own, or both. `--tag` is what it is called; it is
+ * pushed where it is not saved, or `--push` says so. Throws UsageError.
+ */
+export function planImageOutputs({ tag, push, save }: ImageOutputFlags): ImageOutput[] {
+  const name = tag === undefined ? undefined : parseTag(tag);
+  const outputs: ImageOutput[] = [];
+  if (push === true && name === undefined) {
+    throw new UsageError('--push: where to is not said', { hint: 'give --tag REGISTRY/NAME:TAG' });
+  }
+  if (name !== undefined && (push === true || save === undefined)) outputs.push({ to: name });
+  if (save !== undefined) {
+    const to = parseReference(save);
+    if (to.transport === 'docker' || to.digest !== undefined) {
+      throw new UsageError(`--save ${save}: not a place for an image`, {
+        hint: 'write oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE',
+      });
+    }
+    const whole = name && `${name.registry}/${name.repository}:${name.tag}`;
+    outputs.push({ to: { ...to, tag: to.tag ?? name?.tag ?? 'latest' }, name: to.tag ?? whole });
+  }
+  if (outputs.length > 0) return outputs;
+  throw new UsageError('nowhere to put the image: there is no engine that would keep it', {
+    hint: 'give --tag REGISTRY/NAME:TAG to push it, or --save oci:DIR, oci-archive:FILE or docker-archive:FILE',
+  });
+}
+
+/** Throws UsageError unless a reference names a tag in a registry. */
+function parseTag(text: string): RegistryReference {
+  const reference = parseReference(text);
+  if (reference.transport !== 'docker') {
+    throw new UsageError(`--tag ${text}: not a place in a registry`, {
+      hint: `keep the image there with --save ${text}`,
+    });
+  }
+  if (reference.digest !== undefined || reference.tag === undefined) {
+    const problem = reference.digest === undefined ? 'has no tag' : 'names a digest';
+    throw new UsageError(`--tag ${text}: ${problem}`, {
+      hint: 'say what to call the image, e.g. registry.example.com/ns/catalog:v1',
+    });
+  }
+  return reference;
+}
+
+/** Finds out before anything is done whether what is to be written has a place. Throws OpmateError NOT_FOUND or IO. */
+export async function checkImageOutput({ to }: ImageOutput): Promise<void> {
+  if (to.transport === 'docker' || to.transport === 'oci') return;
+  const directory = path.dirname(path.resolve(to.path));
+  await stat(directory + path.sep).catch((error: unknown) => {
+    throw fileError(`${to.path}: its directory ${quoteGo(path.dirname(to.path))}`, error, { file: to.path });
+  });
+  await replacedFile(to.path);
+}
+
+/**
+ * Pushes or saves images, which may wait in `directory` meanwhile; returns what they are called, by digest. Throws
+ * OpmateError UNSUPPORTED for several in an archive that holds one, and what writing throws.
+ */
+export async function putImages(
+  session: CommandSession,
+  { to, name }: ImageOutput,
+  images: readonly BuiltImage[],
+  directory: string,
+): Promise<string> {
+  const { signal } = session;
+  if (to.transport === 'docker-archive') {
+    const [image, ...others] = images as [BuiltImage, ...BuiltImage[]];
+    if (others.length > 0) {
+      throw new OpmateError(
+        'UNSUPPORTED',
+        `docker-archive:${to.path}: holds one image, not ${images.length}`,
+        { hint: 'choose a platform with --platform, or save an oci-archive' },
+      );
+    }
+    const { saveDockerArchive } = await import('../../oci/image/docker-archive.js');
+    const { digest } = await saveDockerArchive(image, to.path, { name, directory, signal });
+    return subjectOf(`docker-archive:${to.path}`, digest);
+  }
+  if (to.transport === 'oci-archive') {
+    const [{ openLayout }, { packLayout }] = await Promise.all([
+      import('../../oci/layout/layout.js'),
+      import('../../oci/layout/layout-pack.js'),
+    ]);
+    const layout = path.join(directory, 'layout');
+    const target = await openLayout(layout, { create: true });
+    const { digest } = await pushIndexImages(target, to.tag as string, images, session);
+    await packLayout(layout, to.path, { signal });
+    return subjectOf(`oci-archive:${to.path}`, digest);
+  }
+  const target = await openTarget(to, await openOptionsOf(session));
+  try {
+    const { digest } = await pushIndexImages(target.repository, target.reference, images, session);
+    return subjectOf(target.repository.name, digest);
+  } finally {
+    await target.close();
+  }
+}

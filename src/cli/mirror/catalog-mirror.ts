@@ -1,0 +1,260 @@
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { UsageError } from '../../core/errors.js';
+import { type Reference, parseReference } from '../../core/reference.js';
+import {
+  type CatalogMirrorPlan,
+  type OutputOptions,
+  encodeOutput,
+  planCatalogMirror,
+} from '../../mirror/mapping/catalog-mirror.js';
+import {
+  type OpenedCatalog,
+  type OpenCatalogOptions,
+  openCatalogImage,
+  openLocalCatalog,
+} from '../../mirror/mapping/catalog-source.js';
+import { maxMirrorSetBytes, objectNameOf } from '../../mirror/cluster-manifests.js';
+import { referenceOf, targetReferenceOf } from '../../mirror/mapping/image-location.js';
+import { type Place, formatPlace, parsePlace } from '../../mirror/mapping/image-names.js';
+import { formatTarget } from '../../mirror/mapping/mapping.js';
+import { type MirrorScope, findUnreachable } from '../../mirror/mapping/mirror-sets.js';
+import { writeOutputFiles } from '../../mirror/output-files.js';
+import { type TransferReport, transferImages } from '../../mirror/transfer/transfer.js';
+import { OpmateError } from '../../core/errors.js';
+import type { CommandContext } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import {
+  type CopyFlags,
+  finishTransfer,
+  globalOptionsOf,
+  integerOf,
+  rootsOf,
+  tellUnneeded,
+} from './options.js';
+import { booleanOf } from '../options.js';
+import { count } from '../printable.js';
+import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+
+interface CatalogMirrorOptions extends CopyFlags {
+  sourceName?: string;
+  toManifests?: string;
+  path?: string;
+  indexFilterByOs?: string;
+  filterByOs?: string;
+  maxComponents?: string;
+  mergeRepositories?: boolean;
+  idmsScope?: string;
+  icspScope?: string;
+  maxIdmsSize?: string;
+  maxIcspSize?: string;
+}
+
+/**
+ * `opmate catalog mirror`: copies a catalog and all images that it names, and writes the mapping and what a cluster
+ * needs to find them. Prints digest and target of each image that was copied. Returns 4 where some were not.
+ */
+export async function catalogMirror(
+  context: CommandContext,
+  source: string,
+  destinationText: string,
+  given: CatalogMirrorOptions,
+): Promise<number> {
+  const options = globalOptionsOf(given);
+  const output = outputOptionsOf(options);
+  const maxComponents = maxComponentsOf(options);
+  const maxPerRegistry = integerOf(options.maxPerRegistry ?? '4', 'max-per-registry', 1, 100);
+  const destination = parseDestination(destinationText);
+  const name = parsePlace(options.sourceName ?? source);
+  const continueOnError = booleanOf(options, 'continueOnError', true);
+  const manifestsOnly = booleanOf(options, 'manifestsOnly');
+  const dryRun = booleanOf(options, 'dryRun');
+  const roots = rootsOf(context, options);
+  const seconds = Math.floor(context.now().getTime() / 1000);
+  const directory = path.resolve(
+    context.workingDirectory,
+    options.toManifests ?? `manifests-${objectNameOf(name.name.name)}-${seconds}`,
+  );
+  const local = options.sourceName === undefined ? undefined : await findLocal(source);
+  if (typeof local === 'string' && !manifestsOnly && !dryRun) {
+    throw new UsageError(`${source}: is no image, so it cannot be copied`, {
+      hint: 'add --manifests-only, or make an image of the catalog first',
+    });
+  }
+  const openOptions = { platformPattern: platformPatternOf(options), path: pathOption(options) };
+  return useSession(context, options, async (session) => {
+    const { logger } = session;
+    tellUnneeded(options, logger);
+    const from = local ?? referenceOf(name, roots.from);
+    const opened = await openCatalog(from, { ...openOptions, session });
+    let plan: CatalogMirrorPlan;
+    try {
+      plan = await planCatalogMirror(opened.catalog, {
+        ...session,
+        source: name,
+        destination,
+        maxComponents,
+        mergeRepositories: options.mergeRepositories,
+      });
+    } finally {
+      await opened.close();
+    }
+    reportPlan(plan, continueOnError, session);
+    warnOfScope(plan, output, session);
+    const files = encodeOutput(plan, output);
+    let exitCode: number = plan.faults.length > 0 ? exitCodes.partly : exitCodes.done;
+    if (manifestsOnly) {
+      await writeOutputFiles(directory, files);
+      logger.log('info', `${directory}: wrote mapping and manifests`);
+      return exitCode;
+    }
+    const report = await transfer(plan, opened.image, {
+      session,
+      options,
+      roots,
+      maxPerRegistry,
+      continueOnError,
+    });
+    await writeOutputFiles(directory, files);
+    logger.log('info', `${directory}: wrote mapping and manifests`);
+    if (destination.scheme === 'file') {
+      const next = formatTarget(plan.catalog.target);
+      logger.log('info', `to go on from there: opmate catalog mirror ${next} REGISTRY/NAMESPACE`);
+    }
+    exitCode = await finishTransfer(context, logger, report, { dryRun, faults: plan.faults.length });
+    return exitCode;
+  });
+}
+
+function transfer(
+  plan: CatalogMirrorPlan,
+  catalogImage: Reference | undefined,
+  settings: {
+    session: CommandSession;
+    options: CatalogMirrorOptions;
+    roots: { from: string; to: string };
+    maxPerRegistry: number;
+    continueOnError: boolean;
+  },
+): Promise<TransferReport> {
+  const { session, options, roots, maxPerRegistry, continueOnError } = settings;
+  // A catalog in a directory can only be looked for where its name says.
+  const transfers = plan.images.map(({ source, target, isCatalog }) => ({
+    source: isCatalog && catalogImage !== undefined ? catalogImage : referenceOf(source, roots.from),
+    target: targetReferenceOf(target, roots.to),
+    sourceName: formatPlace(source),
+    targetName: formatTarget(target),
+    isLast: isCatalog,
+  }));
+  return openOptionsOf(session).then((open) =>
+    transferImages(transfers, {
+      open,
+      maxPerRegistry,
+      continueOnError,
+      skipMissing: true,
+      dryRun: booleanOf(options, 'dryRun'),
+      referrers: options.referrers,
+      logger: session.logger,
+      signal: session.signal,
+    }),
+  );
+}
+
+function reportPlan(plan: CatalogMirrorPlan, continueOnError: boolean, { logger }: CommandSession): void {
+  const [first] = plan.faults;
+  if (first !== undefined && !continueOnError) throw first;
+  for (const { message } of plan.faults) logger.log('error', message);
+  for (const note of plan.notes) logger.log('warn', note);
+  const { images, catalog } = plan;
+  const untold = images.filter(({ target }) => target.name.digest === undefined).length;
+  logger.log(
+    'info',
+    `${formatPlace(catalog.source)}: ${count(images.length, 'image')} to mirror, itself included`,
+  );
+  if (untold > 0 && catalog.target.scheme === 'registry')
+    logger.log(
+      'info',
+      `${count(untold, 'image')} with a tag only: mirror sets by digest do not speak of them`,
+    );
+}
+
+function warnOfScope(plan: CatalogMirrorPlan, output: OutputOptions, { logger }: CommandSession): void {
+  const lost = plan.catalog.target.scheme === 'registry' ? findUnreachable(plan.images) : undefined;
+  for (const kind of ['icsp', 'idms'] as const) {
+    if (lost === undefined || output[`${kind}Scope`] !== 'registry') continue;
+    const names = `${formatPlace(lost.source)} is ${formatTarget(lost.target)} there`;
+    logger.log('warn', `--${kind}-scope registry: a cluster finds only what keeps its path, but ${names}`);
+  }
+}
+
+async function openCatalog(from: string | Reference, options: OpenCatalogOptions): Promise<OpenedCatalog> {
+  return typeof from === 'string' ? openLocalCatalog(from, options.session) : openCatalogImage(from, options);
+}
+
+/** What a source is whose name is told apart: an image in files, or the path of a catalog. */
+async function findLocal(source: string): Promise<string | Reference> {
+  if (/^(oci|oci-archive|docker-archive):/.test(source)) return parseReference(source);
+  const found = await stat(source).catch(() => undefined);
+  if (found === undefined) {
+    throw new OpmateError('NOT_FOUND', `${source}: no such file or directory`, {
+      hint: 'with --source-name the source is a directory, a layout or a database file',
+    });
+  }
+  const isLayout =
+    found.isDirectory() && (await stat(path.join(source, 'oci-layout')).catch(() => undefined));
+  return isLayout ? { transport: 'oci', text: `oci:${source}`, path: source } : source;
+}
+
+function parseDestination(text: string): Place {
+  const place = parsePlace(text, { isPrefix: true });
+  const { tag, digest, registry } = place.name;
+  if (tag === undefined && digest === undefined) return place;
+  const isHost = registry === '' && /^\d+$/.test(tag ?? '');
+  throw new UsageError(`${text}: a destination has neither tag nor digest`, {
+    hint: isHost
+      ? `for a registry of that name and port write ${text}/NAMESPACE`
+      : 'write REGISTRY/NAMESPACE',
+  });
+}
+
+function maxComponentsOf({ maxComponents = '2' }: CatalogMirrorOptions): number {
+  const value = integerOf(maxComponents, 'max-components', 0);
+  if (value !== 1) return value;
+  throw new UsageError('--max-components 1: a path needs at least 2 components', {
+    hint: 'write 0 for any number',
+  });
+}
+
+function scopeOf(text: string, flag: string): MirrorScope {
+  if (text === 'repository' || text === 'registry') return text;
+  throw new UsageError(`--${flag} ${text}: expected repository or registry`);
+}
+
+function outputOptionsOf(options: CatalogMirrorOptions): OutputOptions {
+  const sizeOf = (text: string | undefined, flag: string): number =>
+    integerOf(text ?? String(maxMirrorSetBytes), flag, 1, maxMirrorSetBytes);
+  return {
+    icspScope: scopeOf(options.icspScope ?? 'repository', 'icsp-scope'),
+    idmsScope: scopeOf(options.idmsScope ?? 'repository', 'idms-scope'),
+    maxIcspSize: sizeOf(options.maxIcspSize, 'max-icsp-size'),
+    maxIdmsSize: sizeOf(options.maxIdmsSize, 'max-idms-size'),
+  };
+}
+
+function platformPatternOf({ filterByOs, indexFilterByOs = 'linux/amd64' }: CatalogMirrorOptions): RegExp {
+  const pattern = filterByOs ?? indexFilterByOs;
+  try {
+    return new RegExp(pattern);
+  } catch {
+    throw new UsageError(`--index-filter-by-os ${pattern}: not a regular expression`);
+  }
+}
+
+function pathOption({
+  path: text,
+}: CatalogMirrorOptions): { inside: string; outside: string | undefined } | undefined {
+  if (text === undefined) return undefined;
+  const colon = text.indexOf(':');
+  if (colon < 0) throw new UsageError(`--path ${text}: expected IN:OUT`);
+  return { inside: text.slice(0, colon), outside: text.slice(colon + 1) || undefined };
+}

@@ -1,0 +1,169 @@
+import path from 'node:path';
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { deleteImages } from '../../mirror/image-set/delete-images.js';
+import {
+  encodeDeleteList,
+  listDeletions,
+  parseDeleteList,
+  requireBelow,
+} from '../../mirror/image-set/delete-list.js';
+import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
+import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
+import { openPinnedCatalog, planImageSet } from '../../mirror/image-set/image-set-plan.js';
+import { KeptImages } from '../../mirror/image-set/kept-images.js';
+import { readLock } from '../../mirror/lock/lock.js';
+import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
+import type { CommandContext } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { type ImageSetFlags, maxNestedPathsOf, maxPerRegistryOf, workspaceOf } from './image-set-options.js';
+import { readInputFile } from '../input.js';
+import { globalOptionsOf } from './options.js';
+import { booleanOf } from '../options.js';
+import { writeAll } from '../output.js';
+import { count } from '../printable.js';
+import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+
+interface MirrorDeleteOptions extends ImageSetFlags {
+  generate?: boolean;
+  deleteId?: string;
+  deleteYamlFile?: string;
+  deleteSignatures?: boolean;
+  deleteV1Images?: boolean;
+  keep?: string[];
+}
+
+/**
+ * `opmate mirror delete`: lists what of an image set to delete, or deletes what a list says; prints digest and name of
+ * each image that is deleted, or with `--dry-run` would be. Returns 1 where none of those that failed, and 4 where
+ * some, could be deleted.
+ */
+export async function mirrorDelete(
+  context: CommandContext,
+  destination: string,
+  given: MirrorDeleteOptions,
+): Promise<number> {
+  const options = globalOptionsOf(given);
+  const target = parseMirrorTarget(destination);
+  const { generate = false, deleteYamlFile } = options;
+  if (generate === (deleteYamlFile !== undefined)) {
+    throw new UsageError('either --generate or --delete-yaml-file FILE is needed', {
+      hint: 'first write a list with --generate --config FILE, then delete what it lists',
+    });
+  }
+  return useSession(context, options, async (session) => {
+    const keep = await readKept(context, options.keep ?? []);
+    return deleteYamlFile === undefined
+      ? generateList(context, target, options, keep, session)
+      : deleteListed(context, target, deleteYamlFile, options, keep, session);
+  });
+}
+
+async function readKept(context: CommandContext, files: readonly string[]): Promise<KeptImages> {
+  const keep = new KeptImages();
+  for (const file of files)
+    keep.add(await readLock(path.resolve(context.workingDirectory, file), file), file);
+  return keep;
+}
+
+async function generateList(
+  context: CommandContext,
+  target: MirrorTarget,
+  options: MirrorDeleteOptions,
+  keep: KeptImages,
+  session: CommandSession,
+): Promise<number> {
+  const { config: file, deleteId } = options;
+  if (file === undefined) {
+    throw new UsageError('--generate needs a configuration', {
+      hint: 'add --config FILE, a DeleteImageSetConfiguration',
+    });
+  }
+  if (deleteId !== undefined && !/^[A-Za-z0-9][\w.-]{0,63}$/.test(deleteId)) {
+    throw new UsageError(`--delete-id ${quoteGo(deleteId)}: not a part of a file name`, {
+      hint: 'use letters, digits, ".", "_" and "-", up to 64 characters',
+    });
+  }
+  const maxNestedPaths = maxNestedPathsOf(options);
+  const workspace = workspaceOf(options, context);
+  const { logger } = session;
+  const text = (await readInputFile(path.resolve(context.workingDirectory, file))).toString();
+  const config = readDeleteImageSetConfiguration(text, file);
+  const plan = await planImageSet(config, {
+    ...{ target, maxNestedPaths, logger, signal: session.signal },
+    openCatalog: (reference) => openPinnedCatalog(reference, session),
+    // Catalogs are not deleted, so it does not matter what they would be called.
+    digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
+  });
+  await plan.close();
+  for (const warning of plan.warnings) logger.log('warn', warning);
+  const { items, kept } = listDeletions(plan, {
+    ...{ target, keep },
+    signatures: booleanOf(options, 'deleteSignatures'),
+    v1Tags: booleanOf(options, 'deleteV1Images'),
+  });
+  for (const sentence of kept) logger.log('info', sentence);
+  const directory = path.join(workspace, 'working-dir', 'delete');
+  const suffix = deleteId === undefined ? '' : `-${deleteId}`;
+  const name = `delete-images${suffix}.yaml`;
+  await requireNoLinks([path.dirname(directory), directory]);
+  await writeOutputFiles(
+    directory,
+    new Map([
+      [name, encodeDeleteList(items)],
+      [`delete-imageset-config${suffix}.yaml`, text],
+    ]),
+  );
+  const catalogs = plan.catalogs.length > 0 ? '; catalogs stay' : '';
+  logger.log('info', `${path.join(directory, name)}: ${count(items.length, 'image')} to delete${catalogs}`);
+  return exitCodes.done;
+}
+
+async function deleteListed(
+  context: CommandContext,
+  target: MirrorTarget,
+  file: string,
+  options: MirrorDeleteOptions,
+  keep: KeptImages,
+  session: CommandSession,
+): Promise<number> {
+  for (const flag of ['deleteId', 'deleteV1Images', 'config'] as const) {
+    if (options[flag] === undefined || options[flag] === false) continue;
+    const name = flag.replace(/([A-Z])/g, (letter) => `-${letter.toLowerCase()}`);
+    throw new UsageError(`--${name} belongs to --generate`, { hint: 'the list says what is deleted' });
+  }
+  const { logger } = session;
+  const text = (await readInputFile(path.resolve(context.workingDirectory, file))).toString();
+  const items = parseDeleteList(text, file);
+  requireBelow(items, target, file);
+  const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
+  const catalogs = items.length - wanted.length;
+  if (catalogs > 0)
+    logger.log('warn', `${file}: ${count(catalogs, 'catalog')} passed over: they are never deleted`);
+  const dryRun = booleanOf(options, 'dryRun');
+  const report = await deleteImages(wanted, {
+    open: await openOptionsOf(session),
+    maxPerRegistry: maxPerRegistryOf(options),
+    signatures: booleanOf(options, 'deleteSignatures'),
+    ...{ keep, dryRun, logger, signal: session.signal },
+  });
+  for (const name of report.missing) logger.log('info', `${name}: not there`);
+  for (const sentence of report.kept) logger.log('info', sentence);
+  for (const error of report.failed) logger.log('error', error.message);
+  const { done, stopped, failed } = report;
+  const rest = [
+    report.missing.length > 0 ? `${report.missing.length} not there` : '',
+    report.kept.length > 0 ? `${report.kept.length} kept` : '',
+  ].filter((part) => part !== '');
+  const sum = `${count(done.length, 'image')} ${dryRun ? 'would be deleted' : 'deleted'}`;
+  logger.log('info', [sum, ...rest].join(', '));
+  if (stopped !== undefined && done.length > 0) {
+    const hint = stopped.hint === undefined ? '' : ` (${stopped.hint})`;
+    logger.log('error', `${stopped.message}${hint}; the rest was not tried`);
+  }
+  logger.close();
+  await writeAll(context.stdout, done.map(({ digest, name }) => `${digest} ${name}\n`).join(''));
+  if (stopped !== undefined && done.length === 0) throw stopped;
+  if (stopped === undefined && failed.length === 0) return exitCodes.done;
+  return done.length > 0 ? exitCodes.partly : exitCodes.failed;
+}

@@ -1,0 +1,81 @@
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock/lock-diff.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { readNamedLock } from './lock-input.js';
+import { writeAll } from '../output.js';
+import { amountOfBytes, count } from '../printable.js';
+
+interface MirrorDiffOptions extends GlobalOptions {
+  output?: string;
+}
+
+/**
+ * `opmate mirror diff`: what differs between two locks or archives, a line a difference under the heading of its
+ * kind, and sums at the end. Exit code 3 where they differ.
+ */
+export async function mirrorDiff(
+  context: CommandContext,
+  from: string,
+  to: string,
+  { output = 'text' }: MirrorDiffOptions,
+): Promise<number> {
+  if (output !== 'text' && output !== 'json')
+    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json)`);
+  const before = await readNamedLock(from, context.workingDirectory);
+  const diff = diffLocks(before, await readNamedLock(to, context.workingDirectory));
+  const text = output === 'json' ? `${JSON.stringify(diff, null, 2)}\n` : textOf(diff);
+  await writeAll(context.stdout, text, context.signal);
+  return isSameSet(diff) ? exitCodes.done : exitCodes.findings;
+}
+
+function textOf(diff: LockDiff): string {
+  if (isSameSet(diff)) return 'no difference\n';
+  const { packages, channels, bundles, images, bytes } = diff;
+  const change = (name: string, from: string, to: string): string => `~ ${shown(name)}: ${from} -> ${to}`;
+  const sections: [string, string[]][] = [
+    ['packages', linesOf(packages)],
+    [
+      'channels',
+      linesOf(
+        channels,
+        channels.changed.map(({ channel, from, to }) => change(channel, shown(from), shown(to))),
+      ),
+    ],
+    ['bundles', linesOf(bundles)],
+    [
+      'images',
+      linesOf(
+        images,
+        images.changed.map(({ image, from, to }) => change(image, shortDigest(from), shortDigest(to))),
+      ),
+    ],
+  ];
+  const filled = sections.filter(([, lines]) => lines.length > 0);
+  const parts = filled.map(([heading, lines]) => `${[heading, ...lines].join('\n')}\n\n`);
+  const sums = filled.map(([heading, lines]) => count(lines.length, heading.slice(0, -1)));
+  const added = amountOfBytes(bytes.added);
+  const removed = amountOfBytes(bytes.removed);
+  return `${parts.join('')}${sums.length === 0 ? '' : `${sums.join(', ')}: `}${added} more, ${removed} less\n`;
+}
+
+function linesOf(
+  { added, removed }: { added: readonly string[]; removed: readonly string[] },
+  changed: readonly string[] = [],
+): string[] {
+  return [
+    ...added.map((name) => `+ ${shown(name)}`),
+    ...removed.map((name) => `- ${shown(name)}`),
+    ...changed,
+  ];
+}
+
+/** Names come from catalogs, and could make lines of their own. */
+function shown(name: string): string {
+  return /^[\x20-\x7e]+$/.test(name) ? name : quoteGo(name);
+}
+
+function shortDigest(digest: string): string {
+  return digest.slice(0, digest.indexOf(':') + 13);
+}

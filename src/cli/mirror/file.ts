@@ -1,0 +1,118 @@
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { referenceOf, targetReferenceOf } from '../../mirror/mapping/image-location.js';
+import { formatPlace, repositoryOf, withDockerDefaults } from '../../mirror/mapping/image-names.js';
+import {
+  type MappingPair,
+  nameOfTarget,
+  parseMappings,
+  parseTokens,
+  resolvePairs,
+} from '../../mirror/mapping/mapping-file.js';
+import { transferImages } from '../../mirror/transfer/transfer.js';
+import { parseReference } from '../../core/reference.js';
+import { openReference } from '../../oci/image/open.js';
+import type { CommandContext } from '../context.js';
+import { readInput } from '../input.js';
+import {
+  type CopyFlags,
+  finishTransfer,
+  globalOptionsOf,
+  integerOf,
+  rootsOf,
+  tellUnneeded,
+} from './options.js';
+import { booleanOf } from '../options.js';
+import { count } from '../printable.js';
+import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+
+interface MirrorFileOptions extends CopyFlags {
+  filename?: string;
+  filterByOs?: string;
+}
+
+/** `opmate mirror -f FILE`: copies images as the lines of a mapping say; prints digest and target of each. */
+export async function mirrorFile(
+  context: CommandContext,
+  args: readonly string[],
+  given: MirrorFileOptions,
+): Promise<number> {
+  const options = globalOptionsOf(given);
+  const maxPerRegistry = integerOf(options.maxPerRegistry ?? '6', 'max-per-registry', 1, 100);
+  requireNoImageSetFlags(options);
+  const { filename, filterByOs = '.*' } = options;
+  if (filterByOs !== '.*') {
+    throw new UsageError(`--filter-by-os ${filterByOs}: an image is copied with all its platforms`, {
+      hint: 'leave the flag out; opmate oci copy --platform copies the image of one platform',
+    });
+  }
+  if (filename === undefined && args.length === 0)
+    throw new UsageError('no images are given', {
+      hint: 'name a mapping with -f FILE, or write SOURCE=TARGET',
+    });
+  const pairs: MappingPair[] = parseTokens(args, { file: 'arguments', line: 1 });
+  if (filename !== undefined) {
+    const content = await readInput(filename, context);
+    pairs.push(...parseMappings(content.toString('utf8'), filename));
+  }
+  const roots = rootsOf(context, options);
+  const flags = {
+    continueOnError: booleanOf(options, 'continueOnError'),
+    skipMissing: booleanOf(options, 'skipMissing'),
+    dryRun: booleanOf(options, 'dryRun'),
+  };
+  return useSession(context, options, async (session) => {
+    tellUnneeded(options, session.logger);
+    const images = await resolvePairs(
+      pairs,
+      async (place) => {
+        if (place.scheme === 'file')
+          throw new OpmateError('UNSUPPORTED', `${formatPlace(place)}: name a tag or digest in file://`);
+        return listTags(repositoryOf(withDockerDefaults(place.name)), session);
+      },
+      session,
+    );
+    session.logger.log('info', `${count(images.length, 'image')} to mirror`);
+    const report = await transferImages(
+      images.map(({ source, target }) => ({
+        source: referenceOf(source, roots.from),
+        target: targetReferenceOf(target, roots.to),
+        sourceName: formatPlace(source),
+        targetName: nameOfTarget(target),
+      })),
+      {
+        ...flags,
+        open: await openOptionsOf(session),
+        maxPerRegistry,
+        referrers: options.referrers,
+        logger: session.logger,
+        signal: session.signal,
+      },
+    );
+    return finishTransfer(context, session.logger, report, flags);
+  });
+}
+
+const imageSetFlags = [
+  ...['workspace', 'lock', 'locked', 'dependencies', 'max-nested-paths', 'icsp', 'name', 'prefix'],
+  ...['poll-interval', 'on-error', 'shard', 'base', 'strict-archive', 'remove-signatures'],
+];
+
+/** Throws UsageError for flags that a mapping has no use for, rather than let someone rely on them. */
+function requireNoImageSetFlags(options: object): void {
+  const given = new Set(Object.keys(options));
+  for (const flag of imageSetFlags) {
+    if (!given.has(flag.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase()))) continue;
+    const hint = 'name an ImageSetConfiguration with --config';
+    throw new UsageError(`--${flag}: only with --config or --from`, { hint });
+  }
+}
+
+async function listTags(name: string, session: CommandSession): Promise<string[]> {
+  // Opening asks for some tag; which one is the same to a list.
+  const opened = await openReference(parseReference(`${name}:latest`), await openOptionsOf(session));
+  try {
+    return await opened.repository.listTags(session);
+  } finally {
+    await opened.close();
+  }
+}

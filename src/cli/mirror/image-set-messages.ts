@@ -1,0 +1,62 @@
+import { quoteGo } from '../../document/go-json.js';
+import type { Logger } from '../../core/log.js';
+import type { BytePlan } from '../../mirror/lock/byte-plan.js';
+import type { ImageSetPlan, PlannedCatalog } from '../../mirror/image-set/image-set-plan.js';
+import { amountOfBytes, count } from '../printable.js';
+
+/** Says what is taken of each catalog and why, and what is not. */
+export function describePlan(plan: ImageSetPlan, logger: Logger, icsp: boolean): void {
+  for (const catalog of plan.catalogs) describeCatalog(catalog, plan, logger);
+  const additional = plan.images.filter(({ kind }) => kind === 'additional').length;
+  if (additional > 0) logger.log('info', `additional images: ${additional}`);
+  const blocked = new Map<string, number>();
+  for (const { source, pattern } of plan.blocked) {
+    logger.log('debug', `${source}: blocked by ${quoteGo(pattern)}`);
+    blocked.set(pattern, (blocked.get(pattern) ?? 0) + 1);
+  }
+  for (const [pattern, number] of blocked)
+    logger.log('info', `${count(number, 'image')} blocked by ${quoteGo(pattern)}`);
+  for (const sentence of plan.added) logger.log('info', sentence);
+  for (const warning of plan.warnings) logger.log('warn', warning);
+  const byTag = plan.images.filter(
+    ({ kind, reference }) => kind !== 'catalog' && reference.digest === undefined,
+  );
+  if (icsp && byTag.length > 0) {
+    const hint = 'no ImageContentSourcePolicy redirects these';
+    logger.log('warn', `${count(byTag.length, 'image')} named by tag: ${hint}`);
+  }
+}
+
+function describeCatalog(
+  { operator, digest, selection }: PlannedCatalog,
+  plan: ImageSetPlan,
+  logger: Logger,
+): void {
+  const how = selection.isWhole ? 'as it is' : 'rebuilt';
+  logger.log(
+    'info',
+    `${operator.catalog}: ${digest}, ${count(selection.packages.length, 'package')}, ${how}`,
+  );
+  const images = new Map<string, number>();
+  for (const image of plan.images) {
+    for (const name of new Set(image.bundles.map((bundle) => bundle.package))) {
+      images.set(name, (images.get(name) ?? 0) + 1);
+    }
+  }
+  for (const { name, channels, bundles } of selection.packages) {
+    const heads = channels.map((channel) => `${channel.name} to ${channel.head}`).join(', ');
+    const amount = `${count(bundles, 'bundle')}, ${count(images.get(name) ?? 0, 'image')}`;
+    logger.log('info', `  ${name}: ${amount} (${heads})`);
+    for (const { package: of, channel, bundle, reason } of selection.kept) {
+      if (of === name) logger.log('info', `    ${bundle} in ${channel} is kept too: it ${reason}`);
+    }
+  }
+}
+
+/** Says what will be copied before the first blob is. */
+export function describeBytes(plan: BytePlan, logger: Logger): void {
+  const { images, blobs, bytes, presentBlobs, presentBytes } = plan;
+  const all = `${count(images, 'image')}, ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;
+  const left = `${count(blobs - presentBlobs, 'blob')}, ${amountOfBytes(bytes - presentBytes)}`;
+  logger.log('info', `${all}; to copy: ${left}`, { images, blobs, bytes, presentBlobs, presentBytes });
+}

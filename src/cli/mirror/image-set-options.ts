@@ -1,0 +1,104 @@
+import path from 'node:path';
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import type { DependencyMode } from '../../mirror/selection/dependencies.js';
+import type { OnError } from '../../mirror/image-set/image-set-mirror.js';
+import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
+import { isObjectName, isObjectPrefix } from '../../mirror/image-set/image-set-resources.js';
+import type { CommandContext } from '../context.js';
+import { type CopyFlags, integerOf } from './options.js';
+
+/** Flags of whatever works on an image set. */
+export interface ImageSetFlags extends CopyFlags {
+  config?: string;
+  workspace?: string;
+  lock?: string;
+  locked?: boolean;
+  dependencies?: string;
+  maxNestedPaths?: string;
+  icsp?: boolean;
+  name?: string;
+  prefix?: string;
+  pollInterval?: string;
+  onError?: string;
+  base?: string;
+  strictArchive?: boolean;
+  removeSignatures?: boolean;
+}
+
+/** Where an image set goes. */
+export type Destination =
+  | { kind: 'registry'; target: MirrorTarget }
+  /** Absolute. */
+  | { kind: 'disk'; directory: string; target: MirrorTarget };
+
+/** Reads `docker://REGISTRY[/PATH]` or `file://DIR`. Throws UsageError. */
+export function parseDestination(text: string, context: CommandContext): Destination {
+  if (!text.startsWith('file://')) return { kind: 'registry', target: parseMirrorTarget(text) };
+  return { kind: 'disk', directory: directoryOf(text, context), target: { registry: '', path: '' } };
+}
+
+/** The directory, absolute, that `file://DIR` names. Throws UsageError. */
+export function directoryOf(text: string, context: CommandContext): string {
+  if (text.startsWith('file://') && text !== 'file://')
+    return path.resolve(context.workingDirectory, text.slice('file://'.length));
+  throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'write file://DIRECTORY' });
+}
+
+/** The directory of `working-dir`, absolute; `otherwise` where no flag names one. */
+export function workspaceOf(
+  flags: ImageSetFlags,
+  context: CommandContext,
+  otherwise = context.workingDirectory,
+): string {
+  if (flags.workspace === undefined) return otherwise;
+  const { workspace } = flags;
+  if (workspace.startsWith('file://') && workspace !== 'file://') return directoryOf(workspace, context);
+  throw new UsageError(`--workspace ${quoteGo(workspace)}: not a directory`, {
+    hint: 'write file://DIRECTORY',
+  });
+}
+
+/** Most components of a path at the target; undefined for any number. */
+export function maxNestedPathsOf({ maxNestedPaths: text }: ImageSetFlags): number | undefined {
+  if (text === undefined || text === '0') return undefined;
+  if (/^\d{1,3}$/.test(text)) return Number(text);
+  throw new UsageError(`--max-nested-paths ${text}: not a number of path components`);
+}
+
+/** What the objects are called, and how often catalogs are looked for. */
+export function namingOf({ name, prefix, pollInterval }: ImageSetFlags) {
+  if (name !== undefined && !isObjectName(name)) {
+    throw new UsageError(`--name ${quoteGo(name)}: not a name for an object`, { hint: nameHint });
+  }
+  if (prefix !== undefined && !isObjectPrefix(prefix)) {
+    throw new UsageError(`--prefix ${quoteGo(prefix)}: no name can begin so`, { hint: nameHint });
+  }
+  const [, amount, unit] = /^(\d{1,4})([mh])$/.exec(pollInterval ?? '') ?? [];
+  if (pollInterval !== undefined && (amount === undefined || Number(amount) === 0)) {
+    const problem = `--poll-interval ${quoteGo(pollInterval)}: not a time`;
+    throw new UsageError(problem, { hint: 'write it in minutes or hours, as 30m or 6h' });
+  }
+  const pollIntervalMinutes = amount === undefined ? undefined : Number(amount) * (unit === 'h' ? 60 : 1);
+  return { catalogName: name, prefix, pollIntervalMinutes };
+}
+
+const nameHint = 'use a-z, 0-9 and "-", beginning with a letter, up to 63 characters in all';
+
+export function dependenciesOf({ dependencies = 'report' }: ImageSetFlags): DependencyMode {
+  return oneOf(dependencies, 'dependencies', ['none', 'report', 'add']);
+}
+
+export function onErrorOf({ onError = 'stop' }: ImageSetFlags): OnError {
+  return oneOf(onError, 'on-error', ['stop', 'skip-image', 'skip-bundle']);
+}
+
+export function maxPerRegistryOf({ maxPerRegistry = '6' }: ImageSetFlags): number {
+  return integerOf(maxPerRegistry, 'max-per-registry', 1, 100);
+}
+
+function oneOf<T extends string>(text: string, flag: string, choices: readonly T[]): T {
+  const found = choices.find((choice) => choice === text);
+  if (found !== undefined) return found;
+  throw new UsageError(`--${flag} ${quoteGo(text)}: not one of ${choices.join(', ')}`);
+}

@@ -1,0 +1,127 @@
+import { collectFacts } from '../../catalog/facts.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { parseReference } from '../../core/reference.js';
+import {
+  listVersions,
+  readOperatorNames,
+  requirePackage,
+  wellKnownCatalogs,
+} from '../../mirror/selection/operator-list.js';
+import { listChannels, listPackages } from '../../graph/list.js';
+import { openReference } from '../../oci/image/open.js';
+import { inReference } from '../../source/render.js';
+import { openSource } from '../../source/source.js';
+import { rememberNames } from '../completion/cache.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { booleanOf } from '../options.js';
+import { writeAll } from '../output.js';
+import { printable } from '../printable.js';
+import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+import { formatTable } from '../table.js';
+
+interface ListOperatorsOptions extends GlobalOptions {
+  catalog?: string;
+  package?: string;
+  channel?: string;
+  catalogs?: boolean;
+  version?: string;
+}
+
+/** `opmate mirror list operators`: packages, channels or versions of a catalog as tables. */
+export async function mirrorListOperators(
+  context: CommandContext,
+  options: ListOperatorsOptions,
+): Promise<void> {
+  const { catalog, version } = options;
+  const catalogs = booleanOf(options, 'catalogs');
+  checkFlags(options, catalogs);
+  await useSession(context, options, async (session) => {
+    const text = catalogs
+      ? await catalogsText(version as string, session)
+      : await catalogText(catalog as string, options, context, session);
+    session.logger.close();
+    await writeAll(context.stdout, text);
+  });
+}
+
+function checkFlags(options: ListOperatorsOptions, catalogs: boolean): void {
+  const { catalog, package: packageName, channel, version } = options;
+  const require = (isThere: boolean, problem: string, hint: string): void => {
+    if (!isThere) throw new UsageError(problem, { hint });
+  };
+  require(!catalogs || version !== undefined, '--catalogs needs --version', 'add e.g. --version 4.18');
+  require(version === undefined || catalogs, '--version needs --catalogs', 'add --catalogs');
+  const isOne = !catalogs || (catalog ?? packageName ?? channel) === undefined;
+  require(isOne, '--catalogs lists catalogs, not what is in one', 'leave out --catalogs, or the other flags');
+  require(packageName === undefined ||
+    catalog !== undefined, '--package needs --catalog', 'add --catalog REFERENCE');
+  require(channel === undefined ||
+    packageName !== undefined, '--channel needs --package', 'add --package NAME');
+  const hint = 'add --catalog REFERENCE, or --catalogs --version 4.18';
+  require(catalogs || catalog !== undefined, 'neither a catalog nor --catalogs is given', hint);
+}
+
+async function catalogText(
+  reference: string,
+  { package: packageName, channel }: ListOperatorsOptions,
+  context: CommandContext,
+  session: CommandSession,
+): Promise<string> {
+  const source = await openSource(reference.replace(/^oci:\/\//, 'oci:'), session, {
+    catalogs: true,
+    bundles: false,
+  }).catch((error: unknown) => {
+    throw inReference(error, reference);
+  });
+  try {
+    if (source.kind === 'bundle')
+      throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)}: not a catalog`);
+    const facts = await collectFacts(source.catalog, session).catch((error: unknown) => {
+      throw inReference(error, reference);
+    });
+    await rememberNames(context, reference, facts);
+    if (packageName !== undefined && channel !== undefined) {
+      const versions = listVersions(facts, packageName, channel, reference);
+      return formatTable(
+        ['VERSIONS'],
+        versions.map((one) => [one]),
+      );
+    }
+    if (packageName !== undefined) requirePackage(facts, packageName, reference);
+    const names = await readOperatorNames(source.catalog, facts, { packageName, signal: session.signal });
+    const rows = listPackages(facts, names).filter(
+      ({ name }) => packageName === undefined || name === packageName,
+    );
+    const table = formatTable(
+      ['NAME', 'DISPLAY NAME', 'DEFAULT CHANNEL'],
+      rows.map((row) => [row.name, row.displayName, row.defaultChannel]),
+    );
+    if (packageName === undefined) return table;
+    const channels = listChannels(facts, packageName);
+    const header = ['PACKAGE', 'CHANNEL', 'HEAD'];
+    return `${table}\n${formatTable(
+      header,
+      channels.map((row) => [row.package, row.channel, row.head]),
+    )}`;
+  } finally {
+    await source.close();
+  }
+}
+
+/** Which of the catalogs of a version there are. Throws what asking for them throws. */
+async function catalogsText(version: string, session: CommandSession): Promise<string> {
+  const lines = ['Available OpenShift OperatorHub catalogs:', `OpenShift ${printable(version)}:`];
+  const open = await openOptionsOf(session);
+  for (const text of wellKnownCatalogs(version)) {
+    const opened = await openReference(parseReference(text), open);
+    try {
+      const found = await opened.repository.headManifest(opened.reference, session);
+      const isThere = found !== undefined;
+      lines.push(isThere ? text : `Invalid catalog reference, please check version: ${text}`);
+    } finally {
+      await opened.close();
+    }
+  }
+  return lines.map((line) => `${line}\n`).join('');
+}

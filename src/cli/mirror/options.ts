@@ -1,0 +1,81 @@
+import path from 'node:path';
+import { UsageError } from '../../core/errors.js';
+import type { TransferReport } from '../../mirror/transfer/transfer.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import type { ClosableLogger } from '../logger.js';
+import { booleanOf } from '../options.js';
+import { writeAll } from '../output.js';
+import { count } from '../printable.js';
+
+/** Flags of whatever copies images. */
+export interface CopyFlags extends GlobalOptions {
+  maxPerRegistry?: string;
+  dir?: string;
+  fromDir?: string;
+  referrers?: boolean;
+  registryConfig?: string;
+  certificateAuthority?: string;
+}
+
+/** The global options, with what `oc` calls otherwise. */
+export function globalOptionsOf<T extends CopyFlags>(options: T): T {
+  const insecure = booleanOf(options, 'insecure');
+  const authfile = options.registryConfig ?? options.authfile;
+  const caFile = insecure ? undefined : (options.certificateAuthority ?? options.caFile);
+  return {
+    ...options,
+    insecure,
+    ...(authfile !== undefined && { authfile }),
+    ...(caFile !== undefined && { caFile }),
+  };
+}
+
+/** Says so where a flag that `oc` needs is not needed here. */
+export function tellUnneeded(options: CopyFlags, logger: ClosableLogger): void {
+  if (booleanOf(options, 'skipVerification'))
+    logger.log('warn', '--skip-verification: digests are verified all the same');
+}
+
+/** Root directories of `file://` for sources and targets. */
+export function rootsOf(context: CommandContext, { dir, fromDir }: CopyFlags): { from: string; to: string } {
+  const to = path.resolve(context.workingDirectory, dir ?? '.');
+  return { from: fromDir === undefined ? to : path.resolve(context.workingDirectory, fromDir), to };
+}
+
+/** A whole number within bounds. Throws UsageError that names the flag. */
+export function integerOf(text: string, flag: string, least: number, most = Number.MAX_SAFE_INTEGER): number {
+  const value = /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= least && value <= most) return value;
+  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
+  throw new UsageError(`--${flag} ${text}: expected a whole number ${range}`);
+}
+
+/** Writes a line an image to stdout, tells the sum on stderr unless it is told, and returns the exit code. */
+export async function finishTransfer(
+  context: CommandContext,
+  logger: ClosableLogger,
+  report: TransferReport,
+  options: { dryRun: boolean; faults?: number; skipMissing?: boolean; isTold?: boolean },
+): Promise<number> {
+  const { done, missing, failed, blobs, bytes } = report;
+  const { dryRun, faults = 0 } = options;
+  const lost = (options.skipMissing ? 0 : missing.length) + failed.length + faults;
+  const what = dryRun ? 'found' : 'mirrored';
+  if (options.isTold !== true)
+    logger.log('info', `${what} ${count(done.length, 'image')}`, dryRun ? {} : { blobs, bytes });
+  if (lost > 0) {
+    const parts = [
+      missing.length > 0 ? `${missing.length} not at the source` : '',
+      failed.length > 0 ? `${failed.length} failed` : '',
+      faults > 0 ? `${faults} not to be understood` : '',
+    ].filter((part) => part !== '');
+    logger.log('error', `${count(lost, 'image')} not ${what}: ${parts.join(', ')}`);
+  }
+  logger.close();
+  await writeAll(
+    context.stdout,
+    done.map(({ transfer, digest }) => `${digest} ${transfer.targetName}\n`).join(''),
+  );
+  return lost > 0 ? exitCodes.partly : exitCodes.done;
+}

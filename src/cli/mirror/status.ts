@@ -1,0 +1,147 @@
+import path from 'node:path';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type ImageSetLock, lockName, readLock } from '../../mirror/lock/lock.js';
+import {
+  type LockStatus,
+  readArchiveStatus,
+  readLockOfArchive,
+  readRegistryStatus,
+} from '../../mirror/lock/lock-status.js';
+import type { CommandContext } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import {
+  type Destination,
+  type ImageSetFlags,
+  maxNestedPathsOf,
+  maxPerRegistryOf,
+  parseDestination,
+  workspaceOf,
+} from './image-set-options.js';
+import { globalOptionsOf } from './options.js';
+import { writeAll } from '../output.js';
+import { amountOfBytes, count, printable } from '../printable.js';
+import { openOptionsOf, useSession } from '../session.js';
+import { formatTable } from '../table.js';
+
+interface MirrorStatusOptions extends ImageSetFlags {
+  output?: string;
+}
+
+/**
+ * `opmate mirror status`: what of a lock is at a registry or in an archive, and what is left to copy. Exit code 4
+ * where something is left.
+ */
+export async function mirrorStatus(
+  context: CommandContext,
+  destination: string,
+  given: MirrorStatusOptions,
+): Promise<number> {
+  const options = globalOptionsOf(given);
+  const { output = 'text' } = options;
+  if (output !== 'text' && output !== 'json')
+    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json)`);
+  const place = parseDestination(destination, context);
+  const maxNestedPaths = maxNestedPathsOf(options);
+  const maxPerRegistry = maxPerRegistryOf(options);
+  return useSession(context, options, async (session) => {
+    const { lock, name } = await findLock(place, options, context);
+    let status: LockStatus;
+    if (place.kind === 'disk') status = await readArchiveStatus(lock, place.directory, session);
+    else {
+      const transfer = {
+        open: await openOptionsOf(session),
+        maxPerRegistry,
+        continueOnError: false,
+        skipMissing: false,
+        logger: session.logger,
+        signal: session.signal,
+      };
+      status = await readRegistryStatus(lock, { target: place.target, maxNestedPaths, transfer });
+    }
+    session.logger.close();
+    const text =
+      output === 'json'
+        ? `${JSON.stringify({ destination, lock: name, ...status }, null, 2)}\n`
+        : textOf(destination, name, place, status);
+    await writeAll(context.stdout, text, session.signal);
+    return status.isComplete ? exitCodes.done : exitCodes.partly;
+  });
+}
+
+/**
+ * The lock that is named. Else of a directory that of the archive that is being written, which is what was wanted
+ * last; that of the workspace; that of the archive. `name` is how the result names it.
+ */
+async function findLock(
+  place: Destination,
+  options: MirrorStatusOptions,
+  context: CommandContext,
+): Promise<{ lock: ImageSetLock; name: string }> {
+  const { workingDirectory, signal } = context;
+  if (options.lock !== undefined) {
+    const lock = await readLock(path.resolve(workingDirectory, options.lock), options.lock);
+    return { lock, name: options.lock };
+  }
+  const workspace = workspaceOf(options, context, place.kind === 'disk' ? place.directory : undefined);
+  const file = path.join(workspace, 'working-dir', lockName);
+  const shown = path.relative(workingDirectory, file);
+  const ofArchive = (unfinished: boolean) =>
+    place.kind === 'disk' ? readLockOfArchive(place.directory, { unfinished, signal }) : undefined;
+  const unfinished = await ofArchive(true);
+  if (unfinished !== undefined) return { lock: unfinished, name: 'embedded in the unfinished archive' };
+  try {
+    return { lock: await readLock(file, shown), name: shown };
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
+    const finished = await ofArchive(false);
+    if (finished !== undefined) return { lock: finished, name: 'embedded in the archive' };
+    throw new OpmateError('NOT_FOUND', `${shown}: no lock is there`, {
+      file: shown,
+      hint: 'opmate mirror and mirror plan write it; name another one with --lock, or where it is with --workspace',
+      cause: error,
+    });
+  }
+}
+
+const maxNamed = 20;
+
+function textOf(destination: string, lock: string, place: Destination, status: LockStatus): string {
+  const { images, blobs, bytes, catalogs, packages, incomplete, archive } = status;
+  const lines = [
+    `${destination}: ${images.complete} of ${count(images.total, 'image')} complete`,
+    `lock: ${lock}`,
+  ];
+  if (place.kind === 'disk') lines.push(`archive: ${describeArchive(archive, status.isComplete)}`);
+  lines.push(
+    `left: ${count(blobs.left, 'blob')}, ${amountOfBytes(bytes.left)} of ${count(blobs.total, 'blob')}, ${amountOfBytes(bytes.total)}`,
+  );
+  for (const catalog of catalogs)
+    lines.push(`catalog ${catalog.image}: ${catalog.isComplete ? 'there' : 'not there'}`);
+  if (packages.length > 0) {
+    const rows = packages.map((one) => [
+      one.name,
+      String(one.images),
+      String(one.complete),
+      amountOfBytes(one.bytesLeft),
+    ]);
+    lines.push('', formatTable(['PACKAGE', 'IMAGES', 'COMPLETE', 'LEFT'], rows).trimEnd());
+  }
+  if (incomplete.length > 0) {
+    lines.push('', 'not complete:', ...incomplete.slice(0, maxNamed).map((name) => `  ${name}`));
+    const more = incomplete.length - maxNamed;
+    if (more > 0) lines.push(`  and ${more} more`);
+  }
+  return printable(`${lines.join('\n')}\n`);
+}
+
+function describeArchive(archive: LockStatus['archive'], isComplete: boolean): string {
+  if (archive === undefined) return 'none is finished';
+  const base = archive.base === undefined ? '' : `, which needs ${archive.base}`;
+  const lock = archive.isOfLock
+    ? ''
+    : isComplete
+      ? ', made of another lock'
+      : ', made of another lock, which the next run replaces';
+  return `${archive.id}${base}${lock}`;
+}

@@ -1,0 +1,291 @@
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
+import { OpmateError, UsageError, fileError } from '../../core/errors.js';
+import { type Reference, parseReference } from '../../core/reference.js';
+import type { BuiltImage } from '../../oci/image/image-builder.js';
+import { targetReferenceOf } from '../../mirror/mapping/image-location.js';
+import { parsePlace } from '../../mirror/mapping/image-names.js';
+import { formatPlatform, subjectOf } from '../../oci/image/platform.js';
+import { replaceFiles, replacedFile } from '../../files/replace-file.js';
+import {
+  type AppRegistryNamespace,
+  loadAppRegistryNamespace,
+  parseAppRegistryNamespace,
+} from '../../source/app-registry.js';
+import { loadAppRegistry } from '../../sqlite/legacy/appregistry.js';
+import type { Database } from '../../sqlite/schema/database.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
+import { buildIndexImages, settleDatabase } from '../../sqlite/read/index-image.js';
+import { type LoadReport, ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
+import { loadPackageManifests } from '../../sqlite/legacy/package-manifests.js';
+import { type AddPlan, addToDatabase, planAdd, reportAdded } from './add-bundles.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { type OpenedBase, openBase, putImages } from '../index/image-output.js';
+import { booleanOf, itemsOf } from '../options.js';
+import { writeAll } from '../output.js';
+import { count } from '../printable.js';
+import { type CommandSession, useSession } from '../session.js';
+import { tellProblems } from './init.js';
+
+interface RegistryBuildOptions extends GlobalOptions {
+  appregistryNamespace?: string;
+  appregistryEndpoint?: string;
+  authToken?: string;
+  manifests?: string;
+  bundles?: string;
+  from?: string;
+  to?: string;
+  save?: string;
+  permissive?: boolean;
+}
+
+/** Where the operators come from. */
+type Input =
+  | { kind: 'namespace'; namespace: AppRegistryNamespace; label: string }
+  | { kind: 'archives'; directory: string; label: string }
+  | { kind: 'manifests'; directory: string; label: string }
+  | { kind: 'bundles'; plan: AddPlan; label: string };
+
+/** Where the result goes; at least one of them is there. */
+interface Output {
+  to: { reference: Reference; text: string } | undefined;
+  /** File of the archive, or with `dbOnly` the directory of the database. */
+  save: string | undefined;
+  dbOnly: boolean;
+}
+
+const databaseName = 'bundles.db';
+
+/**
+ * `opmate registry build`: makes an index image of all operators of an app registry's namespace, of package
+ * manifests, or of bundles; pushes it, saves it as an archive, or writes its database only. Prints what was made.
+ * Returns 4 where `--permissive` has left something out. (Source: enhancement "Disconnected OLM".)
+ */
+export async function registryBuild(context: CommandContext, options: RegistryBuildOptions): Promise<number> {
+  const output = outputOf(context, options);
+  const input = await inputOf(context, options);
+  await checkSave(output);
+  return useSession(context, options, async (session) => {
+    // Found out before anything is downloaded whether there is something to build on.
+    const base = output.dbOnly ? undefined : await openBase(session, options.from, '--from');
+    try {
+      return await withTemporaryDirectory(session, async (directory) => {
+        const file = path.join(directory, databaseName);
+        const code = await load(session, input, file, options);
+        session.logger.say('building catalog...');
+        await settleDatabase(file, input.label);
+        const made =
+          base === undefined
+            ? [await saveDatabase(session, file, input, output.save as string)]
+            : await makeImages(session, file, { input, output, directory, base });
+        session.logger.close();
+        await writeAll(context.stdout, made.map((line) => `${line}\n`).join(''));
+        return code;
+      });
+    } finally {
+      await base?.close();
+    }
+  });
+}
+
+async function inputOf(context: CommandContext, options: RegistryBuildOptions): Promise<Input> {
+  const { appregistryNamespace, appregistryEndpoint, authToken, manifests, bundles } = options;
+  const given = [appregistryNamespace, manifests, bundles].filter((value) => value !== undefined);
+  if (given.length !== 1) {
+    throw new UsageError('give one of --appregistry-namespace, --manifests and --bundles', {
+      hint: 'they say where the operators come from',
+    });
+  }
+  const isLocal = appregistryNamespace === undefined || /^\.{0,2}\//.test(appregistryNamespace);
+  for (const [flag, value] of [
+    ['--appregistry-endpoint', appregistryEndpoint],
+    ['--auth-token', authToken],
+  ] as const) {
+    if (isLocal && value !== undefined)
+      throw new UsageError(`${flag}: needs the --appregistry-namespace of a server`);
+  }
+  if (bundles !== undefined) {
+    const items = itemsOf(bundles);
+    const [only] = items;
+    const isList =
+      items.length === 1 && (await stat(only as string).catch(() => undefined))?.isFile() === true;
+    const plan = await planAdd(
+      context,
+      { ...options, ...(isList && { fromFile: only as string }) },
+      isList ? [] : items,
+    );
+    if (plan.references.length === 0) throw new UsageError('--bundles: no bundles are given');
+    return { kind: 'bundles', plan, label: count(plan.references.length, 'bundle') };
+  }
+  if (manifests !== undefined) return { kind: 'manifests', directory: manifests, label: manifests };
+  const text = appregistryNamespace as string;
+  if (isLocal) return { kind: 'archives', directory: text, label: text };
+  const namespace = parseAppRegistryNamespace(text, {
+    endpoint: appregistryEndpoint,
+    useHttp: options.useHttp === true || options.skipTls === true,
+  });
+  return { kind: 'namespace', namespace, label: namespace.label };
+}
+
+function outputOf(context: CommandContext, options: RegistryBuildOptions): Output {
+  const { to, save } = options;
+  const dbOnly = booleanOf(options, 'dbOnly');
+  if (dbOnly && save === undefined)
+    throw new UsageError('--db-only needs --save DIR', { hint: `${databaseName} is written there` });
+  if (dbOnly && to !== undefined)
+    throw new UsageError('--db-only and --to cannot be used together', {
+      hint: 'a database alone is no image',
+    });
+  if (to === undefined && save === undefined) {
+    throw new UsageError('nowhere to put the catalog', {
+      hint: 'give --to REFERENCE to push it, or --save FILE for an archive',
+    });
+  }
+  return { to: to === undefined ? undefined : { reference: targetOf(context, to), text: to }, save, dbOnly };
+}
+
+function targetOf({ workingDirectory }: CommandContext, text: string): Reference {
+  const isFile = text.startsWith('file://');
+  const target = isFile ? targetReferenceOf(parsePlace(text), workingDirectory) : parseReference(text);
+  if (target.digest !== undefined)
+    throw new UsageError(`--to ${text}: names a digest`, { hint: 'name a tag to push to' });
+  if (target.transport === 'docker-archive')
+    throw new UsageError(`--to ${text}: an archive cannot be pushed to`, { hint: 'use --save FILE' });
+  if (target.tag !== undefined) return target;
+  if (target.transport === 'docker')
+    throw new UsageError(`--to ${text}: has no tag`, { hint: `say under which, e.g. ${text}:latest` });
+  return { ...target, tag: 'latest' };
+}
+
+/** Finds out before anything is downloaded whether what is saved has a place. */
+async function checkSave({ save, dbOnly }: Output): Promise<void> {
+  if (save === undefined) return;
+  const isDirectory = (await stat(save).catch(() => undefined))?.isDirectory();
+  if (dbOnly) {
+    if (isDirectory !== false) return;
+    throw new OpmateError('IO', `${save}: is not a directory`, {
+      file: save,
+      hint: `with --db-only it is where ${databaseName} is written`,
+    });
+  }
+  if (isDirectory === true) {
+    throw new OpmateError('IO', `${save}: is a directory`, {
+      file: save,
+      hint: 'name a file for the archive, or write the database alone with --db-only',
+    });
+  }
+  const directory = path.dirname(path.resolve(save));
+  await stat(directory + path.sep).catch((error: unknown) => {
+    throw fileError(`${save}: its directory ${directory}`, error, { file: save });
+  });
+  await replacedFile(save);
+}
+
+/** Makes the database. Returns the exit code. */
+async function load(
+  session: CommandSession,
+  input: Input,
+  file: string,
+  { permissive, authToken }: RegistryBuildOptions,
+): Promise<number> {
+  const { logger, signal } = session;
+  const pulling = (name: string): void => logger.say(`pulling ${name}...`);
+  if (input.kind === 'bundles') {
+    for (const reference of new Set(input.plan.references)) pulling(reference);
+    const outcome = await addToDatabase(session, input.plan, file, { create: true, name: databaseName });
+    const code = outcome.failures.length === 0 ? exitCodes.done : reportAdded(logger, outcome, databaseName);
+    if (outcome.added.size === 0) throw nothingIn(input.label);
+    return code;
+  }
+  const common = { permissive, signal, logger };
+  const loadInto = (database: Database): Promise<LoadReport> => {
+    if (input.kind === 'manifests') return loadPackageManifests(database, input.directory, common);
+    if (input.kind === 'archives')
+      return loadAppRegistry(database, input.directory, { ...session, ...common });
+    return loadAppRegistryNamespace(database, input.namespace, {
+      ...common,
+      session,
+      token: authToken,
+      onPull: (name) => pulling(`${input.label}/${name}`),
+    });
+  };
+  try {
+    const report = await editDatabase(file, { create: true, name: databaseName, signal }, loadInto);
+    tellProblems(session, report.problems);
+    if (report.packages.length === 0) throw nothingIn(input.label);
+    return report.problems.length === 0 ? exitCodes.done : exitCodes.partly;
+  } catch (error) {
+    if (error instanceof ManifestsError && error.problems.length > 1) tellProblems(session, error.problems);
+    throw error;
+  }
+}
+
+function nothingIn(label: string): OpmateError {
+  return new OpmateError('NOT_FOUND', `${label}: no operators that could be part of a catalog`);
+}
+
+async function saveDatabase(
+  { logger }: CommandSession,
+  file: string,
+  { label }: Input,
+  directory: string,
+): Promise<string> {
+  const saved = path.join(directory, databaseName);
+  await replaceFiles([{ target: saved, copyOf: file, mode: 0o644 }]);
+  logger.say(`${label} saved to ${saved}`);
+  return saved;
+}
+
+interface ImagePlan {
+  input: Input;
+  output: Output;
+  directory: string;
+  base: OpenedBase;
+}
+
+/** Pushes and saves the images of a database; returns what they are to be called. */
+async function makeImages(
+  session: CommandSession,
+  file: string,
+  { input, output, directory, base }: ImagePlan,
+): Promise<string[]> {
+  const { signal, logger, platform } = session;
+  const { to, save } = output;
+  const made: string[] = [];
+  const images = await buildIndexImages(file, { bases: base.images, platform, directory, signal });
+  if (to !== undefined) {
+    logger.say('mirroring catalog...');
+    made.push(await putImages(session, { to: to.reference }, images, directory));
+    logger.say(`${input.label} mirrored to ${to.text}`);
+  }
+  if (save !== undefined) {
+    logger.say('saving catalog...');
+    const { saveDockerArchive } = await import('../../oci/image/docker-archive.js');
+    const name = to?.reference.transport === 'docker' ? nameOf(to.reference) : undefined;
+    const image = chooseImage(session, images);
+    const { digest } = await saveDockerArchive(image, save, { name, directory, signal });
+    made.push(subjectOf(`docker-archive:${save}`, digest));
+    logger.say(`${input.label} saved to ${save}`);
+  }
+  return made;
+}
+
+function nameOf({ registry, repository, tag }: Extract<Reference, { transport: 'docker' }>): string {
+  return `${registry}/${repository}:${tag}`;
+}
+
+/** The image that goes into an archive, which holds one: of this machine's platform, or amd64, or the first. */
+function chooseImage({ hostPlatform, logger }: CommandSession, images: readonly BuiltImage[]): BuiltImage {
+  const first = images[0] as BuiltImage;
+  const find = (architecture: string): BuiltImage | undefined =>
+    images.find(({ platform }) => platform.architecture === architecture);
+  const chosen = find(hostPlatform.architecture) ?? find('amd64') ?? first;
+  if (images.length > 1)
+    logger.log(
+      'info',
+      `the archive holds the image of ${formatPlatform(chosen.platform)}; --platform takes another`,
+    );
+  return chosen;
+}

@@ -1,0 +1,94 @@
+import type { Catalog } from '../../catalog/catalog.js';
+import { collectFacts, readDisplayNames } from '../../catalog/facts.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import type { CatalogFacts } from '../../model/facts.js';
+import { listBundles, listChannels, listPackages } from '../../graph/list.js';
+import { validateCatalog } from '../../graph/validate.js';
+import { inReference } from '../../source/render.js';
+import { openSource } from '../../source/source.js';
+import { rememberNames } from '../completion/cache.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { writeAll } from '../output.js';
+import { useSession } from '../session.js';
+import { formatTable } from '../table.js';
+
+/** `opmate list packages|channels|bundles`: a table on stdout. A catalog that is not valid is not listed. */
+export async function list(
+  context: CommandContext,
+  noun: 'packages' | 'channels' | 'bundles',
+  reference: string,
+  packageName: string | undefined,
+  options: GlobalOptions,
+): Promise<void> {
+  await useSession(context, options, async (session) => {
+    const table = await tableOf();
+    session.logger.close();
+    await writeAll(context.stdout, table);
+
+    async function tableOf(): Promise<string> {
+      const source = await openSource(reference, session).catch((error: unknown) => {
+        throw inReference(error, reference);
+      });
+      try {
+        if (source.kind === 'bundle') {
+          throw new OpmateError('UNSUPPORTED', `cannot list non-index ${quoteGo(reference)}`, {
+            hint: 'give a catalog; opmate render shows what is in a bundle',
+          });
+        }
+        const facts = await collectFacts(source.catalog, session).catch((error: unknown) => {
+          throw inReference(error, reference);
+        });
+        const report = validateCatalog(facts);
+        if (!report.passed) {
+          throw new OpmateError('INVALID', report.message ?? 'invalid index', {
+            hint: 'opmate validate tells every problem with its place',
+          });
+        }
+        await rememberNames(context, reference, facts);
+        return await formatRows(noun, source.catalog, facts, packageName);
+      } finally {
+        await source.close();
+      }
+    }
+  });
+}
+
+async function formatRows(
+  noun: 'packages' | 'channels' | 'bundles',
+  catalog: Catalog,
+  facts: CatalogFacts,
+  packageName: string | undefined,
+): Promise<string> {
+  switch (noun) {
+    case 'packages': {
+      const rows = listPackages(facts, await readDisplayNames(catalog, facts));
+      return formatTable(
+        ['NAME', 'DISPLAY NAME', 'DEFAULT CHANNEL'],
+        rows.map((row) => [row.name, row.displayName, row.defaultChannel]),
+      );
+    }
+    case 'channels': {
+      const rows = listChannels(facts, packageName);
+      return formatTable(
+        ['PACKAGE', 'CHANNEL', 'HEAD'],
+        rows.map((row) => [row.package, row.channel, row.head]),
+      );
+    }
+    case 'bundles': {
+      const rows = listBundles(facts, packageName);
+      return formatTable(
+        ['PACKAGE', 'CHANNEL', 'BUNDLE', 'REPLACES', 'SKIPS', 'SKIP RANGE', 'IMAGE'],
+        rows.map((row) => [
+          row.package,
+          row.channel,
+          row.bundle,
+          row.replaces,
+          row.skips.join(','),
+          row.skipRange,
+          row.image,
+        ]),
+      );
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { onAbort } from '../../core/concurrency.js';
+import { digestOf, parseDigest } from '../../core/digest.js';
+import { OpmateError, UsageError, messageOf, systemReason } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import type { CatalogManifests } from '../../serve/catalogs/catalog-manifests.js';
+import { CatalogKeeper, type KeeperClock } from '../../serve/catalogs/catalog-keeper.js';
+import { writeServerUrl } from '../../serve/catalogs/catalog-records.js';
+import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
+import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
+import { watchManifests } from '../../serve/catalogs/catalog-watch.js';
+import { type CatalogServerFlags, prepareCatalogServer } from './catalog-server.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { writeAll } from '../output.js';
+import { useSession } from '../session.js';
+
+/** Stored catalogs are checked before the server listens, for no longer than this; then requests for the rest get 503. */
+const maxRestoreMs = 10_000;
+
+export interface ServeCatalogsOptions extends GlobalOptions, CatalogServerFlags {
+  /** Directory of manifests. */
+  catalogs?: string;
+  storage?: string;
+  /** Both are of a single catalog, and refused. */
+  name?: string;
+  cacheDir?: string;
+}
+
+/** `opmate serve --catalogs`: the catalogs of a directory of manifests, over HTTP, until it is told to stop. */
+export async function serveCatalogs(context: CommandContext, options: ServeCatalogsOptions): Promise<number> {
+  const { catalogs } = options;
+  if (catalogs === undefined) throw new UsageError('--catalogs: name the directory of the manifests');
+  if (options.name !== undefined) {
+    throw new UsageError('--name does not go with --catalogs', { hint: 'manifests have the names' });
+  }
+  if (options.cacheDir !== undefined) {
+    throw new UsageError('--cache-dir does not go with --catalogs', { hint: 'use --storage' });
+  }
+  const directory = path.resolve(context.workingDirectory, catalogs);
+  await useSession(context, options, async (session) => {
+    const { logger } = session;
+    const held = new HeldCatalogs();
+    const statuses = (root: string) => keeper.records().map((record) => catalogStatus(record, root));
+    const server = await prepareCatalogServer(context, options, held, logger, statuses);
+    const storage = await prepareStorage(context, options, catalogs, logger);
+    const clock: KeeperClock = { now: context.now, wait };
+    const keeper = new CatalogKeeper({
+      held,
+      storage,
+      origins: { ...session, connect: session.connectAnew, environment: context.environment },
+      clock,
+      random: Math.random,
+      logger,
+    });
+    const stop = new AbortController();
+    const stopStopping = onAbort(context.signal, () => stop.abort());
+    let watching: { done: Promise<void> } | undefined;
+    try {
+      const use = ({ manifests, refused }: CatalogManifests): Promise<void> =>
+        keeper.apply(manifests, refused);
+      watching = await watchManifests({ directory, clock, use, signal: stop.signal, logger });
+      // Clients of a server that restarts never find it without the catalogs that it has.
+      await Promise.race([keeper.restored(), wait(maxRestoreMs, stop.signal)]);
+      const url = await server.listen();
+      if (storage !== undefined) {
+        await writeServerUrl(storage, url).catch((error: unknown) => logger.log('warn', messageOf(error)));
+      }
+      await writeAll(context.stdout, `${url}/catalogs\n`);
+      logger.log('info', 'serving catalogs', { directory, url, ...(storage !== undefined && { storage }) });
+      await new Promise<void>((resolve) => void onAbort(stop.signal, resolve));
+      logger.log('info', 'stopping: requests that are under way are finished');
+    } finally {
+      stopStopping();
+      stop.abort();
+      await watching?.done;
+      await server.close();
+      await keeper.close();
+      await held.close();
+    }
+  });
+  // Being told to stop is how a server ends.
+  return 0;
+}
+
+/**
+ * Where the state of `serve --catalogs` is kept: `--storage`, else below the cache directory, apart for each directory
+ * of manifests.
+ */
+export function storageOf(
+  context: CommandContext,
+  { storage, catalogs }: { storage?: string | undefined; catalogs: string },
+): string {
+  const { workingDirectory } = context;
+  if (storage !== undefined) return path.resolve(workingDirectory, storage);
+  const { hex } = parseDigest(digestOf(path.resolve(workingDirectory, catalogs)));
+  return path.join(storagesOf(context), hex.slice(0, 16));
+}
+
+/** Where storage directories are that were not named: in the cache directory of the environment, else of the user. */
+export function storagesOf({ environment, homeDirectory, workingDirectory }: CommandContext): string {
+  const cache = environment['OPMATE_CACHE_DIR'] || environment['OLM_CACHE_DIR'];
+  if (cache) return path.resolve(workingDirectory, cache, 'catalogs');
+  const own = environment['XDG_CACHE_HOME'];
+  return path.join(
+    own && path.isAbsolute(own) ? own : path.join(homeDirectory, '.cache'),
+    'opmate',
+    'catalogs',
+  );
+}
+
+/** The storage directory; undefined, and told, where nothing can be kept and that was not asked for. */
+async function prepareStorage(
+  context: CommandContext,
+  options: ServeCatalogsOptions,
+  catalogs: string,
+  logger: Logger,
+): Promise<string | undefined> {
+  const storage = storageOf(context, { storage: options.storage, catalogs });
+  try {
+    await makeDirectory(storage);
+    return storage;
+  } catch (error) {
+    const message = `${storage}: cannot keep catalogs here: ${systemReason(error)}`;
+    if (options.storage !== undefined) {
+      throw new OpmateError('IO', message, {
+        hint: 'give a directory that can be written to with --storage',
+      });
+    }
+    logger.log('warn', `${message}; after a restart all of them are fetched again`);
+    return undefined;
+  }
+}
+
+const longestTimer = 2 ** 31 - 1;
+
+/** Waits that long, any number of days, or until the signal fires. */
+async function wait(ms: number, signal: AbortSignal): Promise<void> {
+  for (let left = ms; left > 0 && !signal.aborted; left -= longestTimer) {
+    await sleep(Math.min(left, longestTimer), undefined, { signal }).catch(() => undefined);
+  }
+}

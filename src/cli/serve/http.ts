@@ -1,0 +1,71 @@
+import path from 'node:path';
+import type { Catalog } from '../../catalog/catalog.js';
+import { UsageError } from '../../core/errors.js';
+import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
+import { storeContent } from '../../serve/catalogs/stored-content.js';
+import { catalogNameFault } from '../../serve/http/catalog-names.js';
+import { type CatalogServerFlags, prepareCatalogServer } from './catalog-server.js';
+import type { CommandContext, GlobalOptions } from '../context.js';
+import { writeAll } from '../output.js';
+import type { CommandSession } from '../session.js';
+
+export interface ServeHttpOptions extends GlobalOptions, CatalogServerFlags {
+  /** What the catalog is called in URLs. */
+  name?: string;
+  /** Where contents are kept. */
+  storage?: string;
+}
+
+/**
+ * Serves one catalog over HTTP until it is closed, and prints its URL. The name is that of the options, else made of
+ * the reference. Throws OpmateError.
+ */
+export async function startHttp(
+  context: CommandContext,
+  catalog: Catalog,
+  reference: string,
+  options: ServeHttpOptions,
+  session: CommandSession,
+): Promise<{ close(): Promise<void> }> {
+  const { storage } = options;
+  const { logger } = session;
+  const name = nameOf(options.name, reference);
+  const held = new HeldCatalogs();
+  const server = await prepareCatalogServer(context, options, held, logger);
+  const content = await storeContent(catalog, {
+    directory: storage === undefined ? undefined : path.resolve(context.workingDirectory, storage),
+    temporaryDirectory: session.temporaryDirectory,
+    now: context.now,
+    logger,
+    signal: session.signal,
+  });
+  await held.put({ name, content, labels: {}, priority: 0 });
+  held.markReady();
+  const close = async (): Promise<void> => {
+    await server.close();
+    await held.close();
+  };
+  try {
+    const url = await server.listen();
+    await writeAll(context.stdout, `${url}/catalogs/${name}\n`);
+    return { close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function nameOf(given: string | undefined, reference: string): string {
+  if (given === undefined) {
+    const base = path.basename(reference.replace(/@.*$/, '').replace(/:[^/:]*$/, ''));
+    const name = base
+      .replace(/\.(db|tar|json|ya?ml)$/, '')
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, '-')
+      .replace(/^-+|-+$/g, '');
+    return name === '' ? 'catalog' : name.slice(0, 63).replace(/-+$/, '');
+  }
+  const fault = catalogNameFault(given);
+  if (fault === undefined) return given;
+  throw new UsageError(`--name ${given}: ${fault}`);
+}

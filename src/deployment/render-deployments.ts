@@ -17,8 +17,8 @@ import {
   type OpenedContent,
   type PlacedSource,
   openContent,
-} from '../source/content.js';
-import { ContentFindingsError } from '../source/content-findings.js';
+} from '../source/content/content.js';
+import { ContentFindingsError } from '../source/content/content-findings.js';
 import { type Secrets, credentialsOf, secretsIn } from '../source/secrets.js';
 import { type DeploymentDocument, type Documents, configText } from './documents.js';
 import type { RenderedDeployment } from './rendered-deployment.js';

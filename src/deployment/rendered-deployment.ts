@@ -1,6 +1,6 @@
 import type { PlainObject } from '../kube/object.js';
 import type { Diagnostic } from '../core/diagnostic.js';
-import type { Pin } from '../source/content.js';
+import type { Pin } from '../source/content/content.js';
 
 /** What one deployment document becomes. */
 export interface RenderedDeployment {

@@ -3,9 +3,9 @@ import { OpmateError } from '../core/errors.js';
 import type { DocumentPath } from '../core/diagnostic.js';
 import { type Field, quoteShort } from '../document/field.js';
 import { isJsonObject } from '../document/json.js';
-import type { ContentSource } from '../source/content.js';
-import { parseHttpSource } from '../source/content-parse.js';
-import type { HttpSource } from '../source/content-types.js';
+import type { ContentSource } from '../source/content/content.js';
+import { parseHttpSource } from '../source/parse-place.js';
+import type { HttpSource } from '../source/content/content-types.js';
 import type { ManifestDocument } from './manifest-document.js';
 
 /** A secret that a document names; its namespace is empty where it names none. */

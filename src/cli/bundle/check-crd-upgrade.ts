@@ -11,7 +11,7 @@ import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import type { BundleFile } from '../../bundle/read.js';
-import { contentFileKind } from '../../source/content-parse.js';
+import { contentFileKind } from '../../source/parse-place.js';
 import { statIfThere } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

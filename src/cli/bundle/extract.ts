@@ -4,7 +4,7 @@ import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { replaceFile } from '../../files/replace-file.js';
-import type { Pin } from '../../source/content-types.js';
+import type { Pin } from '../../source/content/content-types.js';
 import { useSources } from './content.js';
 import type { ContentFlags } from '../deployment/content-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

@@ -19,7 +19,7 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
-import type { Pin } from '../../source/content-types.js';
+import type { Pin } from '../../source/content/content-types.js';
 import type { ContentFlags } from '../deployment/content-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

@@ -4,7 +4,7 @@ import { UsageError, redact } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
-import type { Pin } from '../../source/content-types.js';
+import type { Pin } from '../../source/content/content-types.js';
 import { withImage } from '../../source/source.js';
 import { pinValues, useSources } from './content.js';
 import type { ContentFlags } from '../deployment/content-options.js';

@@ -13,7 +13,7 @@ import { requireWithin } from '../../files/directory-root.js';
 import { type Documents, readDocuments } from '../../deployment/documents.js';
 import { renderDeployments } from '../../deployment/render-deployments.js';
 import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
-import { readContentLock, writeContentLock } from '../../source/content-lock.js';
+import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
 import { readSecrets } from '../../source/secrets.js';
 import { contentOptionsOf } from '../bundle/content.js';
 import { certificateProviderOf } from './certificate-provider.js';

@@ -2,7 +2,7 @@ import type { Catalog } from '../../catalog/catalog.js';
 import { onAbort } from '../../core/concurrency.js';
 import { closeHttpServer } from '../../serve/server/http-server.js';
 import { type ListenAddress, listenOn, urlOf } from '../../serve/server/listening.js';
-import { localStateReader } from '../../source/origin.js';
+import { localStateReader } from '../../source/resolve-place.js';
 import { inReference } from '../../source/render.js';
 import { type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { CurrentView, type OpenedView } from '../../view/current-view.js';

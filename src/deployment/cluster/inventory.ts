@@ -7,7 +7,7 @@ import { digestOf } from '../../core/digest.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import type { Pin } from '../../source/content.js';
+import type { Pin } from '../../source/content/content.js';
 import { type Kubectl, readObjects } from './kubectl.js';
 import type { ObjectId } from './objects.js';
 

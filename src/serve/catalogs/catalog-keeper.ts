@@ -8,10 +8,10 @@ import {
   type OriginState,
   isPinned,
   lookAtOrigin,
-} from '../../source/origin.js';
+} from '../../source/resolve-place.js';
 import type { CatalogSource } from '../../source/source.js';
 import path from 'node:path';
-import type { CatalogOrigin } from '../../source/origin.js';
+import type { CatalogOrigin } from '../../source/resolve-place.js';
 import type { CatalogManifest, RefusedManifest } from './catalog-manifests.js';
 import { catalogNameFault } from '../http/catalog-names.js';
 import { CatalogRecords, contentsOf } from './catalog-records.js';

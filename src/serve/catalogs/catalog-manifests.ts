@@ -12,7 +12,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
-import type { CatalogOrigin } from '../../source/origin.js';
+import type { CatalogOrigin } from '../../source/resolve-place.js';
 import { catalogNameFault } from '../http/catalog-names.js';
 
 /** A catalog that is to be served, as a manifest says. */

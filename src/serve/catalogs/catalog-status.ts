@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
-import type { CatalogOrigin, OriginState } from '../../source/origin.js';
+import type { CatalogOrigin, OriginState } from '../../source/resolve-place.js';
 import { type CatalogManifest, unionTypes } from './catalog-manifests.js';
 
 /** A condition as objects of a cluster have them. (Source: ClusterCatalog.) */

@@ -3,8 +3,8 @@ import { formatMessage } from '../../../src/core/diagnostic.js';
 import { readDocuments } from '../../../src/deployment/documents.js';
 import { refusalsOf } from '../../../src/deployment/source-rules.js';
 import type { DocumentSource } from '../../../src/deployment/source-fields.js';
-import { findUnpinned } from '../../../src/source/content-pins.js';
-import { placedAt } from '../source/content-world.js';
+import { findUnpinned } from '../../../src/source/content/content-pins.js';
+import { placedAt } from '../source/content/content-world.js';
 
 function deploymentOf(source: string) {
   const text = `apiVersion: core.rukpak.io/v1alpha2

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LogLevel } from '../../../../src/core/log.js';
 import { imageLabels } from '../../../../src/model/image-labels.js';
-import type { OriginOptions } from '../../../../src/source/origin.js';
+import type { OriginOptions } from '../../../../src/source/resolve-place.js';
 import { CatalogKeeper, type KeeperClock } from '../../../../src/serve/catalogs/catalog-keeper.js';
 import {
   type CatalogManifest,

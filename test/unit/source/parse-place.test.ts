@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { parseContentSource, parsePlacedSource } from '../../../src/source/content-parse.js';
+import { parseContentSource, parsePlacedSource } from '../../../src/source/parse-place.js';
 import { failureOf } from '../../support/connect.js';
 import { rawTar } from '../../support/tar.js';
 import { directoryWith } from '../../support/temporary.js';

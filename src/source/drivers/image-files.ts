@@ -1,11 +1,11 @@
-import { type ExtractedLayers, extractLayers } from '../archive/layers.js';
-import { defaultArchiveLimits } from '../archive/limits.js';
-import { OpmateError } from '../core/errors.js';
-import { type Reference, formatReference } from '../core/reference.js';
-import { imageLabels } from '../model/image-labels.js';
-import { layersOf } from '../oci/image/image.js';
-import { openReference } from '../oci/image/open.js';
-import { type SourceOptions, withImage } from './source.js';
+import { type ExtractedLayers, extractLayers } from '../../archive/layers.js';
+import { defaultArchiveLimits } from '../../archive/limits.js';
+import { OpmateError } from '../../core/errors.js';
+import { type Reference, formatReference } from '../../core/reference.js';
+import { imageLabels } from '../../model/image-labels.js';
+import { layersOf } from '../../oci/image/image.js';
+import { openReference } from '../../oci/image/open.js';
+import { type SourceOptions, withImage } from '../source.js';
 
 /** The digest that a reference means at this moment. Throws OpmateError NOT_FOUND where there is none. */
 export async function digestOfImage(reference: Reference, options: SourceOptions): Promise<string> {

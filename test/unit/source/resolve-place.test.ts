@@ -16,7 +16,7 @@ import {
   type OriginOptions,
   isPinned,
   lookAtOrigin,
-} from '../../../src/source/origin.js';
+} from '../../../src/source/resolve-place.js';
 import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../support/fault-registry.js';
 import { bytesOf, descriptorOf } from '../../support/images.js';

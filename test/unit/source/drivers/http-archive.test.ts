@@ -1,14 +1,14 @@
 import { readdir } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { defaultArchiveLimits } from '../../../src/archive/limits.js';
-import { type ContentOptions, openContent } from '../../../src/source/content.js';
-import type { HttpSource } from '../../../src/source/content-types.js';
-import { createAuthority } from '../../support/certificates.js';
-import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';
-import { type FaultRegistry, basic, sha256, startFaultRegistry } from '../../support/fault-registry.js';
-import { rawTar } from '../../support/tar.js';
-import { contentOptions, placedAt } from './content-world.js';
+import { defaultArchiveLimits } from '../../../../src/archive/limits.js';
+import { type ContentOptions, openContent } from '../../../../src/source/content/content.js';
+import type { HttpSource } from '../../../../src/source/content/content-types.js';
+import { createAuthority } from '../../../support/certificates.js';
+import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
+import { type FaultRegistry, basic, sha256, startFaultRegistry } from '../../../support/fault-registry.js';
+import { rawTar } from '../../../support/tar.js';
+import { contentOptions, placedAt } from '../content/content-world.js';
 
 const body = gzipSync(rawTar([{ name: 'a.yaml', content: 'one' }]));
 

@@ -1,14 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { openInTemporaryDirectory } from '../files/temporary-directory.js';
-import { DirectoryCatalog } from '../catalog/catalog.js';
-import { digestOf } from '../core/digest.js';
-import { encodeGoJson, sortKeysDeep } from '../document/go-json.js';
-import type { JsonObject } from '../document/json.js';
-import { holdsManifestData, loadConfigMap } from '../sqlite/legacy/configmap.js';
-import { writeConfigMap } from './content-config-maps.js';
-import type { CatalogOrigin, FoundOrigin, OriginOptions } from './origin-types.js';
-import type { CatalogSource } from './source.js';
+import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
+import { DirectoryCatalog } from '../../catalog/catalog.js';
+import { digestOf } from '../../core/digest.js';
+import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
+import type { JsonObject } from '../../document/json.js';
+import { holdsManifestData, loadConfigMap } from '../../sqlite/legacy/configmap.js';
+import { writeConfigMap } from './config-map-files.js';
+import type { CatalogOrigin, FoundOrigin, OriginOptions } from '../place.js';
+import type { CatalogSource } from '../source.js';
 
 type ConfigMapOrigin = Extract<CatalogOrigin, { type: 'ConfigMap' }>;
 
@@ -28,8 +28,8 @@ async function openManifests(name: string, data: JsonObject, options: OriginOpti
     const file = path.join(temporary, 'configmap.json');
     const database = path.join(temporary, 'index.db');
     await writeFile(file, encodeGoJson({ kind: 'ConfigMap', data }), { mode: 0o600 });
-    const { editDatabase } = await import('../sqlite/schema/edit.js');
-    const { openSqliteCatalog } = await import('../sqlite/read/catalog.js');
+    const { editDatabase } = await import('../../sqlite/schema/edit.js');
+    const { openSqliteCatalog } = await import('../../sqlite/read/catalog.js');
     const { signal, logger } = options;
     const common = { label: `configmap/${name}`, signal, logger };
     await editDatabase(database, { create: true, signal }, (opened) => loadConfigMap(opened, file, common));

@@ -3,10 +3,10 @@ import { OpmateError, UsageError, fileError, redact } from '../core/errors.js';
 import { isDigest } from '../core/digest.js';
 import { quoteGo } from '../document/go-json.js';
 import { openRegularFile } from '../files/read-file.js';
-import { shownUrl } from './archive-url.js';
-import { holdsConfigMaps } from './content-config-maps.js';
-import type { ContentSource, HttpSource, PlacedSource } from './content-types.js';
-import { directoryOf, isCommit } from './git.js';
+import { shownUrl } from './drivers/http-archive.js';
+import { holdsConfigMaps } from './drivers/config-map-files.js';
+import type { ContentSource, HttpSource, PlacedSource } from './content/content-types.js';
+import { directoryOf, isCommit } from './drivers/git.js';
 import { parseImageReference, statIfThere } from './source.js';
 
 /** What relative paths are counted from. */

@@ -1,7 +1,7 @@
-import type { CancelOptions } from '../core/concurrency.js';
-import type { Connection, ConnectionOptions } from '../oci/registry/connection.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import type { Connection, ConnectionOptions } from '../../oci/registry/connection.js';
 import type { ContentStore } from './content-store.js';
-import type { SourceOptions } from './source.js';
+import type { SourceOptions } from '../source.js';
 
 /** Where files (of a bundle) come from; exactly one place. Local paths are absolute. */
 export type ContentSource =

@@ -1,15 +1,19 @@
 import { readdir } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { imageLabels } from '../../../src/model/image-labels.js';
-import { mediaTypes } from '../../../src/oci/image/types.js';
-import { type ContentOptions, type ContentSource, openContent } from '../../../src/source/content.js';
-import { createAuthority } from '../../support/certificates.js';
-import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';
-import { type FaultRegistry, basic, startFaultRegistry } from '../../support/fault-registry.js';
-import { bytesOf, descriptorOf } from '../../support/images.js';
-import { type RawEntry, rawTar } from '../../support/tar.js';
-import { contentOptions, placedAt } from './content-world.js';
+import { imageLabels } from '../../../../src/model/image-labels.js';
+import { mediaTypes } from '../../../../src/oci/image/types.js';
+import {
+  type ContentOptions,
+  type ContentSource,
+  openContent,
+} from '../../../../src/source/content/content.js';
+import { createAuthority } from '../../../support/certificates.js';
+import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
+import { type FaultRegistry, basic, startFaultRegistry } from '../../../support/fault-registry.js';
+import { bytesOf, descriptorOf } from '../../../support/images.js';
+import { type RawEntry, rawTar } from '../../../support/tar.js';
+import { contentOptions, placedAt } from '../content/content-world.js';
 
 let bench: Workbench;
 let options: ContentOptions;

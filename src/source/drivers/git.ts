@@ -1,16 +1,16 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { normalizeEntryPath } from '../archive/entry-path.js';
-import { type ExtractedLayers, extractLayers } from '../archive/layers.js';
-import type { ArchiveLimits } from '../archive/limits.js';
-import { openInTemporaryDirectory, withTemporaryDirectory } from '../files/temporary-directory.js';
-import { CancelledError, OpmateError, redact } from '../core/errors.js';
-import { quoteGo } from '../document/go-json.js';
-import type { Logger } from '../core/log.js';
-import type { GitSource } from './content-types.js';
+import { normalizeEntryPath } from '../../archive/entry-path.js';
+import { type ExtractedLayers, extractLayers } from '../../archive/layers.js';
+import type { ArchiveLimits } from '../../archive/limits.js';
+import { openInTemporaryDirectory, withTemporaryDirectory } from '../../files/temporary-directory.js';
+import { CancelledError, OpmateError, redact } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import type { Logger } from '../../core/log.js';
+import type { GitSource } from '../content/content-types.js';
 import { type Git, type GitOptions, withGit } from './git-program.js';
-import { catalogWithin } from './origin-directory.js';
-import type { CatalogOrigin, FoundOrigin, OriginOptions } from './origin-types.js';
+import { catalogWithin } from './directory-below.js';
+import type { CatalogOrigin, FoundOrigin, OriginOptions } from '../place.js';
 
 /** How long asking for the commit of a branch may take, and how long fetching it. */
 const askMs = 60_000;

@@ -1,10 +1,10 @@
-import { readFileWithin } from '../bundle/read.js';
-import { isDigest } from '../core/digest.js';
-import { LimitError, OpmateError } from '../core/errors.js';
-import { encodeGoJson, parseGoJson, quoteGo } from '../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
-import { sortedByBytes } from '../core/order.js';
-import { replaceFile } from '../files/replace-file.js';
+import { readFileWithin } from '../../bundle/read.js';
+import { isDigest } from '../../core/digest.js';
+import { LimitError, OpmateError } from '../../core/errors.js';
+import { encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { sortedByBytes } from '../../core/order.js';
+import { replaceFile } from '../../files/replace-file.js';
 import type { Pin } from './content-types.js';
 
 const maxSize = 4 * 1024 * 1024;

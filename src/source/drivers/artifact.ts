@@ -1,21 +1,21 @@
 import { createWriteStream } from 'node:fs';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { normalizeEntryPath } from '../archive/entry-path.js';
-import { extractLayers } from '../archive/layers.js';
-import { defaultArchiveLimits, showSize } from '../archive/limits.js';
-import { openInTemporaryDirectory } from '../files/temporary-directory.js';
-import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
-import { type Reference, formatReference, parseReference } from '../core/reference.js';
-import { parseManifest } from '../oci/image/manifest.js';
-import { makeDirectory } from '../files/make-directory.js';
-import { openReference } from '../oci/image/open.js';
-import type { Repository } from '../oci/registry/repository.js';
-import type { Descriptor } from '../oci/image/types.js';
-import { digestOfImage } from './content-image.js';
-import { catalogWithin } from './origin-directory.js';
-import type { CatalogOrigin, FoundOrigin, OriginOptions } from './origin-types.js';
-import type { CatalogSource } from './source.js';
+import { normalizeEntryPath } from '../../archive/entry-path.js';
+import { extractLayers } from '../../archive/layers.js';
+import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
+import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
+import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { type Reference, formatReference, parseReference } from '../../core/reference.js';
+import { parseManifest } from '../../oci/image/manifest.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { openReference } from '../../oci/image/open.js';
+import type { Repository } from '../../oci/registry/repository.js';
+import type { Descriptor } from '../../oci/image/types.js';
+import { digestOfImage } from './image-files.js';
+import { catalogWithin } from './directory-below.js';
+import type { CatalogOrigin, FoundOrigin, OriginOptions } from '../place.js';
+import type { CatalogSource } from '../source.js';
 
 type ArtifactOrigin = Extract<CatalogOrigin, { type: 'Artifact' }>;
 

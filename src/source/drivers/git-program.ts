@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { PassThrough, type Readable } from 'node:stream';
-import { makeTemporaryDirectory } from '../files/temporary-directory.js';
-import { type CancelOptions, onAbort } from '../core/concurrency.js';
-import { CancelledError, OpmateError, redact, systemCode, systemReason } from '../core/errors.js';
-import { isLoopback } from './content-network.js';
-import type { GitSource } from './content-types.js';
+import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
+import { type CancelOptions, onAbort } from '../../core/concurrency.js';
+import { CancelledError, OpmateError, redact, systemCode, systemReason } from '../../core/errors.js';
+import { isLoopback } from './loopback.js';
+import type { GitSource } from '../content/content-types.js';
 
 /** What is read of the messages and small answers of git. */
 const maxOutput = 64 * 1024;

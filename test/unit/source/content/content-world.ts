@@ -1,6 +1,6 @@
-import type { ContentOptions, ContentSource, PlacedSource } from '../../../src/source/content.js';
-import type { Workbench } from '../../support/connect.js';
-import { directoryWith } from '../../support/temporary.js';
+import type { ContentOptions, ContentSource, PlacedSource } from '../../../../src/source/content/content.js';
+import type { Workbench } from '../../../support/connect.js';
+import { directoryWith } from '../../../support/temporary.js';
 
 /** Options that know nothing of this machine but its programs. */
 export async function contentOptions(

@@ -1,10 +1,10 @@
-import type { Diagnostic } from '../core/diagnostic.js';
-import { OpmateError, redact } from '../core/errors.js';
-import { formatReference } from '../core/reference.js';
-import { shownUrl } from './archive-url.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { OpmateError, redact } from '../../core/errors.js';
+import { formatReference } from '../../core/reference.js';
+import { shownUrl } from '../drivers/http-archive.js';
 import type { ContentSource, Pin, PlacedSource } from './content-types.js';
-import { isCommit } from './git.js';
-import { parseImageReference } from './source.js';
+import { isCommit } from '../drivers/git.js';
+import { parseImageReference } from '../source.js';
 
 /** What is asked for, without secrets and without where local files are: the same for everybody. */
 export function describeSource(source: ContentSource): string {

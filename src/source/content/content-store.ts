@@ -1,13 +1,13 @@
-import type { ArchiveLimits } from '../archive/limits.js';
+import type { ArchiveLimits } from '../../archive/limits.js';
 import { lstat, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
-import type { CancelOptions } from '../core/concurrency.js';
-import { isDigest, parseDigest } from '../core/digest.js';
-import { OpmateError, fileError, messageOf, systemCode } from '../core/errors.js';
-import { type Logger, silentLogger } from '../core/log.js';
-import { makeDirectory } from '../files/make-directory.js';
-import { stagingName, sweepLeftovers, temporaryPrefix } from '../files/staging.js';
-import { type ContentTree, hashOfTree, readTree } from './content-files.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { isDigest, parseDigest } from '../../core/digest.js';
+import { OpmateError, fileError, messageOf, systemCode } from '../../core/errors.js';
+import { type Logger, silentLogger } from '../../core/log.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { stagingName, sweepLeftovers, temporaryPrefix } from '../../files/staging.js';
+import { type ContentTree, hashOfTree, readTree } from './content-tree.js';
 
 /** How long unpacked content is kept that nobody asks for. */
 const keptMs = 30 * 24 * 60 * 60 * 1000;

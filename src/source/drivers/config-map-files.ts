@@ -1,15 +1,15 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { readBundleConfigMaps, type ConfigMapFile, type ConfigMapPlace } from '../bundle/config-map.js';
-import { type Manifest, readManifests } from '../kube/manifests.js';
-import type { Diagnostic } from '../core/diagnostic.js';
-import { readFileWithin } from '../bundle/read.js';
-import type { CancelOptions } from '../core/concurrency.js';
-import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
-import type { JsonObject } from '../document/json.js';
-import { makeDirectory } from '../files/make-directory.js';
-import { ContentFindingsError } from './content-findings.js';
-import type { ContentSource } from './content-types.js';
+import { readBundleConfigMaps, type ConfigMapFile, type ConfigMapPlace } from '../../bundle/config-map.js';
+import { type Manifest, readManifests } from '../../kube/manifests.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { readFileWithin } from '../../bundle/read.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import type { JsonObject } from '../../document/json.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { ContentFindingsError } from '../content/content-findings.js';
+import type { ContentSource } from '../content/content-types.js';
 
 const maxFileSize = 64 * 1024 * 1024;
 

@@ -1,19 +1,19 @@
 import { copyFile, constants, open, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { normalizeEntryPath } from '../archive/entry-path.js';
-import type { ExtractedLayers } from '../archive/layers.js';
-import { makeTemporaryDirectory } from '../files/temporary-directory.js';
-import { type Diagnostic, formatDiagnostic } from '../core/diagnostic.js';
-import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
-import { sortedByBytes } from '../core/order.js';
-import { combineErrors } from '../core/diagnostics-error.js';
-import { makeDirectory } from '../files/make-directory.js';
-import { downloadArchive, shownUrl } from './archive-url.js';
-import { unpackArchive } from './content-archive.js';
-import { fetchConfigMaps } from './content-config-maps.js';
-import { type ContentTree, changed, confirmTree, hashOfTree, readTree } from './content-files.js';
+import { normalizeEntryPath } from '../../archive/entry-path.js';
+import type { ExtractedLayers } from '../../archive/layers.js';
+import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
+import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
+import { OpmateError, redact, throwIfCancelled } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { downloadArchive, shownUrl } from '../drivers/http-archive.js';
+import { unpackArchive } from '../drivers/unpack-archive.js';
+import { fetchConfigMaps } from '../drivers/config-map-files.js';
+import { type ContentTree, changed, confirmTree, hashOfTree, readTree } from './content-tree.js';
 import { ContentFindingsError } from './content-findings.js';
-import { digestOfImage, fetchImage, pinnedTo } from './content-image.js';
+import { digestOfImage, fetchImage, pinnedTo } from '../drivers/image-files.js';
 import { describeSource, drift, findUnpinned, pinnedSource } from './content-pins.js';
 import type {
   ContentOptions,
@@ -23,9 +23,9 @@ import type {
   Pin,
   PlacedSource,
 } from './content-types.js';
-import { commitOfGit, directoryOf, fetchGit } from './git.js';
-import { directoryBelow } from './origin-directory.js';
-import { parseImageReference } from './source.js';
+import { commitOfGit, directoryOf, fetchGit } from '../drivers/git.js';
+import { directoryBelow } from '../drivers/directory-below.js';
+import { parseImageReference } from '../source.js';
 
 export type * from './content-types.js';
 

@@ -5,12 +5,12 @@ import { digestOf } from '../core/digest.js';
 import { OpmateError, fileError, messageOf } from '../core/errors.js';
 import { type Reference, formatReference, parseReference } from '../core/reference.js';
 import type { LinkOptions } from '../files/directory-root.js';
-import { digestOfImage } from './content-image.js';
-import type { CatalogOrigin, FoundOrigin, OriginOptions, OriginState } from './origin-types.js';
+import { digestOfImage } from './drivers/image-files.js';
+import type { CatalogOrigin, FoundOrigin, OriginOptions, OriginState } from './place.js';
 import { inReference } from './render.js';
 import { type CatalogSource, openImageSource, openSource, statIfThere } from './source.js';
 
-export type { CatalogOrigin, FoundOrigin, OriginOptions, OriginState, WithinOrigin } from './origin-types.js';
+export type { CatalogOrigin, FoundOrigin, OriginOptions, OriginState, WithinOrigin } from './place.js';
 
 /**
  * Looks which state an origin is in: by one request where it is elsewhere, and none where its reference says so
@@ -27,13 +27,13 @@ export async function lookAtOrigin(
     case 'Directory':
       return lookAtDirectory(origin.path, options);
     case 'Artifact':
-      return (await import('./artifact.js')).lookAtArtifact(origin, options);
+      return (await import('./drivers/artifact.js')).lookAtArtifact(origin, options);
     case 'Git':
-      return (await import('./git.js')).lookAtGit(origin, options);
+      return (await import('./drivers/git.js')).lookAtGit(origin, options);
     case 'HTTP':
-      return (await import('./archive-url.js')).lookAtArchive(origin, known, options);
+      return (await import('./drivers/http-archive.js')).lookAtArchive(origin, known, options);
     case 'ConfigMap':
-      return (await import('./configmap.js')).lookAtConfigMap(origin, options);
+      return (await import('./drivers/config-map.js')).lookAtConfigMap(origin, options);
   }
 }
 

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { DirectoryCatalog } from '../catalog/catalog.js';
-import { OpmateError } from '../core/errors.js';
+import { DirectoryCatalog } from '../../catalog/catalog.js';
+import { OpmateError } from '../../core/errors.js';
 
 /** A directory below an unpacked one. `what` it is of is for the hint. Throws OpmateError where there is none. */
 export async function directoryBelow(

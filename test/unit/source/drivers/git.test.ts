@@ -1,19 +1,19 @@
 import { chmod, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type ContentOptions, openContent } from '../../../src/source/content.js';
-import type { GitSource } from '../../../src/source/content-types.js';
-import { commitOfGit } from '../../../src/source/git.js';
-import { createAuthority } from '../../support/certificates.js';
-import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';
+import { type ContentOptions, openContent } from '../../../../src/source/content/content.js';
+import type { GitSource } from '../../../../src/source/content/content-types.js';
+import { commitOfGit } from '../../../../src/source/drivers/git.js';
+import { createAuthority } from '../../../support/certificates.js';
+import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
 import {
   type GitServer,
   type GitServerOptions,
   gitRepository,
   startGitServer,
-} from '../../support/git-server.js';
-import { directoryWith } from '../../support/temporary.js';
-import { contentOptions, placedAt } from './content-world.js';
+} from '../../../support/git-server.js';
+import { directoryWith } from '../../../support/temporary.js';
+import { contentOptions, placedAt } from '../content/content-world.js';
 
 let bench: Workbench;
 let options: ContentOptions;

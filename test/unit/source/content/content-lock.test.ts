@@ -2,15 +2,15 @@ import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
-import type { Pin } from '../../../src/source/content.js';
+import type { Pin } from '../../../../src/source/content/content.js';
 import {
   encodeContentLock,
   parseContentLock,
   readContentLock,
   writeContentLock,
-} from '../../../src/source/content-lock.js';
-import { failureOf } from '../../support/connect.js';
-import { directoryWith } from '../../support/temporary.js';
+} from '../../../../src/source/content/content-lock.js';
+import { failureOf } from '../../../support/connect.js';
+import { directoryWith } from '../../../support/temporary.js';
 
 const content = `sha256:${'a'.repeat(64)}`;
 const pins: Pin[] = [

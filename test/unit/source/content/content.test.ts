@@ -3,25 +3,25 @@ import { mkdir, readFile, readdir, rm, symlink, utimes, writeFile } from 'node:f
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { formatMessage } from '../../../src/core/diagnostic.js';
-import { defaultArchiveLimits } from '../../../src/archive/limits.js';
-import { layerOf } from '../../../src/archive/tar-writer.js';
-import type { OpmateError } from '../../../src/core/errors.js';
-import { buildImage, pushImage } from '../../../src/oci/image/image-builder.js';
-import { openLayout } from '../../../src/oci/layout/layout.js';
+import { formatMessage } from '../../../../src/core/diagnostic.js';
+import { defaultArchiveLimits } from '../../../../src/archive/limits.js';
+import { layerOf } from '../../../../src/archive/tar-writer.js';
+import type { OpmateError } from '../../../../src/core/errors.js';
+import { buildImage, pushImage } from '../../../../src/oci/image/image-builder.js';
+import { openLayout } from '../../../../src/oci/layout/layout.js';
 import {
   type ContentOptions,
   type ContentSource,
   type OpenedContent,
   openContent,
-} from '../../../src/source/content.js';
-import { ContentFindingsError } from '../../../src/source/content-findings.js';
-import { openContentStore } from '../../../src/source/content-store.js';
-import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';
-import { type FaultRegistry, sha256, startFaultRegistry } from '../../support/fault-registry.js';
-import { gitRepository } from '../../support/git-server.js';
-import { rawTar } from '../../support/tar.js';
-import { directoryWith } from '../../support/temporary.js';
+} from '../../../../src/source/content/content.js';
+import { ContentFindingsError } from '../../../../src/source/content/content-findings.js';
+import { openContentStore } from '../../../../src/source/content/content-store.js';
+import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
+import { type FaultRegistry, sha256, startFaultRegistry } from '../../../support/fault-registry.js';
+import { gitRepository } from '../../../support/git-server.js';
+import { rawTar } from '../../../support/tar.js';
+import { directoryWith } from '../../../support/temporary.js';
 import { contentOptions, placedAt } from './content-world.js';
 
 const files = { 'manifests/a.yaml': 'kind: A\n', 'metadata/annotations.yaml': 'annotations: {}\n' };

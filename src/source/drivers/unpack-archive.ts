@@ -1,8 +1,8 @@
-import { type ExtractedLayers, extractLayers } from '../archive/layers.js';
-import type { ArchiveLimits } from '../archive/limits.js';
-import type { CancelOptions } from '../core/concurrency.js';
-import type { Logger } from '../core/log.js';
-import { openRegularFile } from '../files/read-file.js';
+import { type ExtractedLayers, extractLayers } from '../../archive/layers.js';
+import type { ArchiveLimits } from '../../archive/limits.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import type { Logger } from '../../core/log.js';
+import { openRegularFile } from '../../files/read-file.js';
 
 export interface UnpackOptions extends CancelOptions {
   /** How messages name the archive. */

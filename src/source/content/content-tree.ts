@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
 import { type FileHandle, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { type ArchiveLimits, defaultArchiveLimits, showSize } from '../archive/limits.js';
-import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
-import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
-import { compareBytes } from '../core/order.js';
-import { combineErrors } from '../core/diagnostics-error.js';
-import { openIfRegularFile } from '../files/read-file.js';
-import { type LinkOptions, outsideError } from '../files/directory-root.js';
+import { type ArchiveLimits, defaultArchiveLimits, showSize } from '../../archive/limits.js';
+import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
+import { openIfRegularFile } from '../../files/read-file.js';
+import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 
 /** A file that content consists of. */
 export interface ContentFile {

@@ -3,16 +3,16 @@ import { createWriteStream } from 'node:fs';
 import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { defaultArchiveLimits, showSize } from '../archive/limits.js';
-import { makeTemporaryDirectory, openInTemporaryDirectory } from '../files/temporary-directory.js';
-import { LimitError, OpmateError } from '../core/errors.js';
-import type { TransportResponse } from '../oci/registry/transport.js';
-import { unpackArchive } from './content-archive.js';
-import { isLoopback } from './content-network.js';
-import type { ContentOptions, HttpSource } from './content-types.js';
-import { catalogWithin } from './origin-directory.js';
-import type { CatalogOrigin, FoundOrigin, OriginOptions, OriginState } from './origin-types.js';
-import type { SourceOptions } from './source.js';
+import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
+import { makeTemporaryDirectory, openInTemporaryDirectory } from '../../files/temporary-directory.js';
+import { LimitError, OpmateError } from '../../core/errors.js';
+import type { TransportResponse } from '../../oci/registry/transport.js';
+import { unpackArchive } from './unpack-archive.js';
+import { isLoopback } from './loopback.js';
+import type { ContentOptions, HttpSource } from '../content/content-types.js';
+import { catalogWithin } from './directory-below.js';
+import type { CatalogOrigin, FoundOrigin, OriginOptions, OriginState } from '../place.js';
+import type { SourceOptions } from '../source.js';
 
 /**
  * Asks for an archive unless it is still the one that is known (ETag, else Last-Modified), and downloads it. The

@@ -4,9 +4,9 @@ import { type CancelOptions } from '../core/concurrency.js';
 import { throwIfCancelled } from '../core/errors.js';
 import { sortKeysDeep } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { diffLines } from '../core/line-diff.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
-import { unifiedDiff } from './line-diff.js';
 
 /** A field that is not as it was; what was or is not there is undefined. */
 export interface FieldChange {
@@ -88,7 +88,7 @@ function compare(older: PlainObject | undefined, newer: PlainObject | undefined)
     name,
     removesDefinition: action === 'removed' && kind === 'CustomResourceDefinition',
     fields,
-    diff: unifiedDiff(yamlOf(before), yamlOf(after)),
+    diff: diffLines(yamlOf(before), yamlOf(after)).text,
   };
 }
 

@@ -37,6 +37,7 @@ const libraries: Record<string, { folder: string; modules: number; also?: string
   'tar-stream': { folder: 'archive', modules: 1 },
   fzstd: { folder: 'archive', modules: 1 },
   bcryptjs: { folder: 'serve', modules: 1 },
+  diff: { folder: 'core', modules: 1 },
   graphql: { folder: 'serve/graphql', modules: 3 },
   preact: { folder: 'view/page', modules: 14 },
   '@grpc/grpc-js': { folder: 'serve', modules: 2, also: 'src/client/grpc-connection.ts' },

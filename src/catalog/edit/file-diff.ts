@@ -1,8 +1,8 @@
 import type { FileHandle } from 'node:fs/promises';
+import { diffLines } from '../../core/line-diff.js';
 import { LineCounter } from '../documents.js';
 import { openFile, readAgain } from '../file-access.js';
 import type { FileEdit, Splice } from './blob-edits.js';
-import { type DiffLine, diffLines, hunksOf } from './line-diff.js';
 
 /** Bytes between two edits that are shown as one region. */
 const maxGap = 64 * 1024;
@@ -20,8 +20,7 @@ export async function diffFiles(edits: readonly FileEdit[]): Promise<string> {
 
 async function diffFile(edit: FileEdit): Promise<string> {
   if (edit.kind === 'create') {
-    const lines = diffLines('', edit.text);
-    return `--- /dev/null\n+++ b/${edit.name}\n${hunksOf(lines, 1, 1, context)}`;
+    return `--- /dev/null\n+++ b/${edit.name}\n${diffLines('', edit.text).text}`;
   }
   const { file } = edit;
   const handle = await openFile(file.path, file.name);
@@ -29,7 +28,7 @@ async function diffFile(edit: FileEdit): Promise<string> {
     const { size } = await handle.stat();
     if (edit.kind === 'remove') {
       const old = await readAgain(handle, { file: file.name, offset: 0, length: size });
-      return `--- a/${file.name}\n+++ /dev/null\n${hunksOf(diffLines(old.toString(), ''), 1, 1, context)}`;
+      return `--- a/${file.name}\n+++ /dev/null\n${diffLines(old.toString(), '').text}`;
     }
     let hunks = '';
     let delta = 0;
@@ -45,19 +44,15 @@ async function diffFile(edit: FileEdit): Promise<string> {
         region = await readRegion(handle, file.name, splices, size, floor);
       }
       const line = await counter.lineOf(handle, region.offset);
-      const lines = diffLines(region.old, region.now);
-      hunks += hunksOf(lines, line, line + delta, context);
-      delta += countOf(lines, '+') - countOf(lines, '-');
+      const diff = diffLines(region.old, region.now, { firstOldLine: line, firstNewLine: line + delta });
+      hunks += diff.text;
+      delta += diff.addedLines;
       floor = region.offset + Buffer.byteLength(region.old);
     }
     return hunks === '' ? '' : `--- a/${file.name}\n+++ b/${file.name}\n${hunks}`;
   } finally {
     await handle.close();
   }
-}
-
-function countOf(lines: readonly DiffLine[], kind: DiffLine['kind']): number {
-  return lines.filter((line) => line.kind === kind).length;
 }
 
 /** How many edits from the first on stand near each other. */

@@ -1,4 +1,4 @@
-import { linesOf } from './line-diff.js';
+import { splitLines } from '../../core/line-diff.js';
 import { isDeepStrictEqual } from 'node:util';
 import { encodeGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
@@ -22,7 +22,7 @@ function asEnded(text: string, model: string): string {
 
 /** A YAML document written anew, between the comments that it begins and ends with. */
 export function rewrittenYaml(text: string, value: Parameters<typeof encodeYaml>[0]): string {
-  const lines = linesOf(text);
+  const lines = splitLines(text);
   const isOutside = (line: string): boolean => /^(?:---.*|\s*#.*|\s*)\r?\n?$/.test(line);
   const first = lines.findIndex((line) => !isOutside(line));
   const begin = lines.slice(0, first < 0 ? lines.length : first).join('');
@@ -74,7 +74,7 @@ class LineEditor {
   readonly #placeOf: (path: Path) => { line: number; column: number } | undefined;
 
   constructor(text: string) {
-    this.#lines = linesOf(text.endsWith('\n') ? text : `${text}\n`);
+    this.#lines = splitLines(text.endsWith('\n') ? text : `${text}\n`);
     const placed = parseYamlWithPlaces(text);
     this.#placeOf = (path) => placed.placeOf(path);
   }
@@ -165,7 +165,7 @@ class LineEditor {
     if (line === undefined || typeof wanted !== 'string' || typeof key !== 'string') return false;
     const found =
       /^([\s-]*(\w+): +)(?:'(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|[\w./(][^#:\n'"]*?)((?: +#.*)?\s*)$/.exec(line);
-    const [written, ...more] = linesOf(encodeYaml({ [key]: wanted }));
+    const [written, ...more] = splitLines(encodeYaml({ [key]: wanted }));
     if (found === null || found[2] !== key || written === undefined || more.length > 0) return false;
     const value = written.slice(key.length + 2).trimEnd();
     this.#edits.push({ from: at, to: at + 1, lines: [`${found[1]}${value}${found[3]}`] });
@@ -221,5 +221,5 @@ function fieldLines(key: string, value: JsonValue, column: number): string[] {
 }
 
 function indented(text: string, by: number): string[] {
-  return linesOf(text).map((line) => (line === '\n' ? line : `${' '.repeat(by)}${line}`));
+  return splitLines(text).map((line) => (line === '\n' ? line : `${' '.repeat(by)}${line}`));
 }

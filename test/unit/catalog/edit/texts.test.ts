@@ -3,7 +3,6 @@ import { dump } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
 import { encodeYaml, parseYaml } from '../../../../src/document/yaml.js';
 import type { JsonObject } from '../../../../src/document/json.js';
-import { diffLines, hunksOf } from '../../../../src/catalog/edit/line-diff.js';
 import { changeYaml } from '../../../../src/catalog/edit/yaml-text.js';
 
 function parsed(text: string): JsonObject | undefined {
@@ -129,34 +128,6 @@ package: widget
         );
       }),
       { numRuns: 500 },
-    );
-  });
-});
-
-describe('diffLines and hunksOf', () => {
-  it('tell the lines that differ, with three around them', () => {
-    const before = Array.from({ length: 20 }, (_, at) => `${at}\n`).join('');
-    const after = before.replace('\n5\n', '\n5a\n5b\n').replace('19\n', '19');
-    expect(hunksOf(diffLines(before, after), 1, 1, 3)).toBe(
-      '@@ -3,7 +3,8 @@\n 2\n 3\n 4\n-5\n+5a\n+5b\n 6\n 7\n 8\n' +
-        '@@ -17,4 +18,4 @@\n 16\n 17\n 18\n-19\n+19\n\\ No newline at end of file\n',
-    );
-  });
-
-  it('hold both texts', () => {
-    const lines = fc
-      .array(fc.constantFrom('a\n', 'b\n', 'c\n'), { maxLength: 12 })
-      .map((list) => list.join(''));
-    fc.assert(
-      fc.property(lines, lines, (before, after) => {
-        const diff = diffLines(before, after);
-        const without = (kind: string): string =>
-          diff
-            .filter((line) => line.kind !== kind)
-            .map(({ text }) => text)
-            .join('');
-        expect([without('+'), without('-')]).toEqual([before, after]);
-      }),
     );
   });
 });

@@ -399,6 +399,30 @@ withBrowser('the page', () => {
     expect(outside).toEqual([]);
   });
 
+  it('shows control characters escaped, and isolates text from right to left', async () => {
+    const [override, escape, hebrew] = ['\u202e', '\u001b[31m', '\u05d0\u05d1'];
+    const name = `turned${override}`;
+    await sandbox.write({
+      'turned/catalog.json': text([
+        { schema: 'olm.package', name, defaultChannel: 'a', description: `Turns ${override}text.` },
+        { schema: 'olm.channel', package: name, name: 'a', entries: [{ name: `${hebrew}.v1.0.0` }] },
+        { ...bundle(name, '1.0.0'), name: `${hebrew}.v1.0.0`, image: `registry.test/${escape}:v1` },
+      ]),
+    });
+    const { url } = await view('turned');
+    const page = await open(url, `#/package/${encodeURIComponent(name)}`);
+    await page.locator('.panel h2').waitFor();
+    const shown = await page.evaluate<string>(
+      `document.title + document.body.innerText + [...document.querySelectorAll('[title], [aria-label]')].map((one) => one.title + one.ariaLabel)`,
+    );
+    expect(shown).toContain('turned\\u202e');
+    expect(shown).toContain('registry.test/\\x1b[31m:v1');
+    expect(shown).not.toMatch(/[\u202e\u001b]/);
+    const isolation = page.locator('.canvas a', { hasText: hebrew }).first();
+    expect(await isolation.evaluate((one) => getComputedStyle(one).unicodeBidi)).toBe('isolate');
+    await page.close();
+  });
+
   it('shows what the checks found, beside the graph too', async () => {
     const { url } = await view('broken');
     const page = await open(url, '#/problems');

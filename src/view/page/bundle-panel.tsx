@@ -36,12 +36,16 @@ export function BundlePanel({
       <p class="sums">
         {bundle.version !== '' && <span class="version">{bundle.version}</span>}
         {bundle.displayName !== '' && <span>{bundle.displayName}</span>}
-        {bundle.provider !== '' && <span>by {bundle.provider}</span>}
+        {bundle.provider !== '' && (
+          <span>
+            by <bdi>{bundle.provider}</bdi>
+          </span>
+        )}
       </p>
       {bundle.summary !== '' && <p>{bundle.summary}</p>}
       {deprecation !== undefined && (
         <p class="note warning">
-          <strong>Deprecated.</strong> {deprecation}
+          <strong>Deprecated.</strong> <bdi>{deprecation}</bdi>
         </p>
       )}
       {grave.length > 0 && <ProblemList problems={grave} />}
@@ -165,7 +169,7 @@ function Names({
         <li key={one}>
           {absent.includes(one) ? (
             <>
-              {one} <small>not in the channel</small>
+              <bdi>{one}</bdi> <small>not in the channel</small>
             </>
           ) : (
             <a href={addressOfPackage(name, channel, one)}>{one}</a>
@@ -192,8 +196,12 @@ function Apis({ title, apis }: { title: string; apis: ApiAnswer[] }) {
           <li key={at}>
             <strong>{kind}</strong>{' '}
             <span class="id">
-              {group}
-              {version !== '' && `/${version}`}
+              <bdi>{group}</bdi>
+              {version !== '' && (
+                <>
+                  /<bdi>{version}</bdi>
+                </>
+              )}
             </span>
             {displayName !== '' && displayName !== kind && <span> {displayName}</span>}
             {description !== '' && description !== displayName && <p>{description}</p>}

@@ -13,7 +13,9 @@ export function ChannelTable({ channel, selected }: { channel: ChannelAnswer; se
   return (
     <div class="table-box" tabIndex={0} role="region" aria-label={`Table of ${channel.channel}`}>
       <table>
-        <caption class="unseen">Bundles of {channel.channel}, newest first</caption>
+        <caption class="unseen">
+          Bundles of <bdi>{channel.channel}</bdi>, newest first
+        </caption>
         <thead>
           <tr>
             <th scope="col">Version</th>

@@ -112,7 +112,9 @@ function Differences({ package: name, isHere }: { package: string; isHere: boole
     <>
       {isHere && (
         <p class="links">
-          <a href={addressOfPackage(name)}>Upgrade graph of {name}</a>
+          <a href={addressOfPackage(name)}>
+            Upgrade graph of <bdi>{name}</bdi>
+          </a>
           <a href={addressOf({ view: 'compare', package: name })}>Link to this</a>
         </p>
       )}

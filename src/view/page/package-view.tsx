@@ -103,7 +103,11 @@ function PackageHeader({ package: one, run }: { package: PackageAnswer; run: str
           <PageHeading title={displayName || name} />
           <p class="sums">
             <span class="id">{name}</span>
-            {provider !== '' && <span>by {provider}</span>}
+            {provider !== '' && (
+              <span>
+                by <bdi>{provider}</bdi>
+              </span>
+            )}
             <span>{count(one.bundles, 'bundle')}</span>
             {deprecation !== undefined && <Badge kind="deprecated">deprecated</Badge>}
             {!isDefined && <Badge kind="error">no olm.package blob</Badge>}
@@ -112,7 +116,7 @@ function PackageHeader({ package: one, run }: { package: PackageAnswer; run: str
       </div>
       {deprecation !== undefined && (
         <p class="note warning">
-          <strong>The package is deprecated.</strong> {deprecation}
+          <strong>The package is deprecated.</strong> <bdi>{deprecation}</bdi>
         </p>
       )}
       {problemCount > 0 && (
@@ -133,7 +137,9 @@ function PackageHeader({ package: one, run }: { package: PackageAnswer; run: str
       )}
       {description !== '' && (
         <details class="fold">
-          <summary>About {displayName || name}</summary>
+          <summary>
+            About <bdi>{displayName || name}</bdi>
+          </summary>
           <Markdown text={description} />
         </details>
       )}
@@ -201,13 +207,13 @@ function Channel({
       </div>
       {channel.deprecation !== undefined && (
         <p class="note warning">
-          <strong>The channel is deprecated.</strong> {channel.deprecation}
+          <strong>The channel is deprecated.</strong> <bdi>{channel.deprecation}</bdi>
         </p>
       )}
       {problems.length > 0 && <ProblemList problems={problems} />}
       {channel.fault !== undefined && problems.length === 0 && (
         <p class="note error">
-          <strong>The graph is not valid.</strong> {channel.fault}
+          <strong>The graph is not valid.</strong> <bdi>{channel.fault}</bdi>
         </p>
       )}
       {form === 'graph' ? (

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { CatalogAnswer, PackageSummary, SearchAnswer } from '../answers.js';
 import { question, useAnswer } from './ask.js';
-import { Badge, PageHeading, ProblemBadges, count } from './parts.js';
+import { Badge, NamePath, PageHeading, ProblemBadges, count } from './parts.js';
 import { addressOfPackage, go } from './route.js';
 
 /** What the list may be narrowed to. */
@@ -139,8 +139,7 @@ function FoundBundles({ query }: { query: string }) {
               <strong>{one.bundle}</strong>
             </a>
             <span class="id">
-              {one.package}
-              {one.channel !== '' && ` › ${one.channel}`}
+              <NamePath names={[one.package, one.channel]} />
             </span>
             <code class="image">{one.image}</code>
           </li>

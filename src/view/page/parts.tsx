@@ -1,5 +1,6 @@
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { printable } from '../../core/printable.js';
 import type { ProblemAnswer } from '../answers.js';
 import { addressOfPackage } from './route.js';
 
@@ -28,7 +29,7 @@ export function Waiting({ error }: { error: string | undefined }) {
 export function PageHeading({ title, children }: { title: string; children?: ComponentChildren }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${title} · opmate`;
+    document.title = `${printable(title)} · opmate`;
     // Who is typing stays where they are.
     if (!(document.activeElement instanceof HTMLInputElement))
       heading.current?.focus({ preventScroll: true });
@@ -108,13 +109,13 @@ export function ProblemList({
             <p class="place">
               {showPackage && problem.package !== '' && (
                 <a href={addressOfPackage(problem.package, problem.channel, problem.bundle)}>
-                  {[problem.package, problem.channel, problem.bundle].filter(Boolean).join(' › ')}
+                  <NamePath names={[problem.package, problem.channel, problem.bundle]} />
                 </a>
               )}
               {problem.check !== '' && <span>{problem.check}</span>}
               {problem.file !== '' && (
                 <code>
-                  {problem.file}
+                  <bdi>{problem.file}</bdi>
                   {problem.line !== undefined && `:${problem.line}`}
                 </code>
               )}
@@ -123,6 +124,20 @@ export function ProblemList({
         </li>
       ))}
     </ul>
+  );
+}
+
+/** Names from the outer to the inner, `package › channel › bundle`; empty ones are left out. */
+export function NamePath({ names }: { names: string[] }) {
+  return (
+    <>
+      {names.filter(Boolean).map((name, at) => (
+        <Fragment key={at}>
+          {at > 0 && ' › '}
+          <bdi>{name}</bdi>
+        </Fragment>
+      ))}
+    </>
   );
 }
 

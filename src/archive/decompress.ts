@@ -19,7 +19,7 @@ export interface DecompressOptions extends CancelOptions {
  * digest there gets to do so, and destroyed in any case.
  *
  * Throws OpmateError SYNTAX (truncated, damaged, or followed by other bytes), UNSUPPORTED (bzip2, xz),
- * LIMIT (total size or ratio), CANCELLED, and whatever `source` fails with.
+ * LIMIT (total size or ratio), CANCELLED, and whatever `source` fails with, also where it fails after the damage.
  */
 export async function* decompress(source: Readable, options: DecompressOptions): AsyncGenerator<Buffer> {
   const { label, signal } = options;
@@ -29,9 +29,9 @@ export async function* decompress(source: Readable, options: DecompressOptions):
   const unwatch = onAbort(signal, () => void source.destroy(new CancelledError()));
   let compressed = 0;
   let unpacked = 0;
+  const input = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   try {
     throwIfCancelled(signal);
-    const input = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
     const head = await readHead(input);
     const format = detectFormat(head, label);
     const chunks = async function* (): AsyncGenerator<Buffer> {
@@ -54,12 +54,18 @@ export async function* decompress(source: Readable, options: DecompressOptions):
       yield chunk;
     }
   } catch (error) {
+    if (error instanceof OpmateError && error.code === 'SYNTAX') await readToEnd(input);
     if (signal?.aborted) throw new CancelledError('cancelled', { cause: error });
     throw error;
   } finally {
     unwatch();
     source.destroy();
   }
+}
+
+/** Reads the rest of a stream whose data is damaged: its digest says whether it arrived so. */
+async function readToEnd(input: AsyncIterator<Buffer>): Promise<void> {
+  while ((await input.next()).done !== true);
 }
 
 /** Bytes that tell the format; fewer when the stream is shorter. */
@@ -98,23 +104,26 @@ async function* gunzip(chunks: AsyncIterable<Buffer>, label: string): AsyncGener
   // After the last chunk nobody reads any more, but what follows it may still be wrong.
   inflater.on('error', () => undefined);
   let stopped = false;
+  let damage: OpmateError | undefined;
   const feed = async (): Promise<void> => {
     for await (const chunk of chunks) {
       if (stopped) return;
+      if (damage !== undefined) continue;
       if (inflater.readableEnded || inflater.destroyed) {
         // Zeros end the data: some writers fill up their last block.
-        if (chunk.some((byte) => byte !== 0)) throw damaged(label, 'other bytes follow it');
+        if (chunk.some((byte) => byte !== 0)) damage = damaged(label, 'other bytes follow it');
       } else if (!inflater.write(chunk)) {
         await new Promise<void>((resolve) => {
           wake = resolve;
         });
       }
     }
+    if (damage !== undefined) throw damage;
     inflater.end();
   };
-  let failure: { error: unknown } | undefined;
+  const failures: unknown[] = [];
   const feeding = feed().catch((error: unknown) => {
-    failure = { error };
+    failures.push(error);
     inflater.destroy(error instanceof Error ? error : new Error(messageOf(error)));
   });
   try {
@@ -122,13 +131,16 @@ async function* gunzip(chunks: AsyncIterable<Buffer>, label: string): AsyncGener
     await feeding;
   } catch (error) {
     const code = systemCode(error);
-    if (failure !== undefined || code === undefined || !code.startsWith('Z_')) throw failure?.error ?? error;
-    throw damaged(label, code === 'Z_BUF_ERROR' ? 'it ends early' : messageOf(error), error);
+    if (failures.length > 0 || code === undefined || !code.startsWith('Z_')) throw failures[0] ?? error;
+    damage = damaged(label, code === 'Z_BUF_ERROR' ? 'it ends early' : messageOf(error), error);
+    // The source may fail at its end, with its digest.
+    await feeding;
+    throw failures[0] ?? damage;
   } finally {
     stopped = true;
     inflater.destroy();
   }
-  if (failure !== undefined) throw failure.error;
+  if (failures.length > 0) throw failures[0];
 }
 
 function damaged(label: string, problem: string, cause?: unknown): OpmateError {

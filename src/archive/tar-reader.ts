@@ -31,8 +31,11 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
   const meter = options.meter ?? new ArchiveMeter(options.limits);
   const bytes = new ByteReader(decompress(source, { ...options, meter }));
   let last: string | undefined;
-  const explain = (error: unknown): unknown => {
+  const explain = async (error: unknown): Promise<unknown> => {
     if (!(error instanceof TarProblem)) return error;
+    // What arrived damaged reads like a bad archive: then the digest, checked at the end, is what is wrong.
+    const mismatch = await bytes.drain().catch((other: unknown) => other);
+    if (mismatch instanceof OpmateError && mismatch.code === 'DIGEST') return mismatch;
     if (last === undefined && error.kind === 'bad header') {
       return new OpmateError('SYNTAX', `${label}: not a tar archive`, { cause: error });
     }
@@ -61,7 +64,7 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
             yield chunk;
           }
         } catch (error) {
-          throw explain(error);
+          throw await explain(error);
         }
       };
       if (path !== '') yield { path, type, size, mode, linkName, body: body() };
@@ -70,7 +73,7 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
     // Some sources check their digest at the end.
     await bytes.drain();
   } catch (error) {
-    throw explain(error);
+    throw await explain(error);
   } finally {
     await bytes.close();
     source.destroy();

@@ -1,4 +1,3 @@
-import { readLayers } from '../archive/layers.js';
 import { defaultArchiveLimits } from '../archive/limits.js';
 import { parseBundle } from '../bundle/parse.js';
 import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../bundle/read.js';
@@ -8,7 +7,7 @@ import { quoteGo } from '../document/go-json.js';
 import { silentLogger } from '../core/log.js';
 import { type Reference, type RegistryReference, parseReference } from '../core/reference.js';
 import { imageLabels } from '../model/image-labels.js';
-import { type Image, layersOf, openImage } from '../oci/image/image.js';
+import { type Image, openImage, readImage } from '../oci/image/image.js';
 import { openReference } from '../oci/image/open.js';
 import { recordOf } from '../sqlite/schema/bundle-record.js';
 import { Stage } from '../sqlite/add/stage.js';
@@ -261,7 +260,7 @@ async function readBundle(
     try {
       const image = await openImage(opened.repository, opened.reference, { platform, hostPlatform, signal });
       const roots = ['manifests', 'metadata'];
-      const tree = await readLayers(layersOf(image, signal), { roots, limits, signal, logger });
+      const tree = await readImage(image, { roots, limits, signal, logger });
       if (!roots.some((root) => tree.directories.has(root))) checkKind(reference, image);
       const files = await bundleFilesOf(tree, { subject: reference, signal });
       return { files, digest: image.root.digest };

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type FileTree, readLayers } from '../archive/layers.js';
+import type { FileTree } from '../archive/file-tree.js';
 import { openInTemporaryDirectory } from '../files/temporary-directory.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { collectFacts } from '../catalog/facts.js';
@@ -9,7 +9,7 @@ import { parseReference } from '../core/reference.js';
 import type { CatalogFacts, ValidationReport } from '../model/facts.js';
 import { resolveMigrationLevel } from '../model/migrations.js';
 import { validateInTurns } from '../graph/validate.js';
-import { type Image, layersOf, openImage } from '../oci/image/image.js';
+import { type Image, openImage, readImage } from '../oci/image/image.js';
 import { openReference } from '../oci/image/open.js';
 import type { OpenedIndex } from '../sqlite/read/images.js';
 import { renderReferences } from './render.js';
@@ -69,7 +69,7 @@ export async function pullImage(
   });
   try {
     const image = await openImage(opened.repository, opened.reference, session);
-    const files = await readLayers(layersOf(image, session.signal), {
+    const files = await readImage(image, {
       ...session,
       roots: options.roots ?? [''],
     });

@@ -2,7 +2,6 @@ import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
-import { type FileTree, extractLayers, readLayers } from '../archive/layers.js';
 import { type BundleFiles, bundleFilesOf, isBundleDirectory, readBundleDirectory } from '../bundle/read.js';
 import { type Catalog, DirectoryCatalog } from '../catalog/catalog.js';
 import type { CancelOptions } from '../core/concurrency.js';
@@ -13,7 +12,7 @@ import { type Reference, parseReference } from '../core/reference.js';
 import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobCache } from '../oci/registry/blob-cache.js';
 import type { Connection } from '../oci/registry/connection.js';
-import { type Image, layersOf, openImage } from '../oci/image/image.js';
+import { type Image, extractImage, openImage, readImage } from '../oci/image/image.js';
 import { openReference } from '../oci/image/open.js';
 import type { Repository } from '../oci/registry/repository.js';
 import type { Platform } from '../oci/image/types.js';
@@ -213,8 +212,9 @@ async function openByLabel(
   }
   if (labels[imageLabels.bundlePackage] !== undefined) {
     if (!allowed.bundles) throw new OpmateError('UNSUPPORTED', 'cannot render bundle image: not allowed');
-    const tree = await readImage(image, ['manifests', 'metadata'], options);
-    const files = await bundleFilesOf(tree, { subject: reference, signal: options.signal });
+    const { limits = defaultArchiveLimits, signal, logger } = options;
+    const tree = await readImage(image, { roots: ['manifests', 'metadata'], limits, signal, logger });
+    const files = await bundleFilesOf(tree, { subject: reference, signal });
     return { kind: 'bundle', image: pullSpecOf(parsed), files, close: nothingToClose };
   }
   throw unknownKind(reference, labels);
@@ -242,7 +242,7 @@ async function openCatalogImage(
   const { limits = defaultArchiveLimits, signal, logger } = options;
   return openInTemporaryDirectory(options, async (temporary) => {
     const destination = path.join(temporary, 'image');
-    const unpacked = await extractLayers(layersOf(image, signal), destination, {
+    const unpacked = await extractImage(image, destination, {
       roots: [root],
       limits,
       signal,
@@ -279,9 +279,4 @@ async function openDatabaseImage(
 /** A catalog as a source; closing the one closes the other. */
 function sourceOf(catalog: Catalog): CatalogSource {
   return { kind: 'catalog', catalog, close: () => catalog.close() };
-}
-
-function readImage(image: Image, roots: string[], options: SourceOptions): Promise<FileTree> {
-  const { limits = defaultArchiveLimits, signal, logger } = options;
-  return readLayers(layersOf(image, signal), { roots, limits, signal, logger });
 }

@@ -418,8 +418,9 @@ withBrowser('the page', () => {
     expect(shown).toContain('turned\\u202e');
     expect(shown).toContain('registry.test/\\x1b[31m:v1');
     expect(shown).not.toMatch(/[\u202e\u001b]/);
-    const isolation = page.locator('.canvas a', { hasText: hebrew }).first();
-    expect(await isolation.evaluate((one) => getComputedStyle(one).unicodeBidi)).toBe('isolate');
+    await page.locator('.canvas a', { hasText: hebrew }).first().waitFor();
+    const direction = 'getComputedStyle(document.querySelector(".canvas a")).unicodeBidi';
+    expect(await page.evaluate(direction)).toBe('isolate');
     await page.close();
   });
 

@@ -1,12 +1,11 @@
 import { mkdir, readdir, rename, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { extractLayers } from '../../archive/layers.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type Catalog, DirectoryCatalog } from '../../catalog/catalog.js';
 import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { OpmateError, fileError } from '../../core/errors.js';
 import type { Reference } from '../../core/reference.js';
-import { layersOf } from '../../oci/image/image.js';
+import { extractImage } from '../../oci/image/image.js';
 import { parseManifest } from '../../oci/image/manifest.js';
 import { openReference } from '../../oci/image/open.js';
 import { formatPlatform, isAttestation, subjectOf } from '../../oci/image/platform.js';
@@ -98,7 +97,7 @@ async function openUnpacked(
   const openAt = async (target: string): Promise<OpenedCatalog> => {
     await withImage(reference, session, async (image) => {
       const staging = `${target}.opmate`;
-      await extractLayers(layersOf(image, session.signal), staging, { ...session, roots: [root] });
+      await extractImage(image, staging, { ...session, roots: [root] });
       await moveTo(path.join(staging, root), target, `${reference.text}: ${inside}`);
       if (root !== '') await removeEmptyParents(path.dirname(path.join(staging, root)), path.dirname(target));
     });

@@ -1,10 +1,18 @@
-import type { LayerInput } from '../../archive/layers.js';
+import type { FileTree } from '../../archive/file-tree.js';
+import {
+  type ExtractedLayers,
+  type LayerInput,
+  type ReadLayersOptions,
+  extractLayers,
+  readLayers,
+} from '../../archive/layers.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { parseImageConfig } from './manifest.js';
 import { type PlatformChoice, resolveImage, subjectOf } from './platform.js';
 import { readLimited } from './read-limited.js';
 import type { Repository } from '../registry/repository.js';
+import { retryDamaged } from '../registry/retry-policy.js';
 import {
   type Descriptor,
   type ImageConfig,
@@ -92,10 +100,39 @@ export async function readBlob(
   return readLimited(await repository.openBlob(descriptor, options), limit, descriptor.digest);
 }
 
-/** The layers of an image as the archive reader takes them. */
-export function layersOf(image: Image, signal: AbortSignal | undefined): LayerInput[] {
-  return image.manifest.layers.map((layer) => ({
-    label: layer.digest,
-    open: () => image.repository.openBlob(layer, { signal }),
+/** Reads files of an image into memory, as `readLayers` does. Layers that arrive damaged are read again. */
+export function readImage(image: Image, options: ReadLayersOptions): Promise<FileTree> {
+  const layers = layersOf(image.repository, image.manifest.layers, options);
+  return retryDamaged(() => readLayers(layers, options), options);
+}
+
+/** Unpacks files of an image, as `extractLayers` does. Layers that arrive damaged are read again. */
+export function extractImage(
+  image: Image,
+  destination: string,
+  options: ReadLayersOptions,
+): Promise<ExtractedLayers> {
+  return extractBlobs(image.repository, image.manifest.layers, destination, options);
+}
+
+/** Unpacks archives of a repository in this order. Those that arrive damaged are read again. */
+export function extractBlobs(
+  repository: Repository,
+  blobs: readonly Descriptor[],
+  destination: string,
+  options: ReadLayersOptions,
+): Promise<ExtractedLayers> {
+  const layers = layersOf(repository, blobs, options);
+  return retryDamaged(() => extractLayers(layers, destination, options), options);
+}
+
+function layersOf(
+  repository: Repository,
+  blobs: readonly Descriptor[],
+  { signal }: CancelOptions,
+): LayerInput[] {
+  return blobs.map((blob) => ({
+    label: blob.digest,
+    open: () => repository.openBlob(blob, { signal }),
   }));
 }

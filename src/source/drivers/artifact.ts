@@ -1,16 +1,18 @@
 import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { normalizeEntryPath } from '../../archive/entry-path.js';
-import { extractLayers } from '../../archive/layers.js';
 import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Reference, formatReference, parseReference } from '../../core/reference.js';
 import { parseManifest } from '../../oci/image/manifest.js';
 import { makeDirectory } from '../../files/make-directory.js';
+import { extractBlobs } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
+import { retryDamaged } from '../../oci/registry/retry-policy.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { digestOfImage } from './image-files.js';
 import { catalogWithin } from './directory-below.js';
@@ -52,11 +54,7 @@ function openArtifact(
       const { repository } = opened;
       const layers = await layersOf(repository, ref, digest, options);
       const archives = layers.filter((layer) => !isFile(layer));
-      const inputs = archives.map((layer) => ({
-        label: layer.digest,
-        open: () => repository.openBlob(layer, { signal }),
-      }));
-      await extractLayers(inputs, root, { roots: [''], limits, signal, logger });
+      await extractBlobs(repository, archives, root, { roots: [''], limits, signal, logger });
       let total = 0;
       for (const layer of layers.filter(isFile)) {
         throwIfCancelled(signal);
@@ -69,8 +67,7 @@ function openArtifact(
         const name = normalizeEntryPath(layer.annotations?.[titleKey] as string, ref);
         const file = path.join(root, name);
         await makeDirectory(path.dirname(file), 0o700);
-        const body = await repository.openBlob(layer, { signal });
-        await pipeline(body, createWriteStream(file, { flags: 'wx', mode: 0o600 }), { signal });
+        await retryDamaged(() => writeBlob(repository, layer, file, options), options);
       }
     } finally {
       await opened.close();
@@ -78,6 +75,25 @@ function openArtifact(
     const catalog = await catalogWithin(root, directory, ref);
     return { kind: 'catalog', catalog, close: () => catalog.close() };
   });
+}
+
+/** Writes a blob to a new file, and leaves nothing there after a failure. */
+async function writeBlob(
+  repository: Repository,
+  blob: Descriptor,
+  file: string,
+  { signal }: OriginOptions,
+): Promise<void> {
+  const body = await repository.openBlob(blob, { signal });
+  const output = createWriteStream(file, { flags: 'wx', mode: 0o600 });
+  let isOpen = false;
+  output.once('open', () => (isOpen = true));
+  try {
+    await pipeline(body, output, { signal });
+  } catch (error) {
+    if (isOpen) await rm(file, { force: true });
+    throw error;
+  }
 }
 
 async function layersOf(

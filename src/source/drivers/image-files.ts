@@ -1,9 +1,9 @@
-import { type ExtractedLayers, extractLayers } from '../../archive/layers.js';
+import type { ExtractedLayers } from '../../archive/layers.js';
 import { defaultArchiveLimits } from '../../archive/limits.js';
 import { OpmateError } from '../../core/errors.js';
 import { type Reference, formatReference } from '../../core/reference.js';
 import { imageLabels } from '../../model/image-labels.js';
-import { layersOf } from '../../oci/image/image.js';
+import { extractImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import { type SourceOptions, withImage } from '../source.js';
 
@@ -47,6 +47,6 @@ export async function fetchImage(
         hint: `it has the label ${label}; name the image of one bundle`,
       });
     }
-    return extractLayers(layersOf(image, signal), destination, { roots, limits, signal, logger });
+    return extractImage(image, destination, { roots, limits, signal, logger });
   });
 }

@@ -1,6 +1,5 @@
 import { chmod, mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { extractLayers } from '../../archive/layers.js';
 import type { ArchiveLimits } from '../../archive/limits.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
@@ -14,7 +13,7 @@ import { changeDirectory } from '../../files/change-directory.js';
 import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { writeNewFile } from '../../files/write-new-file.js';
-import { type Image, layersOf } from '../../oci/image/image.js';
+import { type Image, extractImage } from '../../oci/image/image.js';
 import { splitObjects } from './convert-package.js';
 import type { Database } from '../schema/database.js';
 import { IndexQueries, type StoredPackage } from './queries.js';
@@ -179,7 +178,7 @@ async function writeBundle(
     throw naming(bundle, error);
   });
   try {
-    const { files, directories, problems } = await extractLayers(layersOf(image, signal), unpacked, {
+    const { files, directories, problems } = await extractImage(image, unpacked, {
       roots: [manifestsDirectory],
       limits,
       signal,

@@ -1,7 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { extractLayers } from '../../archive/layers.js';
 import { type ArchiveLimits, defaultArchiveLimits } from '../../archive/limits.js';
 import { writeLayer } from '../../archive/tar-writer.js';
 import type { CancelOptions } from '../../core/concurrency.js';
@@ -9,7 +8,7 @@ import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Logger } from '../../core/log.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
-import { type Image, layersOf } from '../../oci/image/image.js';
+import { type Image, extractImage } from '../../oci/image/image.js';
 import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
 import type { Platform } from '../../oci/image/types.js';
 import { openDatabase } from '../schema/database.js';
@@ -40,7 +39,7 @@ export async function extractDatabase(
   // The whole image would be unpacked to find that this is not a file.
   if (name === '') throw new OpmateError('INVALID', `${named} is not a file`, { hint });
   const journal = `${name}-journal`;
-  const unpacked = await extractLayers(layersOf(image, signal), directory, {
+  const unpacked = await extractImage(image, directory, {
     roots: [name, `${name}-wal`, journal],
     limits: { ...limits, maxFileSize: Infinity },
     signal,

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type FileTree, readLayers } from '../../../../src/archive/layers.js';
+import type { FileTree } from '../../../../src/archive/file-tree.js';
 import { ArchiveMeter, defaultArchiveLimits } from '../../../../src/archive/limits.js';
 import { readTar } from '../../../../src/archive/tar-reader.js';
 import { layerOf } from '../../../../src/archive/tar-writer.js';
@@ -20,7 +20,7 @@ import {
   pushImage,
   pushImageIndex,
 } from '../../../../src/oci/image/image-builder.js';
-import { type Image, layersOf, openImage } from '../../../../src/oci/image/image.js';
+import { type Image, openImage, readImage } from '../../../../src/oci/image/image.js';
 import { type LayoutRepository, openLayout } from '../../../../src/oci/layout/layout.js';
 import type { Repository } from '../../../../src/oci/registry/repository.js';
 import { type Descriptor, mediaTypes, type Platform } from '../../../../src/oci/image/types.js';
@@ -146,7 +146,7 @@ const open = (repository: Repository, digest: string, platform?: Platform) =>
 /** All files of an image, as a container would see them. */
 async function filesOf(repository: Repository, digest: string): Promise<FileTree> {
   const image = await open(repository, digest);
-  return readLayers(layersOf(image, undefined), { roots: [''] });
+  return readImage(image, { roots: [''] });
 }
 
 async function textsOf(

@@ -6,7 +6,7 @@ import { lstatIfPresent } from './file-status.js';
 import { makeDirectory, removeEmptyDirectories, syncDirectory } from './make-directory.js';
 import { formatProcess, isRunning, ownProcess, parseProcess } from './process-identity.js';
 import { publishNewFile } from './replace-file.js';
-import { isStagingName, journalName, stagingName, sweepLeftovers } from './staging.js';
+import { isStagingName, journalName, readFileClock, stagingName, sweepLeftovers } from './staging.js';
 import { writeNewFile } from './write-new-file.js';
 
 /** No journal is larger; what is was not written here. */
@@ -103,21 +103,10 @@ async function takeBack(root: string): Promise<void> {
   if (found === undefined) return;
   const { journal, writer } = await readJournal(root);
   const isAlive = writer === undefined ? undefined : isRunning(writer);
-  if (isAlive ?? (await readClock(root)) - found.mtimeMs < staleMs) {
+  if (isAlive ?? (await readFileClock(root)) - found.mtimeMs < staleMs) {
     throw busy(root, writer === undefined ? '' : ` (process ${writer.pid})`);
   }
   await undo(root, journal);
-}
-
-/** The time by the clock of the file system, which dates the journal too: another machine may have written it. */
-async function readClock(root: string): Promise<number> {
-  const probe = path.join(root, stagingName());
-  await writeNewFile(probe, '');
-  try {
-    return (await lstat(probe)).mtimeMs;
-  } finally {
-    await rm(probe, { force: true });
-  }
 }
 
 function busy(root: string, holder: string): OpmateError {

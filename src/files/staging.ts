@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { lstat, readFile, readdir, rm } from 'node:fs/promises';
+import { lstat, open, readFile, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { geteuid } from 'node:process';
 import { formatProcess, isRunning, ownProcess, parseProcess } from './process-identity.js';
@@ -8,7 +8,7 @@ import { formatProcess, isRunning, ownProcess, parseProcess } from './process-id
 const hiddenPrefix = '.opmate-';
 export const temporaryPrefix = 'opmate-tmp-';
 /** Longer than any run takes: age of leftovers of processes that cannot be asked for. */
-export const orphanAgeMs = 7 * 24 * 60 * 60 * 1000;
+const orphanAgeMs = 7 * 24 * 60 * 60 * 1000;
 
 /**
  * Name of the file that says that a directory is being changed. It is the first that appears and the last that goes:
@@ -39,11 +39,20 @@ export function isStagingName(name: string): boolean {
   return namePattern.test(name);
 }
 
+export interface SweepOptions {
+  /** Age from which what another machine, container or start of the system has left is removed; a week by default. */
+  maxAgeMs?: number | undefined;
+}
+
 /**
  * Removes what killed processes of this user left in a directory: at once where the process is known to be gone, else
- * when it is a week old. Never throws: what cannot be removed stays.
+ * when nothing has changed in it for a week. Never throws: what cannot be removed stays.
  */
-export async function sweepLeftovers(directory: string, now: Date = new Date()): Promise<void> {
+export async function sweepLeftovers(
+  directory: string,
+  now: Date = new Date(),
+  { maxAgeMs = orphanAgeMs }: SweepOptions = {},
+): Promise<void> {
   const uid = geteuid?.();
   for (const name of await readdir(directory).catch(() => [])) {
     const isTemporary = name.startsWith(temporaryPrefix);
@@ -55,10 +64,20 @@ export async function sweepLeftovers(directory: string, now: Date = new Date()):
     const found = await lstat(leftover).catch(() => undefined);
     if (found === undefined || (uid !== undefined && found.uid !== uid)) continue;
     if (isTemporary && !found.isDirectory()) continue;
-    if (isAlive === undefined && now.getTime() - found.mtimeMs < orphanAgeMs) continue;
+    if (isAlive === undefined && now.getTime() - (await lastChange(leftover, found)) < maxAgeMs) continue;
     if (await isNeeded(directory, leftover, found.isDirectory())) continue;
     await rm(leftover, { recursive: true, force: true }).catch(() => undefined);
   }
+}
+
+/** The date of a directory does not change while a file in it grows. */
+async function lastChange(leftover: string, { mtimeMs }: { mtimeMs: number }): Promise<number> {
+  let last = mtimeMs;
+  for (const name of await readdir(leftover).catch(() => [])) {
+    const found = await lstat(path.join(leftover, name)).catch(() => undefined);
+    last = Math.max(last, found?.mtimeMs ?? 0);
+  }
+  return last;
 }
 
 /** Whether a change that has a journal is taken back from what is in a staging directory. */
@@ -72,4 +91,18 @@ async function isNeeded(directory: string, leftover: string, isDirectory: boolea
     if (found !== undefined) return true;
   }
   return false;
+}
+
+/**
+ * Returns the time by the clock of a directory's file system, in milliseconds as `stat` has it: another machine may have
+ * dated what is there. Throws the error of the system.
+ */
+export async function readFileClock(directory: string): Promise<number> {
+  const probe = path.join(directory, stagingName());
+  await (await open(probe, 'wx')).close();
+  try {
+    return (await lstat(probe)).mtimeMs;
+  } finally {
+    await rm(probe, { force: true });
+  }
 }

@@ -13,7 +13,7 @@ export interface TemporaryDirectory {
  * Makes a private directory below `parent`, and sweeps those of this user's runs that were killed. Throws OpmateError
  * IO.
  */
-export async function makeTemporaryDirectory(parent: string, now: Date): Promise<TemporaryDirectory> {
+export async function makeTemporaryDirectory(parent: string, now?: Date): Promise<TemporaryDirectory> {
   const directory = path.join(parent, stagingName(temporaryPrefix));
   try {
     await mkdir(directory, { mode: 0o700 });

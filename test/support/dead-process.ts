@@ -9,3 +9,8 @@ export async function deadName(): Promise<string> {
   const { machine } = ownProcess();
   return `.opmate-${machine}-${child.pid}-1-0123456789abcdef`;
 }
+
+/** A staging name of a process of another machine, with four hex digits to tell it from others. */
+export function foreignName(digits: string): string {
+  return `.opmate-00000000-7-7-${digits}456789abcdef`;
+}

@@ -62,7 +62,7 @@ export interface OpenedTarget extends OpenedReference {
 
 /**
  * Opens the repository that a reference lies in for writing: a registry's, or an OCI layout directory, which
- * is made where there is none. Throws UsageError for an archive and for a reference without tag and digest.
+ * is made by the first write where there is none. Throws UsageError for an archive and for a reference without tag and digest.
  */
 export async function openTarget(reference: Reference, options: OpenReferenceOptions): Promise<OpenedTarget> {
   const wanted = reference.digest ?? reference.tag;
@@ -87,8 +87,8 @@ export async function openTarget(reference: Reference, options: OpenReferenceOpt
     return { repository, reference: wanted, close };
   }
   const { openLayout } = await import('../layout/layout.js');
-  const repository = await openLayout(reference.path, { create: true });
-  return { repository, reference: wanted, close: () => repository.discardIfEmpty() };
+  const repository = await openLayout(reference.path, { create: 'on-write' });
+  return { repository, reference: wanted, close };
 }
 
 function registryOptions(

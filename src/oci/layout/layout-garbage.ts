@@ -1,8 +1,10 @@
-import { readFile, rename, rm, stat } from 'node:fs/promises';
+import { readFile, rm, stat } from 'node:fs/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError, messageOf, systemCode, throwIfCancelled } from '../../core/errors.js';
 import { isJsonObject } from '../../document/json.js';
+import { moveWhole } from '../../files/move-whole.js';
+import { readFileClock } from '../../files/staging.js';
 import type { LayoutStore } from './layout-store.js';
 import { manifestMediaTypes, maxManifestBytes } from '../image/types.js';
 
@@ -29,7 +31,7 @@ export async function* collectGarbage(
   { minAgeMs, isDryRun = false, signal }: GarbageOptions,
 ): AsyncGenerator<Garbage> {
   const referenced = await findReferenced(store, signal);
-  const youngest = (await store.now()) - minAgeMs;
+  const youngest = (await readFileClock(store.directory)) - minAgeMs;
   for await (const { digest, size, mtimeMs } of store.blobs()) {
     throwIfCancelled(signal);
     if (referenced.has(digest) || mtimeMs > youngest) continue;
@@ -39,9 +41,9 @@ export async function* collectGarbage(
 
 /** Takes a blob away and looks again: what was claimed just before is put back. */
 async function removeUnlessClaimed(store: LayoutStore, digest: string, youngest: number): Promise<boolean> {
-  const aside = store.temporaryPath();
+  const aside = await store.stagingPath();
   try {
-    await rename(store.blobPath(digest), aside);
+    await moveWhole(store.blobPath(digest), aside);
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return false;
     throw error;

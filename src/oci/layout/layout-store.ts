@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { lstat, open, readdir, rename, rm, rmdir, stat, utimes } from 'node:fs/promises';
+import { lstat, open, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDigest, parseDigest } from '../../core/digest.js';
@@ -7,7 +6,10 @@ import { LimitError, OpmateError, systemCode, systemReason } from '../../core/er
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { openRegularFile, readRegularFile } from '../../files/read-file.js';
 import { findDescriptorProblem } from './layout-manifest.js';
-import { makeDirectory, missingDirectories, removeEmptyDirectories } from '../../files/make-directory.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { moveWhole } from '../../files/move-whole.js';
+import { isStagingName, readFileClock, stagingName, sweepLeftovers } from '../../files/staging.js';
+import { writeNewFile } from '../../files/write-new-file.js';
 import { type Descriptor, mediaTypes } from '../image/types.js';
 
 /** The annotation of an index entry that holds its tag (image specification, `annotations.md`). */
@@ -17,11 +19,15 @@ export const refNameAnnotation = 'org.opencontainers.image.ref.name';
 const maxIndexBytes = 64 * 1024 * 1024;
 /** How long one holder may keep the lock before it is taken for dead. A holder needs milliseconds. */
 const staleLockMs = 10_000;
-/** Temporary files that nobody has written to for this long belong to no running process. */
-const staleTempMs = 60 * 60 * 1000;
+/** Unfinished content of other machines that nobody has written to for this long belongs to no running process. */
+const staleContentMs = 60 * 60 * 1000;
 /** A blob whose date is older than this is given a new one when it is claimed. */
 const claimMs = 60 * 1000;
-const temporaryPrefix = '.upload-';
+
+export interface OpenLayoutOptions {
+  /** Makes a layout where there is none: at once, or by the first write, so that what fails before leaves none. */
+  create?: boolean | 'on-write' | undefined;
+}
 
 /** Changes the entries of an index: returns the new list, or the given one when nothing is to change. */
 export type IndexChange = (entries: readonly Descriptor[]) => readonly Descriptor[];
@@ -50,8 +56,9 @@ export class LayoutStore {
   #signature = '';
   #writes = 0;
   #clockOffset: number | undefined;
-  /** Directories that were made for the layout; undefined for a layout that was there before. */
-  #made: string[] | undefined;
+  /** Set where the layout is made by the first write. */
+  #creates = false;
+  #creating: Promise<void> | undefined;
   #queue: PendingChange[] = [];
   #flushing: Promise<void> | undefined;
 
@@ -63,9 +70,13 @@ export class LayoutStore {
    * Opens a layout. With `create`, makes one where there is none; a directory that holds anything else is
    * left alone. Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED or IO.
    */
-  static async open(directory: string, options: { create?: boolean } = {}): Promise<LayoutStore> {
+  static async open(directory: string, { create = false }: OpenLayoutOptions = {}): Promise<LayoutStore> {
     const store = new LayoutStore(directory);
-    if (options.create) await store.#create();
+    if (create === true) await store.#create();
+    if (create === 'on-write' && !(await store.#inspect())) {
+      store.#creates = true;
+      return store;
+    }
     let marker: unknown;
     try {
       marker = JSON.parse(String(await readRegularFile(join(directory, 'oci-layout'), maxMarkerBytes)));
@@ -99,37 +110,23 @@ export class LayoutStore {
     return this.#entries;
   }
 
+  /** Makes the layout where there is none yet; done by every write of this store. */
+  async #prepare(): Promise<void> {
+    if (!this.#creates) return;
+    this.#creating ??= this.#create();
+    await this.#creating;
+    this.#creates = false;
+  }
+
   /** Applies a change to the index; it is on disk when this returns. What `change` throws is thrown here. */
   async update(change: IndexChange): Promise<void> {
+    await this.#prepare();
     await new Promise<void>((resolve, reject) => {
       this.#queue.push({ change, resolve, reject });
       this.#flushing ??= this.#flush().finally(() => {
         this.#flushing = undefined;
       });
     });
-  }
-
-  /**
-   * Removes the layout if this store has made it and nothing was stored in it since: a failed command leaves no empty
-   * layout. Never throws.
-   */
-  async discardIfEmpty(): Promise<void> {
-    const made = this.#made;
-    if (made === undefined) return;
-    const { directory } = this;
-    try {
-      await this.#locked(async () => {
-        await this.#refresh();
-        if (this.#entries.length > 0) return;
-        // Fails where another process has stored a blob.
-        await rmdir(join(directory, 'blobs', 'sha256'));
-        await rmdir(join(directory, 'blobs'));
-        for (const name of ['index.json', 'oci-layout']) await rm(join(directory, name), { force: true });
-      });
-    } catch {
-      return;
-    }
-    await removeEmptyDirectories(made);
   }
 
   blobPath(digest: string): string {
@@ -148,21 +145,15 @@ export class LayoutStore {
     }
   }
 
-  /** A path for content that is still being written, on the file system of the layout. */
-  temporaryPath(): string {
-    return join(this.directory, temporaryPrefix + randomUUID());
+  /** Returns a path for content that is still being written, on the file system of the layout. */
+  async stagingPath(): Promise<string> {
+    await this.#prepare();
+    return join(this.directory, stagingName());
   }
 
   /** Puts a file that was written, synced and checked in its place; the caller answers for its digest. */
-  async adoptBlob(temporaryPath: string, digest: string): Promise<void> {
-    const path = this.blobPath(digest);
-    try {
-      await rename(temporaryPath, path);
-    } catch (error) {
-      if (systemCode(error) !== 'ENOENT') throw error;
-      await makeDirectory(join(path, '..'));
-      await rename(temporaryPath, path);
-    }
+  async adoptBlob(staging: string, digest: string): Promise<void> {
+    await moveWhole(staging, this.blobPath(digest));
   }
 
   /** Stores bytes whose digest the caller has computed; replaces what is there if it is something else. */
@@ -171,6 +162,7 @@ export class LayoutStore {
       const stored = await readRegularFile(this.blobPath(digest), bytes.length).catch(() => undefined);
       if (stored?.equals(bytes)) return;
     }
+    await this.#prepare();
     await this.#writeWhole(bytes, (path) => this.adoptBlob(path, digest));
   }
 
@@ -196,7 +188,7 @@ export class LayoutStore {
     let bytes = 0;
     for await (const { size } of this.blobs()) bytes += size;
     for (const name of await readdir(this.directory)) {
-      if (!name.startsWith(temporaryPrefix)) continue;
+      if (!isStagingName(name)) continue;
       bytes += (await lstat(join(this.directory, name)).catch(() => undefined))?.size ?? 0;
     }
     return bytes;
@@ -212,7 +204,7 @@ export class LayoutStore {
       const found = await stat(path);
       if (!found.isFile()) return undefined;
       // The clock of the file system, asked once: it may be another machine's.
-      this.#clockOffset ??= (await this.now()) - performance.now();
+      this.#clockOffset ??= (await readFileClock(this.directory)) - performance.now();
       const now = performance.now() + this.#clockOffset;
       if (now - found.mtimeMs > claimMs) {
         await utimes(path, now / 1000, now / 1000).catch((error: unknown) => {
@@ -226,59 +218,55 @@ export class LayoutStore {
     }
   }
 
-  /** The time by the clock of the file system, in milliseconds as `stat` has it. */
-  async now(): Promise<number> {
-    const probe = this.temporaryPath();
-    await (await open(probe, 'wx')).close();
-    try {
-      return (await stat(probe)).mtimeMs;
-    } finally {
-      await rm(probe, { force: true });
-    }
+  /** Removes what interrupted writers have left. */
+  async #sweep(names: readonly string[]): Promise<void> {
+    if (!names.some(isStagingName)) return;
+    const now = new Date(await readFileClock(this.directory));
+    await sweepLeftovers(this.directory, now, { maxAgeMs: staleContentMs });
   }
 
-  /** Removes what interrupted writers left more than an hour ago, by the clock of the file system. */
-  async #sweep(): Promise<void> {
-    const names = (await readdir(this.directory)).filter((name) => name.startsWith(temporaryPrefix));
-    if (names.length === 0) return;
-    const now = await this.now();
-    for (const name of names) {
-      const path = join(this.directory, name);
-      const found = await stat(path).catch(() => undefined);
-      if (found && now - found.mtimeMs > staleTempMs) await rm(path, { force: true });
-    }
-  }
-
-  async #create(): Promise<void> {
+  /** Sweeps, and returns whether there is a layout. Throws OpmateError for a directory that holds anything else. */
+  async #inspect(): Promise<boolean> {
     const { directory } = this;
     try {
-      const made = await missingDirectories(directory);
-      await makeDirectory(directory);
-      const names = await readdir(directory);
-      if (names.includes('oci-layout') && names.includes('index.json')) return await this.#sweep();
-      if (names.length === 0) this.#made = made;
+      const names = await readdir(directory).catch((error: unknown): string[] => {
+        if (systemCode(error) === 'ENOENT') return [];
+        throw error;
+      });
+      await this.#sweep(names);
+      if (names.includes('oci-layout') && names.includes('index.json')) return true;
       const own = new Set(['blobs', 'index.json', 'index.json.lock', 'lost+found']);
-      const foreign = names.find((name) => !own.has(name) && !name.startsWith(temporaryPrefix));
+      const foreign = names.find((name) => !own.has(name) && !isStagingName(name));
       if (foreign !== undefined && !names.includes('oci-layout')) {
         throw new OpmateError('INVALID', `${directory}: neither empty nor an OCI image layout`, {
           hint: `name a new or empty directory; this one has ${JSON.stringify(foreign)}`,
         });
       }
+      return false;
+    } catch (error) {
+      throw ioError(directory, 'cannot be made an OCI image layout', error);
+    }
+  }
+
+  async #create(): Promise<void> {
+    const { directory } = this;
+    if (await this.#inspect()) return;
+    try {
       await makeDirectory(join(directory, 'blobs', 'sha256'));
       await this.#locked(async () => {
         if (await exists(join(directory, 'index.json'))) return;
         await this.#writeIndex({ schemaVersion: 2, mediaType: mediaTypes.ociIndex }, []);
       });
       await this.#writeWhole(Buffer.from('{"imageLayoutVersion":"1.0.0"}'), (path) =>
-        rename(path, join(directory, 'oci-layout')),
+        moveWhole(path, join(directory, 'oci-layout')),
       );
     } catch (error) {
-      if (error instanceof OpmateError) throw error;
       throw ioError(directory, 'cannot be made an OCI image layout', error);
     }
   }
 
   async #refresh(): Promise<void> {
+    if (this.#creates) return;
     const path = join(this.directory, 'index.json');
     const writes = this.#writes;
     let bytes: Buffer;
@@ -340,7 +328,7 @@ export class LayoutStore {
     let signature = '';
     await this.#writeWhole(bytes, async (path) => {
       signature = signatureOf(await stat(path, { bigint: true }));
-      await rename(path, join(this.directory, 'index.json'));
+      await moveWhole(path, join(this.directory, 'index.json'));
     });
     this.#writes++;
     this.#document = document;
@@ -349,15 +337,9 @@ export class LayoutStore {
   }
 
   async #writeWhole(bytes: Uint8Array, place: (path: string) => Promise<void>): Promise<void> {
-    const path = this.temporaryPath();
+    const path = join(this.directory, stagingName());
     try {
-      const handle = await open(path, 'wx');
-      try {
-        await handle.writeFile(bytes);
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
+      await writeNewFile(path, bytes);
       await place(path);
     } catch (error) {
       await rm(path, { force: true }).catch(() => undefined);

@@ -7,15 +7,12 @@ import { digestOf, isDigest, parseDigest, verifyContent } from '../../core/diges
 import { CancelledError, LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { ContentRepository, type LocalRepository } from './layout-content.js';
 import { readManifestFacts } from './layout-manifest.js';
-import { LayoutStore, ioError, refNameAnnotation } from './layout-store.js';
+import { LayoutStore, type OpenLayoutOptions, ioError, refNameAnnotation } from './layout-store.js';
 import type { WritableRepository } from '../registry/repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
 /** A layout directory as one repository; its tags are whatever names its index gives, e.g. `v1`. */
-export interface LayoutRepository extends WritableRepository, LocalRepository {
-  /** Removes a layout that was made by opening it and holds nothing. Never throws. */
-  discardIfEmpty(): Promise<void>;
-}
+export type LayoutRepository = WritableRepository & LocalRepository;
 
 /**
  * Opens an OCI image layout directory; `create` makes one where there is none or nothing.
@@ -23,7 +20,7 @@ export interface LayoutRepository extends WritableRepository, LocalRepository {
  */
 export async function openLayout(
   directory: string,
-  options: { create?: boolean } = {},
+  options: OpenLayoutOptions = {},
 ): Promise<LayoutRepository> {
   return new DirectoryRepository(await LayoutStore.open(directory, options));
 }
@@ -49,7 +46,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     throwIfCancelled(options.signal);
     if (await this.hasBlob(descriptor)) return;
     const { digest, size } = descriptor;
-    const path = this.#store.temporaryPath();
+    const path = await this.#store.stagingPath();
     let failure: unknown;
     try {
       const handle = await open(path, 'wx');
@@ -78,10 +75,6 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
       if (options.signal?.aborted) throw new CancelledError('cancelled', { cause: error });
       throw ioErrorUnlessOurs(this.name, failure ?? error);
     }
-  }
-
-  discardIfEmpty(): Promise<void> {
-    return this.#store.discardIfEmpty();
   }
 
   /** Blobs are shared by everything in one layout, so whatever is there needs no copying. */

@@ -14,7 +14,8 @@ describe('archive/temporary-directory', () => {
     });
     const now = new Date();
     const old = new Date(now.getTime() - 8 * 24 * 60 * 60 * 1000);
-    for (const name of ['opmate-tmp-old', 'mine']) await utimes(path.join(parent, name), old, old);
+    for (const name of ['opmate-tmp-old/image', 'opmate-tmp-old', 'mine'])
+      await utimes(path.join(parent, name), old, old);
     const temporary = await makeTemporaryDirectory(parent, now);
     expect((await readdir(parent)).sort()).toEqual(
       ['mine', path.basename(temporary.path), 'opmate-tmp-new'].sort(),

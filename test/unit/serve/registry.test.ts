@@ -9,6 +9,7 @@ import { openLayout } from '../../../src/oci/layout/layout.js';
 import { type Descriptor, mediaTypes } from '../../../src/oci/image/types.js';
 import { type Registry, startRegistry } from '../../../src/serve/registry.js';
 import { createAuthority } from '../../support/certificates.js';
+import { foreignName } from '../../support/dead-process.js';
 
 interface Answer {
   status: number;
@@ -790,10 +791,11 @@ describe('serve/registry: the directory', () => {
     await call('PATCH', location, { body: randomBytes(100) });
     await registry.close();
     expect((await readdir(directory)).sort()).toEqual(['blobs', 'index.json', 'oci-layout']);
-    for (const name of ['.upload-old', '.upload-fresh']) await writeFile(join(directory, name), 'x');
-    await utimes(join(directory, '.upload-old'), 1, 1);
+    const [old, fresh] = [foreignName('aaaa'), foreignName('bbbb')];
+    for (const name of [old, fresh]) await writeFile(join(directory, name), 'x');
+    await utimes(join(directory, old), 1, 1);
     registry = await startRegistry({ directory });
-    expect((await readdir(directory)).sort()).toEqual(['.upload-fresh', 'blobs', 'index.json', 'oci-layout']);
+    expect((await readdir(directory)).sort()).toEqual([fresh, 'blobs', 'index.json', 'oci-layout']);
   });
 
   it('takes many pushes at once and loses none', async () => {

@@ -24,7 +24,7 @@ describe('oci/layout-pack', () => {
       const layout = path.join(directory, `layout${i}`);
       const image = await layoutWithImage(layout);
       await writeFile(path.join(layout, 'index.json.lock'), '');
-      await writeFile(path.join(layout, '.upload-x'), 'left over');
+      await writeFile(path.join(layout, '.opmate-left-over'), 'left over');
       await packLayout(layout, file);
       const archive = await openOciArchive(file);
       try {
@@ -37,7 +37,7 @@ describe('oci/layout-pack', () => {
       }
     }
     expect((await readFile(first)).equals(await readFile(second))).toBe(true);
-    expect(String(await readFile(first))).not.toMatch(/upload-x|lock/);
+    expect(String(await readFile(first))).not.toMatch(/left-over|left over|lock/);
   });
 
   it('replaces a file when the new one is whole, and leaves it alone otherwise', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type LayoutRepository, openLayout } from '../../../../src/oci/layout/layout.js';
+import { deadName } from '../../../support/dead-process.js';
 import { type Descriptor, mediaTypes } from '../../../../src/oci/image/types.js';
 
 let root: string;
@@ -48,18 +49,37 @@ describe('oci/layout: opening', () => {
     expect(await (await openLayout(directory, { create: true })).listTags()).toEqual(['v1']);
   });
 
-  it('removes an empty layout that it has made, and no other', async () => {
-    await (await openLayout(directory, { create: true })).discardIfEmpty();
-    expect(await filesOf()).toHaveLength(4);
-    await put('v1', image());
-    await layout.discardIfEmpty();
-    expect(await layout.listTags()).toEqual(['v1']);
-    const deep = await openLayout(join(root, 'a', 'b'), { create: true });
-    await deep.discardIfEmpty();
+  it('makes a layout by the first write where that is asked for, so that what fails before leaves nothing', async () => {
+    const deep = join(root, 'a', 'b');
+    const lazy = await openLayout(deep, { create: 'on-write' });
+    expect(await lazy.listTags()).toEqual([]);
     expect(await readdir(root)).toEqual(['layout']);
-    await mkdir(join(root, 'mine'));
-    await (await openLayout(join(root, 'mine'), { create: true })).discardIfEmpty();
-    expect(await readdir(join(root, 'mine'))).toEqual([]);
+    await lazy.putManifest('v1', image(), mediaTypes.ociManifest);
+    expect(await (await openLayout(deep)).listTags()).toEqual(['v1']);
+    expect(await (await openLayout(deep, { create: 'on-write' })).listTags()).toEqual(['v1']);
+    await writeFile(join(root, 'file'), '');
+    await expect(openLayout(root, { create: 'on-write' })).rejects.toMatchObject({ code: 'INVALID' });
+  });
+
+  it('loses nothing of several processes that make the same layout at the same time', async () => {
+    const target = join(root, 'shared');
+    const stores = await Promise.all(
+      Array.from({ length: 8 }, () => openLayout(target, { create: 'on-write' })),
+    );
+    await Promise.all(
+      stores.map((store, i) => store.putManifest(`v${i}`, image({ i }), mediaTypes.ociManifest)),
+    );
+    const tags = stores.map((_, i) => `v${i}`);
+    expect([...(await (await openLayout(target)).listTags())].sort()).toEqual(tags);
+  });
+
+  it('sweeps at once what an ended process has left unfinished, whatever was done of the layout', async () => {
+    const other = join(root, 'half');
+    const [dead, elsewhere] = [await deadName(), '.opmate-00000000-7-7-0123456789abcdef'];
+    await mkdir(other);
+    for (const name of [dead, elsewhere]) await writeFile(join(other, name), 'x');
+    await openLayout(other, { create: true });
+    expect((await readdir(other)).sort()).toEqual([elsewhere, 'blobs', 'index.json', 'oci-layout']);
   });
 
   it.each([

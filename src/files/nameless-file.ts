@@ -1,0 +1,19 @@
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { stagingName } from './staging.js';
+
+/**
+ * Opens a new file for writing and reading that has no name any more: it is gone when it is closed, however the process
+ * ends. Throws the error of the system.
+ */
+export async function openNamelessFile(directory: string): Promise<FileHandle> {
+  const file = path.join(directory, stagingName());
+  const handle = await open(file, 'wx+', 0o600);
+  try {
+    await rm(file);
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}

@@ -1,9 +1,12 @@
-import { copyFile, link, mkdir, mkdtemp, open, rename, rm } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { copyFile, link, mkdir, open, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
+import { makeDirectory } from '../files/make-directory.js';
+import { moveWhole } from '../files/move-whole.js';
+import { stagingBeside, sweepLeftovers } from '../files/staging.js';
 import { normalizeEntryPath, showName } from './entry-path.js';
 import type { FileEntry, FileTree } from './file-tree.js';
 import { type FileBody, type FinalFile, ImageTree, type LayerEntry } from './image-tree.js';
@@ -100,8 +103,10 @@ export async function extractLayers(
   const limits = options.limits ?? defaultArchiveLimits;
   let staging: string | undefined;
   try {
-    await mkdir(dirname(destination), { recursive: true });
-    staging = await mkdtemp(join(dirname(destination), `.${basename(destination)}.`));
+    await makeDirectory(dirname(destination));
+    await sweepLeftovers(dirname(destination));
+    staging = stagingBeside(destination);
+    await mkdir(staging, { mode: 0o700 });
     const blobs = join(staging, 'blobs');
     const target = join(staging, 'tree');
     await mkdir(blobs, { mode: 0o700 });
@@ -130,7 +135,7 @@ export async function extractLayers(
     await mapConcurrent(
       [...first],
       16,
-      ([{ layer, entry }, path]) => rename(join(blobs, keyOf(layer, entry)), join(target, path)),
+      ([{ layer, entry }, path]) => moveWhole(join(blobs, keyOf(layer, entry)), join(target, path)),
       { signal },
     );
     let copied = 0;
@@ -148,7 +153,7 @@ export async function extractLayers(
         await copyFile(from, join(target, path));
       });
     }
-    await rename(target, destination);
+    await moveWhole(target, destination);
     return { files: [...tree.files.keys()], directories: [...tree.directories], problems };
   } catch (error) {
     if (error instanceof OpmateError || systemCode(error) === undefined) throw error;

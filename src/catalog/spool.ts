@@ -1,8 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { open, unlink } from 'node:fs/promises';
-import path from 'node:path';
 import { OpmateError, systemReason } from '../core/errors.js';
+import { openNamelessFile } from '../files/nameless-file.js';
 import { readFully } from './file-access.js';
 
 /** Where a piece of text stands in a spool. */
@@ -44,7 +42,7 @@ export class Spool {
 
   async #write(bytes: Buffer, offset: number): Promise<void> {
     try {
-      this.#file ??= openUnnamed(this.#directory);
+      this.#file ??= openNamelessFile(this.#directory);
       const file = await this.#file;
       // When a disk runs full, a part is written without an error; the next attempt fails.
       for (let done = 0; done < bytes.length;) {
@@ -75,11 +73,4 @@ export class Spool {
     this.#file = undefined;
     await file?.close();
   }
-}
-
-async function openUnnamed(directory: string): Promise<FileHandle> {
-  const file = path.join(directory, `opmate-spool-${randomUUID()}`);
-  const handle = await open(file, 'wx+', 0o600);
-  await unlink(file);
-  return handle;
 }

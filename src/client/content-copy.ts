@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { isDigest } from '../core/digest.js';
 import { LimitError, fileError, throwIfCancelled } from '../core/errors.js';
 import { parseGoJson } from '../document/go-json.js';
 import { isJsonObject } from '../document/json.js';
 import { makeDirectory } from '../files/make-directory.js';
+import { moveWhole } from '../files/move-whole.js';
 import { replaceFile } from '../files/replace-file.js';
 import { stagingName, sweepLeftovers } from '../files/staging.js';
 import type { TransportResponse } from '../oci/registry/transport.js';
@@ -97,7 +98,7 @@ export class ContentCopy {
       }
       await handle.sync();
       const hash = digestPrefix + digest.digest('hex');
-      await rename(temporary, this.#fileOf(hash));
+      await moveWhole(temporary, this.#fileOf(hash));
       await this.#writeRecord({ url: this.#url, hash, size, validators: validatorsOf(response) });
       const changed = before?.hash !== hash;
       if (changed && before !== undefined) await rm(this.#fileOf(before.hash), { force: true });

@@ -132,6 +132,18 @@ describe('architecture', () => {
     }
   });
 
+  it('stages and renames in one folder', () => {
+    const names = /import\s(?:type\s)?{([^}]*)} from 'node:fs(?:\/promises)?'/g;
+    const outside = filesBelow(source)
+      .filter((file) => !file.startsWith(path.join(source, 'files') + path.sep))
+      .flatMap((file) =>
+        [...readFileSync(file, 'utf8').matchAll(names)]
+          .filter((match) => /\b(?:rename|mkdtemp)(?:Sync)?\b/.test(match[1] as string))
+          .map(() => path.relative(root, file)),
+      );
+    expect(outside).toEqual([]);
+  });
+
   it('depends on nothing that no module imports', () => {
     const { dependencies } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
       dependencies: Record<string, string>;

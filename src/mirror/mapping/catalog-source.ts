@@ -1,8 +1,10 @@
-import { mkdir, readdir, rename, rmdir, stat } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type Catalog, DirectoryCatalog } from '../../catalog/catalog.js';
-import { requireEmptyDirectory } from '../../files/fill-directory.js';
+import { fillDirectory, requireEmptyDirectory } from '../../files/fill-directory.js';
+import { moveWhole } from '../../files/move-whole.js';
+import { stagingBeside } from '../../files/staging.js';
 import { OpmateError, fileError } from '../../core/errors.js';
 import type { Reference } from '../../core/reference.js';
 import { extractImage } from '../../oci/image/image.js';
@@ -95,12 +97,17 @@ async function openUnpacked(
 ): Promise<OpenedCatalog> {
   const root = path.posix.normalize(`/${inside}`).replace(/^\/|\/$/g, '');
   const openAt = async (target: string): Promise<OpenedCatalog> => {
-    await withImage(reference, session, async (image) => {
-      const staging = `${target}.opmate`;
-      await extractImage(image, staging, { ...session, roots: [root] });
-      await moveTo(path.join(staging, root), target, `${reference.text}: ${inside}`);
-      if (root !== '') await removeEmptyParents(path.dirname(path.join(staging, root)), path.dirname(target));
-    });
+    await withImage(reference, session, (image) =>
+      fillDirectory(target, async (staging) => {
+        const unpacked = stagingBeside(staging);
+        try {
+          await extractImage(image, unpacked, { ...session, roots: [root] });
+          await moveInto(path.join(unpacked, root), staging, `${reference.text}: ${inside}`);
+        } finally {
+          await rm(unpacked, { recursive: true, force: true });
+        }
+      }),
+    );
     const database = await findDatabase(target);
     const opened =
       database === undefined
@@ -120,22 +127,14 @@ function openTree(directory: string, label: string): Pick<OpenedCatalog, 'catalo
   return { catalog, close: () => catalog.close() };
 }
 
-/** Moves what was unpacked to its place; a single file gets a directory around it. */
-async function moveTo(from: string, target: string, subject: string): Promise<void> {
+/** Moves what was unpacked into an empty directory: the content of a directory, or a single file. */
+async function moveInto(from: string, directory: string, subject: string): Promise<void> {
   try {
-    const found = await stat(from);
-    await rmdir(target).catch(() => undefined);
-    if (found.isDirectory()) return await rename(from, target);
-    await mkdir(target);
-    await rename(from, path.join(target, path.basename(from)));
+    const isDirectory = (await stat(from)).isDirectory();
+    await moveWhole(from, isDirectory ? directory : path.join(directory, path.basename(from)));
   } catch (error) {
     throw fileError(subject, error);
   }
-}
-
-async function removeEmptyParents(directory: string, until: string): Promise<void> {
-  for (let at = directory; at !== until && at.startsWith(until); at = path.dirname(at))
-    await rmdir(at).catch(() => undefined);
 }
 
 /** The first file of a directory tree that is a database, by path; an index lies at any place. */

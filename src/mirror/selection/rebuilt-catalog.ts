@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { sharedDirectories, sharedDirectoriesOf } from '../../archive/shared-directories.js';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
@@ -10,6 +10,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
+import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
 import { BuiltImages } from '../../oci/image/built-images.js';
@@ -70,8 +71,7 @@ export async function rebuildCatalog(
   const { temporaryDirectory, logger = silentLogger, signal } = options;
   const bases = await openChosenBases(base, options);
   const places = bases.images.map((image) => placeOf(image, logger));
-  const directory = await makeDirectory(temporaryDirectory);
-  const close = (): Promise<void> => rm(directory, { recursive: true, force: true });
+  const { path: directory, remove: close } = await makeTemporaryDirectory(temporaryDirectory);
   try {
     const kept = new KeptCatalog(catalog, facts, options.withoutImages);
     const files = await writeCatalogFiles(kept, path.join(directory, 'catalog'), options);
@@ -100,15 +100,6 @@ export async function rebuildCatalog(
   } catch (error) {
     await close();
     throw error;
-  }
-}
-
-/** Age takes it away if this run is killed, as it does all directories of this prefix. */
-async function makeDirectory(parent: string): Promise<string> {
-  try {
-    return await mkdtemp(path.join(parent, 'opmate-tmp-'));
-  } catch (error) {
-    throw fileError(`${parent}: cannot make a temporary directory`, error);
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { paddedSize } from '../../archive/tar-header.js';
@@ -46,7 +46,10 @@ import {
 import { freeBytes } from '../../files/free-space.js';
 import { withLock } from '../../files/lock.js';
 import { readRegion, writeRegion } from './file-region.js';
-import { makeDirectory } from '../../files/make-directory.js';
+import { makeDirectory, syncDirectory } from '../../files/make-directory.js';
+import { moveWhole } from '../../files/move-whole.js';
+import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
+import { writeNewFile } from '../../files/write-new-file.js';
 import { retryDamaged } from '../registry/retry-policy.js';
 import type { Descriptor } from '../image/types.js';
 
@@ -205,8 +208,7 @@ interface OldArchive {
 export const planPattern = /^mirror_archive\.([0-9a-f]{16})\.partial$/;
 
 const partPattern = /^mirror_(\d{6})\.tar$/;
-const leftoverPattern =
-  /^mirror_(?:(?:archive|\d{6})\.[0-9a-f]{16}\.partial(?:\.new)?|\d{6}\.[0-9a-f]{16}\.tar)$/;
+const leftoverPattern = /^mirror_(?:(?:archive|\d{6})\.[0-9a-f]{16}\.partial|\d{6}\.[0-9a-f]{16}\.tar)$/;
 
 class ArchiveWriter {
   readonly #directory: string;
@@ -253,6 +255,7 @@ class ArchiveWriter {
 
   async #write(): Promise<ArchiveIndex> {
     const { parts, index, key } = this.#plan;
+    await sweepLeftovers(this.#directory);
     const before = await this.#readCurrent();
     const same = before !== undefined && (await this.#findSame(before));
     if (same) {
@@ -395,7 +398,7 @@ class ArchiveWriter {
       const partial = this.#partialOf(i + 1);
       if (file === undefined || file === partial) continue;
       if (isReplacing && file !== this.#at(stagedName(i + 1, this.#plan.key))) continue;
-      await rename(file, partial);
+      await moveWhole(file, partial);
       files[i] = partial;
     }
   }
@@ -564,15 +567,16 @@ class ArchiveWriter {
   /** The sums are known and everything is on disk: gives it its name, and takes away what was there before. */
   async #commit(): Promise<void> {
     const { parts, key, index } = this.#plan;
-    for (const { number } of parts) await rename(this.#partialOf(number), this.#at(stagedName(number, key)));
-    await this.#syncDirectory();
+    for (const { number } of parts)
+      await moveWhole(this.#partialOf(number), this.#at(stagedName(number, key)));
+    await syncDirectory(this.#directory);
     await rm(this.#at(archiveSignatureName), { force: true });
     // From here on the archive is the new one, whose parts readers find under their staged names.
-    await rename(this.#planFile, this.#at(archiveIndexName));
-    await this.#syncDirectory();
+    await moveWhole(this.#planFile, this.#at(archiveIndexName));
+    await syncDirectory(this.#directory);
     await this.#placeParts(index);
     await this.#removeLeftovers();
-    await this.#syncDirectory();
+    await syncDirectory(this.#directory);
   }
 
   /**
@@ -591,7 +595,7 @@ class ArchiveWriter {
     for (const name of await readdir(this.#directory)) {
       if (isExtraPart(name, index)) await rm(this.#at(name), { force: true });
     }
-    for (const { from, to } of staged) await rename(from, to);
+    for (const { from, to } of staged) await moveWhole(from, to);
     return true;
   }
 
@@ -604,23 +608,15 @@ class ArchiveWriter {
   }
 
   async #writeWhole(file: string, text: string): Promise<void> {
-    const staging = `${file}.new`;
-    const handle = await openPart(staging, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC);
+    const staging = stagingBeside(file);
     try {
-      await handle.writeFile(text);
-      await handle.sync();
+      await writeNewFile(staging, text);
+      // A link of this name is replaced, not followed.
+      await moveWhole(staging, file);
     } finally {
-      await handle.close();
+      await rm(staging, { force: true }).catch(() => undefined);
     }
-    await rename(staging, file);
-    await this.#syncDirectory();
-  }
-
-  async #syncDirectory(): Promise<void> {
-    const handle = await open(this.#directory, constants.O_RDONLY);
-    // Not every file system can do this for directories.
-    await handle.sync().catch(() => undefined);
-    await handle.close();
+    await syncDirectory(this.#directory);
   }
 
   #tell(): void {

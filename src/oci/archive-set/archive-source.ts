@@ -1,6 +1,5 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { type FileHandle, open, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { createHash } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { decompress } from '../../archive/decompress.js';
 import type { ArchiveLimits } from '../../archive/limits.js';
@@ -9,6 +8,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { digestOf } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { isJsonObject } from '../../document/json.js';
+import { openNamelessFile } from '../../files/nameless-file.js';
 import { openRegularFile } from '../../files/read-file.js';
 import { ContentRepository, type ContentSource, type LocalRepository } from '../layout/layout-content.js';
 import { readRegion } from './file-region.js';
@@ -147,9 +147,9 @@ async function openPlain(path: string, options: ArchiveOptions): Promise<FileHan
       hint: 'unpack it first, for instance with gunzip',
     });
   }
-  const target = await openNameless(temporaryDirectory).catch(async (error: unknown) => {
+  const target = await openNamelessFile(temporaryDirectory).catch(async (error: unknown) => {
     await handle.close();
-    throw error;
+    throw fileError(`${temporaryDirectory}: no temporary file can be made`, error);
   });
   try {
     const plain = decompress(handle.createReadStream({ start: 0 }), { label: path, limits, signal });
@@ -162,20 +162,6 @@ async function openPlain(path: string, options: ArchiveOptions): Promise<FileHan
   } catch (error) {
     await target.close();
     throw fileError(path, error);
-  }
-}
-
-/** A new file that has no name any more: it is gone when it is closed, however the process ends. */
-async function openNameless(directory: string): Promise<FileHandle> {
-  const path = join(directory, `archive-${randomUUID()}.tar`);
-  let handle: FileHandle | undefined;
-  try {
-    handle = await open(path, 'wx+', 0o600);
-    await rm(path);
-    return handle;
-  } catch (error) {
-    await handle?.close();
-    throw fileError(`${directory}: no temporary file can be made`, error);
   }
 }
 

@@ -1,19 +1,21 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { type FileHandle, open, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { pipeline, Readable, Transform } from 'node:stream';
-import { type CancelOptions, mapConcurrent, onAbort } from '../../core/concurrency.js';
+import { type CancelOptions, onAbort } from '../../core/concurrency.js';
 import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
 import { CancelledError, messageOf, systemCode } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { makeDirectory } from '../../files/make-directory.js';
+import { moveWhole } from '../../files/move-whole.js';
+import { stagingName, sweepLeftovers } from '../../files/staging.js';
 import { parseManifest } from '../image/manifest.js';
 import { subjectOf } from '../image/platform.js';
 import { readLimited } from '../image/read-limited.js';
 import type { ManifestContent, Repository } from './repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
-/** A file in `tmp/` that nobody has written to for this long belongs to no running process. */
+/** What another machine has not written to in `tmp/` for this long belongs to no running process. */
 const staleMs = 60 * 60 * 1000;
 /** Blobs up to this size are read and written in one piece. */
 const smallBytes = 1024 * 1024;
@@ -65,13 +67,7 @@ class DirectoryCache implements BlobCache {
     const directory = join(this.#directory, 'tmp');
     try {
       await makeDirectory(directory, 0o700);
-      await mapConcurrent(await readdir(directory), 8, async (name) => {
-        const path = join(directory, name);
-        // Another process may sweep at the same time.
-        const found = await stat(path).catch(() => undefined);
-        if (found !== undefined && now - found.mtimeMs > staleMs)
-          await rm(path, { recursive: true, force: true });
-      });
+      await sweepLeftovers(directory, new Date(now), { maxAgeMs: staleMs });
     } catch (error) {
       this.#giveUpWriting(error);
     }
@@ -146,7 +142,7 @@ class DirectoryCache implements BlobCache {
 
   async #begin(digest: string): Promise<PendingEntry | undefined> {
     if (!this.#writable) return undefined;
-    const path = join(this.#directory, 'tmp', randomUUID());
+    const path = join(this.#directory, 'tmp', stagingName());
     try {
       const handle = await open(path, 'wx', 0o600);
       return new PendingEntry(handle, path, this.#path(digest), (error) => this.#giveUpWriting(error));
@@ -216,8 +212,7 @@ class PendingEntry {
       await this.#handle.sync();
       this.#open = false;
       await this.#handle.close();
-      await makeDirectory(dirname(this.#target), 0o700);
-      await rename(this.#path, this.#target);
+      await moveWhole(this.#path, this.#target, 0o700);
     } catch (error) {
       this.#open = true;
       await this.#fail(error);

@@ -1,14 +1,18 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { type FileHandle, lstat, open, readFile, readdir, rename, rm } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { type FileHandle, lstat, open, readFile, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
-import { makeDirectory } from '../../files/make-directory.js';
+import { makeDirectory, syncDirectory } from '../../files/make-directory.js';
+import { removeWhole, replaceDirectory } from '../../files/move-whole.js';
+import { openNamelessFile } from '../../files/nameless-file.js';
+import { replaceFile } from '../../files/replace-file.js';
+import { stagingName, sweepLeftovers } from '../../files/staging.js';
+import { writeNewFile } from '../../files/write-new-file.js';
 import { type ContentFile, DiskFile, MemoryFile } from './content-file.js';
 import {
   type ContentIndex,
@@ -28,9 +32,7 @@ import type {
 const contentName = 'catalog.jsonl';
 const indexName = 'index.json';
 const keysName = 'keys';
-const stagingPrefix = '.new-';
-const discardedPrefix = '.old-';
-/** What nobody has written to for this long belongs to no running process. */
+/** What nobody has written to for this long belongs to no running process, and to no content that is served. */
 const staleMs = 60 * 60 * 1000;
 /** Largest index that is read: that of some ten million blobs. */
 const maxIndexBytes = 512 * 1024 * 1024;
@@ -62,7 +64,7 @@ async function storeSomewhere(catalog: Catalog, options: StoreOptions): Promise<
     places.push({ name: directory, open: () => stageInDirectory(directory, options.now()) });
   }
   if (temporaryDirectory !== undefined) {
-    places.push({ name: temporaryDirectory, open: () => stageNameless(temporaryDirectory, options.now()) });
+    places.push({ name: temporaryDirectory, open: () => stageNameless(temporaryDirectory) });
   }
   for (const { name, open } of places) {
     try {
@@ -169,8 +171,8 @@ async function writeLines(
 
 async function stageInDirectory(directory: string, now: Date): Promise<Staging> {
   await makeDirectory(directory);
-  await sweepLeftovers(directory, now);
-  const staging = path.join(directory, `${stagingPrefix}${randomBytes(8).toString('hex')}`);
+  await sweepLeftovers(directory, now, { maxAgeMs: staleMs });
+  const staging = path.join(directory, stagingName());
   const discard = () => rm(staging, { recursive: true, force: true }).catch(() => undefined);
   try {
     await makeDirectory(staging);
@@ -178,9 +180,10 @@ async function stageInDirectory(directory: string, now: Date): Promise<Staging> 
     const file = new DiskFile(handle, path.join(directory, contentName));
     const publish = async (hash: string, index: string): Promise<void> => {
       await file.sync();
-      await writeSynced(path.join(staging, indexName), index);
+      await writeNewFile(path.join(staging, indexName), index, { mode: 0o644 });
       await syncDirectory(staging);
-      await takePlace(staging, path.join(directory, parseDigest(hash).hex));
+      // What is there is damaged: sound content would have been used.
+      await replaceDirectory(staging, path.join(directory, parseDigest(hash).hex));
       await syncDirectory(directory);
     };
     return { file, discard, publish };
@@ -191,64 +194,9 @@ async function stageInDirectory(directory: string, now: Date): Promise<Staging> 
 }
 
 /** A file that is gone when it is closed, however the process ends. */
-async function stageNameless(parent: string, now: Date): Promise<Staging> {
-  const temporary = await makeTemporaryDirectory(parent, now);
-  try {
-    const handle = await open(path.join(temporary.path, contentName), 'wx+', 0o600);
-    return { file: new DiskFile(handle, contentName), discard: () => Promise.resolve() };
-  } finally {
-    await temporary.remove();
-  }
-}
-
-/** Moves a finished directory to its final name. What is there is damaged: sound content would have been used. */
-async function takePlace(staging: string, target: string): Promise<void> {
-  try {
-    await rename(staging, target);
-  } catch (error) {
-    const code = systemCode(error);
-    if (code !== 'ENOTEMPTY' && code !== 'EEXIST' && code !== 'ENOTDIR') throw error;
-    const discarded = path.join(path.dirname(target), `${discardedPrefix}${randomBytes(8).toString('hex')}`);
-    await rename(target, discarded);
-    try {
-      await rename(staging, target);
-    } finally {
-      await rm(discarded, { recursive: true, force: true });
-    }
-  }
-}
-
-async function writeSynced(file: string, text: string): Promise<void> {
-  const handle = await open(file, 'wx', 0o644);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-/** Removes what killed processes have left half-written. */
-async function sweepLeftovers(directory: string, now: Date): Promise<void> {
-  for (const name of await readdir(directory)) {
-    if (!name.startsWith(stagingPrefix) && !name.startsWith(discardedPrefix)) continue;
-    const leftover = path.join(directory, name);
-    // A directory's own date does not change while a file in it grows.
-    const found =
-      (await lstat(path.join(leftover, contentName)).catch(() => undefined)) ??
-      (await lstat(leftover).catch(() => undefined));
-    if (found === undefined || now.getTime() - found.mtimeMs < staleMs) continue;
-    await rm(leftover, { recursive: true, force: true }).catch(() => undefined);
-  }
+async function stageNameless(parent: string): Promise<Staging> {
+  const handle = await openNamelessFile(parent);
+  return { file: new DiskFile(handle, contentName), discard: () => Promise.resolve() };
 }
 
 /** See `openContent`. */
@@ -342,13 +290,7 @@ async function writeKey(directory: string, key: string, hash: string): Promise<v
   // What is kept elsewhere cannot be found by the next process.
   await lstat(path.join(directory, parseDigest(hash).hex));
   await makeDirectory(path.dirname(file));
-  const temporary = path.join(directory, `${stagingPrefix}${randomBytes(8).toString('hex')}`);
-  try {
-    await writeSynced(temporary, `${hash}\n`);
-    await rename(temporary, file);
-  } finally {
-    await rm(temporary, { force: true });
-  }
+  await replaceFile(file, `${hash}\n`, { mode: 0o644 });
 }
 
 /**
@@ -356,7 +298,7 @@ async function writeKey(directory: string, key: string, hash: string): Promise<v
  * leftovers of killed processes. Whoever has one open, in this process or another, can read it to its end.
  */
 export async function pruneContents(directory: string, keep: ReadonlySet<string>, now: Date): Promise<void> {
-  await sweepLeftovers(directory, now);
+  await sweepLeftovers(directory, now, { maxAgeMs: staleMs });
   const kept = new Set([...keep].map((hash) => parseDigest(hash).hex));
   for (const name of await readdir(directory)) {
     if (kept.has(name) || !/^[0-9a-f]{64}$/.test(name)) continue;
@@ -370,16 +312,7 @@ export async function pruneContents(directory: string, keep: ReadonlySet<string>
 
 /** Removes contents that are not used any more, and their keys, whatever their age. Open ones stay readable. */
 export async function removeContents(directory: string, hashes: readonly string[]): Promise<void> {
-  for (const hash of hashes) {
-    const discarded = path.join(directory, `${discardedPrefix}${randomBytes(8).toString('hex')}`);
-    try {
-      await rename(path.join(directory, parseDigest(hash).hex), discarded);
-    } catch (error) {
-      if (systemCode(error) === 'ENOENT') continue;
-      throw error;
-    }
-    await rm(discarded, { recursive: true, force: true });
-  }
+  for (const hash of hashes) await removeWhole(path.join(directory, parseDigest(hash).hex));
   await pruneKeys(directory);
 }
 

@@ -132,7 +132,7 @@ class OpenedCatalog {
       if ((await hashCatalog(this.#catalog, { signal })) !== hash) {
         throw new OpmateError('IO', 'the catalog has changed since');
       }
-      await writer.publish(hash, content.index, this.#options.now());
+      await writer.publish(hash, content.index);
       return { isCached: true };
     } catch (error) {
       await writer?.discard();

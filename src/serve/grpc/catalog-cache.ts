@@ -1,11 +1,14 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
 import { openFile, readFully } from '../../catalog/file-access.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError, systemCode, systemReason } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { moveWhole } from '../../files/move-whole.js';
+import { stagingName, sweepLeftovers } from '../../files/staging.js';
 import { openRegularFile } from '../../files/read-file.js';
 import type { CatalogIndex } from './catalog-content.js';
 import { RecordFile, digestOf } from './record-file.js';
@@ -17,15 +20,12 @@ import { RecordFile, digestOf } from './record-file.js';
  */
 
 const filePattern = /^opmate-([0-9a-f]{64})\.cache$/;
-const temporaryPattern = /^\.opmate-[0-9a-f-]{36}\.tmp$/;
 /** First bytes of the footer; another form of the file gets another number. */
 const magic = Buffer.from('opmate-catalog/1');
 const footerLength = magic.length + 16 + 44;
 const maxIndexBytes = 1024 * 1024 * 1024;
 /** Caches of other contents that are kept in a directory: a pod that goes back to the content before finds it. */
 const keptOthers = 1;
-/** A temporary file of a run that was killed. */
-const orphanAgeMs = 24 * 60 * 60 * 1000;
 const pieceBytes = 1024 * 1024;
 const hashedAtOnce = 3;
 
@@ -128,27 +128,28 @@ async function readIndex(records: RecordFile, hash: string): Promise<CatalogInde
 export class CacheWriter {
   readonly records: RecordFile;
   readonly #directory: string;
-  readonly #temporary: string;
+  readonly #staging: string;
 
-  private constructor(records: RecordFile, directory: string, temporary: string) {
+  private constructor(records: RecordFile, directory: string, staging: string) {
     this.records = records;
     this.#directory = directory;
-    this.#temporary = temporary;
+    this.#staging = staging;
   }
 
   /** Throws what the file system throws, e.g. for a directory that cannot be written to. */
   static async create(directory: string): Promise<CacheWriter> {
-    await mkdir(directory, { recursive: true });
-    const temporary = path.join(directory, `.opmate-${randomUUID()}.tmp`);
-    const handle = await open(temporary, 'wx+', 0o600);
-    return new CacheWriter(new RecordFile(handle, temporary), directory, temporary);
+    await makeDirectory(directory);
+    await sweepLeftovers(directory);
+    const staging = path.join(directory, stagingName());
+    const handle = await open(staging, 'wx+', 0o600);
+    return new CacheWriter(new RecordFile(handle, staging), directory, staging);
   }
 
   /**
    * Gives the finished file its name. `records` stays open, and is what is served. Throws what the file system
    * throws; the file is gone then.
    */
-  async publish(hash: string, index: CatalogIndex, now: Date): Promise<void> {
+  async publish(hash: string, index: CatalogIndex): Promise<void> {
     const { records } = this;
     try {
       const body = Buffer.from(JSON.stringify({ content: hash, index: withoutOrigins(index) }));
@@ -160,17 +161,17 @@ export class CacheWriter {
       // Whoever runs the image that this file is a layer of can read it.
       await records.makeReadable();
       await records.sync();
-      await rename(this.#temporary, path.join(this.#directory, `opmate-${hash}.cache`));
+      await moveWhole(this.#staging, path.join(this.#directory, `opmate-${hash}.cache`));
     } catch (error) {
       await this.discard();
       throw error;
     }
-    await removeOld(this.#directory, hash, now).catch(() => undefined);
+    await removeOld(this.#directory, hash).catch(() => undefined);
   }
 
   /** Takes the name away; `records` stays usable until it is closed. */
   async discard(): Promise<void> {
-    await unlink(this.#temporary).catch(() => undefined);
+    await rm(this.#staging, { force: true }).catch(() => undefined);
   }
 }
 
@@ -182,17 +183,15 @@ function withoutOrigins(index: CatalogIndex): CatalogIndex {
   };
 }
 
-/** Removes caches of contents of long ago, and what killed runs left. Only files with our names are touched. */
-async function removeOld(directory: string, hash: string, now: Date): Promise<void> {
+/** Removes caches of contents of long ago. */
+async function removeOld(directory: string, hash: string): Promise<void> {
   const others: { file: string; time: number }[] = [];
   for (const name of await readdir(directory)) {
     const file = path.join(directory, name);
     const isCache = filePattern.exec(name);
-    if (isCache?.[1] === hash || (isCache === null && !temporaryPattern.test(name))) continue;
-    const { mtimeMs } = await stat(file);
-    if (isCache !== null) others.push({ file, time: mtimeMs });
-    else if (now.getTime() - mtimeMs > orphanAgeMs) await unlink(file);
+    if (isCache === null || isCache[1] === hash) continue;
+    others.push({ file, time: (await stat(file)).mtimeMs });
   }
   others.sort((a, b) => b.time - a.time || compareBytes(a.file, b.file));
-  for (const { file } of others.slice(keptOthers)) await unlink(file).catch(() => undefined);
+  for (const { file } of others.slice(keptOthers)) await rm(file, { force: true }).catch(() => undefined);
 }

@@ -1,7 +1,7 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { type FileHandle, open, unlink } from 'node:fs/promises';
-import path from 'node:path';
+import { createHash } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
 import { readFully } from '../../catalog/file-access.js';
+import { openNamelessFile } from '../../files/nameless-file.js';
 
 /** Where a record stands in its file, and the digest that it must have. */
 export interface Slot {
@@ -42,10 +42,7 @@ export class RecordFile {
 
   /** A file without a name, so that nothing of it can be left behind. Throws what the file system throws. */
   static async unnamed(directory: string): Promise<RecordFile> {
-    const file = path.join(directory, `opmate-bundles-${randomUUID()}`);
-    const handle = await open(file, 'wx+', 0o600);
-    await unlink(file);
-    return new RecordFile(handle, directory);
+    return new RecordFile(await openNamelessFile(directory), directory);
   }
 
   get size(): number {

@@ -1,12 +1,13 @@
 import type { ArchiveLimits } from '../../archive/limits.js';
-import { lstat, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { lstat, readdir, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError, fileError, messageOf, systemCode } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { stagingName, sweepLeftovers, temporaryPrefix } from '../../files/staging.js';
+import { moveWhole, removeWhole } from '../../files/move-whole.js';
+import { sweepLeftovers } from '../../files/staging.js';
 import { type ContentTree, hashOfTree, readTree } from './content-tree.js';
 
 /** How long unpacked content is kept that nobody asks for. */
@@ -71,13 +72,14 @@ export async function openContentStore(options: {
         problem = messageOf(error);
       }
       logger.log('warn', `${place}: damaged, is fetched again: ${problem}`);
-      await removeWhole(place, stagingDirectory);
+      // In one step, so that nobody finds half of it.
+      await removeWhole(place, stagingDirectory).catch(() => undefined);
       return undefined;
     },
     async put(content, tree) {
       const place = placeOf(content);
       try {
-        await rename(tree, place);
+        await moveWhole(tree, place);
       } catch (error) {
         if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw fileError(place, error);
         return tree;
@@ -87,19 +89,12 @@ export async function openContentStore(options: {
   };
 }
 
-/** Content goes as it came: in one step, so that nobody finds half of it. */
-async function removeWhole(place: string, stagingDirectory: string): Promise<void> {
-  const aside = path.join(stagingDirectory, stagingName(temporaryPrefix));
-  await rename(place, aside).catch(() => undefined);
-  await rm(aside, { recursive: true, force: true }).catch(() => undefined);
-}
-
 async function prune(directory: string, now: Date): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!namePattern.test(name)) continue;
     const place = path.join(directory, name);
     const found = await lstat(place).catch(() => undefined);
     if (found === undefined || now.getTime() - found.mtimeMs < keptMs) continue;
-    await removeWhole(place, path.join(directory, 'tmp'));
+    await removeWhole(place, path.join(directory, 'tmp')).catch(() => undefined);
   }
 }

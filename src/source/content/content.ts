@@ -1,4 +1,4 @@
-import { copyFile, constants, open, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, constants, open, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { normalizeEntryPath } from '../../archive/entry-path.js';
 import type { ExtractedLayers } from '../../archive/layers.js';
@@ -8,6 +8,7 @@ import { OpmateError, redact, throwIfCancelled } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { makeDirectory } from '../../files/make-directory.js';
+import { moveWhole } from '../../files/move-whole.js';
 import { downloadArchive, shownUrl } from '../drivers/http-archive.js';
 import { unpackArchive } from '../drivers/unpack-archive.js';
 import { fetchConfigMaps } from '../drivers/config-map-files.js';
@@ -389,7 +390,7 @@ async function compose(
       throwIfCancelled(signal);
       const source = path.join(from, name);
       const target = path.join(directory, at(placed.destination, name));
-      if (isOwn) await rename(source, target);
+      if (isOwn) await moveWhole(source, target);
       else await copyFile(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     }
   }

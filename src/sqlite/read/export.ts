@@ -1,4 +1,4 @@
-import { chmod, mkdir, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { ArchiveLimits } from '../../archive/limits.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
@@ -12,6 +12,7 @@ import { NameIndex } from '../../core/suggest.js';
 import { changeDirectory } from '../../files/change-directory.js';
 import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
 import { makeDirectory } from '../../files/make-directory.js';
+import { moveWhole } from '../../files/move-whole.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { type Image, extractImage } from '../../oci/image/image.js';
 import { splitObjects } from './convert-package.js';
@@ -192,7 +193,7 @@ async function writeBundle(
     }
     for (const name of files) await chmod(path.join(unpacked, name), 0o644);
     for (const name of directories) await chmod(path.join(unpacked, name), 0o755);
-    await rename(path.join(unpacked, manifestsDirectory), target);
+    await moveWhole(path.join(unpacked, manifestsDirectory), target);
     await rm(unpacked, { recursive: true, force: true });
   } finally {
     await close();

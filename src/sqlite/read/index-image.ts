@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { open, rename, rm, stat } from 'node:fs/promises';
+import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, defaultArchiveLimits } from '../../archive/limits.js';
 import { writeLayer } from '../../archive/tar-writer.js';
@@ -7,6 +7,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Logger } from '../../core/log.js';
+import { replaceFileBy } from '../../files/replace-file.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
 import { type Image, extractImage } from '../../oci/image/image.js';
 import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
@@ -141,17 +142,17 @@ function execForm(words: readonly string[]): string {
  * given back, and nothing is left beside the file. Throws what opening throws.
  */
 export async function settleDatabase(file: string, name: string): Promise<void> {
-  const settled = `${file}.settled`;
-  const database = await openDatabase(file, { access: 'write', name });
-  try {
-    database.run('UPDATE schema_migrations SET timestamp = ?', '1970-01-01 00:00:00');
-    // In place it would be written three times; and a log of writes, which would not be in the image, is left.
-    database.run('VACUUM INTO ?', settled);
-  } finally {
-    database.close();
-  }
-  for (const suffix of ['-wal', '-shm', '-journal']) await rm(file + suffix, { force: true });
-  await rename(settled, file);
+  await replaceFileBy(file, async (settled) => {
+    const database = await openDatabase(file, { access: 'write', name });
+    try {
+      database.run('UPDATE schema_migrations SET timestamp = ?', '1970-01-01 00:00:00');
+      // In place it would be written three times; and a log of writes, which would not be in the image, is left.
+      database.run('VACUUM INTO ?', settled);
+    } finally {
+      database.close();
+    }
+    for (const suffix of ['-wal', '-shm', '-journal']) await rm(file + suffix, { force: true });
+  });
 }
 
 export interface IndexImageOptions extends CancelOptions {

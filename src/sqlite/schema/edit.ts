@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
-import { chmod, copyFile, lstat, realpath, rename, rm, stat } from 'node:fs/promises';
+import { chmod, copyFile, lstat, realpath, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { moveWhole } from '../../files/move-whole.js';
 import { publishNewFile } from '../../files/replace-file.js';
 import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
@@ -78,7 +79,7 @@ async function changeDatabase<T>(
     return staged(target, async (staging) => {
       if (input !== undefined || !create) await copyDatabase(file, name, staging);
       const result = await changeInPlace(staging, name, options, work);
-      await rename(staging, target).catch((error: unknown) => {
+      await moveWhole(staging, target).catch((error: unknown) => {
         throw fileError(outputFile, error, { file: outputFile });
       });
       return result;

@@ -505,7 +505,10 @@ describe('mirror/rebuilt-catalog', () => {
     const missing = rebuildCatalog(catalog, facts, await baseImage(), {
       temporaryDirectory: path.join(temporaryDirectory, 'missing'),
     });
-    expect(await failureOf(missing)).toMatchObject({ code: 'NOT_FOUND' });
+    expect(await failureOf(missing)).toMatchObject({
+      code: 'IO',
+      message: expect.stringContaining('cannot make a temporary directory') as string,
+    });
   });
 });
 

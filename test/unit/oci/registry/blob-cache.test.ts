@@ -1,5 +1,5 @@
 import { chmod, mkdir, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BlobCache, openBlobCache } from '../../../../src/oci/registry/blob-cache.js';
@@ -10,6 +10,7 @@ import {
 import type { Descriptor } from '../../../../src/oci/image/types.js';
 import { failureOf, openWorkbench, type Workbench } from '../../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../../support/fault-registry.js';
+import { foreignName } from '../../../support/dead-process.js';
 import { descriptorOf, readAll, serveImage, smallImage } from '../../../support/images.js';
 
 const now = Date.UTC(2026, 0, 1);
@@ -130,13 +131,15 @@ describe('oci/blob-cache', () => {
 
   it('sweeps what killed processes left, and leaves alone what may still be written', async () => {
     await openCache();
-    const [old, young] = [join(directory, 'tmp', 'old'), join(directory, 'tmp', 'young')];
+    const [old, young] = [foreignName('aaaa'), foreignName('bbbb')].map((name) =>
+      join(directory, 'tmp', name),
+    ) as [string, string];
     await writeFile(old, 'x');
     await writeFile(young, 'x');
     await utimes(old, new Date(now - 7_200_000), new Date(now - 7_200_000));
     await utimes(young, new Date(now - 60_000), new Date(now - 60_000));
     await openCache();
-    expect(await leftovers()).toEqual(['young']);
+    expect(await leftovers()).toEqual([basename(young)]);
   });
 
   it('goes on without where it cannot write, with one warning', async () => {

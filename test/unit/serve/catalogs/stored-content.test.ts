@@ -14,6 +14,7 @@ import {
   openContent,
   storeContent,
 } from '../../../../src/serve/catalogs/stored-content.js';
+import { deadName, foreignName } from '../../../support/dead-process.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 const now = () => new Date('2026-03-04T05:06:07.800Z');
@@ -289,18 +290,19 @@ describe('serve/catalogs/stored-content', () => {
     expect(() => content.open()).toThrow('has been closed');
   });
 
-  it('takes leftovers of killed processes away once they are old', async () => {
+  it('sweeps what killed processes left at once, and what other machines left once it is old', async () => {
+    const [dead, stale, growing] = [await deadName(), foreignName('aaaa'), foreignName('bbbb')];
     const directory = await directoryWith({
-      '.new-aaaa/catalog.jsonl': '{"sch',
-      '.new-bbbb/catalog.jsonl': '{"sch',
-      '.old-cccc/catalog.jsonl': '{}',
+      [`${dead}/catalog.jsonl`]: '{"sch',
+      [`${stale}/catalog.jsonl`]: '{"sch',
+      [`${growing}/catalog.jsonl`]: '{"sch',
     });
     const old = new Date(now().getTime() - 2 * hour);
-    await utimes(path.join(directory, '.new-aaaa/catalog.jsonl'), old, old);
-    await utimes(path.join(directory, '.old-cccc/catalog.jsonl'), old, old);
-    await utimes(path.join(directory, '.new-bbbb/catalog.jsonl'), now(), now());
+    for (const name of [`${stale}/catalog.jsonl`, stale, growing])
+      await utimes(path.join(directory, name), old, old);
+    await utimes(path.join(directory, growing, 'catalog.jsonl'), now(), now());
     const content = await storeContent(catalogOf([{ schema: 'a' }]), { now, directory });
-    expect((await readdir(directory)).sort()).toEqual(['.new-bbbb', hex(content.hash)].sort());
+    expect((await readdir(directory)).sort()).toEqual([growing, hex(content.hash)].sort());
   });
 
   it('prunes contents that nobody keeps, but for fresh ones; open ones can be read on', async () => {

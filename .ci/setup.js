@@ -50,7 +50,7 @@ once(path.join(modules, '.opmate-setup'), hash(read('package-lock.json'), proces
   run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
 });
 
-const sources = filesBelow(path.join(root, 'src'));
+const sources = ['src', 'schemas'].flatMap((directory) => filesBelow(path.join(root, directory)));
 const state = sources.map((file) => `${file}:${statSync(file).size}:${statSync(file).mtimeMs}`).join('\n');
 once(
   path.join(root, 'dist', '.setup'),

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { encodeMessage } from '../dist/serve/grpc/protobuf.js';
+import { requestTypes } from '../dist/serve/grpc/messages.js';
 import { measure, median, opmate } from './support/measure.js';
 import { call, connect, freePort, rate, startServer } from './support/registry-server.js';
 
@@ -119,10 +119,9 @@ async function bareRate(size, requests) {
 /** What asks for a bundle; its first field is the package, which is all that GetPackage reads. */
 function requestOf(index) {
   const packageName = `package-${Math.floor(index / perPackage)}`;
-  return encodeMessage((message) =>
-    message
-      .text(1, packageName)
-      .text(2, 'stable')
-      .text(3, `${packageName}.v1.${index % perPackage}.0`),
-  );
+  return requestTypes.getBundle.encode({
+    pkgName: packageName,
+    channelName: 'stable',
+    csvName: `${packageName}.v1.${index % perPackage}.0`,
+  });
 }

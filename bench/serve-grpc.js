@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { encodeMessage, readTexts } from '../dist/serve/grpc/protobuf.js';
+import { bundleType, requestTypes } from '../dist/serve/grpc/messages.js';
 import { catalogOf } from './support/catalog.js';
 import { measure, opmate } from './support/measure.js';
 import {
@@ -37,7 +37,7 @@ export async function run() {
     stopping.push(bare);
     const tiny = await startBare([Math.round(smallSize(catalog))]);
     stopping.push(tiny);
-    const packages = [encodeMessage((message) => message.text(1, 'oadp-operator'))];
+    const packages = [requestTypes.getPackage.encode({ name: 'oadp-operator' })];
 
     // In turn, so that what else the machine does counts for both.
     const rounds = [];
@@ -98,13 +98,9 @@ async function chooseBundles(port) {
   const { body } = await call(client, '/api.Registry/ListBundles', Buffer.alloc(0), true);
   const [requests, sizes] = [[], []];
   for (let at = 0; at < body.length && requests.length < 200; at += 5 + body.readUInt32BE(at + 1)) {
-    const texts = readTexts(body.subarray(at + 5, at + 5 + body.readUInt32BE(at + 1)));
-    const request = encodeMessage((message) =>
-      message
-        .text(1, texts.get(2) ?? '')
-        .text(2, texts.get(3) ?? '')
-        .text(3, texts.get(1) ?? ''),
-    );
+    const bundle = bundleType.decode(body.subarray(at + 5, at + 5 + body.readUInt32BE(at + 1)));
+    const { packageName: pkgName, channelName, csvName } = bundle;
+    const request = requestTypes.getBundle.encode({ pkgName, channelName, csvName });
     const { bytes } = await call(client, '/api.Registry/GetBundle', request);
     if (bytes < smallest || bytes > largest) continue;
     requests.push(request);

@@ -4,7 +4,7 @@ import { OpmateError, UsageError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import type { JsonObject } from '../document/json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import { encodeMessage } from '../serve/grpc/protobuf.js';
+import { requestTypes } from '../serve/grpc/messages.js';
 import type { BundleKey, CatalogClient, CatalogEntry, CatalogPackage } from './catalog-client.js';
 import { type ClientOptions, checkAuthorities, maxCollectedBytes } from './client-options.js';
 import type { GrpcConnection } from './grpc-connection.js';
@@ -55,11 +55,14 @@ export class GrpcCatalogClient implements CatalogClient<RegistryBundle> {
   }
 
   async listPackages(options: CancelOptions = {}): Promise<string[]> {
-    return sortedByBytes(await this.#collect('ListPackages', [], decodePackageName, options));
+    return sortedByBytes(
+      await this.#collect('ListPackages', requestTypes.listPackages.encode({}), decodePackageName, options),
+    );
   }
 
   async getPackage(name: string, options: CancelOptions = {}): Promise<CatalogPackage> {
-    const found = await this.#call('GetPackage', [name], decodePackage, options);
+    const request = requestTypes.getPackage.encode({ name });
+    const found = await this.#call('GetPackage', request, decodePackage, options);
     return { ...found, channels: found.channels.sort((a, b) => compareBytes(a.name, b.name)) };
   }
 
@@ -77,7 +80,8 @@ export class GrpcCatalogClient implements CatalogClient<RegistryBundle> {
 
   /** With manifests, but without `replaces` and `skips`, as servers answer here; `bundles` has these. */
   getBundle(key: BundleKey, options: CancelOptions = {}): Promise<RegistryBundle> {
-    return this.#call('GetBundle', [key.package, key.channel, key.name], decodeBundle, options);
+    const names = { pkgName: key.package, channelName: key.channel, csvName: key.name };
+    return this.#call('GetBundle', requestTypes.getBundle.encode(names), decodeBundle, options);
   }
 
   /** The bundle at the head of a channel. */
@@ -86,37 +90,50 @@ export class GrpcCatalogClient implements CatalogClient<RegistryBundle> {
     channelName: string,
     options: CancelOptions = {},
   ): Promise<RegistryBundle> {
-    return this.#call('GetBundleForChannel', [packageName, channelName], decodeBundle, options);
+    const request = requestTypes.getBundleInChannel.encode({ pkgName: packageName, channelName });
+    return this.#call('GetBundleForChannel', request, decodeBundle, options);
   }
 
   /** The bundle that replaces another in a channel. */
   getBundleThatReplaces(key: BundleKey, options: CancelOptions = {}): Promise<RegistryBundle> {
-    return this.#call('GetBundleThatReplaces', [key.name, key.package, key.channel], decodeBundle, options);
+    const names = { csvName: key.name, pkgName: key.package, channelName: key.channel };
+    const request = requestTypes.getReplacement.encode(names);
+    return this.#call('GetBundleThatReplaces', request, decodeBundle, options);
   }
 
   /** The bundle at the head of a default channel that provides an API. */
   getDefaultBundleThatProvides(api: ApiKey, options: CancelOptions = {}): Promise<RegistryBundle> {
-    return this.#call('GetDefaultBundleThatProvides', textsOf(api), decodeBundle, options);
+    const request = requestTypes.getDefaultProvider.encode(withoutPlural(api));
+    return this.#call('GetDefaultBundleThatProvides', request, decodeBundle, options);
   }
 
   /** The entries, in any package, that replace a bundle. */
   getEntriesThatReplace(bundleName: string, options: CancelOptions = {}): Promise<RegistryEntry[]> {
-    return this.#collect('GetChannelEntriesThatReplace', [bundleName], decodeEntry, options);
+    const request = requestTypes.getAllReplacements.encode({ csvName: bundleName });
+    return this.#collect('GetChannelEntriesThatReplace', request, decodeEntry, options);
   }
 
   /** The entries that provide an API. */
   getEntriesThatProvide(api: ApiKey, options: CancelOptions = {}): Promise<RegistryEntry[]> {
-    return this.#collect('GetChannelEntriesThatProvide', textsOf(api), decodeEntry, options);
+    const request = requestTypes.getAllProviders.encode(withoutPlural(api));
+    return this.#collect('GetChannelEntriesThatProvide', request, decodeEntry, options);
   }
 
   /** The heads of channels that provide an API. */
   getLatestEntriesThatProvide(api: ApiKey, options: CancelOptions = {}): Promise<RegistryEntry[]> {
-    return this.#collect('GetLatestChannelEntriesThatProvide', textsOf(api), decodeEntry, options);
+    const request = requestTypes.getLatestProviders.encode(withoutPlural(api));
+    return this.#collect('GetLatestChannelEntriesThatProvide', request, decodeEntry, options);
   }
 
   /** A message for each channel that a bundle is in; servers leave manifests out where there is an image. */
   bundles(options: CancelOptions = {}): AsyncGenerator<RegistryBundle, void, undefined> {
-    return this.#stream('api.Registry/ListBundles', [], decodeBundle, options, {});
+    return this.#stream(
+      'api.Registry/ListBundles',
+      requestTypes.listBundles.encode({}),
+      decodeBundle,
+      options,
+      {},
+    );
   }
 
   /**
@@ -129,7 +146,11 @@ export class GrpcCatalogClient implements CatalogClient<RegistryBundle> {
   ): AsyncGenerator<JsonObject, void, undefined> {
     const path = 'api.ExperimentalRegistry/ExperimentalListPackageCustomSchemas';
     const metadata = { 'x-acknowledge-experimental': 'true' };
-    return this.#stream(path, [query.schema, query.package ?? ''], decodeStruct, options, { metadata });
+    const request = requestTypes.listCustomSchemas.encode({
+      schema: query.schema,
+      packageName: query.package,
+    });
+    return this.#stream(path, request, decodeStruct, options, { metadata });
   }
 
   close(): void {
@@ -152,24 +173,24 @@ export class GrpcCatalogClient implements CatalogClient<RegistryBundle> {
 
   async #call<T>(
     method: string,
-    texts: readonly string[],
+    request: Buffer,
     decode: (bytes: Buffer) => T,
     { signal }: CancelOptions,
   ): Promise<T> {
     const connection = await this.#connect();
     const path = `/api.Registry/${method}`;
-    return this.#decoded(await connection.call({ path, request: requestOf(texts), signal }), decode);
+    return this.#decoded(await connection.call({ path, request, signal }), decode);
   }
 
   async #collect<T>(
     method: string,
-    texts: readonly string[],
+    request: Buffer,
     decode: (bytes: Buffer) => T,
     options: CancelOptions,
   ): Promise<T[]> {
     const items: T[] = [];
     const limit = { maxBytes: maxCollectedBytes };
-    for await (const item of this.#stream(`api.Registry/${method}`, texts, decode, options, limit)) {
+    for await (const item of this.#stream(`api.Registry/${method}`, request, decode, options, limit)) {
       items.push(item);
     }
     return items;
@@ -177,13 +198,13 @@ export class GrpcCatalogClient implements CatalogClient<RegistryBundle> {
 
   async *#stream<T>(
     path: string,
-    texts: readonly string[],
+    request: Buffer,
     decode: (bytes: Buffer) => T,
     { signal }: CancelOptions,
     more: { metadata?: Record<string, string>; maxBytes?: number },
   ): AsyncGenerator<T, void, undefined> {
     const connection = await this.#connect();
-    const call = { path: `/${path}`, request: requestOf(texts), signal, ...more };
+    const call = { path: `/${path}`, request, signal, ...more };
     for await (const message of connection.stream(call)) yield this.#decoded(message, decode);
   }
 
@@ -197,11 +218,6 @@ export class GrpcCatalogClient implements CatalogClient<RegistryBundle> {
   }
 }
 
-/** Requests are texts in the order of their fields. */
-function requestOf(texts: readonly string[]): Buffer {
-  return encodeMessage((message) => texts.forEach((text, index) => message.text(index + 1, text)));
-}
-
-function textsOf({ group, version, kind }: ApiKey): string[] {
-  return [group, version, kind];
+function withoutPlural({ group, version, kind }: ApiKey): ApiKey {
+  return { group, version, kind };
 }

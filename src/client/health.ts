@@ -1,14 +1,16 @@
 import type { CancelOptions } from '../core/concurrency.js';
-import { encodeMessage, readFields } from '../serve/grpc/protobuf.js';
+import { messageType } from '../serve/grpc/protobuf.js';
 import type { GrpcConnection } from './grpc-connection.js';
 
-/** What a server says of itself; `UNKNOWN` also for a word of later times. */
+/** Health that a server reports; `UNKNOWN` also for a status of later versions. */
 export type HealthStatus = 'UNKNOWN' | 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN';
 
 const statuses: readonly HealthStatus[] = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
+const requestType = messageType<{ service: string }>('grpc.health.v1.HealthCheckRequest');
+const responseType = messageType<{ status: number }>('grpc.health.v1.HealthCheckResponse');
 
 /**
- * Asks a gRPC server whether it, or one of its services, is well. Throws what the connection throws: OpmateError
+ * Checks the health of a gRPC server, or of one of its services. Throws what the connection throws: OpmateError
  * NOT_FOUND for a service that it does not have. (Source: grpc.health.v1.)
  */
 export async function checkHealth(
@@ -16,10 +18,7 @@ export async function checkHealth(
   service: string,
   { signal }: CancelOptions = {},
 ): Promise<HealthStatus> {
-  const request = encodeMessage((message) => message.text(1, service));
-  const answer = await connection.call({ path: '/grpc.health.v1.Health/Check', request, signal });
-  let status: HealthStatus = 'UNKNOWN';
-  for (const { field, number } of readFields(answer))
-    if (field === 1 && number !== undefined) status = statuses[number] ?? 'UNKNOWN';
-  return status;
+  const request = requestType.encode({ service });
+  const response = await connection.call({ path: '/grpc.health.v1.Health/Check', request, signal });
+  return statuses[responseType.decode(response).status] ?? 'UNKNOWN';
 }

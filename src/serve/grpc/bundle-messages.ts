@@ -13,9 +13,8 @@ import {
   propertyTypes,
 } from '../../model/declarative-config.js';
 import { parsePackageProperty, unwrap } from '../../model/properties.js';
-import { bundleFields } from './bundle-fields.js';
-import { writeDeprecation } from './messages.js';
-import { MessageWriter, encodeMessage } from './protobuf.js';
+import { type BundleMessage, bundleType } from './messages.js';
+import type { ApiName } from './registry-answers.js';
 
 /**
  * An `api.Bundle` is sent as several messages, one after the other, which readers of protocol buffers take for one:
@@ -30,75 +29,72 @@ const manifestTypes: ReadonlySet<string> = new Set([propertyTypes.bundleObject, 
 export interface ChannelPart {
   channelName: string;
   entry: ChannelEntry;
-  /** Whether `replaces` and `skips` are told, which only a list of all bundles does. */
+  /** Whether to include `replaces` and `skips`, which only a list of all bundles has. */
   withUpgrades: boolean;
   deprecation?: { message: string } | undefined;
 }
 
-/** The part of a bundle's message that is not in its blob. */
+/** Encodes the part of a bundle's message that is not in its blob. */
 export function encodeChannelPart({ channelName, entry, withUpgrades, deprecation }: ChannelPart): Buffer {
-  return encodeMessage((message) => {
-    message.text(bundleFields.channelName, channelName).text(bundleFields.skipRange, entry.skipRange);
-    if (withUpgrades)
-      message.text(bundleFields.replaces, entry.replaces).items(bundleFields.skips, entry.skips);
-    writeDeprecation(message, bundleFields.deprecation, deprecation);
-  });
+  const { replaces, skips, skipRange } = entry;
+  const upgrades = withUpgrades ? { replaces, skips } : {};
+  return bundleType.encode({ channelName, skipRange, ...upgrades, deprecation });
 }
 
 /**
- * The part of a bundle's message that its blob tells, without manifests. Throws OpmateError INVALID for a property of
- * the wrong form.
+ * Encodes the part of a bundle's message that is in its blob, without manifests. Throws OpmateError INVALID for a
+ * property of the wrong form.
  */
 export function encodeFacts(blob: BundleBlob): Buffer {
-  return encodeMessage((message) => {
-    message
-      .text(bundleFields.csvName, blob.name)
-      .text(bundleFields.packageName, blob.package)
-      .text(bundleFields.bundlePath, blob.image);
-    for (const { type, value } of blob.properties) {
-      const text = manifestTypes.has(type) ? '' : encodeGoJson(value);
-      writeProperty(message, type, text, value);
+  let version = '';
+  const providedApis: ApiName[] = [];
+  const requiredApis: ApiName[] = [];
+  const dependencies: BundleMessage['dependencies'] = [];
+  const properties: BundleMessage['properties'] = [];
+  for (const { type, value } of blob.properties) {
+    if (manifestTypes.has(type)) continue;
+    const text = encodeGoJson(value);
+    properties.push({ type, value: text });
+    switch (type) {
+      case propertyTypes.package:
+        version = parsePackageProperty(value).version;
+        break;
+      case propertyTypes.gvk:
+        providedApis.push(apiOf(value));
+        break;
+      case propertyTypes.gvkRequired:
+        requiredApis.push(apiOf(value));
+        dependencies.push({ type: propertyTypes.gvk, value: text });
+        break;
+      case propertyTypes.packageRequired:
+        dependencies.push({
+          type: propertyTypes.package,
+          value: encodeGoJson({
+            packageName: textOf(value, 'packageName'),
+            version: textOf(value, 'versionRange'),
+          }),
+        });
+        break;
     }
+  }
+  return bundleType.encode({
+    csvName: blob.name,
+    packageName: blob.package,
+    bundlePath: blob.image,
+    version,
+    providedApis,
+    requiredApis,
+    dependencies,
+    properties,
   });
 }
 
-function writeProperty(message: MessageWriter, type: string, text: string, value: EncodableJson): void {
-  const dependency = (dependencyType: string, json: string): void =>
-    void message.message(bundleFields.dependencies, (inner) => inner.text(1, dependencyType).text(2, json));
-  switch (type) {
-    case propertyTypes.package:
-      message.text(bundleFields.version, parsePackageProperty(value).version);
-      break;
-    case propertyTypes.gvk:
-      writeApi(message, bundleFields.providedApis, value);
-      break;
-    case propertyTypes.gvkRequired:
-      writeApi(message, bundleFields.requiredApis, value);
-      dependency(propertyTypes.gvk, text);
-      break;
-    case propertyTypes.packageRequired: {
-      const packageName = textOf(value, 'packageName');
-      const version = textOf(value, 'versionRange');
-      dependency(propertyTypes.package, encodeGoJson({ packageName, version }));
-      break;
-    }
-  }
-  if (!manifestTypes.has(type)) {
-    message.message(bundleFields.properties, (inner) => inner.text(1, type).text(2, text));
-  }
-}
-
-function writeApi(message: MessageWriter, field: number, value: EncodableJson): void {
-  const { group, version, kind } = apiOf(value);
-  message.message(field, (inner) => inner.text(1, group).text(2, version).text(3, kind));
-}
-
 /** The APIs that a bundle provides, from its `olm.gvk` properties. */
-export function providedApis(blob: BundleBlob): { group: string; version: string; kind: string }[] {
+export function providedApis(blob: BundleBlob): ApiName[] {
   return blob.properties.filter(({ type }) => type === propertyTypes.gvk).map(({ value }) => apiOf(value));
 }
 
-function apiOf(value: EncodableJson): { group: string; version: string; kind: string } {
+function apiOf(value: EncodableJson): ApiName {
   return { group: textOf(value, 'group'), version: textOf(value, 'version'), kind: textOf(value, 'kind') };
 }
 
@@ -139,10 +135,7 @@ export function encodeManifests(blob: BundleBlob, owner: () => Promise<PackageBl
 }
 
 function manifestFields(csv: Buffer | undefined, objects: readonly Buffer[]): Buffer {
-  return encodeMessage((message) => {
-    if (csv !== undefined && csv.length > 0) message.bytes(bundleFields.csvJson, csv);
-    for (const object of objects) message.bytes(bundleFields.object, object);
-  });
+  return bundleType.encode({ csvJson: csv, object: objects });
 }
 
 /** An object as JSON: as it is where it is JSON, otherwise what its YAML says. */

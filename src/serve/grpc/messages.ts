@@ -1,84 +1,154 @@
-import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { JsonValue } from '../../document/json.js';
-import { isJsonObject } from '../../document/json.js';
-import { MessageWriter, encodeMessage, readTexts } from './protobuf.js';
-import type { ApiName, ChannelEntryAnswer, PackageAnswer } from './registry-answers.js';
+import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
+import { messageType } from './protobuf.js';
+import type { ApiName } from './registry-answers.js';
 
-/** The messages of `schemas/registry.proto` but for bundles, which are encoded where they are made. */
+/** The messages of `schemas/registry.proto`, as the server sends and the client reads them. */
 
-/** Deepest nesting of a custom blob that can be sent; readers of protocol buffers give up at about this. */
-const maxStructDepth = 1000;
-
-export function encodePackageName(name: string): Buffer {
-  return encodeMessage((message) => message.text(1, name));
+/** Names of an API. */
+export interface ProvidedApi {
+  group: string;
+  version: string;
+  kind: string;
+  plural: string;
 }
 
-export function encodePackage(answer: PackageAnswer): Buffer {
-  return encodeMessage((message) => {
-    message.text(1, answer.name);
-    for (const channel of answer.channels) {
-      message.message(2, (inner) => {
-        inner.text(1, channel.name).text(2, channel.csvName);
-        writeDeprecation(inner, 3, channel.deprecation);
-      });
-    }
-    message.text(3, answer.defaultChannelName);
-    writeDeprecation(message, 4, answer.deprecation);
-  });
+interface TypedText {
+  type: string;
+  /** JSON */
+  value: string;
 }
 
-/** Writes an `api.Deprecation`, where there is one. */
-export function writeDeprecation(
-  message: MessageWriter,
-  field: number,
-  deprecation: { message: string } | undefined,
-): void {
-  if (deprecation !== undefined) message.message(field, (inner) => inner.text(1, deprecation.message));
+interface DeprecationMessage {
+  message: string;
 }
 
-export function encodeChannelEntry(entry: ChannelEntryAnswer): Buffer {
-  return encodeMessage((message) =>
-    message
-      .text(1, entry.packageName)
-      .text(2, entry.channelName)
-      .text(3, entry.bundleName)
-      .text(4, entry.replaces),
-  );
+/** `api.Bundle` */
+export interface BundleMessage {
+  csvName: string;
+  packageName: string;
+  channelName: string;
+  /** The ClusterServiceVersion as JSON; empty where servers leave it out for its size. */
+  csvJson: string;
+  /** All manifests as JSON; as `csvJson`. */
+  object: string[];
+  /** Pull specification of the bundle's image. */
+  bundlePath: string;
+  providedApis: ProvidedApi[];
+  requiredApis: ProvidedApi[];
+  version: string;
+  skipRange: string;
+  dependencies: TypedText[];
+  properties: TypedText[];
+  replaces: string;
+  skips: string[];
+  deprecation: DeprecationMessage | undefined;
 }
 
-/** A `google.protobuf.Struct`; its numbers are doubles. Throws OpmateError LIMIT where it is nested too deep. */
-export function encodeStruct(value: Readonly<Record<string, unknown>>): Buffer {
-  return encodeMessage((message) => writeStruct(message, value as Record<string, JsonValue>, 0));
+/** `api.Package` */
+export interface PackageMessage {
+  name: string;
+  channels: { name: string; csvName: string; deprecation: DeprecationMessage | undefined }[];
+  defaultChannelName: string;
+  deprecation: DeprecationMessage | undefined;
 }
 
-function writeStruct(message: MessageWriter, value: Record<string, JsonValue>, depth: number): void {
-  if (depth > maxStructDepth) throw new OpmateError('LIMIT', 'blob is nested too deep to be sent');
-  for (const key of Object.keys(value)) {
-    message.message(1, (entry) => {
-      entry.text(1, key).message(2, (inner) => writeValue(inner, value[key] as JsonValue, depth + 1));
-    });
+/** `api.ChannelEntry` */
+export interface ChannelEntryMessage {
+  packageName: string;
+  channelName: string;
+  bundleName: string;
+  replaces: string;
+}
+
+interface StructMessage {
+  fields: { key: string; value: ValueMessage | undefined }[];
+}
+
+interface ValueMessage {
+  nullValue: number | undefined;
+  numberValue: number | undefined;
+  stringValue: string | undefined;
+  boolValue: boolean | undefined;
+  structValue: StructMessage | undefined;
+  listValue: { values: ValueMessage[] } | undefined;
+}
+
+export const packageNameType = messageType<{ name: string }>('api.PackageName');
+export const packageType = messageType<PackageMessage>('api.Package');
+export const bundleType = messageType<BundleMessage>('api.Bundle');
+export const channelEntryType = messageType<ChannelEntryMessage>('api.ChannelEntry');
+const structType = messageType<StructMessage>('google.protobuf.Struct');
+
+/** Requests of `api.Registry` and `api.ExperimentalRegistry` by the names of their messages. */
+export const requestTypes = {
+  getPackage: messageType<{ name: string }>('api.GetPackageRequest'),
+  getBundle: messageType<Record<'pkgName' | 'channelName' | 'csvName', string>>('api.GetBundleRequest'),
+  getBundleInChannel: messageType<Record<'pkgName' | 'channelName', string>>('api.GetBundleInChannelRequest'),
+  getAllReplacements: messageType<{ csvName: string }>('api.GetAllReplacementsRequest'),
+  getReplacement:
+    messageType<Record<'csvName' | 'pkgName' | 'channelName', string>>('api.GetReplacementRequest'),
+  getAllProviders: messageType<ProvidedApi>('api.GetAllProvidersRequest'),
+  getLatestProviders: messageType<ProvidedApi>('api.GetLatestProvidersRequest'),
+  getDefaultProvider: messageType<ProvidedApi>('api.GetDefaultProviderRequest'),
+  listBundles: messageType<object>('api.ListBundlesRequest'),
+  listPackages: messageType<object>('api.ListPackageRequest'),
+  listCustomSchemas: messageType<Record<'schema' | 'packageName', string>>(
+    'api.ExperimentalListPackageCustomSchemasRequest',
+  ),
+} as const;
+
+/** Encodes a blob as `google.protobuf.Struct`; its numbers become doubles. Throws OpmateError LIMIT. */
+export function encodeStruct(blob: Readonly<Record<string, unknown>>): Buffer {
+  return structType.encode(structOf(blob as JsonObject));
+}
+
+/** Decodes a `google.protobuf.Struct`. Throws OpmateError SYNTAX or LIMIT. */
+export function decodeStruct(bytes: Uint8Array): JsonObject {
+  return objectOf(structType.decode(bytes));
+}
+
+function structOf(object: JsonObject): StructMessage {
+  return { fields: Object.keys(object).map((key) => ({ key, value: valueOf(object[key] as JsonValue) })) };
+}
+
+const noValue: ValueMessage = {
+  nullValue: undefined,
+  numberValue: undefined,
+  stringValue: undefined,
+  boolValue: undefined,
+  structValue: undefined,
+  listValue: undefined,
+};
+
+function valueOf(value: JsonValue): ValueMessage {
+  if (value === null) return { ...noValue, nullValue: 0 };
+  switch (typeof value) {
+    case 'number':
+    case 'bigint':
+      return { ...noValue, numberValue: Number(value) };
+    case 'string':
+      return { ...noValue, stringValue: value };
+    case 'boolean':
+      return { ...noValue, boolValue: value };
+    default:
+      return isJsonObject(value)
+        ? { ...noValue, structValue: structOf(value) }
+        : { ...noValue, listValue: { values: value.map(valueOf) } };
   }
 }
 
-function writeValue(message: MessageWriter, value: JsonValue, depth: number): void {
-  if (depth > maxStructDepth) throw new OpmateError('LIMIT', 'blob is nested too deep to be sent');
-  if (value === null) message.varint(1, 0);
-  else if (typeof value === 'number' || typeof value === 'bigint') message.double(2, Number(value));
-  else if (typeof value === 'string') message.item(3, value);
-  else if (typeof value === 'boolean') message.varint(4, value ? 1 : 0);
-  else if (isJsonObject(value)) message.message(5, (inner) => writeStruct(inner, value, depth + 1));
-  else {
-    message.message(6, (inner) => {
-      for (const item of value) inner.message(1, (one) => writeValue(one, item, depth + 1));
-    });
-  }
+function objectOf({ fields }: StructMessage): JsonObject {
+  const object: JsonObject = {};
+  for (const { key, value } of fields) setJsonKey(object, key, value === undefined ? null : jsonOf(value));
+  return object;
 }
 
-/** The fields of a request that are texts, in the order of their numbers; what is not there is empty. */
-export function readRequest(bytes: Uint8Array, fields: number): string[] {
-  const texts = readTexts(bytes);
-  return Array.from({ length: fields }, (_, index) => texts.get(index + 1) ?? '');
+function jsonOf(value: ValueMessage): JsonValue {
+  const { structValue, listValue } = value;
+  if (structValue !== undefined) return objectOf(structValue);
+  if (listValue !== undefined) return listValue.values.map(jsonOf);
+  return value.numberValue ?? value.stringValue ?? value.boolValue ?? null;
 }
 
 /** How messages of upstream write an API. */

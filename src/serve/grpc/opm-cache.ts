@@ -5,13 +5,12 @@ import type { Catalog } from '../../catalog/catalog.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
-import { type JsonObject, type JsonValue, setJsonKey } from '../../document/json.js';
+import { type JsonObject, setJsonKey } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { encodeChannelPart } from './bundle-messages.js';
-import { bundleFields } from './bundle-fields.js';
+import { bundleType } from './messages.js';
 import { CatalogContent, type IndexedPackage, bundleKey } from './catalog-content.js';
 import { hashOpmTrees, fnvNumber } from './opm-tree-hash.js';
-import { readFields } from './protobuf.js';
 import { RecordFile } from './record-file.js';
 
 /** A file that is kept on disk under `file`, and is called `path` where it belongs. */
@@ -150,7 +149,7 @@ async function writeBundles(content: CatalogContent, write: Write): Promise<void
           deprecation: deprecation === undefined ? undefined : { message: deprecation },
         });
         const message = await content.messageOf(bundle, part, true);
-        await write(`cache/${name}`, encodeGoJson(jsonOf(message, bundleShape)));
+        await write(`cache/${name}`, encodeGoJson(bundleType.decodePresent(message) as JsonObject));
       }
     }
   }
@@ -161,46 +160,6 @@ function checkName(name: string, place: string): void {
   throw new OpmateError('INVALID', `${place}: cannot be in a cache, for its name is that of no file`, {
     hint: 'build the image without --cache',
   });
-}
-
-/** The JSON of a message: a text, a list, or a message, by the number of the field. */
-interface Shape {
-  [field: number]: { name: string; isList?: boolean; inner?: Shape };
-}
-
-const apiShape: Shape = { 1: { name: 'group' }, 2: { name: 'version' }, 3: { name: 'kind' } };
-const typedShape: Shape = { 1: { name: 'type' }, 2: { name: 'value' } };
-const bundleParts: Record<string, { isList?: boolean; inner?: Shape }> = {
-  object: { isList: true },
-  providedApis: { isList: true, inner: apiShape },
-  requiredApis: { isList: true, inner: apiShape },
-  dependencies: { isList: true, inner: typedShape },
-  properties: { isList: true, inner: typedShape },
-  skips: { isList: true },
-  deprecation: { inner: { 1: { name: 'message' } } },
-};
-const bundleShape: Shape = Object.fromEntries(
-  Object.entries(bundleFields).map(([name, field]) => [field, { name, ...bundleParts[name] }]),
-);
-
-function jsonOf(message: Buffer, shape: Shape): JsonObject {
-  const found = new Map<string, JsonValue>();
-  for (const { field, bytes } of readFields(message)) {
-    const known = shape[field];
-    if (known === undefined || bytes === undefined) continue;
-    const { name, isList, inner } = known;
-    const value = inner === undefined ? bytes.toString() : jsonOf(bytes, inner);
-    const list = found.get(name);
-    if (Array.isArray(list)) list.push(value);
-    else found.set(name, isList === true ? [value] : value);
-  }
-  // In the order of the fields, which is that of Go's encoder.
-  const object: JsonObject = {};
-  for (const { name } of Object.values(shape)) {
-    const value = found.get(name);
-    if (value !== undefined) object[name] = value;
-  }
-  return object;
 }
 
 /** What a directory of blobs may be called. (Source: meta_key.go of operator-registry.) */

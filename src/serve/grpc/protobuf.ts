@@ -1,61 +1,255 @@
 import { isUtf8 } from 'node:buffer';
+import { readFileSync } from 'node:fs';
 import { OpmateError } from '../../core/errors.js';
 
 /**
- * The wire format of protocol buffers, as far as this API needs it. (Source: protobuf.dev, Encoding.)
+ * Messages of the `.proto` files in schemas/, encoded and decoded by the tables that the build makes of these files.
+ * (Source: protobuf.dev, Encoding.)
  */
 
-const wireTypes = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
+interface FieldTable {
+  name: string;
+  number: number;
+  /** A scalar type, `enum`, or the full name of a message. */
+  type: string;
+  isList?: boolean;
+  isOneOf?: boolean;
+}
 
-/** Writes one message. Fields may come in any order; empty texts are left out, as proto3 has it. */
-export class MessageWriter {
+/** A `.proto` file with its `google.protobuf.FileDescriptorProto`. */
+export interface ProtoFile {
+  name: string;
+  imports: string[];
+  /** Full names of everything that the file declares, methods included. */
+  symbols: string[];
+  descriptor: Buffer;
+}
+
+/**
+ * Value of a message to encode. Text may be its bytes, and a message may be encoded already; absent and empty fields
+ * are left out, except for members of a oneof and of lists.
+ */
+export type Encodable<T> = T extends string
+  ? string | Uint8Array
+  : T extends readonly (infer Item)[]
+    ? readonly Encodable<Item>[]
+    : T extends object
+      ? Uint8Array | { readonly [Key in keyof T]?: Encodable<T[Key]> | undefined }
+      : T;
+
+type Value = string | number | boolean | Uint8Array | Message | readonly Value[];
+interface Message {
+  [field: string]: Value | undefined;
+}
+
+const wireTypes = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
+type WireType = (typeof wireTypes)[keyof typeof wireTypes];
+
+/** Maximum nesting of messages; of `google.protobuf.Struct` every third level is one of JSON. */
+const maxDepth = 3000;
+
+interface Descriptors {
+  files: (Omit<ProtoFile, 'descriptor'> & { descriptor: string })[];
+  tables: Record<string, FieldTable[]>;
+}
+
+let descriptors: Descriptors | undefined;
+const types = new Map<string, MessageType<object>>();
+
+function readDescriptors(): Descriptors {
+  const file = new URL('../../../dist/proto-descriptors.json', import.meta.url);
+  return (descriptors ??= JSON.parse(readFileSync(file, 'utf8')) as Descriptors);
+}
+
+/** Returns the `.proto` files, each after those that it imports. */
+export function readProtoFiles(): ProtoFile[] {
+  return readDescriptors().files.map((file) => ({
+    ...file,
+    descriptor: Buffer.from(file.descriptor, 'base64'),
+  }));
+}
+
+/** Returns a message type by its full name, as in `api.Bundle`. */
+export function messageType<T extends object>(name: string): MessageType<T> {
+  let type = types.get(name);
+  if (type === undefined) {
+    const table = readDescriptors().tables[name];
+    if (table === undefined) throw new Error(`unknown message type ${name}`);
+    types.set(name, (type = new MessageType(table)));
+  }
+  return type as unknown as MessageType<T>;
+}
+
+/** Encodes and decodes the messages of a type. */
+export class MessageType<T extends object> {
+  readonly #fields: readonly Field[];
+  readonly #byName = new Map<string, Field>();
+  readonly #byNumber = new Map<number, Field>();
+
+  constructor(table: readonly FieldTable[]) {
+    this.#fields = table.map((field) => new Field(field));
+    for (const field of this.#fields) {
+      this.#byName.set(field.name, field);
+      this.#byNumber.set(field.number, field);
+    }
+  }
+
+  /** Throws OpmateError LIMIT where messages are nested too deeply. */
+  encode(value: Encodable<T>): Buffer {
+    const writer = new MessageWriter();
+    this.write(writer, value as Message, 0);
+    return writer.finish();
+  }
+
+  /**
+   * Decodes a message; an absent field is empty, `undefined` if it is a message or a member of a oneof. Unknown
+   * fields are skipped. Throws OpmateError SYNTAX for anything but a message of this type and for text that is not
+   * UTF-8, LIMIT where messages are nested too deeply.
+   */
+  decode(bytes: Uint8Array): T {
+    return this.read(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), 0, true) as T;
+  }
+
+  /** Decodes a message to the fields that it has, in the order of their numbers. Throws what `decode` does. */
+  decodePresent(bytes: Uint8Array): Partial<T> {
+    return this.read(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), 0, false) as Partial<T>;
+  }
+
+  write(writer: MessageWriter, message: Message, depth: number): void {
+    if (depth > maxDepth) throw tooDeep();
+    for (const name of Object.keys(message)) {
+      const value = message[name];
+      if (value === undefined) continue;
+      const field = this.#byName.get(name);
+      if (field === undefined) throw new Error(`unknown field ${name}`);
+      if (field.isList) {
+        for (const item of value as readonly Value[]) field.write(writer, item, depth);
+      } else if (field.isOneOf || !field.isEmpty(value)) field.write(writer, value, depth);
+    }
+  }
+
+  read(bytes: Buffer, depth: number, withDefaults: boolean): Message {
+    if (depth > maxDepth) throw tooDeep();
+    const present = new Map<string, Value>();
+    for (const [number, wireType, raw] of readFields(bytes)) {
+      const field = this.#byNumber.get(number);
+      if (field === undefined) continue;
+      if (field.wireType !== wireType) throw malformed();
+      const value = field.read(raw, depth, withDefaults);
+      const list = field.isList ? present.get(field.name) : undefined;
+      if (list !== undefined) (list as Value[]).push(value);
+      else present.set(field.name, field.isList ? [value] : value);
+    }
+    const message: Message = {};
+    for (const field of this.#fields) {
+      const value = present.get(field.name) ?? (withDefaults ? field.empty() : undefined);
+      if (value !== undefined) message[field.name] = value;
+    }
+    return message;
+  }
+}
+
+class Field {
+  readonly name: string;
+  readonly number: number;
+  readonly isList: boolean;
+  readonly isOneOf: boolean;
+  readonly wireType: WireType;
+  readonly #type: string;
+  #message: MessageType<object> | undefined;
+
+  constructor({ name, number, type, isList = false, isOneOf = false }: FieldTable) {
+    this.name = name;
+    this.number = number;
+    this.isList = isList;
+    this.isOneOf = isOneOf;
+    this.#type = type;
+    this.wireType = ['bool', 'int32', 'enum'].includes(type)
+      ? wireTypes.varint
+      : type === 'double'
+        ? wireTypes.fixed64
+        : wireTypes.bytes;
+  }
+
+  get #inner(): MessageType<object> {
+    return (this.#message ??= messageType(this.#type));
+  }
+
+  write(writer: MessageWriter, value: Value, depth: number): void {
+    const { number, wireType } = this;
+    if (wireType === wireTypes.varint) writer.varint(number, Number(value));
+    else if (wireType === wireTypes.fixed64) writer.double(number, value as number);
+    else if (typeof value === 'string') writer.text(number, value);
+    else if (value instanceof Uint8Array) writer.bytes(number, value);
+    else {
+      const inner = new MessageWriter();
+      this.#inner.write(inner, value as Message, depth + 1);
+      writer.bytes(number, inner.finish());
+    }
+  }
+
+  read(raw: number | Buffer, depth: number, withDefaults: boolean): Value {
+    if (typeof raw === 'number') return this.#type === 'bool' ? raw !== 0 : raw;
+    switch (this.#type) {
+      case 'double':
+        return raw.readDoubleLE();
+      case 'bytes':
+        return raw;
+      case 'string':
+        if (!isUtf8(raw)) throw new OpmateError('SYNTAX', 'message has text that is not UTF-8');
+        return raw.toString();
+      default:
+        return this.#inner.read(raw, depth + 1, withDefaults);
+    }
+  }
+
+  isEmpty(value: Value): boolean {
+    if (value instanceof Uint8Array) return value.length === 0 && this.empty() !== undefined;
+    return value === '' || value === 0 || value === false;
+  }
+
+  empty(): Value | undefined {
+    if (this.isList) return [];
+    if (this.isOneOf) return undefined;
+    switch (this.#type) {
+      case 'string':
+        return '';
+      case 'bytes':
+        return Buffer.alloc(0);
+      case 'bool':
+        return false;
+      default:
+        return this.wireType === wireTypes.bytes ? undefined : 0;
+    }
+  }
+}
+
+class MessageWriter {
   #bytes = Buffer.allocUnsafe(256);
   #length = 0;
 
-  text(field: number, value: string): this {
-    return value === '' ? this : this.item(field, value);
-  }
-
-  /** A text that is written even when it is empty: an item of a list, or the member of a oneof. */
-  item(field: number, value: string): this {
+  text(field: number, value: string): void {
     const size = Buffer.byteLength(value);
     this.#start(field, wireTypes.bytes, size);
     this.#length += this.#bytes.write(value, this.#length);
-    return this;
   }
 
-  items(field: number, values: readonly string[]): this {
-    for (const value of values) this.item(field, value);
-    return this;
-  }
-
-  /** An embedded message, or bytes. */
-  bytes(field: number, value: Uint8Array): this {
+  bytes(field: number, value: Uint8Array): void {
     this.#start(field, wireTypes.bytes, value.length);
     this.#bytes.set(value, this.#length);
     this.#length += value.length;
-    return this;
   }
 
-  message(field: number, write: (writer: MessageWriter) => void): this {
-    const inner = new MessageWriter();
-    write(inner);
-    return this.bytes(field, inner.#bytes.subarray(0, inner.#length));
-  }
-
-  /** A number from 0 to 2^53 or a boolean; written even when it is 0. */
-  varint(field: number, value: number): this {
+  varint(field: number, value: number): void {
     this.#reserve(20);
     this.#varint(field * 8 + wireTypes.varint);
     this.#varint(value);
-    return this;
   }
 
-  double(field: number, value: number): this {
+  double(field: number, value: number): void {
     this.#reserve(20);
     this.#varint(field * 8 + wireTypes.fixed64);
     this.#length = this.#bytes.writeDoubleLE(value, this.#length);
-    return this;
   }
 
   finish(): Buffer {
@@ -82,24 +276,8 @@ export class MessageWriter {
   }
 }
 
-/** A message with `write`'s fields. */
-export function encodeMessage(write: (writer: MessageWriter) => void): Buffer {
-  const writer = new MessageWriter();
-  write(writer);
-  return writer.finish();
-}
-
-/** A field of a message. */
-export interface MessageField {
-  field: number;
-  /** A text, bytes, or a message. */
-  bytes?: Buffer;
-  /** A number that is written as it is needed, or a boolean. */
-  number?: number;
-}
-
-/** The fields of a message in their order. Throws OpmateError SYNTAX for what is no message. */
-export function* readFields(message: Buffer): Generator<MessageField, void, undefined> {
+/** Yields number, wire type and content of each field. */
+function* readFields(message: Buffer): Generator<[number: number, type: number, raw: number | Buffer]> {
   let at = 0;
   const varint = (): number => {
     let value = 0;
@@ -111,50 +289,26 @@ export function* readFields(message: Buffer): Generator<MessageField, void, unde
     }
     throw malformed();
   };
+  const take = (size: number): Buffer => {
+    if (at + size > message.length) throw malformed();
+    return message.subarray(at, (at += size));
+  };
   while (at < message.length) {
     const tag = varint();
-    const field = Math.floor(tag / 8);
-    if (field === 0) throw malformed();
-    switch (tag % 8) {
-      case wireTypes.varint:
-        yield { field, number: varint() };
-        continue;
-      case wireTypes.fixed64:
-        at += 8;
-        break;
-      case wireTypes.fixed32:
-        at += 4;
-        break;
-      case wireTypes.bytes: {
-        const size = varint();
-        if (at + size > message.length) throw malformed();
-        at += size;
-        yield { field, bytes: message.subarray(at - size, at) };
-        continue;
-      }
-      default:
-        throw malformed();
-    }
-    yield { field };
+    const [number, type] = [Math.floor(tag / 8), tag % 8];
+    if (number === 0) throw malformed();
+    if (type === wireTypes.varint) yield [number, type, varint()];
+    else if (type === wireTypes.fixed64) yield [number, type, take(8)];
+    else if (type === wireTypes.bytes) yield [number, type, take(varint())];
+    else if (type === wireTypes.fixed32) yield [number, type, take(4)];
+    else throw malformed();
   }
-  if (at > message.length) throw malformed();
-}
-
-/**
- * The texts of a message by field number; of a field that comes twice, the last. Fields of other types are passed
- * over, as unknown ones are. Throws OpmateError SYNTAX for what is no message or has text that is not UTF-8.
- */
-export function readTexts(bytes: Uint8Array): ReadonlyMap<number, string> {
-  const texts = new Map<number, string>();
-  const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  for (const { field, bytes: value } of readFields(message)) {
-    if (value === undefined) continue;
-    if (!isUtf8(value)) throw new OpmateError('SYNTAX', 'a text of the request is not UTF-8');
-    texts.set(field, value.toString());
-  }
-  return texts;
 }
 
 function malformed(): OpmateError {
-  return new OpmateError('SYNTAX', 'the request is not a protocol buffers message');
+  return new OpmateError('SYNTAX', 'not a protocol buffers message');
+}
+
+function tooDeep(): OpmateError {
+  return new OpmateError('LIMIT', `message is nested deeper than ${maxDepth} levels`);
 }

@@ -22,16 +22,10 @@ import type { ServerKeyPair } from '../server/certificate-files.js';
 import { defaultMaxConnections } from '../server/http-server.js';
 import { listenOn } from '../server/listening.js';
 import { GrpcConnections } from './connections.js';
-import {
-  encodeChannelEntry,
-  encodePackage,
-  encodePackageName,
-  encodeStruct,
-  readRequest,
-} from './messages.js';
-import { encodeMessage } from './protobuf.js';
-import { type Reflection, loadReflection } from './reflection.js';
-import type { ApiName, RegistryAnswers } from './registry-answers.js';
+import { channelEntryType, encodeStruct, packageNameType, packageType, requestTypes } from './messages.js';
+import { type Encodable, type MessageType, messageType } from './protobuf.js';
+import { Reflection } from './reflection.js';
+import type { RegistryAnswers } from './registry-answers.js';
 
 /** Largest request; also gRPC's default. */
 const maxRequestBytes = 4 * 1024 * 1024;
@@ -97,7 +91,7 @@ export async function startRegistryServer(options: RegistryServerOptions): Promi
   const services = [registryService(answers, calls), healthService(calls)];
   if (answers.listCustomSchemas !== undefined) services.push(experimentalService(answers, calls));
   const versions = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
-  const reflection = await loadReflection([...services.map(({ name }) => name), ...versions]);
+  const reflection = new Reflection([...services.map(({ name }) => name), ...versions]);
   services.push(...versions.map((name) => reflectionService(name, reflection)));
   for (const { definition, handlers } of services) server.addService(definition, handlers);
 
@@ -435,36 +429,51 @@ class Calls {
   }
 }
 
-function* encoded<T>(items: Iterable<T>, encode: (item: T) => Uint8Array): Generator<Uint8Array> {
-  for (const item of items) yield encode(item);
+function* encoded<T extends object>(
+  items: Iterable<Encodable<T>>,
+  type: MessageType<T>,
+): Generator<Uint8Array> {
+  for (const item of items) yield type.encode(item);
 }
 
 function registryService(answers: RegistryAnswers, calls: Calls): Service {
-  const apiOf = (request: Buffer): ApiName => {
-    const [group = '', version = '', kind = ''] = readRequest(request, 3);
-    return { group, version, kind };
-  };
-  const textsOf = (request: Buffer): [string, string, string] =>
-    readRequest(request, 3) as [string, string, string];
   return new ServiceBuilder('api.Registry', calls)
-    .stream('ListPackages', () => encoded(answers.listPackages(), encodePackageName))
-    .unary('GetPackage', (request) => encodePackage(answers.getPackage(textsOf(request)[0])))
-    .unary('GetBundle', (request) => answers.getBundle(...textsOf(request)))
-    .unary('GetBundleForChannel', (request) => {
-      const [packageName, channelName] = textsOf(request);
-      return answers.getBundleForChannel(packageName, channelName);
+    .stream('ListPackages', () =>
+      encoded(
+        answers.listPackages().map((name) => ({ name })),
+        packageNameType,
+      ),
+    )
+    .unary('GetPackage', (request) =>
+      packageType.encode(answers.getPackage(requestTypes.getPackage.decode(request).name)),
+    )
+    .unary('GetBundle', (request) => {
+      const { pkgName, channelName, csvName } = requestTypes.getBundle.decode(request);
+      return answers.getBundle(pkgName, channelName, csvName);
     })
-    .stream('GetChannelEntriesThatReplace', (request) =>
-      encoded(answers.getChannelEntriesThatReplace(textsOf(request)[0]), encodeChannelEntry),
+    .unary('GetBundleForChannel', (request) => {
+      const { pkgName, channelName } = requestTypes.getBundleInChannel.decode(request);
+      return answers.getBundleForChannel(pkgName, channelName);
+    })
+    .stream('GetChannelEntriesThatReplace', (request) => {
+      const { csvName } = requestTypes.getAllReplacements.decode(request);
+      return encoded(answers.getChannelEntriesThatReplace(csvName), channelEntryType);
+    })
+    .unary('GetBundleThatReplaces', (request) => {
+      const { csvName, pkgName, channelName } = requestTypes.getReplacement.decode(request);
+      return answers.getBundleThatReplaces(csvName, pkgName, channelName);
+    })
+    .stream('GetChannelEntriesThatProvide', (request) => {
+      const api = requestTypes.getAllProviders.decode(request);
+      return encoded(answers.getChannelEntriesThatProvide(api), channelEntryType);
+    })
+    .stream('GetLatestChannelEntriesThatProvide', (request) => {
+      const api = requestTypes.getLatestProviders.decode(request);
+      return encoded(answers.getLatestChannelEntriesThatProvide(api), channelEntryType);
+    })
+    .unary('GetDefaultBundleThatProvides', (request) =>
+      answers.getDefaultBundleThatProvides(requestTypes.getDefaultProvider.decode(request)),
     )
-    .unary('GetBundleThatReplaces', (request) => answers.getBundleThatReplaces(...textsOf(request)))
-    .stream('GetChannelEntriesThatProvide', (request) =>
-      encoded(answers.getChannelEntriesThatProvide(apiOf(request)), encodeChannelEntry),
-    )
-    .stream('GetLatestChannelEntriesThatProvide', (request) =>
-      encoded(answers.getLatestChannelEntriesThatProvide(apiOf(request)), encodeChannelEntry),
-    )
-    .unary('GetDefaultBundleThatProvides', (request) => answers.getDefaultBundleThatProvides(apiOf(request)))
     .stream('ListBundles', () => answers.listBundles());
 }
 
@@ -473,7 +482,7 @@ const customNamePattern = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
 function experimentalService(answers: RegistryAnswers, calls: Calls): Service {
   async function* listCustomSchemas(request: Buffer, metadata: Metadata): AsyncGenerator<Uint8Array> {
     if (metadata.get('x-acknowledge-experimental')[0] !== 'true') return;
-    const [schema = '', packageName = ''] = readRequest(request, 2);
+    const { schema, packageName } = requestTypes.listCustomSchemas.decode(request);
     if (schema === '') throw new OpmateError('USAGE', 'schema is required');
     for (const [what, name] of Object.entries({ schema, packageName })) {
       if (name === '' || customNamePattern.test(name)) continue;
@@ -491,7 +500,7 @@ function experimentalService(answers: RegistryAnswers, calls: Calls): Service {
 
 /** Always serving, whatever service is asked for: before there is something to serve, nobody can ask. */
 function healthService(calls: Calls): Service {
-  const serving = encodeMessage((message) => message.varint(1, 1));
+  const serving = messageType<{ status: number }>('grpc.health.v1.HealthCheckResponse').encode({ status: 1 });
   return new ServiceBuilder('grpc.health.v1.Health', calls, 'debug').unary('Check', () => serving);
 }
 
@@ -506,7 +515,7 @@ function reflectionService(name: string, reflection: Reflection): Service {
           try {
             // What is asked next waits until this is on its way.
             call.pause();
-            call.write(reflection.answer(request), () => call.resume());
+            call.write(reflection.respond(request), () => call.resume());
           } catch (error) {
             call.emit('error', statusOf(error));
           }

@@ -9,9 +9,7 @@ import {
   compareEntries,
   openServedIndex,
 } from '../../sqlite/read/served-index.js';
-import type { TypedValue } from '../../sqlite/schema/bundle-record.js';
-import { bundleFields } from './bundle-fields.js';
-import { type MessageWriter, encodeMessage } from './protobuf.js';
+import { bundleType } from './messages.js';
 import type { ApiName, ChannelEntryAnswer, PackageAnswer, RegistryAnswers } from './registry-answers.js';
 
 /**
@@ -55,10 +53,7 @@ class SqliteAnswers implements RegistryAnswers {
   async getBundleForChannel(packageName: string, channelName: string): Promise<Uint8Array> {
     const head = this.#index.findHead(packageName, channelName);
     if (head === undefined) throw notFound(`no entry found for ${packageName} ${channelName}`);
-    return encodeMessage((message) => {
-      message.text(bundleFields.csvName, head.name);
-      if (head.csv.length > 0) message.bytes(bundleFields.csvJson, head.csv);
-    });
+    return bundleType.encode({ csvName: head.name, csvJson: head.csv });
   }
 
   async getBundleThatReplaces(
@@ -112,10 +107,7 @@ class SqliteAnswers implements RegistryAnswers {
     for (const { bundle, package: packageName, places } of this.#index.listBundles()) {
       const common = encodeBundle(bundle, packageName, '');
       for (const { channel, replaces, skips } of places) {
-        const own = encodeMessage((message) => {
-          message.text(bundleFields.channelName, channel);
-          message.text(bundleFields.replaces, replaces).items(bundleFields.skips, skips);
-        });
+        const own = bundleType.encode({ channelName: channel, replaces, skips });
         yield Buffer.concat([common, own]);
       }
     }
@@ -146,31 +138,20 @@ function nearestToHeads(entries: readonly ProvidingEntry[]): ProvidingEntry[] {
 }
 
 function encodeBundle(bundle: ServedBundle, packageName: string, channelName: string): Buffer {
-  return encodeMessage((message) => {
-    message
-      .text(bundleFields.csvName, bundle.name)
-      .text(bundleFields.packageName, packageName)
-      .text(bundleFields.channelName, channelName)
-      .text(bundleFields.bundlePath, bundle.image)
-      .text(bundleFields.version, bundle.version)
-      .text(bundleFields.skipRange, bundle.skipRange);
-    if (bundle.csv.length > 0) message.bytes(bundleFields.csvJson, bundle.csv);
-    for (const object of bundle.objects) message.bytes(bundleFields.object, object);
-    writeApis(message, bundleFields.providedApis, bundle.providedApis);
-    writeApis(message, bundleFields.requiredApis, bundle.requiredApis);
-    writeValues(message, bundleFields.dependencies, bundle.dependencies);
-    writeValues(message, bundleFields.properties, bundle.properties);
+  const { name, image, version, skipRange, csv, objects } = bundle;
+  const { providedApis, requiredApis, dependencies, properties } = bundle;
+  return bundleType.encode({
+    csvName: name,
+    packageName,
+    channelName,
+    csvJson: csv,
+    object: objects,
+    bundlePath: image,
+    providedApis,
+    requiredApis,
+    version,
+    skipRange,
+    dependencies,
+    properties,
   });
-}
-
-function writeApis(message: MessageWriter, field: number, apis: ServedBundle['providedApis']): void {
-  for (const { group, version, kind, plural } of apis) {
-    message.message(field, (inner) => inner.text(1, group).text(2, version).text(3, kind).text(4, plural));
-  }
-}
-
-function writeValues(message: MessageWriter, field: number, values: readonly TypedValue[]): void {
-  for (const { type, value } of values) {
-    message.message(field, (inner) => inner.text(1, type).text(2, value));
-  }
 }

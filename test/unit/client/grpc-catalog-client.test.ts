@@ -6,7 +6,7 @@ import { CatalogClient } from '../../../src/client/catalog-client.js';
 import type { GrpcClientOptions } from '../../../src/client/grpc-catalog-client.js';
 import { OpmateError } from '../../../src/core/errors.js';
 import { openCatalogAnswers } from '../../../src/serve/grpc/catalog-answers.js';
-import { encodeMessage } from '../../../src/serve/grpc/protobuf.js';
+import { bundleType } from '../../../src/serve/grpc/messages.js';
 import { type RegistryServerOptions, startRegistryServer } from '../../../src/serve/grpc/server.js';
 import { widgetCatalog } from '../../e2e/catalogs.js';
 import { createAuthority } from '../../support/certificates.js';
@@ -85,7 +85,7 @@ const failure = async (work: Promise<unknown>): Promise<string> => {
   return `${error.code}: ${error.message}`;
 };
 
-const named = (name: string): Buffer => encodeMessage((message) => message.text(1, name));
+const named = (name: string): Buffer => bundleType.encode({ csvName: name });
 
 describe('client/grpc-catalog-client', () => {
   it('tells packages, channels, entries and bundles', async () => {
@@ -229,13 +229,13 @@ describe('client/grpc-catalog-client and servers that do not behave', () => {
         call.end();
       };
     const nested = (depth: number): Buffer =>
-      encodeMessage((message) => (depth === 0 ? message.text(1, 'x') : message.bytes(2, nested(depth - 1))));
+      bundleType.encode(depth === 0 ? { csvName: 'x' } : { packageName: nested(depth - 1) });
     const client = await fakeServer(
       {
         ListPackages: sending(Buffer.from([0x0a, 0x7f, 0x00])),
         GetPackage: sending(nested(3), nested(3)),
         GetBundle: sending(),
-        ListBundles: sending(encodeMessage((message) => message.varint(1, 5))),
+        ListBundles: sending(Buffer.from([0x08, 0x05])),
         GetBundleForChannel: sending(Buffer.from([0x0a, 0x01, 0xff])),
         GetBundleThatReplaces: sending(named('x'.repeat(2000))),
         GetChannelEntriesThatReplace: sending(Buffer.alloc(50, 0xff)),
@@ -243,7 +243,7 @@ describe('client/grpc-catalog-client and servers that do not behave', () => {
       { maxMessageBytes: 1000 },
     );
     const key = { package: 'a', channel: 'b', name: 'c' };
-    const malformed = /^SYNTAX: 127\.0\.0\.1:\d+: an answer is not a protocol buffers message$/;
+    const malformed = /^SYNTAX: 127\.0\.0\.1:\d+: not a protocol buffers message$/;
     expect(await failure(client.listPackages())).toMatch(malformed);
     expect(await failure(collect(client.bundles()))).toMatch(malformed);
     expect(await failure(client.getEntriesThatReplace('a'))).toMatch(malformed);

@@ -6,8 +6,8 @@ import { loadFileDescriptorSetFromBuffer, loadSync } from '@grpc/proto-loader';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
 import type { LogFields, Logger } from '../../../../src/core/log.js';
-import { encodeMessage, readTexts } from '../../../../src/serve/grpc/protobuf.js';
-import { loadReflection } from '../../../../src/serve/grpc/reflection.js';
+import { bundleType } from '../../../../src/serve/grpc/messages.js';
+import { Reflection } from '../../../../src/serve/grpc/reflection.js';
 import type { RegistryAnswers } from '../../../../src/serve/grpc/registry-answers.js';
 import {
   type RegistryServerOptions,
@@ -19,7 +19,7 @@ import { projectRoot } from '../../../support/command-line.js';
 import { registryClient } from '../../../support/registry-client.js';
 
 const bundleOf = (name: string, size = 0): Buffer =>
-  encodeMessage((message) => message.text(1, name).text(4, 'x'.repeat(size)));
+  bundleType.encode({ csvName: name, csvJson: 'x'.repeat(size) });
 
 /** Answers of a catalog that has nothing, but for what a test gives it. */
 function answersOf(some: Partial<RegistryAnswers>): RegistryAnswers {
@@ -370,10 +370,8 @@ describe('serve/grpc/server', () => {
 
 describe('serve/grpc/reflection', () => {
   const schemas = path.join(projectRoot, 'schemas');
-  const ask = async (field: number, value: string): Promise<Buffer> => {
-    const reflection = await loadReflection(['b.B', 'a.A']);
-    return reflection.answer(encodeMessage((message) => message.item(field, value)));
-  };
+  const ask = (field: number, value: string): Buffer =>
+    new Reflection(['b.B', 'a.A']).respond(lengthDelimited(field, Buffer.from(value)));
 
   it('describes every file as the library that reads .proto files does', async () => {
     const files = (await readdir(schemas, { recursive: true })).filter(
@@ -382,10 +380,10 @@ describe('serve/grpc/reflection', () => {
     expect(files.length).toBeGreaterThan(2);
     for (const name of files) {
       // The members of a message that hold files have the numbers that a set of descriptors has.
-      const answer = await ask(3, name);
+      const answer = ask(3, name);
       const set = readMessages(readMessages(answer, 4)[0] as Buffer, 1);
       const reread = loadFileDescriptorSetFromBuffer(
-        encodeMessage((message) => set.forEach((file) => message.bytes(1, file))),
+        Buffer.concat(set.map((file) => lengthDelimited(1, file))),
         { keepCase: true },
       );
       const expected = loadSync(name, { includeDirs: [schemas], keepCase: true });
@@ -397,33 +395,44 @@ describe('serve/grpc/reflection', () => {
     }
   });
 
-  it('sends a file with all that it imports, under the name by which it is imported', async () => {
-    const [response] = readMessages(await ask(4, 'api.Registry.ListBundles'), 4);
+  it('sends a file with all that it imports, under the name by which it is imported', () => {
+    const [response] = readMessages(ask(4, 'api.Registry.ListBundles'), 4);
     const names = readMessages(response as Buffer, 1).map((file) => readMessages(file, 1).toString());
     expect(names).toEqual(['registry.proto', 'google/protobuf/struct.proto']);
   });
 
-  it('lists services in order', async () => {
-    const [list] = readMessages(await ask(7, ''), 6);
-    expect(readMessages(list as Buffer, 1).map((one) => readTexts(one).get(1))).toEqual(['a.A', 'b.B']);
+  it('lists services in order', () => {
+    const [list] = readMessages(ask(7, ''), 6);
+    expect(readMessages(list as Buffer, 1).map((one) => String(readMessages(one, 1)[0]))).toEqual([
+      'a.A',
+      'b.B',
+    ]);
   });
 
   it.each([
     [3, 'nope.proto'],
     [4, 'api.Nope'],
     [6, 'api.Nope'],
-  ])('says what it does not know (field %i)', async (field, name) => {
-    const [error] = readMessages(await ask(field, name), 7);
-    expect(readTexts(error as Buffer).get(2)).toBe(`${name} not found`);
+  ])('says what it does not know (field %i)', (field, name) => {
+    const [error] = readMessages(ask(field, name), 7);
+    expect(String(readMessages(error as Buffer, 2)[0])).toBe(`${name} not found`);
   });
 
-  it('says which call is deprecated', async () => {
-    const [response] = readMessages(await ask(3, 'registry.proto'), 4);
+  it('says which call is deprecated', () => {
+    const [response] = readMessages(ask(3, 'registry.proto'), 4);
     const [service] = readMessages(readMessages(response as Buffer, 1)[0] as Buffer, 6);
     const deprecated = readMessages(service as Buffer, 2).filter((call) => readMessages(call, 4).length > 0);
     expect(deprecated.map((call) => readMessages(call, 1).toString())).toEqual(['GetBundleForChannel']);
   });
 });
+
+/** A field of text, bytes or a message. */
+function lengthDelimited(field: number, content: Uint8Array): Buffer {
+  const size: number[] = [];
+  let rest = content.length;
+  for (; rest >= 128; rest = Math.floor(rest / 128)) size.push((rest % 128) | 128);
+  return Buffer.concat([Buffer.from([field * 8 + 2, ...size, rest]), content]);
+}
 
 /** The embedded messages of a field. */
 function readMessages(bytes: Buffer, field: number): Buffer[] {

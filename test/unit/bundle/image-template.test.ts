@@ -23,8 +23,8 @@ const vectors = readFileSync(
   .split('\n')
   .map((line) => JSON.parse(line) as Vector);
 
-/** Accepted by Go, refused here when the template is parsed; the last pipe leads nowhere. */
-const refused = ['index', 'range', 'define', 'template', '| }}', '%U'];
+/** Fields, comments and trim markers, which are all that an image reference needs. */
+const supported = /^(?:[^{]|\{\{(?:- )?\s*(?:\.\w+|\/\*[^*]*\*\/)?\s*(?: -)?\}\})*(?:\{\{(?:\.\w+)?)?$/;
 
 function answer(template: string): Vector {
   let render;
@@ -43,31 +43,30 @@ function answer(template: string): Vector {
 }
 
 describe('bundle/image-template', () => {
-  it.each(vectors.filter((vector) => !refused.some((word) => vector.in.includes(word))))(
-    'answers as Go: $in',
-    (vector) => {
-      const got = answer(vector.in);
-      expect(Object.keys(got).sort()).toEqual(Object.keys(vector).sort());
-      if (vector.out !== undefined) expect(got.out).toBe(vector.out);
-    },
-  );
+  it.each(vectors.filter((vector) => supported.test(vector.in)))('answers as Go: $in', (vector) => {
+    const got = answer(vector.in);
+    expect(Object.keys(got).sort()).toEqual(Object.keys(vector).sort());
+    if (vector.out !== undefined) expect(got.out).toBe(vector.out);
+  });
 
-  it('reports faults in the words of Go', () => {
-    expect(answer('{{foo}}').parse).toBe(
-      'invalid image reference template: template: image-ref-template:1: function "foo" not defined',
-    );
+  it('reports the line, and the fields that exist', () => {
     expect(answer('a\n{{.Package').parse).toBe(
       'invalid image reference template: template: image-ref-template:2: unclosed action',
     );
-    expect(answer('{{.Tag}}').exec).toContain("can't evaluate field Tag in type");
-    expect(answer('{{range .Name}}{{end}}').parse).toContain('{{range}} is not supported');
+    expect(answer('{{.Tag}}').exec).toBe("template: image-ref-template:1: can't evaluate field Tag");
+    expect(() => parseImageTemplate('{{nope}}')).toThrow(
+      expect.objectContaining({ hint: expect.stringContaining('{{.Package}}, {{.Name}} and {{.Version}}') }),
+    );
   });
 
-  it('does not run out of stack or memory', () => {
-    expect(answer(`{{${'('.repeat(10_000)}1}}`).parse).toContain('deep');
-    expect(answer('{{if 1}}'.repeat(10_000)).parse).toContain('deep');
-    expect((answer('{{printf "%999999999s" .Name}}').out ?? '').length).toBeLessThan(2000);
-  });
+  it.each(vectors.filter((vector) => !supported.test(vector.in)))(
+    'refuses or answers as Go: $in',
+    (vector) => {
+      const got = answer(vector.in);
+      if (got.parse === undefined) expect(got.out).toBe(vector.out);
+      else expect(got.parse).toMatch(/: unsupported action|: unclosed action/);
+    },
+  );
 
   it('never fails with anything but its own errors', () => {
     const word = fc.constantFrom(

@@ -158,6 +158,21 @@ export function parseFault(error: unknown): { reason: string; line: number | und
 }
 
 /**
+ * Returns the error for a file outside of its directory that a link led to and that is not a manifest: unlike those of
+ * parsers it quotes nothing of the file. Undefined for a manifest.
+ */
+export function outsideManifestFault(content: Buffer, label: string): OpmateError | undefined {
+  try {
+    parseFirstDocument(content);
+    return undefined;
+  } catch (error) {
+    const fault = parseFault(error);
+    if (fault === undefined) throw error;
+    return new OpmateError('SYNTAX', `${label}: not a manifest`, { file: label, line: fault.line });
+  }
+}
+
+/**
  * The line, from 1, of the value at `path` in a YAML document in block style, or of the innermost part on
  * the way to it that can be told from the indentation. Only for messages.
  */

@@ -19,7 +19,13 @@ import {
 } from '../model/csv.js';
 import { TypeMismatchError, listOf, readTyped, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
-import { lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
+import {
+  lineOfPath,
+  manifestText,
+  outsideManifestFault,
+  parseFault,
+  parseFirstDocument,
+} from './manifest.js';
 import {
   type Bundle,
   annotatedProperties,
@@ -116,10 +122,12 @@ export async function* readPackageManifests(
     for (const entry of visible) {
       if (entry.isDirectory()) continue;
       const file = placeOf(entry);
-      const isChecked = entry.isSymbolicLink() && followLinks !== true;
-      const outside = isChecked ? await outsideError(directory, file.path, file.label) : undefined;
-      if (outside === undefined) files.push(file);
-      else yield { kind: 'problem', error: outside };
+      const outside = entry.isSymbolicLink()
+        ? await outsideError(directory, file.path, file.label)
+        : undefined;
+      if (outside === undefined || followLinks === true) {
+        files.push({ ...file, isOutside: outside !== undefined });
+      } else yield { kind: 'problem', error: outside };
     }
     if (files.length > maxDirectoryFiles) {
       throw new LimitError(
@@ -133,6 +141,8 @@ export async function* readPackageManifests(
 
 /** Where a file or directory is, and how messages name it. */
 interface Place {
+  /** A link leads out of the tree. */
+  isOutside?: boolean;
   path: string;
   label: string;
 }
@@ -226,6 +236,7 @@ function twoCsvs(manifests: readonly Manifest[]): OpmateError {
 async function readPlace({
   path: file,
   label,
+  isOutside = false,
 }: Place): Promise<Buffer | (FileContent & { kind: 'problem' | 'skipped' })> {
   const problem = (what: string, hint?: string) =>
     ({ kind: 'problem', error: new OpmateError('IO', `${label}: ${what}`, { file: label, hint }) }) as const;
@@ -234,6 +245,8 @@ async function readPlace({
       if (size > maxFileSize)
         throw new LimitError(`${label}: ${size} bytes, more than ${maxFileSize}`, { file: label });
     });
+    const fault = content && isOutside ? outsideManifestFault(content, label) : undefined;
+    if (fault !== undefined) return { kind: 'problem', error: fault };
     if (content !== undefined) return content;
     const found = await stat(file).catch((error: unknown) => error);
     if (found instanceof Error)

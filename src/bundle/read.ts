@@ -6,6 +6,7 @@ import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from
 import { compareBytes } from '../core/order.js';
 import { combineErrors } from '../core/diagnostics-error.js';
 import { openIfRegularFile } from '../files/read-file.js';
+import { outsideManifestFault } from './manifest.js';
 import { type LinkOptions, outsideError, requireWithin } from '../files/directory-root.js';
 
 /** A file of a bundle; `name` is its name within `manifests/` or `metadata/`. */
@@ -51,7 +52,8 @@ export async function isBundleDirectory(directory: string): Promise<boolean> {
  * Reads the files of a bundle directory. In `manifests/`, names that begin with a dot are passed over.
  * Sub-directories are not entered; links to files within the directory are followed, and links that lead
  * to no file are passed over. Throws OpmateError NOT_FOUND or IO when something cannot be read, UNSAFE for
- * a link that leads out of the directory unless `followLinks`, LIMIT beyond the caps.
+ * a link that leads out of the directory unless `followLinks`, SYNTAX where it leads to what is not a manifest, LIMIT
+ * beyond the caps.
  */
 export async function readBundleDirectory(
   directory: string,
@@ -92,18 +94,28 @@ async function readPart(
   const names = entries.filter((entry) => !entry.isDirectory()).map((entry) => entry.name);
   const wanted = selectNames(names, part, directory, options.limits);
   const links = new Set(entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => name));
-  const faults = await mapConcurrent(
+  const outside = new Map<string, OpmateError>();
+  await mapConcurrent(
     wanted.filter((name) => links.has(name)),
     filesAtOnce,
-    (name) => outsideError(directory, join(directory, part, name)),
+    async (name) => {
+      const error = await outsideError(directory, join(directory, part, name));
+      if (error !== undefined) outside.set(name, error);
+    },
   );
-  const refused = options.followLinks === true ? [] : faults.filter((fault) => fault !== undefined);
-  if (refused.length > 0) throw combineErrors(refused);
+  const inOrder = (faults: ReadonlyMap<string, OpmateError>): OpmateError[] =>
+    wanted.flatMap((name) => faults.get(name) ?? []);
+  if (options.followLinks !== true && outside.size > 0) throw combineErrors(inOrder(outside));
+  const faults = new Map<string, OpmateError>();
   const read = async (name: string): Promise<BundleFile | undefined> => {
-    const content = await readFileWithin(join(directory, part, name), checkSize);
+    const file = join(directory, part, name);
+    const content = await readFileWithin(file, checkSize);
+    const fault = content && outside.has(name) ? outsideManifestFault(content, file) : undefined;
+    if (fault !== undefined) faults.set(name, fault);
     return content && { name, content };
   };
   const files = await mapConcurrent(wanted, filesAtOnce, read, { signal: options.signal });
+  if (faults.size > 0) throw combineErrors(inOrder(faults));
   const folders = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   return { files: files.filter((file) => file !== undefined), folders: folders.sort(compareBytes) };
 }

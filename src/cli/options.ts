@@ -75,7 +75,7 @@ export function addGlobalOptions(program: Command): void {
       milliseconds,
     ),
   );
-  add(new Option('--follow-links', 'follow links that lead out of a bundle or catalog directory'));
+  add(new Option('--follow-links', 'follow links that lead out of a bundle, catalog or manifest directory'));
   add(
     new Option('--max-entries <count>', 'most entries that an image may hold (default: 200000)').argParser(
       positiveInteger,

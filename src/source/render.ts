@@ -112,6 +112,7 @@ async function addBundleDirectories(
         imageTemplate: options.imageTemplate,
         migrateLevel: options.migrationLevel,
         limits: { maxFileSize: (options.limits ?? defaultArchiveLimits).maxMetadataFileSize },
+        followLinks: options.followLinks,
         signal: options.signal,
         describeFailure: (directory, error) => inReference(error, directory),
       },

@@ -5,6 +5,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
+import { outsideManifestFault } from '../manifest.js';
 import { type BundleFile, readFileWithin } from '../read.js';
 import { findDuplicates } from './duplicates.js';
 import { type Manifest, type ReadManifestsOptions, readManifests, titleOf } from '../../kube/manifests.js';
@@ -97,9 +98,8 @@ export async function readPlainDirectory(
       });
     } else {
       const place = path.join(directory, file);
-      const isChecked = entry.isSymbolicLink() && options.followLinks !== true;
-      const outside = isChecked ? await outsideError(directory, place, 'it') : undefined;
-      if (outside !== undefined) {
+      const outside = entry.isSymbolicLink() ? await outsideError(directory, place, 'it') : undefined;
+      if (outside !== undefined && options.followLinks !== true) {
         findings.push({
           severity: 'error',
           code: 'link',
@@ -110,7 +110,11 @@ export async function readPlainDirectory(
         return;
       }
       const content = await readFileWithin(place, checkSize);
-      if (content !== undefined) files.push({ name: file, content });
+      const fault = content && outside ? outsideManifestFault(content, file) : undefined;
+      if (fault !== undefined) {
+        const { line } = fault;
+        findings.push({ severity: 'error', code: 'syntax', problem: 'not a manifest', file, line });
+      } else if (content !== undefined) files.push({ name: file, content });
     }
   };
   const prefix = await readPlace('');

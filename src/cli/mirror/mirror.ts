@@ -664,7 +664,8 @@ export class ImageSetWork {
   }
 
   #readTemplates(catalogs: Parameters<typeof readCatalogSourceTemplates>[0]) {
-    return readCatalogSourceTemplates(catalogs, (file) => this.#resolve(file));
+    const { workingDirectory: directory } = this.#context;
+    return readCatalogSourceTemplates(catalogs, { directory, followLinks: this.#options.followLinks });
   }
 
   #resources(set: MirroredSet, templates: Templates): Map<string, string> {

@@ -60,7 +60,14 @@ export async function serveCatalogs(context: CommandContext, options: ServeCatal
     try {
       const use = ({ manifests, refused }: CatalogManifests): Promise<void> =>
         keeper.apply(manifests, refused);
-      watching = await watchManifests({ directory, clock, use, signal: stop.signal, logger });
+      watching = await watchManifests({
+        directory,
+        clock,
+        use,
+        signal: stop.signal,
+        logger,
+        followLinks: session.followLinks,
+      });
       // Clients of a server that restarts never find it without the catalogs that it has.
       await Promise.race([keeper.restored(), wait(maxRestoreMs, stop.signal)]);
       const url = await server.listen();

@@ -1,8 +1,10 @@
+import path from 'node:path';
 import { OpmateError, fileError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYamlWithPlaces } from '../../document/yaml.js';
+import { type LinkOptions, isWithin, requireWithin } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
 import {
   type MirrorEntry,
@@ -188,19 +190,23 @@ export interface CatalogSourceTemplate {
 }
 
 /**
- * Reads the templates that a configuration names, by file as it is written there; `resolve` makes a path of it.
- * Throws OpmateError, of all templates at fault.
+ * Reads the templates that a configuration names, by file as it is written there; relative paths count from
+ * `directory`. Throws OpmateError, of all templates at fault, UNSAFE for a link that leads out of the directory unless
+ * `followLinks`.
  */
 export async function readCatalogSourceTemplates(
   operators: readonly { targetCatalogSourceTemplate?: string | undefined }[],
-  resolve: (file: string) => string,
+  { directory, followLinks }: { directory: string } & LinkOptions,
 ): Promise<Map<string, CatalogSourceTemplate>> {
   const templates = new Map<string, CatalogSourceTemplate>();
   const faults: OpmateError[] = [];
   for (const { targetCatalogSourceTemplate: file } of operators) {
     if (file === undefined || templates.has(file)) continue;
     try {
-      templates.set(file, readTemplate(await readTemplateFile(resolve(file), file), file));
+      const place = path.resolve(directory, file);
+      const root = isWithin(directory, place) ? directory : path.dirname(place);
+      await requireWithin(root, place, { label: file, followLinks });
+      templates.set(file, readTemplate(await readTemplateFile(place, file), file));
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       faults.push(error);

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { isJsonObject, type JsonValue } from '../../document/json.js';
 import { redact } from '../../core/errors.js';
+import { printableLine } from '../../core/printable.js';
 import { readLimited } from '../image/read-limited.js';
 import type { TransportRequest, TransportResponse } from './transport.js';
 
@@ -47,7 +48,7 @@ export async function readRegistryErrors(response: TransportResponse): Promise<R
   };
 }
 
-/** Text of a stranger for one line of a message: printable, without credentials, not too long. */
+/** Text of a stranger for one line of a message: printable, without credentials, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
-  return redact(text.replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim()).slice(0, limit);
+  return printableLine(redact(text.replace(/\s+/gu, ' ').trim())).slice(0, limit);
 }

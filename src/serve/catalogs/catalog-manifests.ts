@@ -4,6 +4,7 @@ import type { Diagnostic } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { digestOf, isDigest } from '../../core/digest.js';
 import { OpmateError, fileError } from '../../core/errors.js';
+import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { DiagnosticList, type WrittenDocument, readObjects } from '../../document/document.js';
 import { type Field, findNearest, quoteShort } from '../../document/field.js';
@@ -84,15 +85,24 @@ async function manifestNames(directory: string): Promise<string[]> {
  * Reads the manifests in a directory, not those further down: ClusterCatalog and CatalogSource, also what they were
  * called before, and the ConfigMaps that they name. Other kinds are passed over, and told. Relative paths count from
  * the directory. One that is wrong does not keep the others from being used: it is refused, with everything that is
- * wrong with it, each with file and line. Throws OpmateError where the directory itself cannot be used.
+ * wrong with it, each with file and line. So is a link that leads out of the directory, unless `followLinks`; then what
+ * is wrong behind it is told without its text. Throws OpmateError where the directory itself cannot be used.
  */
-export async function readCatalogManifests(directory: string, logger: Logger): Promise<CatalogManifests> {
+export async function readCatalogManifests(
+  directory: string,
+  logger: Logger,
+  { followLinks }: LinkOptions = {},
+): Promise<CatalogManifests> {
   const faults = new DiagnosticList();
   const refused: RefusedManifest[] = [];
   const objects: WrittenDocument[] = [];
+  const outside = new Set<string>();
   for (const name of await manifestNames(directory)) {
     const file = path.join(directory, name);
     try {
+      const error = await outsideError(directory, file);
+      if (error !== undefined && followLinks !== true) throw error;
+      if (error !== undefined) outside.add(file);
       const text = await readManifest(file);
       // An editor that has just begun to write would otherwise take catalogs away.
       if (text.trim() === '')
@@ -133,6 +143,7 @@ export async function readCatalogManifests(directory: string, logger: Logger): P
   return {
     manifests: [...byName.values()].sort((a, b) => compareBytes(a.name, b.name)),
     refused: refused
+      .map((one) => (outside.has(one.file) ? withoutText(one) : one))
       // A valid manifest of the same name takes precedence.
       .map((one) => (one.name !== undefined && byName.has(one.name) ? { ...one, name: undefined } : one))
       .sort((a, b) => compareBytes(a.file, b.file) || a.line - b.line),
@@ -145,6 +156,12 @@ const fault = { severity: 'error', code: 'invalid-value' } as const;
 function refusedFor(name: string | undefined, diagnostics: readonly Diagnostic[]): RefusedManifest {
   const { file = '', line = 0 } = diagnostics[0] as Diagnostic;
   return { name, file, line, error: new DiagnosticsError(diagnostics, { code: 'INVALID' }) };
+}
+
+/** The same without what faults quote of a file that others may not have meant to be a manifest. */
+function withoutText({ file, line }: RefusedManifest): RefusedManifest {
+  const error = new OpmateError('INVALID', `${file}: not a manifest of a catalog`, { file, line });
+  return { name: undefined, file, line, error };
 }
 
 /** Returns the name of a manifest with errors, if the name is valid. */

@@ -1,6 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { OpmateError, messageOf } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
+import type { LinkOptions } from '../../files/directory-root.js';
 import type { KeeperClock } from './catalog-keeper.js';
 import { type CatalogManifests, manifestsVersion, readCatalogManifests } from './catalog-manifests.js';
 
@@ -9,7 +10,7 @@ const settleMs = 200;
 /** How often it is looked at where no change is told, as on network file systems. */
 const rescanMs = 30_000;
 
-export interface WatchOptions {
+export interface WatchOptions extends LinkOptions {
   directory: string;
   clock: KeeperClock;
   /** Takes the manifests, every time that they have changed. */
@@ -26,7 +27,7 @@ export interface WatchOptions {
 export async function watchManifests(options: WatchOptions): Promise<{ done: Promise<void> }> {
   const { directory, use, logger = silentLogger } = options;
   const version = await manifestsVersion(directory);
-  const manifests = await readCatalogManifests(directory, logger);
+  const manifests = await readCatalogManifests(directory, logger, options);
   await use(manifests);
   return { done: follow(options, version, tellRefused(manifests, new Set(), logger)) };
 }
@@ -64,7 +65,7 @@ async function follow(
       try {
         const found = await manifestsVersion(directory);
         if (found === known && fault === undefined) continue;
-        const manifests = await readCatalogManifests(directory, logger);
+        const manifests = await readCatalogManifests(directory, logger, options);
         // Written to while it was read: the next look tells more.
         if ((await manifestsVersion(directory)) !== found) {
           wake.abort();

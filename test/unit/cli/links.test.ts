@@ -1,4 +1,4 @@
-import { symlink } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { run } from '../../../src/cli/main.js';
@@ -93,6 +93,38 @@ describe('cli: links that lead out of a directory', () => {
     expect(code).toBe(1);
     expect(stderr).toContain('catalog/linked.yaml: not a file of a catalog');
     expect(stderr).not.toContain(canary);
+  });
+
+  it.each([
+    ['bundle validate', ['bundle', 'validate', '@quoted']],
+    ['bundle show', ['bundle', 'show', '@quoted']],
+    ['render', ['render', '@quoted']],
+    ['bundle render', ['bundle', 'render', '@quoted', ...install]],
+    ['bundle render of plain manifests', ['bundle', 'render', '@odd', '--format', 'plain']],
+    ['registry init', ['registry', 'init', '--manifests', '@oddtree', '-o', '@b.db']],
+  ])('are followed without quoting what is no manifest: %s', async (_what, args) => {
+    const alias = 'a: *canary-of-the-runner\n';
+    const csv = smallBundle()['manifests/csv.yaml'] as string;
+    await Promise.all(
+      Object.entries({
+        'alias.yaml': alias,
+        ...inDirectory('quoted', smallBundle()),
+        'odd/manifests/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n',
+        'oddtree/widget/1.0.0/csv.yaml': csv,
+        'oddtree/widget/package.yaml':
+          'packageName: widget\nchannels:\n- name: a\n  currentCSV: widget.v1.0.0\n',
+      }).map(async ([name, text]) => {
+        await mkdir(path.dirname(path.join(work, name)), { recursive: true });
+        await writeFile(path.join(work, name), text);
+      }),
+    );
+    for (const link of ['quoted/manifests', 'odd/manifests', 'oddtree/widget/1.0.0']) {
+      await symlink(path.join(work, 'alias.yaml'), path.join(work, link, 'linked.yaml'));
+    }
+    const { code, stdout, stderr } = await opmate(...args, '--follow-links');
+    expect(code).not.toBe(0);
+    expect(stdout + stderr).toMatch(/linked\.yaml(:1)?: not a manifest/);
+    expect(stdout + stderr).not.toContain(canary);
   });
 
   it('stay what they are within it', async () => {

@@ -1,3 +1,4 @@
+import { symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
@@ -149,7 +150,7 @@ describe('mirror/image-set-resources', () => {
   ])('refuses the template %j', async (text, fault) => {
     const directory = await directoryWith({ 'cs.yaml': text });
     const operator = { targetCatalogSourceTemplate: 'cs.yaml' } as OperatorConfig;
-    const reading = readCatalogSourceTemplates([operator], (file) => path.join(directory, file));
+    const reading = readCatalogSourceTemplates([operator], { directory });
     await expect(reading).rejects.toThrow(OpmateError);
     await expect(reading).rejects.toThrow(fault);
   });
@@ -157,10 +158,26 @@ describe('mirror/image-set-resources', () => {
   it('reads templates from files only, and none that is too large', async () => {
     const directory = await directoryWith({ 'large.yaml': '#'.repeat(1024 * 1024 + 1) });
     const read = (file: string) =>
-      readCatalogSourceTemplates([{ targetCatalogSourceTemplate: file }], (name) =>
-        path.join(directory, name),
-      );
+      readCatalogSourceTemplates([{ targetCatalogSourceTemplate: file }], { directory });
     await expect(read('large.yaml')).rejects.toThrow('large.yaml: more than 1048576 bytes');
     await expect(read('../../../../../../../../dev/zero')).rejects.toThrow('dev/zero: not an ordinary file');
+  });
+
+  it('refuses templates behind links that lead out of the directory, unless links are followed', async () => {
+    const template = 'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nspec: {priority: 5}\n';
+    const root = await directoryWith({ 'elsewhere/cs.yaml': template, 'work/inside.yaml': template });
+    const directory = path.join(root, 'work');
+    await symlink('../elsewhere/cs.yaml', path.join(directory, 'cs.yaml'));
+    await symlink('../elsewhere', path.join(directory, 'templates'));
+    await symlink('inside.yaml', path.join(directory, 'again.yaml'));
+    const read = (file: string, followLinks?: boolean) =>
+      readCatalogSourceTemplates([{ targetCatalogSourceTemplate: file }], { directory, followLinks });
+    for (const file of ['cs.yaml', 'templates/cs.yaml', path.join(directory, 'cs.yaml')]) {
+      await expect(read(file)).rejects.toThrow(
+        `${file}: links to "${root}/elsewhere/cs.yaml", outside of the`,
+      );
+      expect((await read(file, true)).size).toBe(1);
+    }
+    for (const file of ['again.yaml', '../elsewhere/cs.yaml']) expect((await read(file)).size).toBe(1);
   });
 });

@@ -1,4 +1,5 @@
 import { readFileSync, readdirSync } from 'node:fs';
+import { symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { OpmateError } from '../../../../src/core/errors.js';
@@ -148,6 +149,34 @@ status:
       ['local', undefined, 0],
     ]);
     expect(found[1]?.origin).toEqual({ type: 'ConfigMap', name: 'files', data: { a: 'x' } });
+  });
+
+  it('refuses manifests behind links that lead out of the directory, unless links are followed', async () => {
+    const manifest = cluster('source:\n  type: Image\n  image: {ref: "quay.io/a/b:v1"}');
+    const other = { log: () => undefined, progress: () => undefined };
+    const root = await directoryWith({
+      'elsewhere/a.yaml': manifest,
+      'elsewhere/b.yaml': manifest.replace('name: c', 'name: d').replace('Image', 'canary'),
+      'served/..data/c.yaml': manifest.replace('name: c', 'name: e'),
+    });
+    const directory = path.join(root, 'served');
+    for (const name of ['a.yaml', 'b.yaml']) {
+      await symlink(`../elsewhere/${name}`, path.join(directory, name));
+    }
+    // As the files of a mounted ConfigMap.
+    await symlink('..data/c.yaml', path.join(directory, 'c.yaml'));
+    const refused = await readCatalogManifests(directory, other);
+    expect(refused.manifests.map(({ name }) => name)).toEqual(['e']);
+    expect(refused.refused.map(({ error }) => error.message)).toEqual(
+      ['a.yaml', 'b.yaml'].map(
+        (name) => `${directory}/${name}: links to "${root}/elsewhere/${name}", outside of the directory`,
+      ),
+    );
+    const followed = await readCatalogManifests(directory, other, { followLinks: true });
+    expect(followed.manifests.map(({ name }) => name)).toEqual(['c', 'e']);
+    expect(followed.refused.map(({ error }) => error.message)).toEqual([
+      `${directory}/b.yaml: not a manifest of a catalog`,
+    ]);
   });
 
   it('row 30: reads every member of the union of sources', async () => {

@@ -1,13 +1,13 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { run } from '../../../../src/cli/main.js';
-import { mediaTypes } from '../../../../src/oci/image/types.js';
-import { type FaultRegistry, startFaultRegistry } from '../../../support/fault-registry.js';
-import { bytesOf, descriptorOf } from '../../../support/images.js';
-import { smallBundle } from '../../../support/small-bundle.js';
-import { rawTar } from '../../../support/tar.js';
-import { directoryWith } from '../../../support/temporary.js';
-import { createWorld } from '../world.js';
+import { run } from '../../../src/cli/main.js';
+import { mediaTypes } from '../../../src/oci/image/types.js';
+import { type FaultRegistry, startFaultRegistry } from '../../support/fault-registry.js';
+import { bytesOf, descriptorOf } from '../../support/images.js';
+import { smallBundle } from '../../support/small-bundle.js';
+import { rawTar } from '../../support/tar.js';
+import { directoryWith } from '../../support/temporary.js';
+import { createWorld } from './world.js';
 
 let server: FaultRegistry;
 beforeAll(async () => {

@@ -10,7 +10,8 @@ import { moveWhole } from '../files/move-whole.js';
 import { replaceFile } from '../files/replace-file.js';
 import { stagingName, sweepLeftovers } from '../files/staging.js';
 import type { TransportResponse } from '../oci/registry/transport.js';
-import { type Validators, labelOf, readBody, usableValidators, validatorsOf } from './http-requests.js';
+import { readBody } from '../oci/registry/response-body.js';
+import { type Validators, labelOf, usableValidators, validatorsOf } from './http-requests.js';
 
 const formatVersion = 1;
 const digestPrefix = 'sha256:';

@@ -21,7 +21,8 @@ import type { BundleKey, CatalogClient, CatalogEntry, CatalogPackage } from './c
 import { type ListedCatalog, readListing } from './catalog-listing.js';
 import { type ClientOptions, maxCollectedBytes } from './client-options.js';
 import { ContentCopy } from './content-copy.js';
-import { HttpRequests, type Validators, labelOf, readBody, validatorsOf } from './http-requests.js';
+import { readBody } from '../oci/registry/response-body.js';
+import { HttpRequests, type Validators, labelOf, validatorsOf } from './http-requests.js';
 
 export interface HttpClientOptions extends ClientOptions {
   /** Where `all` keeps what it has fetched, so that only changes are fetched again; nothing is kept without one. */

@@ -111,17 +111,6 @@ export class HttpRequests {
   }
 }
 
-/** The body of an answer. A connection that is cut before anybody reads is told in raw words otherwise. */
-export async function* readBody({ url, body }: TransportResponse): AsyncGenerator<Buffer, void, undefined> {
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) yield chunk;
-  } catch (error) {
-    if (error instanceof OpmateError) throw error;
-    const message = `${new URL(url).host}: connection cut before the end of the answer`;
-    throw new NetworkError(message, { temporary: true, cause: error });
-  }
-}
-
 /** A URL for messages: without query. */
 export function labelOf(url: string): string {
   const { origin, pathname } = new URL(url);

@@ -11,9 +11,9 @@ import { type CancelOptions } from '../core/concurrency.js';
 import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { DiagnosticsError, combineErrors } from '../core/diagnostics-error.js';
+import type { ContentPlace } from '../source/place.js';
 import {
   type ContentOptions,
-  type ContentSource,
   type OpenedContent,
   type PlacedSource,
   openContent,
@@ -278,7 +278,7 @@ function placeSource(
   placing: Placing,
 ): PlacedSource[] {
   const name = `${deployment.name}: ${formatPath(at)}`;
-  if (source.type !== 'configMaps') {
+  if (source.kind !== 'configMaps') {
     const credentials = secret === undefined ? {} : readCredentials(secret, source, deployment, placing);
     return [{ name, destination, source: { ...source, ...credentials } }];
   }
@@ -308,7 +308,7 @@ function placeSource(
   return [...files].map(([file, configMaps], index) => ({
     name: index === 0 ? name : `${name} (${index + 1})`,
     destination,
-    source: { type: 'configMaps', file: placing.options.paths.get(file) ?? path.resolve(file), configMaps },
+    source: { kind: 'configMaps', file: placing.options.paths.get(file) ?? path.resolve(file), configMaps },
   }));
 }
 
@@ -319,7 +319,7 @@ interface UsedSecret extends SecretReference {
 
 function readCredentials(
   secret: SecretReference,
-  source: Extract<ContentSource, { type: 'image' | 'git' | 'http' }>,
+  source: Extract<ContentPlace, { kind: 'image' | 'git' | 'http' }>,
   deployment: DeploymentDocument,
   { secrets, options, findings, warnings, used, installNamespace }: Placing,
 ): Pick<typeof source, 'credentials'> {
@@ -344,7 +344,7 @@ function readCredentials(
       ? namespaceOf(secret.name, [installNamespace, deployment.namespace], secrets)
       : secret.namespace;
   try {
-    const credentials = credentialsOf(secrets, { namespace: foundIn, name: secret.name }, source.type);
+    const credentials = credentialsOf(secrets, { namespace: foundIn, name: secret.name }, source.kind);
     used.push({ ...secret, foundIn });
     return { credentials };
   } catch (error) {

@@ -3,9 +3,8 @@ import { OpmateError } from '../core/errors.js';
 import type { DocumentPath } from '../core/diagnostic.js';
 import { type Field, quoteShort } from '../document/field.js';
 import { isJsonObject } from '../document/json.js';
-import type { ContentSource } from '../source/content/content.js';
-import { parseHttpSource } from '../source/parse-place.js';
-import type { HttpSource } from '../source/content/content-types.js';
+import type { ContentPlace, GitPlace, HttpPlace } from '../source/place.js';
+import { parseArchiveUrl } from '../source/parse-place.js';
 import type { ManifestDocument } from './manifest-document.js';
 
 /** A secret that a document names; its namespace is empty where it names none. */
@@ -20,12 +19,12 @@ export interface DocumentSource {
   path: DocumentPath;
   /** Relative to the root of the content; empty for the root. */
   destination: string;
-  source: Exclude<ContentSource, { type: 'configMaps' | 'directory' | 'archive' }> | ConfigMapsSource;
+  source: Exclude<ContentPlace, { kind: 'configMaps' | 'directory' | 'archive' }> | ConfigMapsSource;
   secret?: SecretReference;
 }
 
 export interface ConfigMapsSource {
-  type: 'configMaps';
+  kind: 'configMaps';
   configMaps: { name: string; namespace: string; path: string; at: DocumentPath }[];
 }
 
@@ -139,7 +138,7 @@ function readKind(
       const certificateData = fields.get('certificateData').optionalText(Infinity);
       const isInsecure = fields.get('insecureSkipTLSVerify').optionalBoolean() || skipsVerification(fields);
       return {
-        type: 'image',
+        kind: 'image',
         ref,
         ...(certificateData !== undefined && { certificateData }),
         ...(isInsecure && { insecureSkipTlsVerify: true }),
@@ -154,13 +153,13 @@ function readKind(
 }
 
 /** A URL, and its checksum, which may stand behind it as on the command line. */
-function readUrl(fields: SourceFields): HttpSource {
+function readUrl(fields: SourceFields): HttpPlace {
   const field = fields.get('url', 'uri');
   const checksum = fields.get('checksum').optionalText();
-  const parsed = field.parsed(parseHttpSource);
+  const parsed = field.parsed(parseArchiveUrl);
   if (parsed === undefined) {
     const url = typeof field.value === 'string' ? field.value : '';
-    return { type: 'http', url, ...(checksum !== undefined && { checksum }) };
+    return { kind: 'http', url, ...(checksum !== undefined && { checksum }) };
   }
   if (checksum === undefined) return parsed;
   if (parsed.checksum !== undefined && parsed.checksum !== checksum) {
@@ -171,7 +170,7 @@ function readUrl(fields: SourceFields): HttpSource {
 
 const gitRefs = ['branch', 'tag', 'commit'] as const;
 
-function readGit(fields: SourceFields): Extract<ContentSource, { type: 'git' }> {
+function readGit(fields: SourceFields): GitPlace {
   const repository = fields.get('repository', 'uri', 'url');
   const [address = '', fragment = ''] = (repository.text() ?? '').split('#', 2);
   const [, fragmentRef = '', fragmentDirectory = ''] = /^([^:]*)(?::(.*))?$/s.exec(fragment) ?? [];
@@ -206,7 +205,7 @@ function readGit(fields: SourceFields): Extract<ContentSource, { type: 'git' }> 
   const written = own === undefined ? repository : directoryField;
   const within = directory === '' ? '' : withinRoot(directory, written, fields.document);
   return {
-    type: 'git',
+    kind: 'git',
     repository: address.replace(/^git\+/, ''),
     ...ref,
     ...(within !== '' && { directory: within }),
@@ -284,5 +283,5 @@ function readConfigMaps(field: Field, document: ManifestDocument): DocumentSourc
   if (configMaps.length === 0 && document.diagnostics.errors.length === before) list.fail('no ConfigMaps');
   const destination = readDestination(new SourceFields(field, undefined, document));
   if (document.diagnostics.errors.length > before) return undefined;
-  return { path: field.path, destination, source: { type: 'configMaps', configMaps } };
+  return { path: field.path, destination, source: { kind: 'configMaps', configMaps } };
 }

@@ -28,7 +28,7 @@ export function refusalsOf(
       hint: 'name a registry, or a URL of https or ssh; or allow local sources with --allow-local',
     });
   }
-  if (source.type !== 'configMaps' && source.insecureSkipTlsVerify === true && allowInsecure !== true) {
+  if (source.kind !== 'configMaps' && source.insecureSkipTlsVerify === true && allowInsecure !== true) {
     refusals.push({
       message: `${formatPath(path)}: skips the verification of certificates`,
       hint: 'trust its certificate authority with --ca-file, or allow this with --allow-insecure',
@@ -39,7 +39,7 @@ export function refusalsOf(
 
 /** The address of a source that is on this machine. */
 function localAddress(source: DocumentSource['source']): string | undefined {
-  if (source.type === 'image') {
+  if (source.kind === 'image') {
     const { ref } = source;
     try {
       return parseReference(ref).transport === 'docker' ? undefined : ref;
@@ -49,7 +49,7 @@ function localAddress(source: DocumentSource['source']): string | undefined {
       throw error;
     }
   }
-  if (source.type !== 'git') return undefined;
+  if (source.kind !== 'git') return undefined;
   const { repository } = source;
   if (URL.canParse(repository))
     return /^(?:https?|ssh):$/.test(new URL(repository).protocol) ? undefined : repository;

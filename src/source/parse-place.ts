@@ -1,82 +1,97 @@
 import path from 'node:path';
-import { OpmateError, UsageError, fileError, redact } from '../core/errors.js';
+import { OpmateError, UsageError, redact } from '../core/errors.js';
 import { isDigest } from '../core/digest.js';
+import { type Reference, parseReference } from '../core/reference.js';
 import { quoteGo } from '../document/go-json.js';
-import { openRegularFile } from '../files/read-file.js';
-import { shownUrl } from './drivers/http-archive.js';
-import { holdsConfigMaps } from './drivers/config-map-files.js';
-import type { ContentSource, HttpSource, PlacedSource } from './content/content-types.js';
-import { directoryOf, isCommit } from './drivers/git.js';
-import { parseImageReference, statIfThere } from './source.js';
+import { statIfExists } from '../files/stat.js';
+import {
+  type ContentPlace,
+  type GitPlace,
+  type HttpPlace,
+  type Place,
+  type ServedPlace,
+  credentialsInUrl,
+  directoryOf,
+  formatUrl,
+  isCommit,
+} from './place.js';
 
-/** What relative paths are counted from. */
-export interface ParseOptions {
-  workingDirectory: string;
+export interface ParsePlaceOptions {
+  /** What is read: a catalog or a bundle on its way into one, or the files of a bundle. */
+  purpose: 'catalog' | 'content';
+  /** Relative paths are counted from here, and made absolute; left as they are without it. */
+  workingDirectory?: string | undefined;
 }
 
 /**
- * Takes a source as it is written on the command line:
+ * Reads a reference as it is written on the command line:
  *
  * - `git+https://HOST/REPO[@REF]` or `…[#[REF][:DIRECTORY]]`; `git+ssh`, `git+file` and `git+http` alike
  * - `https://HOST/ARCHIVE[#sha256:HEX]` or `…[@sha256:HEX]`; `http` alike
- * - `configmap:FILE[#NAME]`
- * - a path: a directory, a tar archive, or a file with ConfigMaps
- * - otherwise an image, as `parseReference` takes it
+ * - for a catalog: any other `https://HOST/PATH` is the base of a served one, e.g. `https://HOST/catalogs/NAME`
+ * - for content: `configmap:FILE[#NAME]`
+ * - a path: a directory; for a catalog, the file of a sqlite index; for content, a tar archive or a file with ConfigMaps
+ * - otherwise an image, as `parseReference` reads it
  *
  * A path that exists is never taken for an image. Throws OpmateError, which never shows credentials.
  */
-export async function parseContentSource(text: string, options: ParseOptions): Promise<ContentSource> {
+export function parsePlace(
+  text: string,
+  options: ParsePlaceOptions & { purpose: 'content' },
+): Promise<ContentPlace>;
+export function parsePlace(text: string, options: ParsePlaceOptions): Promise<Place>;
+export async function parsePlace(text: string, options: ParsePlaceOptions): Promise<Place> {
+  const { workingDirectory } = options;
+  const isContent = options.purpose === 'content';
+  const absolute = (file: string): string =>
+    workingDirectory === undefined ? file : path.resolve(workingDirectory, file);
   if (/^git\+/.test(text)) return parseGit(text);
-  if (/^https?:\/\//i.test(text)) return parseHttpSource(text);
-  const absolute = (file: string): string => path.resolve(options.workingDirectory, file);
-  if (text.startsWith('configmap:')) {
+  if (/^https?:\/\//i.test(text)) {
+    return isContent || isArchiveUrl(text) ? parseArchiveUrl(text) : parseServed(text);
+  }
+  if (isContent && text.startsWith('configmap:')) {
     const [, file = '', name] = /^configmap:(.+?)(?:#([^#/]+))?$/s.exec(text) ?? [];
     if (file === '')
       throw new UsageError(`${text}: no file is named`, { hint: 'write configmap:FILE[#NAME]' });
     return {
-      type: 'configMaps',
+      kind: 'configMaps',
       file: absolute(file),
       ...(name !== undefined && { configMaps: [{ name }] }),
     };
   }
-  const found = await statIfThere(absolute(text));
-  if (found === undefined || text === '') {
+  const found = text === '' ? undefined : await statIfExists(absolute(text));
+  if (found === undefined) {
     parseImageReference(text);
-    return { type: 'image', ref: text };
+    return { kind: 'image', ref: text };
   }
-  if (found.isDirectory()) return { type: 'directory', path: absolute(text) };
+  if (found.isDirectory()) return { kind: 'directory', path: absolute(text) };
+  if (!isContent) return { kind: 'database', path: absolute(text) };
   if (!found.isFile()) throw new OpmateError('INVALID', `${text}: neither a file nor a directory`);
+  const { contentFileKind } = await import('./content/file-kind.js');
   const kind = await contentFileKind(absolute(text));
-  if (kind === 'archive') return { type: 'archive', path: absolute(text) };
-  if (kind === 'configMaps') return { type: 'configMaps', file: absolute(text) };
+  if (kind === 'archive') return { kind: 'archive', path: absolute(text) };
+  if (kind === 'configMaps') return { kind: 'configMaps', file: absolute(text) };
   throw new OpmateError('UNSUPPORTED', `${text}: neither a tar archive nor a file with ConfigMaps`, {
     hint: 'for the image in a file, write oci-archive:FILE or docker-archive:FILE',
   });
 }
 
-/** What a file is a source as: a tar archive, or documents that are ConfigMaps all of them. Throws OpmateError. */
-export async function contentFileKind(file: string): Promise<'archive' | 'configMaps' | undefined> {
-  if (await isArchive(file)) return 'archive';
-  return (await holdsConfigMaps(file)) ? 'configMaps' : undefined;
-}
-
-/** Takes `DESTINATION=SOURCE` as it is written on the command line. Throws OpmateError. */
-export async function parsePlacedSource(text: string, options: ParseOptions): Promise<PlacedSource> {
-  const at = text.indexOf('=');
-  if (at <= 0) {
-    throw new UsageError(`${quoteGo(redact(text))}: expected DESTINATION=SOURCE`, {
-      hint: 'as in manifests=git+https://git.example/team/repo.git#main:deploy',
+/** Reads the reference of an image, which names no path. Throws OpmateError for one that looks like a path, or has no tag. */
+export function parseImageReference(reference: string): Reference {
+  // Nobody writes an image like this, and a path that existed would have been opened.
+  if (/^(?:\.{0,2}\/|~)/.test(reference)) {
+    throw new OpmateError('NOT_FOUND', `${reference}: no such file or directory`);
+  }
+  const parsed = parseReference(reference);
+  if (parsed.transport === 'docker' && parsed.tag === undefined && parsed.digest === undefined) {
+    throw new OpmateError('INVALID', `${reference}: a tag or digest is needed`, {
+      hint: `there is no file or directory of that name; for an image, write ${reference}:TAG or ${reference}@sha256:…`,
     });
   }
-  const source = text.slice(at + 1);
-  return {
-    name: redact(source),
-    source: await parseContentSource(source, options),
-    destination: text.slice(0, at),
-  };
+  return parsed;
 }
 
-function parseGit(text: string): ContentSource {
+function parseGit(text: string): GitPlace {
   const [, address = '', fragment] = /^git\+([^#]*)(?:#(.*))?$/s.exec(text) ?? [];
   const [, base = '', last = ''] = /^([a-z]+:\/\/.*\/)([^/]*)$/s.exec(address) ?? [];
   const at = last.lastIndexOf('@');
@@ -94,7 +109,7 @@ function parseGit(text: string): ContentSource {
   }
   const [, ref, directory] =
     /^([^:]*)(?::(.*))?$/s.exec(at < 0 ? (fragment ?? '') : last.slice(at + 1)) ?? [];
-  const source: ContentSource = { type: 'git', repository };
+  const source: GitPlace = { kind: 'git', repository };
   if (ref !== undefined && ref !== '') {
     if (isCommit(ref)) source.commit = ref;
     else source.revision = ref;
@@ -104,48 +119,44 @@ function parseGit(text: string): ContentSource {
   return source;
 }
 
-/** Takes `URL`, `URL#sha256:HEX` or `URL@sha256:HEX`. Throws OpmateError, which never shows credentials. */
-export function parseHttpSource(text: string): HttpSource {
+/** Whether a URL is that of an archive: by its name, or by the checksum behind it. */
+function isArchiveUrl(text: string): boolean {
+  return /\.(?:tar|tgz|tzst|tar\.(?:gz|zst|xz|bz2))(?:[?#@]|$)|[#@]sha256:[^/]*$/i.test(text);
+}
+
+/** Reads the base of a served catalog, or the URL of all of its blobs. Throws UsageError. */
+function parseServed(text: string): ServedPlace {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined) throw new UsageError(`${redact(text)}: not a URL`);
+  if (url.username !== '' || url.password !== '') throw credentialsIn(formatUrl(url));
+  if (url.hash !== '') {
+    throw new UsageError(`${formatUrl(url)}: unexpected ${quoteGo(url.hash)}`, {
+      hint: 'give the base of a served catalog, e.g. https://HOST/catalogs/NAME',
+    });
+  }
+  return { kind: 'served', url: text.replace(/(?:\/api\/v1\/all)?\/*(?=$|\?)/, '') };
+}
+
+/** Reads `URL`, `URL#sha256:HEX` or `URL@sha256:HEX` of an archive. Throws OpmateError, which never shows credentials. */
+export function parseArchiveUrl(text: string): HttpPlace {
   const [, address = '', checksum] = /^(.*?)(?:[#@](sha256:[^/]*))?$/s.exec(text) ?? [];
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url === undefined) throw new UsageError(`${redact(text)}: not a URL`);
-  if (url.username !== '' || url.password !== '') throw credentialsIn(shownUrl(url));
+  if (url.username !== '' || url.password !== '') throw credentialsIn(formatUrl(url));
   if (url.hash !== '') {
-    throw new UsageError(`${shownUrl(url)}: ${quoteGo(url.hash)} is no checksum`, {
+    throw new UsageError(`${formatUrl(url)}: ${quoteGo(url.hash)} is no checksum`, {
       hint: 'write #sha256: and 64 hexadecimal digits behind the URL',
     });
   }
   if (checksum !== undefined && !isDigest(checksum)) {
-    throw new UsageError(`${shownUrl(url)}: ${quoteGo(checksum)} is no checksum`, {
+    throw new UsageError(`${formatUrl(url)}: ${quoteGo(checksum)} is no checksum`, {
       hint: 'write sha256: and 64 hexadecimal digits in lower case',
     });
   }
-  return { type: 'http', url: address, ...(checksum !== undefined && { checksum }) };
+  return { kind: 'http', url: address, ...(checksum !== undefined && { checksum }) };
 }
 
 function credentialsIn(shown: string): OpmateError {
-  return new UsageError(`${shown}: credentials do not belong into a URL`, {
-    hint: 'put them into the auth file, or into a Secret in a file: --secrets DIRECTORY --secret NAME',
-  });
-}
-
-/** Whether a file begins like a tar archive, or like compressed data. */
-async function isArchive(file: string): Promise<boolean> {
-  try {
-    const handle = await openRegularFile(file);
-    try {
-      const head = Buffer.alloc(512);
-      const { bytesRead } = await handle.read(head, 0, head.length, 0);
-      const starts = ['1f8b', '28b52ffd', '425a68', 'fd377a58'];
-      const hex = head.toString('hex', 0, 4);
-      if (starts.some((start) => hex.startsWith(start)) || /^5[0-9a-f]2a4d18/.test(hex)) return true;
-      // The oldest form of tar has no mark; an empty archive is zeros.
-      const isMarked = bytesRead === 512 && head.toString('latin1', 257, 262) === 'ustar';
-      return isMarked || (bytesRead === 512 && (head.every((byte) => byte === 0) || /\.tar$/.test(file)));
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    throw fileError(file, error, { file });
-  }
+  const { message, hint } = credentialsInUrl(shown);
+  return new UsageError(message, { hint });
 }

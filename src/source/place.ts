@@ -1,55 +1,204 @@
+import { normalizeEntryPath } from '../archive/entry-path.js';
+import { quoteGo } from '../document/go-json.js';
 import type { JsonObject } from '../document/json.js';
-import type { CatalogSource, SourceOptions } from './source.js';
+import { OpmateError, redact } from '../core/errors.js';
+import { type Reference, formatReference, parseReference, withoutCredentials } from '../core/reference.js';
 
 /**
- * Where a catalog comes from, again and again: it can be asked cheaply which state it is in, and that state be
- * opened.
+ * Where files, bundles and catalogs are read from. Paths of documents are absolute; those of the command line are as
+ * they were written.
  */
-export type CatalogOrigin =
-  /** An image of a catalog or index, in a registry, layout or archive; paths are absolute. */
-  | { type: 'Image'; ref: string }
-  /** An OCI artifact whose layers are archives or files of a catalog. */
-  | ({ type: 'Artifact'; ref: string } & WithinOrigin)
-  /** A catalog directory or a sqlite index; the path is absolute. */
-  | { type: 'Directory'; path: string }
-  /** A git repository; the default branch where nothing is named. */
-  | ({ type: 'Git'; repository: string; branch?: string; tag?: string; commit?: string } & WithinOrigin)
-  /** A tar archive, compressed or not; over plain HTTP only where `insecure` is true. */
-  | ({ type: 'HTTP'; url: string; insecure?: boolean } & WithinOrigin)
-  /** The data of a ConfigMap: catalog files, or manifests as OLM's `configmap` sources hold them. */
-  | { type: 'ConfigMap'; name: string; data: JsonObject; binaryData?: JsonObject };
+export type Place =
+  | DirectoryPlace
+  | DatabasePlace
+  | ArchivePlace
+  | ImagePlace
+  | ArtifactPlace
+  | GitPlace
+  | HttpPlace
+  | ConfigMapPlace
+  | ConfigMapsPlace
+  | ServedPlace;
 
-export interface WithinOrigin {
-  /** Directory of the catalog in there; all of it where it is left out. */
+/** A directory; where it is opened as a catalog, also the file of a sqlite index that has come in its place. */
+export interface DirectoryPlace {
+  kind: 'directory';
+  path: string;
+}
+
+/** The file of a sqlite index. */
+export interface DatabasePlace {
+  kind: 'database';
+  path: string;
+}
+
+/** A tar archive on disk, compressed or not. */
+export interface ArchivePlace {
+  kind: 'archive';
+  path: string;
+}
+
+/** An image in a registry, layout or image archive, as `parseReference` reads it. */
+export interface ImagePlace extends PlaceAccess {
+  kind: 'image';
+  ref: string;
+  /** Certificate authorities of its registry, PEM. */
+  certificateData?: string;
+}
+
+/** An OCI artifact whose layers are archives or files. */
+export interface ArtifactPlace extends PlaceWithin {
+  kind: 'artifact';
+  ref: string;
+}
+
+/** A git repository; the default branch where neither branch, tag nor commit is named. */
+export interface GitPlace extends PlaceAccess, PlaceWithin {
+  kind: 'git';
+  repository: string;
+  branch?: string;
+  tag?: string;
+  commit?: string;
+  /** A branch, tag or commit, which the repository decides; an ambiguous one is refused. */
+  revision?: string;
+}
+
+/** A tar archive at a URL, compressed or not. */
+export interface HttpPlace extends PlaceAccess, PlaceWithin {
+  kind: 'http';
+  url: string;
+  /** `sha256:…` of the archive. */
+  checksum?: string;
+  /** Allows plain HTTP. */
+  insecure?: boolean;
+}
+
+/** The data of one ConfigMap, at hand: files, or manifests as OLM's `configmap` sources hold them. */
+export interface ConfigMapPlace {
+  kind: 'configMap';
+  name: string;
+  data: JsonObject;
+  binaryData?: JsonObject;
+}
+
+/** ConfigMaps in a file of documents; their data and binaryData become files below `path`. */
+export interface ConfigMapsPlace {
+  kind: 'configMaps';
+  file: string;
+  configMaps?: readonly { name: string; path?: string }[];
+}
+
+/** A catalog that catalogd or opmate serves over HTTP; `url` is its base, e.g. `https://HOST/catalogs/NAME`. */
+export interface ServedPlace {
+  kind: 'served';
+  url: string;
+}
+
+/** How a place elsewhere is reached. */
+export interface PlaceAccess {
+  credentials?: SourceCredentials;
+  insecureSkipTlsVerify?: boolean;
+}
+
+export interface PlaceWithin {
+  /** Directory of the files in there; all of them where it is left out. */
   directory?: string;
 }
 
-/** A state that an origin was seen in; kept from one look to the next, and over restarts. */
-export interface OriginState {
-  /** Two states of one origin with the same id have the same content. */
-  id: string;
-  /** The origin, pinned to this state, as it is shown. */
-  ref: string;
-  /** What the next look compares with. */
-  validator?: string | undefined;
+/** Credentials of one place. Never shown, nor passed as arguments of programs. */
+export type SourceCredentials =
+  | { type: 'basic'; username: string; password: string }
+  | { type: 'ssh'; privateKey: string; knownHosts?: string }
+  /** The text of a `.dockerconfigjson`. */
+  | { type: 'docker'; config: string };
+
+/** Places that a catalog is kept at, again and again. */
+export type CatalogPlace = Exclude<Place, ArchivePlace | ConfigMapsPlace | DatabasePlace>;
+
+/** Places that the files of bundles come from. */
+export type ContentPlace = Extract<
+  Place,
+  { kind: 'directory' | 'archive' | 'image' | 'git' | 'http' | 'configMaps' }
+>;
+
+/** Returns whether a place is on this machine and has no state but its files. */
+export function isLocal({ kind }: Place): boolean {
+  return kind === 'directory' || kind === 'configMaps';
 }
 
-/** What a look at an origin has found. */
-export interface FoundOrigin {
-  state: OriginState;
-  /** Whether the id alone says what the content is, for everyone and for ever. */
-  isImmutable: boolean;
-  /** Opens the catalog in this state. Throws OpmateError. */
-  open(): Promise<CatalogSource>;
-  /** Whether what was read is of this state, where it could have changed under the reader. */
-  confirm?(): Promise<boolean>;
-  /** Removes what the look has downloaded. */
-  close?(): Promise<void>;
+/** Returns whether a place names one state of its content, so that it never has to be looked at again. */
+export function isPinned(place: Place): boolean {
+  switch (place.kind) {
+    case 'image':
+    case 'artifact': {
+      const reference = parseReference(place.ref);
+      return reference.transport === 'docker' && reference.digest !== undefined;
+    }
+    case 'git':
+      return place.commit !== undefined || isCommit(place.revision ?? '');
+    case 'http':
+      return place.checksum !== undefined;
+    default:
+      return false;
+  }
 }
 
-export interface OriginOptions extends SourceOptions {
-  /** For programs that are started: paths, proxies and agents are taken from it, nothing else. */
-  environment: Readonly<Record<string, string | undefined>>;
-  /** Allows archives over plain HTTP from everywhere. */
-  network?: { allowHttp?: boolean } | undefined;
+/** Returns a place as it is written on the command line, without credentials and queries. */
+export function formatPlace(place: Place): string {
+  switch (place.kind) {
+    case 'directory':
+    case 'database':
+    case 'archive':
+      return place.path;
+    case 'image':
+    case 'artifact':
+      return withoutCredentials(place.ref);
+    case 'git': {
+      const { repository, branch, tag, commit, revision, directory } = place;
+      const ref = commit ?? tag ?? branch ?? revision ?? '';
+      const fragment = directory === undefined ? ref : `${ref}:${directory}`;
+      return `git+${redact(repository)}${fragment === '' ? '' : `#${fragment}`}`;
+    }
+    case 'http':
+    case 'served':
+      return formatUrl(new URL(place.url));
+    case 'configMap':
+      return `configmap/${place.name}`;
+    case 'configMaps': {
+      const [only, ...more] = place.configMaps ?? [];
+      return `configmap:${place.file}${only === undefined || more.length > 0 ? '' : `#${only.name}`}`;
+    }
+  }
+}
+
+/** Returns a URL without its query, which may hold secrets. */
+export function formatUrl(url: URL): string {
+  return `${url.origin}${url.pathname}`;
+}
+
+/** Returns whether a text is a whole commit, not an abbreviated one. */
+export function isCommit(text: string): boolean {
+  return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
+}
+
+/** Returns the directory of a place in a repository. Throws OpmateError UNSAFE where it would leave that. */
+export function directoryOf({ repository, directory = '' }: GitPlace): string {
+  const subject = `${redact(repository)}: directory`;
+  if (directory.startsWith('/'))
+    throw new OpmateError('UNSAFE', `${subject} ${quoteGo(directory)}: is absolute`);
+  return normalizeEntryPath(directory, subject);
+}
+
+/** Returns the same reference by its digest alone. */
+export function pinReference(reference: Reference, digest: string): Reference {
+  const pinned = { ...reference, digest };
+  delete pinned.tag;
+  return { ...pinned, text: formatReference(pinned) };
+}
+
+/** Returns the error for a URL with a user or password in it. */
+export function credentialsInUrl(shown: string): OpmateError {
+  return new OpmateError('INVALID', `${shown}: credentials do not belong into a URL`, {
+    hint: 'put them into the auth file, or into a Secret in a file: --secrets DIRECTORY --secret NAME',
+  });
 }

@@ -6,18 +6,11 @@ import { renderDirectories } from '../bundle/render-directories.js';
 import { Assembly, type AssemblyOptions } from '../catalog/assemble.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { mapConcurrent } from '../core/concurrency.js';
-import { CancelledError, OpmateError } from '../core/errors.js';
-import { quoteGo } from '../document/go-json.js';
-import { withoutCredentials } from '../core/reference.js';
 import type { BundleBlob } from '../model/declarative-config.js';
-import {
-  type AllowedSources,
-  type BundleSource,
-  type Source,
-  type SourceOptions,
-  openSource,
-  statIfThere,
-} from './source.js';
+import { statIfExists } from '../files/stat.js';
+import type { AllowedSources, BundleSource, Source, SourceOptions } from './source-options.js';
+import { inReference } from './reference-error.js';
+import { openSource } from './source.js';
 
 /** How references are rendered. */
 export interface RenderOptions extends SourceOptions, AssemblyOptions {
@@ -91,7 +84,7 @@ async function findBundleDirectories(
 }
 
 async function isLocalBundle(reference: string): Promise<boolean> {
-  const found = await statIfThere(reference);
+  const found = await statIfExists(reference);
   return found?.isDirectory() === true && isBundleDirectory(reference);
 }
 
@@ -145,22 +138,4 @@ export function renderBundleSource(
     migrateLevel: migrationLevel,
     ...(named ? { image: source.image } : { imageTemplate: parseImageTemplate(imageTemplate) }),
   });
-}
-
-/** The same error in the words of `opm`, which name the reference once. */
-export function inReference(error: unknown, reference: string): unknown {
-  const shown = withoutCredentials(reference);
-  return wrapped(error, `render reference ${quoteGo(shown)}`, shown);
-}
-
-/** The same error with more said in front of it, and without `subject` where it began with that. */
-export function wrapped(error: unknown, context: string, subject?: string): unknown {
-  if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
-  const { hint, file, line, message } = error;
-  const quoted = quoteGo(subject ?? '');
-  const names =
-    subject === undefined ? [] : [`${subject}: `, `image reference ${quoted}: `, `render ${quoted}: `];
-  const said = names.find((name) => message.startsWith(name)) ?? '';
-  const rest = message.slice(said.length);
-  return new OpmateError(error.code, `${context}: ${rest}`, { hint, file, line, cause: error });
 }

@@ -8,7 +8,7 @@ import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, requireWithin } from '../files/directory-root.js';
-import type { SourceCredentials } from './content/content-types.js';
+import type { SourceCredentials } from './place.js';
 
 const maxFileSize = 4 * 1024 * 1024;
 const maxFiles = 1000;

@@ -6,8 +6,7 @@ import { sharedDirectoryFault } from '../files/private-directory.js';
 import { openBlobCache } from '../oci/registry/blob-cache.js';
 import type { Connection, ConnectionOptions } from '../oci/registry/connection.js';
 import type { Platform } from '../oci/image/types.js';
-import type { ConnectionChanges } from './content/content-types.js';
-import type { SourceOptions } from './source.js';
+import type { ConnectionChanges, SourceOptions } from './source-options.js';
 
 /** The outside world and the choices that reading sources depends on. */
 export interface SessionOptions extends CancelOptions {

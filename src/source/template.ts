@@ -35,8 +35,11 @@ import { type SemverMember, buildSemverChannels, findVersionConflicts } from '..
 import { type VersionRelease, compareVersionReleases } from '../graph/bundle-version.js';
 import { substituteInChannels, versionReleaseOf } from '../graph/template-substitutes.js';
 import { validateCatalog } from '../graph/validate.js';
-import { inReference, renderBundleSource } from './render.js';
-import { type SourceOptions, openSource, statIfThere } from './source.js';
+import { renderBundleSource } from './render.js';
+import { inReference } from './reference-error.js';
+import { statIfExists } from '../files/stat.js';
+import type { SourceOptions } from './source-options.js';
+import { openSource } from './source.js';
 
 /** How templates are rendered. */
 export interface RenderTemplateOptions extends SourceOptions {
@@ -470,7 +473,7 @@ function substitutionFault(
 
 /** The bundle that an image of a registry holds. Throws OpmateError. */
 async function readBundleImage(image: string, options: SourceOptions): Promise<BundleBlob> {
-  const found = await statIfThere(image);
+  const found = await statIfExists(image);
   if (found?.isDirectory() === true && (await isBundleDirectory(image))) {
     throw new OpmateError('UNSUPPORTED', `cannot render bundle directory ${quoteGo(image)}: not allowed`, {
       hint: 'a template names bundles by images that clusters can pull',

@@ -95,6 +95,8 @@ async function rebuilding<T>(
   const temporaryDirectory = sandbox.temporary;
   const opened = await openPinnedCatalog(reference, {
     connect: () => connection,
+    connectAnew: () => Promise.resolve(connection),
+    environment: {},
     temporaryDirectory,
     now: () => new Date(),
     hostPlatform,

@@ -11,8 +11,8 @@ import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import type { BundleFile } from '../../bundle/read.js';
-import { contentFileKind } from '../../source/parse-place.js';
-import { statIfThere } from '../../source/source.js';
+import { contentFileKind } from '../../source/content/file-kind.js';
+import { statIfExists } from '../../files/stat.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
@@ -116,7 +116,7 @@ async function readDefinitions(
   sources: SourceOpener,
 ): Promise<{ definitions: Manifest[]; findings: Diagnostic[] }> {
   const isFile =
-    (await statIfThere(reference))?.isFile() === true && (await contentFileKind(reference)) !== 'archive';
+    (await statIfExists(reference))?.isFile() === true && (await contentFileKind(reference)) !== 'archive';
   const { files, isInPlace } = isFile
     ? { files: [await readDefinitionFile(reference)], isInPlace: false }
     : await readManifestsOf(reference, sources);

@@ -1,14 +1,15 @@
 import path from 'node:path';
-import { type BundleFiles, bundleFilesOf, readBundleDirectory, readFileWithin } from '../../bundle/read.js';
-import type { FileTree } from '../../archive/file-tree.js';
+import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../../bundle/read.js';
 import { defaultArchiveLimits } from '../../archive/limits.js';
-import { OpmateError, UsageError, redact } from '../../core/errors.js';
+import { UsageError, redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { openContent } from '../../source/content/content.js';
-import { readTree } from '../../source/content/content-tree.js';
+import { toFileTree } from '../../source/drivers/file-tree.js';
+import { bundleRoots } from '../../source/drivers/local.js';
 import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
 import { openContentStore } from '../../source/content/content-store.js';
-import { parseContentSource, parsePlacedSource } from '../../source/parse-place.js';
+import { parsePlacedSource } from '../../source/content/placed-source.js';
+import { parsePlace } from '../../source/parse-place.js';
 import { findUnpinned } from '../../source/content/content-pins.js';
 import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../../source/content/content-types.js';
 import { credentialsOf, readSecrets } from '../../source/secrets.js';
@@ -36,8 +37,6 @@ export interface SourceOpener {
   readonly pins: readonly Pin[];
 }
 
-/** The paths that a bundle of the format registry+v1 has. */
-const bundleRoots = ['manifests', 'metadata'];
 /** More than both of them may hold, so that nobody waits until they are unpacked to be told so. */
 const maxBundleFiles = 25_000;
 
@@ -114,16 +113,19 @@ async function placedSources(
   flags: ContentFlags,
   session: CommandSession,
 ): Promise<PlacedSource[]> {
-  const source = await parseContentSource(reference, session);
+  const source = await parsePlace(reference, {
+    purpose: 'content',
+    workingDirectory: session.workingDirectory,
+  });
   const { secret, secrets, add = [] } = flags;
-  const isRemote = source.type === 'image' || source.type === 'git' || source.type === 'http';
+  const isRemote = source.kind === 'image' || source.kind === 'git' || source.kind === 'http';
   if (secret !== undefined && secrets !== undefined && isRemote) {
     const at = secret.indexOf('/');
     const name = { namespace: at < 0 ? '' : secret.slice(0, at), name: secret.slice(at + 1) };
-    source.credentials = credentialsOf(await readSecrets(secrets, session), name, source.type);
+    source.credentials = credentialsOf(await readSecrets(secrets, session), name, source.kind);
   }
   const placed: PlacedSource[] = [{ name: redact(reference), source, destination: '' }];
-  for (const text of add) placed.push(await parsePlacedSource(text, session));
+  for (const text of add) placed.push(await parsePlacedSource(text, session.workingDirectory));
   return placed;
 }
 
@@ -132,31 +134,17 @@ async function readBundleOf(
   open: SourceOpener['open'],
   session: CommandSession,
 ): Promise<ReadBundle> {
-  const { signal, followLinks } = session;
+  const { limits, signal, followLinks } = session;
   const content = await open(reference, bundleRoots);
   const { isInPlace, pins } = content;
   const files = isInPlace
     ? await readBundleDirectory(reference, { signal, followLinks })
-    : await bundleFilesOf(await treeOf(content.directory, session), { subject: redact(reference), signal });
+    : await bundleFilesOf(await toFileTree(content.directory, { roots: bundleRoots, limits, signal }), {
+        subject: redact(reference),
+        signal,
+      });
   await content.confirm();
   return { files, isInPlace, pins };
-}
-
-/** Files on disk as those of an image are given, so that messages do not name where they were unpacked. */
-async function treeOf(directory: string, { limits, signal }: CommandSession): Promise<FileTree> {
-  const tree = await readTree(directory, { roots: bundleRoots, limits, signal });
-  const files: FileTree['files'] = new Map();
-  for (const { path: name, size } of tree.files) {
-    files.set(name, {
-      size,
-      read: async () => {
-        const content = await readFileWithin(path.join(directory, name), () => undefined);
-        if (content !== undefined) return content;
-        throw new OpmateError('IO', `${name}: is gone`);
-      },
-    });
-  }
-  return { files, directories: new Set(tree.directories) };
 }
 
 /** Where the files of a command came from, for its JSON. */

@@ -5,7 +5,7 @@ import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import type { Pin } from '../../source/content/content-types.js';
-import { withImage } from '../../source/source.js';
+import { withImage } from '../../source/drivers/image.js';
 import { pinValues, useSources } from './content.js';
 import type { ContentFlags } from '../deployment/content-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

@@ -7,7 +7,7 @@ import { validateBundle } from '../../bundle/validate/validate-bundle.js';
 import { redact } from '../../core/errors.js';
 import { fillDirectory } from '../../files/fill-directory.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { readTree } from '../../source/content/content-tree.js';
+import { readTree } from '../../source/drivers/file-tree.js';
 import type { OpenedContent } from '../../source/content/content-types.js';
 import { useSources } from './content.js';
 import type { ContentFlags } from '../deployment/content-options.js';

@@ -11,7 +11,7 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { GoJsonError, encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
-import { statIfThere } from '../../source/source.js';
+import { statIfExists } from '../../files/stat.js';
 import { useSources } from './content.js';
 import type { ContentFlags } from '../deployment/content-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
@@ -135,10 +135,10 @@ async function readFiles(
   flags: ContentFlags,
   session: CommandSession,
 ): Promise<ReadFiles> {
-  if ((await statIfThere(reference))?.isDirectory() === true) {
+  if ((await statIfExists(reference))?.isDirectory() === true) {
     const findings: ValidationDiagnostic[] = [];
     for (const part of ['manifests', 'metadata']) {
-      if ((await statIfThere(path.join(reference, part)))?.isDirectory() === true) continue;
+      if ((await statIfExists(path.join(reference, part)))?.isDirectory() === true) continue;
       findings.push({ severity: 'error', code: 'format', problem: `Unable to locate ${part} directory` });
     }
     if (findings.length > 0) return { isInPlace: true, files: undefined, findings };

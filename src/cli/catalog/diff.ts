@@ -2,7 +2,7 @@ import { diffCatalogs, isSameCatalog } from '../../catalog/diff/diff.js';
 import { type CatalogSnapshot, takeSnapshot } from '../../catalog/diff/snapshot.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { inReference } from '../../source/render.js';
+import { inReference } from '../../source/reference-error.js';
 import { diffMarkdown, diffText } from './diff-text.js';
 import { withCatalog } from './input.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

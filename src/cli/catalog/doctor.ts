@@ -11,7 +11,7 @@ import type { Finding } from '../../catalog/doctor/finding.js';
 import { parseOpenShiftVersion } from '../../catalog/doctor/openshift.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { inReference } from '../../source/render.js';
+import { inReference } from '../../source/reference-error.js';
 import { withCatalog } from './input.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

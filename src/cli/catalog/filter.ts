@@ -16,7 +16,7 @@ import type { CatalogFormat } from '../../model/encode.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { replaceFile, replacedFile } from '../../files/replace-file.js';
-import { inReference } from '../../source/render.js';
+import { inReference } from '../../source/reference-error.js';
 import { readFilterFile } from '../../catalog/selection/filter-file.js';
 import { type FilterFlags, addFlags } from './filter-request.js';
 import { type FilterReport, filterReport, filterText } from './filter-text.js';

@@ -1,7 +1,8 @@
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { inReference } from '../../source/render.js';
-import { type CatalogSource, openSource } from '../../source/source.js';
+import { inReference } from '../../source/reference-error.js';
+import type { CatalogSource } from '../../source/source-options.js';
+import { openSource } from '../../source/source.js';
 import type { CommandSession } from '../session.js';
 
 /**

@@ -10,7 +10,7 @@ import {
 } from '../../mirror/selection/operator-list.js';
 import { listChannels, listPackages } from '../../graph/list.js';
 import { openReference } from '../../oci/image/open.js';
-import { inReference } from '../../source/render.js';
+import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

@@ -13,7 +13,9 @@ import {
   listCatalogImages,
   mapToRegistry,
 } from '../../mirror/mapping/registry-images.js';
-import { type CatalogSource, type Source, openImageSource, openSource } from '../../source/source.js';
+import { openImageSource } from '../../source/drivers/image.js';
+import type { CatalogSource, Source } from '../../source/source-options.js';
+import { openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';

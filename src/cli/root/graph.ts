@@ -1,7 +1,7 @@
 import { mapConcurrent } from '../../core/concurrency.js';
 import { drawGraph } from '../../graph/mermaid.js';
 import { joinFacts, sourceFacts } from '../../source/facts.js';
-import { inReference } from '../../source/render.js';
+import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { Output } from '../output.js';

@@ -5,7 +5,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { listBundles, listChannels, listPackages } from '../../graph/list.js';
 import { validateCatalog } from '../../graph/validate.js';
-import { inReference } from '../../source/render.js';
+import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

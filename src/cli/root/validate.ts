@@ -8,7 +8,8 @@ import { encodeYaml } from '../../document/yaml.js';
 import type { Problem, WarningKind } from '../../model/facts.js';
 import { validateCatalog } from '../../graph/validate.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
-import { openSource, statIfThere } from '../../source/source.js';
+import { statIfExists } from '../../files/stat.js';
+import { openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
@@ -83,7 +84,7 @@ export async function validate(
  * that does not exist will not.
  */
 async function checkDirectory(reference: string): Promise<void> {
-  const found = await statIfThere(reference);
+  const found = await statIfExists(reference);
   if (found?.isDirectory() === true) return;
   if (found?.isFile() === true && (await isDatabaseFile(reference))) return;
   if (found !== undefined) {

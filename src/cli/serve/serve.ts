@@ -20,8 +20,9 @@ import {
 import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
 import { startRegistryServer } from '../../serve/grpc/server.js';
 import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
-import { inReference } from '../../source/render.js';
-import { type Source, openSource } from '../../source/source.js';
+import { inReference } from '../../source/reference-error.js';
+import type { Source } from '../../source/source-options.js';
+import { openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { portOf, tlsFilesOf } from './listen-options.js';
 import { booleanOf } from '../options.js';

@@ -5,7 +5,8 @@ import { type Reference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
-import { type SourceOptions, openCatalogIn } from '../../source/source.js';
+import { openCatalogIn } from '../../source/drivers/image.js';
+import type { SourceOptions } from '../../source/source-options.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, nameOfLocked } from '../lock/lock.js';
 import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
 import {

@@ -10,7 +10,8 @@ import { type Reference, formatReference, parseReference } from '../../core/refe
 import { openReference } from '../../oci/image/open.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
-import { type SourceOptions, openSource } from '../../source/source.js';
+import type { SourceOptions } from '../../source/source-options.js';
+import { openSource } from '../../source/source.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts } from '../../model/facts.js';
 import { BlockedImages } from './blocked-images.js';

@@ -13,7 +13,8 @@ import { openReference } from '../../oci/image/open.js';
 import { formatPlatform, isAttestation, subjectOf } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
 import type { Session } from '../../source/session.js';
-import { openImageSource, openSource, withImage } from '../../source/source.js';
+import { openImageSource, withImage } from '../../source/drivers/image.js';
+import { openSource } from '../../source/source.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 
 /** A catalog that is open to be mirrored. */

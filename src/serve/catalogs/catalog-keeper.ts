@@ -2,16 +2,15 @@ import type { Catalog } from '../../catalog/catalog.js';
 import { CancelledError, OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { Connection } from '../../oci/registry/connection.js';
+import { type CatalogPlace, isPinned } from '../../source/place.js';
 import {
-  type FoundOrigin,
-  type OriginOptions,
-  type OriginState,
-  isPinned,
-  lookAtOrigin,
+  type PlaceState,
+  type ResolvedPlace,
+  openResolved,
+  resolvePlace,
 } from '../../source/resolve-place.js';
-import type { CatalogSource } from '../../source/source.js';
+import type { CatalogSource, SourceOptions } from '../../source/source-options.js';
 import path from 'node:path';
-import type { CatalogOrigin } from '../../source/resolve-place.js';
 import type { CatalogManifest, RefusedManifest } from './catalog-manifests.js';
 import { catalogNameFault } from '../http/catalog-names.js';
 import { CatalogRecords, contentsOf } from './catalog-records.js';
@@ -39,7 +38,7 @@ export interface KeeperOptions {
   /** Where contents and records are kept; in memory or nameless files where it is left out. */
   storage?: string | undefined;
   /** `connect` is called for every look, and its connection closed afterwards: credentials may change. */
-  origins: OriginOptions;
+  origins: SourceOptions;
   clock: KeeperClock;
   /** From 0 to 1, so that many servers do not ask at the same moment. */
   random: () => number;
@@ -219,7 +218,7 @@ export class CatalogKeeper {
 
 /** A manifest, or what is left of one that is refused. */
 interface KeptManifest extends Omit<CatalogManifest, 'origin' | 'kind' | 'line'> {
-  origin: CatalogOrigin | undefined;
+  origin: CatalogPlace | undefined;
   /** Why the manifest that is there now is refused; this one is from before. */
   fault?: string | undefined;
 }
@@ -279,7 +278,7 @@ class KeptCatalog {
   #content: StoredContent | undefined;
   #failures = 0;
   /** A state of which is known that it cannot be served; it is not fetched again for that. */
-  #refused: { state: OriginState; error: unknown } | undefined;
+  #refused: { state: PlaceState; error: unknown } | undefined;
   #isRecordWritten = true;
 
   constructor(manifest: KeptManifest, shared: Shared) {
@@ -422,10 +421,10 @@ class KeptCatalog {
     }
   }
 
-  async #lookAndTake(manifest: OriginManifest, options: OriginOptions): Promise<void> {
+  async #lookAndTake(manifest: OriginManifest, options: SourceOptions): Promise<void> {
     const known = this.record.originKey === manifest.originKey ? this.record.origin : undefined;
     // What was refused is still there, most likely, and need not be sent again either.
-    const found = await lookAtOrigin(manifest.origin, this.#refused?.state ?? known, options);
+    const found = await resolvePlace(manifest.origin, { ...options, known: this.#refused?.state ?? known });
     try {
       if (this.#content !== undefined && found.state.id === known?.id) {
         this.record = { ...this.record, origin: found.state };
@@ -435,15 +434,15 @@ class KeptCatalog {
       if (this.#refused?.state.id === found.state.id) throw this.#refused.error;
       await this.#shared.turns.take(options.signal, () => this.#takeOver(manifest, found, options));
     } finally {
-      await found.close?.();
+      await found.close();
     }
   }
 
   /** Stores a state, and then serves it: until that is written down, a restart serves the one before. */
-  async #takeOver(manifest: OriginManifest, found: FoundOrigin, options: OriginOptions): Promise<void> {
+  async #takeOver(manifest: OriginManifest, found: ResolvedPlace, options: SourceOptions): Promise<void> {
     const { clock, contents, logger } = this.#shared;
     const { state, isImmutable } = found;
-    const catalog = new LazyCatalog(manifest.name, () => found.open());
+    const catalog = new LazyCatalog(manifest.name, () => openResolved(found));
     let content: StoredContent;
     try {
       content = await storeContent(catalog, {
@@ -472,7 +471,7 @@ class KeptCatalog {
     await this.#swap(manifest, state, content);
   }
 
-  async #swap(manifest: KeptManifest, state: OriginState, content: StoredContent): Promise<void> {
+  async #swap(manifest: KeptManifest, state: PlaceState, content: StoredContent): Promise<void> {
     const { clock, logger } = this.#shared;
     const before = this.record;
     const isSame = this.#content?.hash === content.hash;
@@ -605,7 +604,7 @@ class KeptCatalog {
   }
 }
 
-type OriginManifest = KeptManifest & { origin: CatalogOrigin };
+type OriginManifest = KeptManifest & { origin: CatalogPlace };
 
 /** Whether looking again can only find the same: the content itself is wrong, not the way to it. */
 function isAboutContent(error: unknown): boolean {

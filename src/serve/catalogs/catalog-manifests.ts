@@ -13,7 +13,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
-import type { CatalogOrigin } from '../../source/resolve-place.js';
+import type { CatalogPlace } from '../../source/place.js';
 import { catalogNameFault } from '../http/catalog-names.js';
 
 /** A catalog that is to be served, as a manifest says. */
@@ -28,7 +28,7 @@ export interface CatalogManifest {
   isAvailable: boolean;
   /** How often to look for another state; never where it is left out. */
   pollMs: number | undefined;
-  origin: CatalogOrigin;
+  origin: CatalogPlace;
   /** The same for as long as the catalog comes from the same place. */
   originKey: string;
   /** The same for as long as nothing that counts has changed. */
@@ -287,7 +287,7 @@ function readLabels(field: Field, name: string): Record<string, string> {
 }
 
 interface ReadSpec {
-  origin: CatalogOrigin | undefined;
+  origin: CatalogPlace | undefined;
   priority: number;
   isAvailable: boolean;
   pollMs: number | undefined;
@@ -348,14 +348,15 @@ function readMember(field: Field, isFirst: boolean): UnionMember | undefined {
   return source[key].jsonObject() === undefined ? undefined : { type, field: source[key] };
 }
 
-function typeOf(key: string): string {
-  return Object.entries(unionTypes).find(([, member]) => member === key)?.[0] ?? '';
+/** Returns how the API calls a kind of place. */
+export function typeOf(kind: string): string {
+  return Object.entries(unionTypes).find(([, member]) => member === kind)?.[0] ?? '';
 }
 
 function readUnion(
   { type, field }: UnionMember,
   context: ManifestContext,
-): { origin: CatalogOrigin | undefined; pollMs: number | undefined } {
+): { origin: CatalogPlace | undefined; pollMs: number | undefined } {
   const minutes = field.field('pollIntervalMinutes').optionalInteger(1, maxPollMinutes);
   let pollMs = minutes === undefined ? undefined : minutes * 60_000;
   const poll = 'pollIntervalMinutes';
@@ -377,32 +378,36 @@ function readUnion(
         const interval = field.field(minutes === undefined ? 'pollInterval' : poll);
         interval.fail('an image named by digest never changes', { hint });
       }
-      return { origin: ref === undefined ? undefined : { type, ref }, pollMs };
+      return { origin: ref === undefined ? undefined : { kind: unionTypes[type], ref }, pollMs };
     }
     case 'Artifact': {
       field.object(['ref', 'directory', poll]);
       const ref = readImageRef(field.field('ref'), context.directory);
-      return { origin: ref === undefined ? undefined : { type, ref, ...within() }, pollMs };
+      return { origin: ref === undefined ? undefined : { kind: unionTypes[type], ref, ...within() }, pollMs };
     }
     case 'Directory': {
       const directory = field.object(['path', poll])?.path;
       const written = directory?.text();
       if (written === undefined) return { origin: undefined, pollMs };
       if (written.includes('\0')) directory?.fail('invalid path');
-      return { origin: { type, path: path.resolve(context.directory, written) }, pollMs };
+      return { origin: { kind: unionTypes[type], path: path.resolve(context.directory, written) }, pollMs };
     }
     case 'Git': {
       const git = field.object(['repository', 'ref', 'directory', poll]);
       const repository = git && readRepository(git.repository);
       const named = git && readGitRef(git.ref);
-      const origin = repository === undefined ? undefined : { type, repository, ...named, ...within() };
+      const origin =
+        repository === undefined ? undefined : { kind: unionTypes[type], repository, ...named, ...within() };
       return { origin, pollMs };
     }
     case 'HTTP': {
       const http = field.object(['url', 'directory', 'insecure', poll]);
       const url = http && readUrl(http.url);
       const insecure = http?.insecure.optionalBoolean() === true ? { insecure: true } : {};
-      return { origin: url === undefined ? undefined : { type, url, ...insecure, ...within() }, pollMs };
+      return {
+        origin: url === undefined ? undefined : { kind: unionTypes[type], url, ...insecure, ...within() },
+        pollMs,
+      };
     }
     case 'ConfigMap': {
       const reference = field.object(['name', 'namespace']);
@@ -508,7 +513,7 @@ function configMapOf(
   field: Field,
   namespace: string | undefined,
   { configMaps, directory }: ReadContext,
-): CatalogOrigin | undefined {
+): CatalogPlace | undefined {
   const name = field.text();
   if (name === undefined) return undefined;
   const found =
@@ -524,7 +529,7 @@ function configMapOf(
   }
   const binary = (binaryData ?? {}) as JsonObject;
   return {
-    type: 'ConfigMap',
+    kind: 'configMap',
     name,
     data: (data ?? {}) as JsonObject,
     ...(Object.keys(binary).length > 0 && { binaryData: binary }),
@@ -564,14 +569,14 @@ function readCatalogSource(spec: Field, context: ManifestContext): ReadSpec | un
   if (fields.secrets.isPresent) {
     context.warn(fields.secrets, 'secrets are in the cluster; give their content with --authfile');
   }
-  let origin: CatalogOrigin | undefined;
+  let origin: CatalogPlace | undefined;
   if (type === 'grpc') {
     if (!fields.image.isPresent && fields.address.isPresent) {
       const problem = 'a catalog that another server has cannot be served';
       return fields.address.fail(problem, { hint: 'write its image' });
     }
     const ref = readImageRef(fields.image, context.directory);
-    origin = ref === undefined ? undefined : { type: 'Image', ref };
+    origin = ref === undefined ? undefined : { kind: 'image', ref };
     // OLM polls these, too, and takes it for valid.
     if (ref !== undefined && isPinnedRef(ref)) pollMs = undefined;
   } else {

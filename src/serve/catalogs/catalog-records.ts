@@ -4,7 +4,7 @@ import { isDigest } from '../../core/digest.js';
 import { fileError, systemCode } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import type { OriginState } from '../../source/resolve-place.js';
+import type { PlaceState } from '../../source/resolve-place.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { sweepLeftovers } from '../../files/staging.js';
@@ -132,7 +132,7 @@ function textOf(object: JsonObject, key: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-function originFrom(value: JsonValue | undefined): OriginState | undefined {
+function originFrom(value: JsonValue | undefined): PlaceState | undefined {
   if (value === undefined || !isJsonObject(value)) return undefined;
   const { id, ref } = value;
   if (typeof id !== 'string' || typeof ref !== 'string') return undefined;

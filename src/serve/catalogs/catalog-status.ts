@@ -1,8 +1,9 @@
 import path from 'node:path';
 import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
-import type { CatalogOrigin, OriginState } from '../../source/resolve-place.js';
-import { type CatalogManifest, unionTypes } from './catalog-manifests.js';
+import type { CatalogPlace } from '../../source/place.js';
+import type { PlaceState } from '../../source/resolve-place.js';
+import { type CatalogManifest, typeOf, unionTypes } from './catalog-manifests.js';
 
 /** A condition as objects of a cluster have them. (Source: ClusterCatalog.) */
 export interface CatalogCondition {
@@ -27,7 +28,7 @@ export interface CatalogRecord {
   /** Of the manifest whose origin the content is from. */
   originKey?: string | undefined;
   /** The state that the content is of. */
-  origin?: OriginState | undefined;
+  origin?: PlaceState | undefined;
   contentHash?: string | undefined;
   /** When the content was taken over. */
   lastUnpacked?: string | undefined;
@@ -102,9 +103,16 @@ function resolvedSource(type: string, ref: string): JsonValue {
 /** What a manifest says of a record. */
 export function recordOfManifest(
   manifest: Pick<CatalogManifest, 'name' | 'labels' | 'priority' | 'isAvailable' | 'file'> & {
-    origin: CatalogOrigin | undefined;
+    origin: CatalogPlace | undefined;
   },
 ): Omit<CatalogRecord, 'conditions'> {
   const { name, labels, priority, isAvailable, file, origin } = manifest;
-  return { name, labels, priority, isAvailable, file: path.basename(file), sourceType: origin?.type ?? '' };
+  return {
+    name,
+    labels,
+    priority,
+    isAvailable,
+    file: path.basename(file),
+    sourceType: origin === undefined ? '' : typeOf(origin.kind),
+  };
 }

@@ -1,21 +1,19 @@
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { OpmateError, redact } from '../../core/errors.js';
-import { formatReference } from '../../core/reference.js';
-import { shownUrl } from '../drivers/http-archive.js';
-import type { ContentSource, Pin, PlacedSource } from './content-types.js';
-import { isCommit } from '../drivers/git.js';
-import { parseImageReference } from '../source.js';
+import { parseImageReference } from '../parse-place.js';
+import { type ContentPlace, formatUrl, isCommit, pinReference } from '../place.js';
+import type { Pin, PlacedSource } from './content-types.js';
 
 /** What is asked for, without secrets and without where local files are: the same for everybody. */
-export function describeSource(source: ContentSource): string {
-  switch (source.type) {
+export function describeSource(source: ContentPlace): string {
+  switch (source.kind) {
     case 'directory':
     case 'archive':
-      return source.type;
+      return source.kind;
     case 'image':
       return `image ${source.ref}`;
     case 'http':
-      return `http ${shownUrl(new URL(source.url))}`;
+      return `http ${formatUrl(new URL(source.url))}`;
     case 'git': {
       const { repository, directory } = source;
       const named = (['branch', 'tag', 'commit', 'revision'] as const).flatMap((kind) =>
@@ -41,7 +39,7 @@ export function describeSource(source: ContentSource): string {
 export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pin[] = []): Diagnostic[] {
   return sources.flatMap(({ name, source }): Diagnostic[] => {
     if (pins.some((pin) => pin.name === name)) return [];
-    if (source.type === 'image') {
+    if (source.kind === 'image') {
       const { transport, digest } = parseImageReference(source.ref);
       if (transport !== 'docker' || digest !== undefined) return [];
       return [
@@ -54,7 +52,7 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
         },
       ];
     }
-    if (source.type === 'git' && source.commit === undefined && !isCommit(source.revision ?? '')) {
+    if (source.kind === 'git' && source.commit === undefined && !isCommit(source.revision ?? '')) {
       return [
         {
           severity: 'error',
@@ -65,7 +63,7 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
         },
       ];
     }
-    if (source.type === 'http' && source.checksum === undefined) {
+    if (source.kind === 'http' && source.checksum === undefined) {
       return [
         {
           severity: 'error',
@@ -84,20 +82,18 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
  * The source as it was pinned: by digest, commit or checksum. Throws OpmateError where the pin is of another source,
  * or the source names another state itself.
  */
-export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentSource {
+export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentPlace {
   const asked = describeSource(source);
-  if (pin.type !== source.type || (pin.source !== undefined && pin.source !== asked)) {
+  if (pin.type !== source.kind || (pin.source !== undefined && pin.source !== asked)) {
     throw drift(name, pin.source ?? pin.type, asked);
   }
   const state = pin.ref.slice(pin.ref.lastIndexOf('@') + 1);
-  switch (source.type) {
+  switch (source.kind) {
     case 'image': {
       const reference = parseImageReference(source.ref);
       if (reference.digest !== undefined && reference.digest !== state)
         throw drift(name, state, reference.digest);
-      const pinned = { ...reference, digest: state };
-      delete pinned.tag;
-      return { ...source, ref: formatReference(pinned) };
+      return { ...source, ref: pinReference(reference, state).text };
     }
     case 'git': {
       if (source.commit !== undefined && source.commit !== state) throw drift(name, state, source.commit);

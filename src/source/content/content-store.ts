@@ -8,7 +8,7 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { moveWhole, removeWhole } from '../../files/move-whole.js';
 import { sweepLeftovers } from '../../files/staging.js';
-import { type ContentTree, hashOfTree, readTree } from './content-tree.js';
+import { type ContentTree, hashOfTree, readTree } from '../drivers/file-tree.js';
 
 /** How long unpacked content is kept that nobody asks for. */
 const keptMs = 30 * 24 * 60 * 60 * 1000;

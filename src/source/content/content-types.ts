@@ -1,56 +1,12 @@
-import type { CancelOptions } from '../../core/concurrency.js';
-import type { Connection, ConnectionOptions } from '../../oci/registry/connection.js';
+import type { ContentPlace } from '../place.js';
+import type { SourceOptions } from '../source-options.js';
 import type { ContentStore } from './content-store.js';
-import type { SourceOptions } from '../source.js';
-
-/** Where files (of a bundle) come from; exactly one place. Local paths are absolute. */
-export type ContentSource =
-  | { type: 'directory'; path: string }
-  /** A tar archive on disk, compressed or not. */
-  | { type: 'archive'; path: string }
-  /** An image in a registry, layout or archive, as `parseReference` takes it. */
-  | ({ type: 'image'; ref: string; certificateData?: string } & SourceAccess)
-  | GitSource
-  /** A tar archive, compressed or not; its `checksum` is `sha256:…`. */
-  | HttpSource
-  /** Documents of ConfigMaps: data and binaryData become files below `path`. */
-  | { type: 'configMaps'; file: string; configMaps?: readonly { name: string; path?: string }[] };
-
-/** A git repository; the default branch where neither branch, tag nor commit is named. */
-export interface GitSource extends SourceAccess {
-  type: 'git';
-  repository: string;
-  branch?: string;
-  tag?: string;
-  commit?: string;
-  /** Which of the three it is, is asked of the repository; one that is ambiguous is refused. */
-  revision?: string;
-  directory?: string;
-}
-
-export interface HttpSource extends SourceAccess {
-  type: 'http';
-  url: string;
-  checksum?: string;
-}
-
-export interface SourceAccess {
-  credentials?: SourceCredentials;
-  insecureSkipTlsVerify?: boolean;
-}
-
-/** What a source asks for. Never shown, nor put into arguments of programs. */
-export type SourceCredentials =
-  | { type: 'basic'; username: string; password: string }
-  | { type: 'ssh'; privateKey: string; knownHosts?: string }
-  /** The text of a `.dockerconfigjson`. */
-  | { type: 'docker'; config: string };
 
 /** A source and where its files go. */
 export interface PlacedSource {
   /** What messages call it: as the user wrote it, or its field in a document. */
   name: string;
-  source: ContentSource;
+  source: ContentPlace;
   /** Relative to the root of the content; `''` or `.` for the root itself. */
   destination: string;
 }
@@ -58,7 +14,7 @@ export interface PlacedSource {
 /** What a source was found to be: with it, the same files are read again. */
 export interface Pin {
   name: string;
-  type: ContentSource['type'];
+  type: ContentPlace['kind'];
   /** The source pinned: `repo@sha256:…`, `repository@commit`, `url@sha256:…`, `directory`, … */
   ref: string;
   /** Hash of the files that it gave: names and bytes, wherever they came from. */
@@ -69,18 +25,7 @@ export interface Pin {
   source?: string;
 }
 
-/** What a connection of one source has of its own. */
-export type ConnectionChanges = Partial<
-  Pick<ConnectionOptions, 'authFile' | 'skipTlsVerify' | 'caFile' | 'useHttp'>
->;
-
-export interface ContentOptions extends SourceOptions, CancelOptions {
-  /** For programs that are started. */
-  environment: Readonly<Record<string, string | undefined>>;
-  /** A connection as `connect` gives it, but for these changes; the caller closes it. */
-  connectAnew: (changes: ConnectionChanges) => Promise<Connection>;
-  /** How other servers than registries are talked to: as these. */
-  network?: { allowHttp?: boolean; skipTlsVerify?: boolean; caFile?: string } | undefined;
+export interface ContentOptions extends SourceOptions {
   /** Refuse what names no digest, commit or checksum. */
   requireDigest?: boolean | undefined;
   /** What must be found again (a lock); a source that differs is refused. */

@@ -1,32 +1,21 @@
-import { copyFile, constants, open, rm, writeFile } from 'node:fs/promises';
+import { copyFile, constants } from 'node:fs/promises';
 import path from 'node:path';
 import { normalizeEntryPath } from '../../archive/entry-path.js';
-import type { ExtractedLayers } from '../../archive/layers.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
-import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
-import { OpmateError, redact, throwIfCancelled } from '../../core/errors.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
-import { downloadArchive, shownUrl } from '../drivers/http-archive.js';
-import { unpackArchive } from '../drivers/unpack-archive.js';
-import { fetchConfigMaps } from '../drivers/config-map-files.js';
-import { type ContentTree, changed, confirmTree, hashOfTree, readTree } from './content-tree.js';
+import type { Unpack } from '../drivers/driver.js';
+import { type ContentTree, confirmTree, hashOfTree, readTree } from '../drivers/file-tree.js';
+import { copyDirectory } from '../drivers/local.js';
+import { isLocal } from '../place.js';
+import { type ResolvedPlace, resolvePlace } from '../resolve-place.js';
 import { ContentFindingsError } from './content-findings.js';
-import { digestOfImage, fetchImage, pinnedTo } from '../drivers/image-files.js';
 import { describeSource, drift, findUnpinned, pinnedSource } from './content-pins.js';
-import type {
-  ContentOptions,
-  ContentSource,
-  GitSource,
-  OpenedContent,
-  Pin,
-  PlacedSource,
-} from './content-types.js';
-import { commitOfGit, directoryOf, fetchGit } from '../drivers/git.js';
-import { directoryBelow } from '../drivers/directory-below.js';
-import { parseImageReference } from '../source.js';
+import type { ContentOptions, OpenedContent, Pin, PlacedSource } from './content-types.js';
 
 export type * from './content-types.js';
 
@@ -50,7 +39,7 @@ export async function openContent(
   }
   const isSole = placed.length === 1 && first.destination === '';
   const { source } = first;
-  if (isSole && source.type === 'directory') return openInPlace(first, source.path, options);
+  if (isSole && source.kind === 'directory') return openInPlace(first, source.path, options);
   const parent = options.contentStore?.stagingDirectory ?? options.temporaryDirectory;
   const temporary = await makeTemporaryDirectory(parent, options.now());
   try {
@@ -139,7 +128,7 @@ function pinOf(
   tree: ContentTree,
   roots: readonly string[],
 ): Pin {
-  const pin = { name, type: source.type, ref, content: hashOfTree(tree), source: describeSource(source) };
+  const pin = { name, type: source.kind, ref, content: hashOfTree(tree), source: describeSource(source) };
   return roots.includes('') ? pin : { ...pin, roots: sortedByBytes(roots) };
 }
 
@@ -190,9 +179,9 @@ async function fetchPinned(
   }
   const tree = path.join(staging, 'tree');
   await makeDirectory(staging, 0o700);
-  const { ref, directory } = await fetchSource({ ...placed, source }, { staging, tree, roots }, options);
+  const { ref, directory } = await fetchSource({ ...placed, source }, { tree, roots }, options);
   const read = await readTree(directory, { limits, signal });
-  const pin = pinOf(placed, ref ?? `${source.type}@${hashOfTree(read)}`, read, roots);
+  const pin = pinOf(placed, ref ?? `${source.kind}@${hashOfTree(read)}`, read, roots);
   checkContent(pin, placed, options);
   if (contentStore === undefined || isLocal(source)) {
     return { placed, pin, directory, tree: read, isOwn: true };
@@ -201,13 +190,7 @@ async function fetchPinned(
   return { placed, pin, directory: kept, tree: read, isOwn: kept === directory };
 }
 
-function isLocal({ type }: ContentSource): boolean {
-  return type === 'directory' || type === 'configMaps';
-}
-
-interface Place {
-  /** For what is needed on the way; exists. */
-  staging: string;
+interface Staging {
   /** Where the files go; not there yet. */
   tree: string;
   roots: readonly string[];
@@ -215,78 +198,30 @@ interface Place {
 
 /** Fetches a source; `ref` is undefined where the content itself is the only state that it has. */
 async function fetchSource(
-  placed: PlacedSource,
-  place: Place,
+  { name, source }: PlacedSource,
+  { tree, roots }: Staging,
   options: ContentOptions,
 ): Promise<{ ref?: string; directory: string }> {
-  const { name, source } = placed;
-  const { staging, tree, roots } = place;
-  const { limits, signal, followLinks, logger } = options;
-  switch (source.type) {
-    case 'directory': {
-      await makeDirectory(tree, 0o700);
-      const copyTo = async (file: string) => {
-        const target = path.join(tree, file);
-        await makeDirectory(path.dirname(target), 0o700);
-        return open(target, 'wx', 0o600);
-      };
-      const { directories } = await readTree(source.path, { limits, signal, followLinks, copyTo });
-      for (const one of directories) await makeDirectory(path.join(tree, one), 0o700);
-      return { directory: tree };
-    }
-    case 'archive': {
-      const label = name;
-      // The user has named this file himself, wherever it leads.
-      const how = { roots: [path.basename(source.path)], limits, signal, followLinks: true };
-      const before = await readTree(path.dirname(source.path), how);
-      checkProblems(name, await unpackArchive(source.path, tree, { label, roots, limits, signal, logger }));
-      await confirmTree(path.dirname(source.path), before, how).catch((error: unknown) => {
-        throw error instanceof OpmateError && error.code === 'IO' ? changed(name) : error;
-      });
-      const [file] = before.files;
-      return { ref: `archive@sha256:${file?.sha256 ?? ''}`, directory: tree };
-    }
-    case 'image':
-      return withAccess(source, staging, options, async (own) => {
-        const reference = parseImageReference(source.ref);
-        const pinned = pinnedTo(reference, await digestOfImage(reference, own));
-        checkProblems(name, await fetchImage({ ...pinned }, tree, roots, own));
-        return { ref: pinned.text, directory: tree };
-      });
-    case 'git':
-      return fetchRepository(name, source, place, options);
-    case 'http': {
-      const file = path.join(staging, 'archive');
-      const ref = `${shownUrl(new URL(source.url))}@${await downloadArchive(source, file, options)}`;
-      checkProblems(name, await unpackArchive(file, tree, { label: ref, roots, limits, signal, logger }));
-      await rm(file);
-      return { ref, directory: tree };
-    }
-    case 'configMaps': {
-      const warnings = await fetchConfigMaps(source, tree, options);
-      for (const warning of warnings)
-        logger?.log('warn', formatDiagnostic({ ...warning, file: source.file }));
-      return { directory: tree };
-    }
+  if (source.kind === 'directory') {
+    await copyDirectory(source.path, tree, options);
+    return { directory: tree };
+  }
+  const resolved = await resolvePlace(source, { ...options, label: name });
+  try {
+    const { directory, problems } = await requireUnpack(resolved, name)(tree, roots);
+    checkProblems(name, problems);
+    return isLocal(source) ? { directory } : { ref: resolved.state.ref, directory };
+  } finally {
+    await resolved.close();
   }
 }
 
-async function fetchRepository(
-  name: string,
-  source: GitSource,
-  { tree, roots }: Place,
-  options: ContentOptions,
-): Promise<{ ref: string; directory: string }> {
-  const below = directoryOf(source);
-  const commit = await commitOfGit(source, options);
-  const ref = `${redact(source.repository)}@${commit}`;
-  const wanted = roots.map((root) => normalizeEntryPath(`${below}/${root}`, name));
-  checkProblems(name, await fetchGit(source, commit, tree, wanted, options));
-  if (!roots.includes('')) await makeDirectory(path.join(tree, below), 0o700);
-  return { ref, directory: await directoryBelow(tree, below, ref, 'content') };
+function requireUnpack({ unpack }: ResolvedPlace, name: string): Unpack {
+  if (unpack !== undefined) return unpack;
+  throw new OpmateError('UNSUPPORTED', `${name}: is a catalog, not a bundle`);
 }
 
-function checkProblems(name: string, { problems }: ExtractedLayers): void {
+function checkProblems(name: string, problems: ReadonlyMap<string, OpmateError>): void {
   if (problems.size === 0) return;
   throw new ContentFindingsError(
     [...problems.values()].map(({ message }) => ({
@@ -296,44 +231,6 @@ function checkProblems(name: string, { problems }: ExtractedLayers): void {
       problem: message,
     })),
   );
-}
-
-/** Calls `work` with connections that have the credentials and certificates of a source. */
-async function withAccess<T>(
-  source: Extract<ContentSource, { type: 'image' }>,
-  staging: string,
-  options: ContentOptions,
-  work: (options: ContentOptions) => Promise<T>,
-): Promise<T> {
-  const { credentials, certificateData, insecureSkipTlsVerify } = source;
-  if (credentials === undefined && certificateData === undefined && insecureSkipTlsVerify !== true) {
-    return work(options);
-  }
-  if (credentials !== undefined && credentials.type !== 'docker') {
-    throw new OpmateError(
-      'INVALID',
-      `${source.ref}: credentials of the type ${credentials.type} do not fit an image`,
-      {
-        hint: 'a Secret of the type kubernetes.io/dockerconfigjson is needed',
-      },
-    );
-  }
-  const authFile = path.join(staging, 'auth.json');
-  const caFile = path.join(staging, 'ca.pem');
-  if (credentials !== undefined) await writeFile(authFile, credentials.config, { mode: 0o600 });
-  if (certificateData !== undefined) await writeFile(caFile, certificateData, { mode: 0o600 });
-  const connection = await options.connectAnew({
-    ...(credentials !== undefined && { authFile }),
-    ...(certificateData !== undefined && { caFile }),
-    ...(insecureSkipTlsVerify === true && { skipTlsVerify: true }),
-  });
-  try {
-    return await work({ ...options, connect: () => connection });
-  } finally {
-    connection.close();
-    await rm(authFile, { force: true });
-    await rm(caFile, { force: true });
-  }
 }
 
 /** Puts the files of all sources into one directory; returns their hash. */

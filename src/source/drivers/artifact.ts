@@ -4,9 +4,8 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { normalizeEntryPath } from '../../archive/entry-path.js';
 import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
-import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { type Reference, formatReference, parseReference } from '../../core/reference.js';
+import { type Reference, parseReference } from '../../core/reference.js';
 import { parseManifest } from '../../oci/image/manifest.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { extractBlobs } from '../../oci/image/image.js';
@@ -14,67 +13,66 @@ import { openReference } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { retryDamaged } from '../../oci/registry/retry-policy.js';
 import type { Descriptor } from '../../oci/image/types.js';
-import { digestOfImage } from './image-files.js';
-import { catalogWithin } from './directory-below.js';
-import type { CatalogOrigin, FoundOrigin, OriginOptions } from '../place.js';
-import type { CatalogSource } from '../source.js';
-
-type ArtifactOrigin = Extract<CatalogOrigin, { type: 'Artifact' }>;
+import { type ArtifactPlace, pinReference } from '../place.js';
+import type { SourceOptions } from '../source-options.js';
+import { type ResolvedPlace, type Unpack, type UnpackedPlace, nothingToClose } from './driver.js';
+import { digestOfImage } from './image.js';
+import { directoryBelow, openUnpacked } from './local.js';
 
 /** What tools that push files name them by. (Source: OCI image specification, annotations.) */
 const titleKey = 'org.opencontainers.image.title';
 
-/** An artifact of a registry or layout: each layer is an archive, or the file that its title names. */
-export async function lookAtArtifact(origin: ArtifactOrigin, options: OriginOptions): Promise<FoundOrigin> {
-  const reference = parseReference(origin.ref);
-  const digest = await digestOfImage(reference, options);
-  const pinned: Reference = { ...reference, digest };
-  delete pinned.tag;
-  const ref = formatReference(pinned);
-  const { directory } = origin;
+/** Finds the digest of an artifact: each of its layers is an archive, or the file that its title names. */
+export async function resolveArtifact(place: ArtifactPlace, options: SourceOptions): Promise<ResolvedPlace> {
+  const { directory } = place;
+  const reference = parseReference(place.ref);
+  const pinned = pinReference(reference, await digestOfImage(reference, options));
+  const ref = pinned.text;
+  const unpack: Unpack = async (destination) => {
+    const problems = await unpackArtifact(pinned, destination, options);
+    return { directory: await directoryBelow(destination, directory, ref), problems };
+  };
   return {
     state: { id: `artifact ${ref}${directory === undefined ? '' : ` ${directory}`}`, ref },
     isImmutable: true,
-    open: () => openArtifact(pinned, ref, digest, directory, options),
+    unpack,
+    open: (allowed) =>
+      openUnpacked(unpack, directory === undefined ? ref : `${ref}/${directory}`, options, allowed),
+    close: nothingToClose,
   };
 }
 
-function openArtifact(
+async function unpackArtifact(
   reference: Reference,
-  ref: string,
-  digest: string,
-  directory: string | undefined,
-  options: OriginOptions,
-): Promise<CatalogSource> {
+  destination: string,
+  options: SourceOptions,
+): Promise<UnpackedPlace['problems']> {
   const { limits = defaultArchiveLimits, signal, logger } = options;
-  return openInTemporaryDirectory(options, async (temporary) => {
-    const root = path.join(temporary, 'tree');
-    const opened = await openReference(reference, { ...options, connection: await options.connect() });
-    try {
-      const { repository } = opened;
-      const layers = await layersOf(repository, ref, digest, options);
-      const archives = layers.filter((layer) => !isFile(layer));
-      await extractBlobs(repository, archives, root, { roots: [''], limits, signal, logger });
-      let total = 0;
-      for (const layer of layers.filter(isFile)) {
-        throwIfCancelled(signal);
-        total += layer.size;
-        if (total > limits.maxUnpackedSize) {
-          throw new LimitError(`${ref}: more than ${showSize(limits.maxUnpackedSize)} of files`, {
-            hint: 'raise the limit with --max-unpacked-size if you trust where this comes from',
-          });
-        }
-        const name = normalizeEntryPath(layer.annotations?.[titleKey] as string, ref);
-        const file = path.join(root, name);
-        await makeDirectory(path.dirname(file), 0o700);
-        await retryDamaged(() => writeBlob(repository, layer, file, options), options);
+  const opened = await openReference(reference, { ...options, connection: await options.connect() });
+  try {
+    const { repository } = opened;
+    const layers = await layersOf(repository, reference, options);
+    const archives = layers.filter((layer) => !isFile(layer));
+    const how = { roots: [''], limits, signal, logger };
+    const { problems } = await extractBlobs(repository, archives, destination, how);
+    let total = 0;
+    for (const layer of layers.filter(isFile)) {
+      throwIfCancelled(signal);
+      total += layer.size;
+      if (total > limits.maxUnpackedSize) {
+        throw new LimitError(`${reference.text}: more than ${showSize(limits.maxUnpackedSize)} of files`, {
+          hint: 'raise the limit with --max-unpacked-size if you trust where this comes from',
+        });
       }
-    } finally {
-      await opened.close();
+      const name = normalizeEntryPath(layer.annotations?.[titleKey] as string, reference.text);
+      const file = path.join(destination, name);
+      await makeDirectory(path.dirname(file), 0o700);
+      await retryDamaged(() => writeBlob(repository, layer, file, options), options);
     }
-    const catalog = await catalogWithin(root, directory, ref);
-    return { kind: 'catalog', catalog, close: () => catalog.close() };
-  });
+    return problems;
+  } finally {
+    await opened.close();
+  }
 }
 
 /** Writes a blob to a new file, and leaves nothing there after a failure. */
@@ -82,7 +80,7 @@ async function writeBlob(
   repository: Repository,
   blob: Descriptor,
   file: string,
-  { signal }: OriginOptions,
+  { signal }: SourceOptions,
 ): Promise<void> {
   const body = await repository.openBlob(blob, { signal });
   const output = createWriteStream(file, { flags: 'wx', mode: 0o600 });
@@ -98,9 +96,8 @@ async function writeBlob(
 
 async function layersOf(
   repository: Repository,
-  ref: string,
-  digest: string,
-  { signal }: OriginOptions,
+  { text: ref, digest = '' }: Reference,
+  { signal }: SourceOptions,
 ): Promise<Descriptor[]> {
   const { bytes, descriptor } = await repository.getManifest(digest, { signal });
   const parsed = parseManifest(bytes, { subject: ref, mediaType: descriptor.mediaType });

@@ -9,7 +9,7 @@ import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js'
 import type { JsonObject } from '../../document/json.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { ContentFindingsError } from '../content/content-findings.js';
-import type { ContentSource } from '../content/content-types.js';
+import type { ConfigMapsPlace } from '../place.js';
 
 const maxFileSize = 64 * 1024 * 1024;
 
@@ -36,7 +36,7 @@ async function readObjects(file: string): Promise<ReturnType<typeof readManifest
  * that is wrong, and LimitError.
  */
 export async function fetchConfigMaps(
-  source: Extract<ContentSource, { type: 'configMaps' }>,
+  source: ConfigMapsPlace,
   root: string,
   options: CancelOptions,
 ): Promise<Diagnostic[]> {

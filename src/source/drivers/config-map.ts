@@ -1,54 +1,66 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
-import { DirectoryCatalog } from '../../catalog/catalog.js';
 import { digestOf } from '../../core/digest.js';
+import { formatDiagnostic } from '../../core/diagnostic.js';
+import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
+import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { holdsManifestData, loadConfigMap } from '../../sqlite/legacy/configmap.js';
-import { writeConfigMap } from './config-map-files.js';
-import type { CatalogOrigin, FoundOrigin, OriginOptions } from '../place.js';
-import type { CatalogSource } from '../source.js';
+import { type ConfigMapPlace, type ConfigMapsPlace, formatPlace } from '../place.js';
+import type { CatalogSource, SourceOptions } from '../source-options.js';
+import { fetchConfigMaps, writeConfigMap } from './config-map-files.js';
+import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
+import { openDatabase, openUnpacked, toSource } from './local.js';
 
-type ConfigMapOrigin = Extract<CatalogOrigin, { type: 'ConfigMap' }>;
-
-/** The data of a ConfigMap, which is at hand. */
-export function lookAtConfigMap(origin: ConfigMapOrigin, options: OriginOptions): Promise<FoundOrigin> {
-  const { name, data, binaryData = {} } = origin;
-  const id = digestOf(encodeGoJson(sortKeysDeep({ data, binaryData })));
-  const ref = `configmap/${name}@${id}`;
-  const open = (): Promise<CatalogSource> =>
-    holdsManifestData(data) ? openManifests(name, data, options) : openFiles(ref, data, binaryData, options);
-  return Promise.resolve({ state: { id: ref, ref }, isImmutable: true, open });
+/** The data of a ConfigMap, which is at hand: each key is a file of the catalog, or manifests of operators. */
+export function resolveConfigMap(place: ConfigMapPlace, options: SourceOptions): ResolvedPlace {
+  const { name, data, binaryData = {} } = place;
+  const ref = `configmap/${name}@${digestOf(encodeGoJson(sortKeysDeep({ data, binaryData })))}`;
+  const unpack: Unpack = async (destination) => {
+    await writeConfigMap(destination, ref, { data, binaryData }, options);
+    return { directory: destination, problems: new Map() };
+  };
+  return {
+    state: { id: ref, ref },
+    isImmutable: true,
+    ...(!holdsManifestData(data) && { unpack }),
+    open: (allowed) => {
+      if (!holdsManifestData(data)) return openUnpacked(unpack, ref, options, allowed);
+      if (allowed.catalogs) return openManifests(name, data, options);
+      throw new OpmateError('UNSUPPORTED', `configmap/${name}: is a catalog, not a bundle`);
+    },
+    close: nothingToClose,
+  };
 }
 
 /** Manifests of operators become an index, as OLM's own server of ConfigMaps makes one. */
-async function openManifests(name: string, data: JsonObject, options: OriginOptions): Promise<CatalogSource> {
+function openManifests(name: string, data: JsonObject, options: SourceOptions): Promise<CatalogSource> {
   return openInTemporaryDirectory(options, async (temporary) => {
     const file = path.join(temporary, 'configmap.json');
     const database = path.join(temporary, 'index.db');
     await writeFile(file, encodeGoJson({ kind: 'ConfigMap', data }), { mode: 0o600 });
     const { editDatabase } = await import('../../sqlite/schema/edit.js');
-    const { openSqliteCatalog } = await import('../../sqlite/read/catalog.js');
     const { signal, logger } = options;
     const common = { label: `configmap/${name}`, signal, logger };
     await editDatabase(database, { create: true, signal }, (opened) => loadConfigMap(opened, file, common));
-    const catalog = await openSqliteCatalog(database, { ...options, name: `configmap/${name}` });
-    return { kind: 'catalog', catalog, close: () => catalog.close() };
+    return toSource(await openDatabase(database, `configmap/${name}`, options));
   });
 }
 
-/** Each key is a file of the catalog. */
-async function openFiles(
-  ref: string,
-  data: JsonObject,
-  binaryData: JsonObject,
-  options: OriginOptions,
-): Promise<CatalogSource> {
-  return openInTemporaryDirectory(options, async (temporary) => {
-    const root = path.join(temporary, 'catalog');
-    await writeConfigMap(root, ref, { data, binaryData }, options);
-    const catalog = new DirectoryCatalog(root, ref);
-    return { kind: 'catalog', catalog, close: () => catalog.close() };
-  });
+/** The ConfigMaps in a file of documents; their state is that of the files which they hold. */
+export function resolveConfigMaps(place: ConfigMapsPlace, options: SourceOptions): ResolvedPlace {
+  const ref = formatPlace(place);
+  const unpack: Unpack = async (destination) => {
+    for (const warning of await fetchConfigMaps(place, destination, options))
+      options.logger?.log('warn', formatDiagnostic({ ...warning, file: place.file }));
+    return { directory: destination, problems: new Map() };
+  };
+  return {
+    state: { id: ref, ref },
+    isImmutable: false,
+    unpack,
+    open: (allowed) => openUnpacked(unpack, ref, options, allowed),
+    close: nothingToClose,
+  };
 }

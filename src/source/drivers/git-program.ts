@@ -5,8 +5,9 @@ import { PassThrough, type Readable } from 'node:stream';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type CancelOptions, onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, redact, systemCode, systemReason } from '../../core/errors.js';
-import { isLoopback } from './loopback.js';
-import type { GitSource } from '../content/content-types.js';
+import { requireHttps } from './http-request.js';
+import type { GitPlace } from '../place.js';
+import type { NetworkOptions } from '../source-options.js';
 
 /** What is read of the messages and small answers of git. */
 const maxOutput = 64 * 1024;
@@ -32,7 +33,7 @@ export interface GitOptions extends CancelOptions {
   environment: Readonly<Record<string, string | undefined>>;
   temporaryDirectory: string;
   now: () => Date;
-  network?: { allowHttp?: boolean; skipTlsVerify?: boolean; caFile?: string } | undefined;
+  network?: NetworkOptions | undefined;
 }
 
 /** One run of git. */
@@ -59,7 +60,7 @@ export interface Git {
  * Throws OpmateError.
  */
 export async function withGit<T>(
-  source: GitSource,
+  source: GitPlace,
   options: GitOptions,
   work: (git: Git) => Promise<T>,
 ): Promise<T> {
@@ -97,7 +98,7 @@ function sshPath(file: string): string {
   return file.replaceAll('%', '%%');
 }
 
-function checkRepository(source: GitSource, { network }: GitOptions): void {
+function checkRepository(source: GitPlace, { network }: GitOptions): void {
   const { repository, credentials } = source;
   const url = URL.canParse(repository) ? new URL(repository) : undefined;
   const shown = redact(repository);
@@ -110,11 +111,7 @@ function checkRepository(source: GitSource, { network }: GitOptions): void {
       hint: 'put them into a Secret in a file, and name it with --secrets DIRECTORY and --secret NAME',
     });
   }
-  if (url?.protocol === 'http:' && !isLoopback(url.hostname) && network?.allowHttp !== true) {
-    throw new OpmateError('UNSAFE', `${shown}: plain HTTP can be changed by anybody on the way`, {
-      hint: 'use https, or allow it with --use-http',
-    });
-  }
+  if (url !== undefined) requireHttps(url, shown, network);
   if (credentials === undefined) return;
   const fits = isSsh
     ? credentials.type === 'ssh'
@@ -136,7 +133,7 @@ function checkRepository(source: GitSource, { network }: GitOptions): void {
 }
 
 function environmentOf(
-  { repository, credentials, insecureSkipTlsVerify }: GitSource,
+  { repository, credentials, insecureSkipTlsVerify }: GitPlace,
   { environment, network }: GitOptions,
   sshArguments: readonly string[],
 ): Record<string, string> {
@@ -188,7 +185,7 @@ function shellQuoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function gitWith(source: GitSource, env: Record<string, string>, options: GitOptions): Git {
+function gitWith(source: GitPlace, env: Record<string, string>, options: GitOptions): Git {
   const { signal } = options;
   const shown = redact(source.repository);
   const stream = (args: readonly string[], { timeoutMs, directory }: GitRun): Readable => {

@@ -3,14 +3,16 @@ import path from 'node:path';
 import { normalizeEntryPath } from '../../archive/entry-path.js';
 import { type ExtractedLayers, extractLayers } from '../../archive/layers.js';
 import type { ArchiveLimits } from '../../archive/limits.js';
-import { openInTemporaryDirectory, withTemporaryDirectory } from '../../files/temporary-directory.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { CancelledError, OpmateError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Logger } from '../../core/log.js';
-import type { GitSource } from '../content/content-types.js';
+import { type GitPlace, directoryOf, isCommit } from '../place.js';
+import type { SourceOptions } from '../source-options.js';
+import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { type Git, type GitOptions, withGit } from './git-program.js';
-import { catalogWithin } from './directory-below.js';
-import type { CatalogOrigin, FoundOrigin, OriginOptions } from '../place.js';
+import { directoryBelow, openUnpacked } from './local.js';
 
 /** How long asking for the commit of a branch may take, and how long fetching it. */
 const askMs = 60_000;
@@ -24,24 +26,23 @@ const maxShown = 5;
  * Asks which commit a branch or tag is, with the program `git`; a commit that is named is not asked for. Throws
  * OpmateError.
  */
-export async function lookAtGit(
-  origin: Extract<CatalogOrigin, { type: 'Git' }>,
-  options: OriginOptions,
-): Promise<FoundOrigin> {
-  const { repository, directory } = origin;
-  const source: GitSource = { ...origin, type: 'git' };
-  const commit = await commitOfGit(source, options);
-  const ref = `${repository}@${commit}`;
+export async function resolveGit(place: GitPlace, options: SourceOptions): Promise<ResolvedPlace> {
+  const { repository, directory } = place;
+  const below = directoryOf(place);
+  const commit = await commitOfGit(place, options);
+  const ref = `${redact(repository)}@${commit}`;
+  const unpack: Unpack = async (destination, roots) => {
+    const wanted = roots.map((root) => normalizeEntryPath(`${below}/${root}`, ref));
+    const { problems } = await fetchGit(place, commit, destination, wanted, options);
+    if (!roots.includes('')) await makeDirectory(path.join(destination, below), 0o700);
+    return { directory: await directoryBelow(destination, below, ref), problems };
+  };
   return {
     state: { id: `git ${repository} ${commit}${directory === undefined ? '' : ` ${directory}`}`, ref },
     isImmutable: true,
-    open: () =>
-      openInTemporaryDirectory(options, async (temporary) => {
-        const root = path.join(temporary, 'tree');
-        await fetchGit(source, commit, root, [directory ?? ''], options);
-        const catalog = await catalogWithin(root, directory, ref);
-        return { kind: 'catalog', catalog, close: () => catalog.close() };
-      }),
+    unpack,
+    open: (allowed) => openUnpacked(unpack, below === '' ? ref : `${ref}/${below}`, options, allowed),
+    close: nothingToClose,
   };
 }
 
@@ -49,7 +50,7 @@ export async function lookAtGit(
  * The commit that a source means at this moment; one that is named is not asked for. A `revision` is a branch, a tag
  * or a whole commit: what could be two of them is refused, naming both. Throws OpmateError.
  */
-export async function commitOfGit(source: GitSource, options: GitOptions): Promise<string> {
+export async function commitOfGit(source: GitPlace, options: GitOptions): Promise<string> {
   const { branch, tag, commit, revision } = source;
   checkNames(source);
   if (commit !== undefined) return commit;
@@ -66,12 +67,7 @@ export async function commitOfGit(source: GitSource, options: GitOptions): Promi
   });
 }
 
-/** Whether a text is a whole commit, not an abbreviated one. */
-export function isCommit(text: string): boolean {
-  return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
-}
-
-function checkNames({ repository, branch, tag, commit, revision }: GitSource): void {
+function checkNames({ repository, branch, tag, commit, revision }: GitPlace): void {
   const shown = redact(repository);
   if (commit !== undefined && !isCommit(commit)) {
     throw new OpmateError('INVALID', `${shown}: ${quoteGo(commit)} is no commit`, {
@@ -89,14 +85,6 @@ function checkNames({ repository, branch, tag, commit, revision }: GitSource): v
       continue;
     throw new OpmateError('INVALID', `${shown}: ${quoteGo(name)} is no name of a branch or tag`);
   }
-}
-
-/** Throws OpmateError where the directory of a source would leave the repository. */
-export function directoryOf({ repository, directory = '' }: GitSource): string {
-  const subject = `${redact(repository)}: directory`;
-  if (directory.startsWith('/'))
-    throw new OpmateError('UNSAFE', `${subject} ${quoteGo(directory)}: is absolute`);
-  return normalizeEntryPath(directory, subject);
 }
 
 /** Commits by the names of refs; of tags that are objects, the commits that they are about. */
@@ -164,7 +152,7 @@ function listed(names: readonly string[]): string {
  * repository, attributes of git aside. Submodules are empty directories. Throws OpmateError.
  */
 export async function fetchGit(
-  source: GitSource,
+  source: GitPlace,
   commit: string,
   destination: string,
   roots: readonly string[],
@@ -197,7 +185,7 @@ export async function fetchGit(
 
 async function fetchCommit(
   git: Git,
-  source: GitSource,
+  source: GitPlace,
   commit: string,
   run: { timeoutMs: number; directory: string },
 ): Promise<void> {

@@ -88,17 +88,17 @@ describe('deployment/documents', () => {
     const [image, git, http] = deployment?.sources ?? [];
     expect(image).toMatchObject({
       destination: 'foo/bar',
-      source: { type: 'image', ref: 'foo/bar@sha256:123' },
+      source: { kind: 'image', ref: 'foo/bar@sha256:123' },
       secret: { namespace: 'ns', name: 'n' },
     });
     expect(git).toMatchObject({
       destination: 'foo/moo',
-      source: { type: 'git', repository: 'https://github.com/foo/bar', revision: 'a3b1dff2' },
+      source: { kind: 'git', repository: 'https://github.com/foo/bar', revision: 'a3b1dff2' },
       secret: { namespace: 'foo', name: 'my-git-creds' },
     });
     expect(http).toMatchObject({
       destination: 'foo/http',
-      source: { type: 'http', url: 'https://example.com/foo.tgz' },
+      source: { kind: 'http', url: 'https://example.com/foo.tgz' },
       secret: { namespace: 'foo', name: 'my-http-creds' },
     });
   });
@@ -128,16 +128,16 @@ spec:
     const [deployment] = documents.deployments;
     expect(deployment?.isPaused).toBe(true);
     expect(deployment?.sources.map(({ source, destination }) => ({ ...source, destination }))).toEqual([
-      { type: 'image', ref: 'quay.io/foo/bar:v1', destination: 'a' },
+      { kind: 'image', ref: 'quay.io/foo/bar:v1', destination: 'a' },
       {
-        type: 'git',
+        kind: 'git',
         repository: 'https://github.com/foo/bar',
         revision: 'v1',
         directory: 'deploy',
         destination: '',
       },
-      { type: 'git', repository: 'https://github.com/foo/baz', branch: 'main', destination: 'c' },
-      { type: 'http', url: 'https://example.com/x.tgz', checksum: 'sha256:00', destination: '' },
+      { kind: 'git', repository: 'https://github.com/foo/baz', branch: 'main', destination: 'c' },
+      { kind: 'http', url: 'https://example.com/x.tgz', checksum: 'sha256:00', destination: '' },
     ]);
   });
 
@@ -171,7 +171,7 @@ spec:
     const [deployment] = documents.deployments;
     expect(deployment).toMatchObject({
       formats: ['helm'],
-      sources: [{ source: { type: 'git', branch: 'main', directory: 'charts' } }],
+      sources: [{ source: { kind: 'git', branch: 'main', directory: 'charts' } }],
     });
     expect(configText(deployment?.config ?? {}, 'helm')).toEqual({
       text: '# Default values for hello-world.\nreplicaCount: 1\n',
@@ -201,7 +201,7 @@ spec:
       watchNamespaces: ['a', 'b'],
       sources: [
         {
-          source: { type: 'image', ref: 'my-bundle@sha256:xyz123', insecureSkipTlsVerify: true },
+          source: { kind: 'image', ref: 'my-bundle@sha256:xyz123', insecureSkipTlsVerify: true },
           secret: { namespace: '', name: 'pull' },
         },
       ],

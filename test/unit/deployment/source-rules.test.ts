@@ -79,7 +79,7 @@ describe('deployment/source-fields: pins in addresses', () => {
     `{uri: "https://a.example/a.tgz#${sum}", checksum: "${sum}"}`,
   ])('reads the checksum behind a URL: %s', (text) => {
     const { source } = sourceOf(text);
-    expect(source).toEqual({ type: 'http', url: 'https://a.example/a.tgz', checksum: sum });
+    expect(source).toEqual({ kind: 'http', url: 'https://a.example/a.tgz', checksum: sum });
   });
 
   it.each([

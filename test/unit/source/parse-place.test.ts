@@ -2,16 +2,17 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { parseContentSource, parsePlacedSource } from '../../../src/source/parse-place.js';
+import { parsePlacedSource } from '../../../src/source/content/placed-source.js';
+import { parsePlace } from '../../../src/source/parse-place.js';
 import { failureOf } from '../../support/connect.js';
 import { rawTar } from '../../support/tar.js';
 import { directoryWith } from '../../support/temporary.js';
 
-const options = { workingDirectory: '/nonexistent' };
+const options = { purpose: 'content', workingDirectory: '/nonexistent' } as const;
 const commit = '0123456789abcdef0123456789abcdef01234567';
 const checksum = `sha256:${'a'.repeat(64)}`;
 
-describe('source/content-parse', () => {
+describe('source/parse-place', () => {
   it.each([
     ['git+https://git.example/a/b.git', { repository: 'https://git.example/a/b.git' }],
     ['git+https://git.example/a/b.git@v1', { repository: 'https://git.example/a/b.git', revision: 'v1' }],
@@ -24,26 +25,26 @@ describe('source/content-parse', () => {
     ['git+http://localhost/a@feature', { repository: 'http://localhost/a', revision: 'feature' }],
     ['git+https://git.example/a#feature/x', { repository: 'https://git.example/a', revision: 'feature/x' }],
   ])('reads %s', async (text, source) => {
-    expect(await parseContentSource(text, options)).toEqual({ type: 'git', ...source });
+    expect(await parsePlace(text, options)).toEqual({ kind: 'git', ...source });
   });
 
   it.each([
-    ['https://a.example/x.tgz', { type: 'http', url: 'https://a.example/x.tgz' }],
+    ['https://a.example/x.tgz', { kind: 'http', url: 'https://a.example/x.tgz' }],
     [
       `https://a.example/x.tgz?a=b#${checksum}`,
-      { type: 'http', url: 'https://a.example/x.tgz?a=b', checksum },
+      { kind: 'http', url: 'https://a.example/x.tgz?a=b', checksum },
     ],
-    [`http://a.example/x@y.tgz@${checksum}`, { type: 'http', url: 'http://a.example/x@y.tgz', checksum }],
-    ['quay.io/ns/a:v1', { type: 'image', ref: 'quay.io/ns/a:v1' }],
-    ['oci:dir:v1', { type: 'image', ref: 'oci:dir:v1' }],
-    ['docker-archive:f.tar', { type: 'image', ref: 'docker-archive:f.tar' }],
+    [`http://a.example/x@y.tgz@${checksum}`, { kind: 'http', url: 'http://a.example/x@y.tgz', checksum }],
+    ['quay.io/ns/a:v1', { kind: 'image', ref: 'quay.io/ns/a:v1' }],
+    ['oci:dir:v1', { kind: 'image', ref: 'oci:dir:v1' }],
+    ['docker-archive:f.tar', { kind: 'image', ref: 'docker-archive:f.tar' }],
     [
       'configmap:m.yaml#one',
-      { type: 'configMaps', file: '/nonexistent/m.yaml', configMaps: [{ name: 'one' }] },
+      { kind: 'configMaps', file: '/nonexistent/m.yaml', configMaps: [{ name: 'one' }] },
     ],
-    ['configmap:/m.yaml', { type: 'configMaps', file: '/m.yaml' }],
+    ['configmap:/m.yaml', { kind: 'configMaps', file: '/m.yaml' }],
   ])('reads %s', async (text, source) => {
-    expect(await parseContentSource(text, options)).toEqual(source);
+    expect(await parsePlace(text, options)).toEqual(source);
   });
 
   it.each([
@@ -62,7 +63,7 @@ describe('source/content-parse', () => {
     ['quay.io/ns/a', 'a tag or digest is needed'],
     ['', 'invalid reference'],
   ])('refuses %s', async (text, problem) => {
-    const error = await failureOf(parseContentSource(text, options));
+    const error = await failureOf(parsePlace(text, options));
     expect(error.message).toContain(problem);
     expect(`${error.message}${error.hint ?? ''}`).not.toContain('s3cret');
   });
@@ -77,12 +78,13 @@ describe('source/content-parse', () => {
       'e.db': 'SQLite format 3\0',
       'ns/name': '',
     });
-    const parse = (text: string): Promise<unknown> => parseContentSource(text, { workingDirectory });
+    const parse = (text: string): Promise<unknown> =>
+      parsePlace(text, { purpose: 'content', workingDirectory });
     const at = (name: string): string => path.join(workingDirectory, name);
-    expect(await parse('a.tar')).toEqual({ type: 'archive', path: at('a.tar') });
-    expect(await parse('./b.bin')).toEqual({ type: 'archive', path: at('b.bin') });
-    expect(await parse('c.yaml')).toEqual({ type: 'configMaps', file: at('c.yaml') });
-    expect(await parse('ns')).toEqual({ type: 'directory', path: at('ns') });
+    expect(await parse('a.tar')).toEqual({ kind: 'archive', path: at('a.tar') });
+    expect(await parse('./b.bin')).toEqual({ kind: 'archive', path: at('b.bin') });
+    expect(await parse('c.yaml')).toEqual({ kind: 'configMaps', file: at('c.yaml') });
+    expect(await parse('ns')).toEqual({ kind: 'directory', path: at('ns') });
     for (const name of ['d.yaml', 'e.db', 'ns/name']) {
       expect((await failureOf(parse(name))).message).toBe(
         `${name}: neither a tar archive nor a file with ConfigMaps`,
@@ -93,12 +95,12 @@ describe('source/content-parse', () => {
   });
 
   it('takes a source apart from its destination', async () => {
-    expect(await parsePlacedSource('a/b=https://a.example/x?y=z', options)).toEqual({
+    expect(await parsePlacedSource('a/b=https://a.example/x?y=z', '/nonexistent')).toEqual({
       name: 'https://a.example/x?y=z',
       destination: 'a/b',
-      source: { type: 'http', url: 'https://a.example/x?y=z' },
+      source: { kind: 'http', url: 'https://a.example/x?y=z' },
     });
-    expect((await failureOf(parsePlacedSource('a/b', options))).message).toContain(
+    expect((await failureOf(parsePlacedSource('a/b', '/nonexistent'))).message).toContain(
       'expected DESTINATION=SOURCE',
     );
   });

@@ -10,13 +10,9 @@ import { buildImage, pushImage } from '../../../src/oci/image/image-builder.js';
 import { layerOf } from '../../../src/archive/tar-writer.js';
 import { imageLabels } from '../../../src/model/image-labels.js';
 import { mediaTypes } from '../../../src/oci/image/types.js';
-import {
-  type CatalogOrigin,
-  type FoundOrigin,
-  type OriginOptions,
-  isPinned,
-  lookAtOrigin,
-} from '../../../src/source/resolve-place.js';
+import { type CatalogPlace, isPinned } from '../../../src/source/place.js';
+import { type ResolvedPlace, openResolved, resolvePlace } from '../../../src/source/resolve-place.js';
+import type { SourceOptions } from '../../../src/source/source-options.js';
 import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../support/fault-registry.js';
 import { bytesOf, descriptorOf } from '../../support/images.js';
@@ -29,7 +25,7 @@ const archive = (name: string, file = 'configs/c.json'): Buffer =>
 
 let bench: Workbench;
 let server: FaultRegistry;
-let options: OriginOptions;
+let options: SourceOptions;
 
 beforeEach(async () => {
   bench = await openWorkbench();
@@ -37,6 +33,7 @@ beforeEach(async () => {
   const connection = bench.connect({ useHttp: true, maxAttempts: 1 });
   options = {
     connect: () => connection,
+    connectAnew: (changes) => Promise.resolve(bench.connect({ useHttp: true, maxAttempts: 1, ...changes })),
     temporaryDirectory: await directoryWith(),
     now: () => new Date('2026-01-01T00:00:00Z'),
     hostPlatform: { os: 'linux', architecture: 'amd64' },
@@ -50,8 +47,8 @@ afterEach(async () => {
 });
 
 /** Names of the packages in a state; everything is closed afterwards. */
-async function packagesIn(found: FoundOrigin): Promise<string[]> {
-  const source = await found.open();
+async function packagesIn(found: ResolvedPlace): Promise<string[]> {
+  const source = await openResolved(found);
   try {
     const names: string[] = [];
     for await (const { value } of source.catalog.metas()) names.push(String(value['name']));
@@ -61,15 +58,15 @@ async function packagesIn(found: FoundOrigin): Promise<string[]> {
   }
 }
 
-const look = (origin: CatalogOrigin, known?: FoundOrigin): Promise<FoundOrigin> =>
-  lookAtOrigin(origin, known?.state, options);
+const look = (origin: CatalogPlace, known?: ResolvedPlace): Promise<ResolvedPlace> =>
+  resolvePlace(origin, { ...options, known: known?.state });
 
-describe('source/origin of an archive at a URL', () => {
-  const origin = (): CatalogOrigin => ({ type: 'HTTP', url: `${server.origin}/c.tar.gz?token=s3cret` });
+describe('source/resolve-place of an archive at a URL', () => {
+  const origin = (): CatalogPlace => ({ kind: 'http', url: `${server.origin}/c.tar.gz?token=s3cret` });
 
   it('asks nobody over plain HTTP unless that is allowed', async () => {
     const url = 'http://catalogs.example/c.tar.gz?token=s3cret';
-    await expect(look({ type: 'HTTP', url })).rejects.toMatchObject({
+    await expect(look({ kind: 'http', url })).rejects.toMatchObject({
       code: 'UNSAFE',
       message: 'http://catalogs.example/c.tar.gz: plain HTTP can be changed by anybody on the way',
       hint: expect.stringContaining('insecure: true') as string,
@@ -87,7 +84,7 @@ describe('source/origin of an archive at a URL', () => {
     });
     const first = await look(origin());
     expect(await packagesIn(first)).toEqual(['widget']);
-    await first.close?.();
+    await first.close();
     expect(first.state).toMatchObject({ validator: etag });
     expect(first.state.ref).toMatch(/\/c\.tar\.gz@sha256:[0-9a-f]{64}$/);
     const second = await look(origin(), first);
@@ -104,17 +101,17 @@ describe('source/origin of an archive at a URL', () => {
     server.on({ path: '/c.tar.gz', respond: { body: archive('gadget') } });
     const third = await look(origin(), second);
     expect(third.state.id).not.toBe(first.state.id);
-    for (const found of [first, second, third]) await found.close?.();
+    for (const found of [first, second, third]) await found.close();
   });
 
   it('opens a directory in it, and tells of one that is not', async () => {
     server.on({ path: '/c.tar.gz', respond: { body: archive('widget') } });
-    const found = await look({ ...origin(), directory: 'configs' } as CatalogOrigin);
+    const found = await look({ ...origin(), directory: 'configs' } as CatalogPlace);
     expect(await packagesIn(found)).toEqual(['widget']);
-    await found.close?.();
-    const other = await look({ ...origin(), directory: 'other' } as CatalogOrigin);
-    expect(await failureOf(other.open())).toMatchObject({ code: 'NOT_FOUND' });
-    await other.close?.();
+    await found.close();
+    const other = await look({ ...origin(), directory: 'other' } as CatalogPlace);
+    expect(await failureOf(openResolved(other))).toMatchObject({ code: 'NOT_FOUND' });
+    await other.close();
     expect(await readdir(options.temporaryDirectory)).toEqual([]);
   });
 
@@ -134,18 +131,18 @@ describe('source/origin of an archive at a URL', () => {
     const evil = gzipSync(rawTar([{ name: '../../evil.json', content: Buffer.from('{}') }]));
     server.on({ path: '/c.tar.gz', respond: { body: evil } });
     const found = await look(origin());
-    expect(await failureOf(found.open())).toMatchObject({ code: 'UNSAFE' });
-    await found.close?.();
+    expect(await failureOf(openResolved(found))).toMatchObject({ code: 'UNSAFE' });
+    await found.close();
     const limits: ArchiveLimits = { ...defaultArchiveLimits, maxUnpackedSize: 100 };
     server.on({ path: '/c.tar.gz', respond: { body: Buffer.alloc(1000) } });
-    expect(await failureOf(lookAtOrigin(origin(), undefined, { ...options, limits }))).toMatchObject({
+    expect(await failureOf(resolvePlace(origin(), { ...options, limits }))).toMatchObject({
       code: 'LIMIT',
     });
     expect(await readdir(options.temporaryDirectory)).toEqual([]);
   });
 });
 
-describe('source/origin of a git repository', () => {
+describe('source/resolve-place of a git repository', () => {
   async function repository(): Promise<{
     url: string;
     git: (...args: string[]) => string;
@@ -170,7 +167,7 @@ describe('source/origin of a git repository', () => {
 
   it('follows a branch, and reads what a commit has in a directory', async () => {
     const { url, git, directory } = await repository();
-    const origin: CatalogOrigin = { type: 'Git', repository: url, branch: 'main', directory: 'catalog' };
+    const origin: CatalogPlace = { kind: 'git', repository: url, branch: 'main', directory: 'catalog' };
     const first = await look(origin);
     expect(first.state.ref).toBe(`${url}@${git('rev-parse', 'HEAD')}`);
     expect(await packagesIn(first)).toEqual(['widget']);
@@ -189,11 +186,11 @@ describe('source/origin of a git repository', () => {
     git('tag', 'plain');
     git('tag', '-am', 'message', 'object');
     for (const which of [{ tag: 'plain' }, { tag: 'object' }, {}, { commit }]) {
-      const found = await look({ type: 'Git', repository: url, directory: 'catalog', ...which });
+      const found = await look({ kind: 'git', repository: url, directory: 'catalog', ...which });
       expect(found.state.ref).toBe(`${url}@${commit}`);
       expect(await packagesIn(found)).toEqual(['widget']);
     }
-    expect(isPinned({ type: 'Git', repository: url, commit })).toBe(true);
+    expect(isPinned({ kind: 'git', repository: url, commit })).toBe(true);
   });
 
   it('runs no hook and no program that the repository names', async () => {
@@ -205,7 +202,7 @@ describe('source/origin of a git repository', () => {
         mode: 0o755,
       });
     }
-    const found = await look({ type: 'Git', repository: url, directory: 'catalog' });
+    const found = await look({ kind: 'git', repository: url, directory: 'catalog' });
     expect(await packagesIn(found)).toEqual(['widget']);
     expect(await failureOf(readdir(trace))).toMatchObject({ code: 'ENOENT' });
   });
@@ -215,17 +212,15 @@ describe('source/origin of a git repository', () => {
     [{ tag: 'none' }, 'there is no tag none'],
   ])('tells what is not there: %o', async (which, problem) => {
     const { url } = await repository();
-    const error = await failureOf(look({ type: 'Git', repository: url, ...which }));
+    const error = await failureOf(look({ kind: 'git', repository: url, ...which }));
     expect(error).toMatchObject({ code: 'NOT_FOUND', message: `${url}: ${problem}` });
   });
 
   it('tells of a repository that is not there, and of git that is not', async () => {
-    const error = await failureOf(look({ type: 'Git', repository: 'file:///no/such/repository' }));
+    const error = await failureOf(look({ kind: 'git', repository: 'file:///no/such/repository' }));
     expect(error.message).toContain('file:///no/such/repository: git ls-remote: ');
     const without = { ...options, environment: { PATH: await directoryWith() } };
-    const missing = await failureOf(
-      lookAtOrigin({ type: 'Git', repository: 'file:///x' }, undefined, without),
-    );
+    const missing = await failureOf(resolvePlace({ kind: 'git', repository: 'file:///x' }, without));
     expect(missing).toMatchObject({ code: 'UNSUPPORTED', message: 'git: not installed' });
   });
 
@@ -233,12 +228,12 @@ describe('source/origin of a git repository', () => {
     const { url } = await repository();
     const signal = AbortSignal.abort();
     expect(
-      await failureOf(lookAtOrigin({ type: 'Git', repository: url }, undefined, { ...options, signal })),
+      await failureOf(resolvePlace({ kind: 'git', repository: url }, { ...options, signal })),
     ).toMatchObject({ code: 'CANCELLED' });
   });
 });
 
-describe('source/origin of images, artifacts, directories and ConfigMaps', () => {
+describe('source/resolve-place of images, artifacts, directories and ConfigMaps', () => {
   it('pins the image of a layout', async () => {
     const directory = path.join(await directoryWith(), 'layout');
     const image = await buildImage({
@@ -246,7 +241,7 @@ describe('source/origin of images, artifacts, directories and ConfigMaps', () =>
       labels: { [imageLabels.configs]: '/configs' },
     });
     await pushImage(await openLayout(directory, { create: true }), 'v1', image);
-    const found = await look({ type: 'Image', ref: `oci:${directory}:v1` });
+    const found = await look({ kind: 'image', ref: `oci:${directory}:v1` });
     expect(found.state.ref).toMatch(/^oci:.*layout@sha256:[0-9a-f]{64}$/);
     expect(await packagesIn(found)).toEqual(['widget']);
   });
@@ -271,7 +266,7 @@ describe('source/origin of images, artifacts, directories and ConfigMaps', () =>
     server.serveBlob('ns/artifact', file);
     server.serveBlob('ns/artifact', packed);
     const digest = server.serveManifest('ns/artifact', 'v1', manifest);
-    const found = await look({ type: 'Artifact', ref: `${server.host}/ns/artifact:v1` });
+    const found = await look({ kind: 'artifact', ref: `${server.host}/ns/artifact:v1` });
     expect(found.state.ref).toBe(`${server.host}/ns/artifact@${digest}`);
     expect(await packagesIn(found)).toEqual(['file', 'packed']);
     expect(await readdir(options.temporaryDirectory)).toEqual([]);
@@ -288,30 +283,30 @@ describe('source/origin of images, artifacts, directories and ConfigMaps', () =>
     });
     server.serveBlob('ns/artifact', file);
     server.serveManifest('ns/artifact', 'v1', manifest);
-    const found = await look({ type: 'Artifact', ref: `${server.host}/ns/artifact:v1` });
-    expect(await failureOf(found.open())).toMatchObject({ code: 'UNSAFE' });
+    const found = await look({ kind: 'artifact', ref: `${server.host}/ns/artifact:v1` });
+    expect(await failureOf(openResolved(found))).toMatchObject({ code: 'UNSAFE' });
     expect(await readdir(options.temporaryDirectory)).toEqual([]);
   });
 
   it('sees that a directory has changed, also while it is read', async () => {
     const directory = await directoryWith({ 'c.json': blob('widget') });
-    const first = await look({ type: 'Directory', path: directory });
-    expect((await look({ type: 'Directory', path: directory }, first)).state).toEqual(first.state);
+    const first = await look({ kind: 'directory', path: directory });
+    expect((await look({ kind: 'directory', path: directory }, first)).state).toEqual(first.state);
     expect(await first.confirm?.()).toBe(true);
     await writeFile(path.join(directory, 'c.json'), blob('gadget'));
     expect(await first.confirm?.()).toBe(false);
-    expect((await look({ type: 'Directory', path: directory }, first)).state.id).not.toBe(first.state.id);
+    expect((await look({ kind: 'directory', path: directory }, first)).state.id).not.toBe(first.state.id);
     const gone = path.join(directory, 'gone');
-    expect(await failureOf(look({ type: 'Directory', path: gone }))).toMatchObject({ code: 'NOT_FOUND' });
+    expect(await failureOf(look({ kind: 'directory', path: gone }))).toMatchObject({ code: 'NOT_FOUND' });
   });
 
   it('reads the files of a ConfigMap, and refuses keys that are none', async () => {
     const data = { 'a.yaml': 'schema: olm.package\nname: widget\n' };
     const binaryData = { 'b.json': Buffer.from(blob('gadget')).toString('base64') };
-    const found = await look({ type: 'ConfigMap', name: 'c', data, binaryData });
+    const found = await look({ kind: 'configMap', name: 'c', data, binaryData });
     expect(await packagesIn(found)).toEqual(['widget', 'gadget']);
-    const evil = await look({ type: 'ConfigMap', name: 'c', data: { '../evil': 'x' } });
-    expect(await failureOf(evil.open())).toMatchObject({ code: 'INVALID' });
+    const evil = await look({ kind: 'configMap', name: 'c', data: { '../evil': 'x' } });
+    expect(await failureOf(openResolved(evil))).toMatchObject({ code: 'INVALID' });
     expect(await readdir(options.temporaryDirectory)).toEqual([]);
   });
 
@@ -324,7 +319,7 @@ describe('source/origin of images, artifacts, directories and ConfigMaps', () =>
 `;
     const packages = '- packageName: widget\n  channels: [{name: stable, currentCSV: widget.v1.0.0}]\n';
     const data = { clusterServiceVersions: csv, customResourceDefinitions: '', packages };
-    const found = await look({ type: 'ConfigMap', name: 'c', data });
+    const found = await look({ kind: 'configMap', name: 'c', data });
     expect(await packagesIn(found)).toEqual(['widget', 'stable', 'widget.v1.0.0']);
     expect(await readdir(options.temporaryDirectory)).toEqual([]);
   });

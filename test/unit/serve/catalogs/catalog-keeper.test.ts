@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LogLevel } from '../../../../src/core/log.js';
 import { imageLabels } from '../../../../src/model/image-labels.js';
-import type { OriginOptions } from '../../../../src/source/resolve-place.js';
+import type { SourceOptions } from '../../../../src/source/source-options.js';
 import { CatalogKeeper, type KeeperClock } from '../../../../src/serve/catalogs/catalog-keeper.js';
 import {
   type CatalogManifest,
@@ -116,8 +116,9 @@ function setUp(storage: string | undefined, temporaryDirectory: string): Setup {
     log: (level: LogLevel, message: string) => void logged.push(`${level}: ${message}`),
     progress: () => undefined,
   };
-  const origins: OriginOptions = {
+  const origins: SourceOptions = {
     connect: () => bench.connect({ useHttp: true, maxAttempts: 1 }),
+    connectAnew: () => Promise.resolve(bench.connect({ useHttp: true, maxAttempts: 1 })),
     temporaryDirectory,
     now: () => clock.now(),
     hostPlatform: { os: 'linux', architecture: 'amd64' },
@@ -316,6 +317,7 @@ describe('serve/catalogs/catalog-keeper', () => {
       random: () => values.shift() ?? 0.5,
       origins: {
         connect: () => bench.connect({ useHttp: true, maxAttempts: 1 }),
+        connectAnew: () => Promise.resolve(bench.connect({ useHttp: true, maxAttempts: 1 })),
         temporaryDirectory: await directoryWith(),
         now: () => setup.clock.now(),
         hostPlatform: { os: 'linux', architecture: 'amd64' },

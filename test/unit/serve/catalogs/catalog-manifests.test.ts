@@ -48,9 +48,9 @@ describe('serve/catalogs/catalog-manifests', () => {
     const originOf = async (more: string): Promise<unknown> =>
       (await read({ 'a.yaml': http(more) }))[0]?.origin;
     const url = 'http://catalogs.example/c.tar.gz';
-    expect(await originOf('')).toEqual({ type: 'HTTP', url });
-    expect(await originOf('    insecure: false\n')).toEqual({ type: 'HTTP', url });
-    expect(await originOf('    insecure: true\n')).toEqual({ type: 'HTTP', url, insecure: true });
+    expect(await originOf('')).toEqual({ kind: 'http', url });
+    expect(await originOf('    insecure: false\n')).toEqual({ kind: 'http', url });
+    expect(await originOf('    insecure: true\n')).toEqual({ kind: 'http', url, insecure: true });
     expect(await faultsOf({ 'a.yaml': http('    insecure: "yes"\n') })).toEqual([
       'a.yaml:10:7: spec.source.http.insecure: expected true or false, got a string',
     ]);
@@ -87,7 +87,7 @@ status:
       priority: -100,
       isAvailable: true,
       pollMs: 15 * 60_000,
-      origin: { type: 'Image', ref: 'quay.io/operatorhubio/catalog:latest' },
+      origin: { kind: 'image', ref: 'quay.io/operatorhubio/catalog:latest' },
       labels: { tier: 'gold', 'olm.operatorframework.io/metadata.name': 'operatorhubio' },
       line: 11,
     });
@@ -103,7 +103,7 @@ status:
     const [found] = await read({ 'a.yml': cluster(spec, apiVersion, kind) });
     expect(found).toMatchObject({
       kind,
-      origin: { type: 'Image', ref: 'quay.io/a/b:v1' },
+      origin: { kind: 'image', ref: 'quay.io/a/b:v1' },
       pollMs: 90 * 60_000,
     });
   });
@@ -148,7 +148,7 @@ status:
       ['community', 45 * 60_000, 5],
       ['local', undefined, 0],
     ]);
-    expect(found[1]?.origin).toEqual({ type: 'ConfigMap', name: 'files', data: { a: 'x' } });
+    expect(found[1]?.origin).toEqual({ kind: 'configMap', name: 'files', data: { a: 'x' } });
   });
 
   it('refuses manifests behind links that lead out of the directory, unless links are followed', async () => {
@@ -196,12 +196,12 @@ status:
       directory.push(JSON.stringify(found?.origin).replaceAll(base, 'DIR'));
     }
     expect(directory.map((text) => JSON.parse(text) as unknown)).toEqual([
-      { type: 'Git', repository: 'https://github.com/a/b', branch: 'main', directory: 'x/catalog' },
-      { type: 'Git', repository: 'git@github.com:a/b.git', tag: 'v1' },
-      { type: 'HTTP', url: 'https://example.com/c.tar.gz', directory: 'configs' },
-      { type: 'Directory', path: 'DIR/catalogs/a' },
-      { type: 'Artifact', ref: 'quay.io/a/b:v1' },
-      { type: 'Image', ref: 'oci:DIR/layouts/a:v1' },
+      { kind: 'git', repository: 'https://github.com/a/b', branch: 'main', directory: 'x/catalog' },
+      { kind: 'git', repository: 'git@github.com:a/b.git', tag: 'v1' },
+      { kind: 'http', url: 'https://example.com/c.tar.gz', directory: 'configs' },
+      { kind: 'directory', path: 'DIR/catalogs/a' },
+      { kind: 'artifact', ref: 'quay.io/a/b:v1' },
+      { kind: 'image', ref: 'oci:DIR/layouts/a:v1' },
     ]);
   });
 

@@ -23,7 +23,7 @@ const pins: Pin[] = [
   },
   { name: 'b <&>', type: 'directory', ref: `directory@${content}`, content, source: 'directory' },
 ];
-const schemaFile = path.resolve(import.meta.dirname, '../../../schemas/bundle-lock.schema.json');
+const schemaFile = path.resolve(import.meta.dirname, '../../../../schemas/bundle-lock.schema.json');
 const matches = new Ajv().compile(JSON.parse(await readFile(schemaFile, 'utf8')) as object);
 
 describe('source/content-lock', () => {

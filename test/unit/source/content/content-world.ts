@@ -1,4 +1,5 @@
-import type { ContentOptions, ContentSource, PlacedSource } from '../../../../src/source/content/content.js';
+import type { ContentOptions, PlacedSource } from '../../../../src/source/content/content.js';
+import type { ContentPlace } from '../../../../src/source/place.js';
 import type { Workbench } from '../../../support/connect.js';
 import { directoryWith } from '../../../support/temporary.js';
 
@@ -19,6 +20,6 @@ export async function contentOptions(
   };
 }
 
-export function placedAt(name: string, source: ContentSource, destination = ''): PlacedSource {
+export function placedAt(name: string, source: ContentPlace, destination = ''): PlacedSource {
   return { name, source, destination };
 }

@@ -11,10 +11,10 @@ import { buildImage, pushImage } from '../../../../src/oci/image/image-builder.j
 import { openLayout } from '../../../../src/oci/layout/layout.js';
 import {
   type ContentOptions,
-  type ContentSource,
   type OpenedContent,
   openContent,
 } from '../../../../src/source/content/content.js';
+import type { ContentPlace } from '../../../../src/source/place.js';
 import { ContentFindingsError } from '../../../../src/source/content/content-findings.js';
 import { openContentStore } from '../../../../src/source/content/content-store.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
@@ -55,7 +55,7 @@ async function filesIn(directory: string): Promise<Record<string, string>> {
 
 /** What a source gives; everything is closed afterwards, and nothing is left. */
 async function read(
-  source: ContentSource,
+  source: ContentPlace,
   more: Partial<ContentOptions> = {},
 ): Promise<{ files: Record<string, string> } & Pick<OpenedContent, 'content' | 'pins' | 'isInPlace'>> {
   const opened = await openContent([placedAt('src', source)], { ...options, ...more });
@@ -68,11 +68,11 @@ async function read(
   }
 }
 
-const open = (source: ContentSource, more: Partial<ContentOptions> = {}): Promise<OpenedContent> =>
+const open = (source: ContentPlace, more: Partial<ContentOptions> = {}): Promise<OpenedContent> =>
   openContent([placedAt('src', source)], { ...options, ...more });
 
 /** The files above from each kind of source, and what its pin ends with. */
-async function sourcesOfAllKinds(): Promise<{ source: ContentSource; ref: RegExp }[]> {
+async function sourcesOfAllKinds(): Promise<{ source: ContentPlace; ref: RegExp }[]> {
   const directory = await directoryWith(files);
   const archive = path.join(await directoryWith({ 'b.tgz': gzipSync(tarOf(files)) }), 'b.tgz');
   const layout = path.join(await directoryWith(), 'layout');
@@ -101,20 +101,20 @@ async function sourcesOfAllKinds(): Promise<{ source: ContentSource; ref: RegExp
       .join('\n---\n'),
   });
   return [
-    { source: { type: 'directory', path: directory }, ref: /^directory@sha256:/ },
-    { source: { type: 'archive', path: archive }, ref: /^archive@sha256:/ },
-    { source: { type: 'image', ref: `oci:${layout}:v1` }, ref: /^oci:.*layout@sha256:[0-9a-f]{64}$/ },
+    { source: { kind: 'directory', path: directory }, ref: /^directory@sha256:/ },
+    { source: { kind: 'archive', path: archive }, ref: /^archive@sha256:/ },
+    { source: { kind: 'image', ref: `oci:${layout}:v1` }, ref: /^oci:.*layout@sha256:[0-9a-f]{64}$/ },
     {
-      source: { type: 'git', repository: repository.url, branch: 'main', directory: 'deploy' },
+      source: { kind: 'git', repository: repository.url, branch: 'main', directory: 'deploy' },
       ref: new RegExp(`^file://.*@${commit}$`),
     },
     {
-      source: { type: 'http', url: `${server.origin}/b.tar?token=s3cret` },
+      source: { kind: 'http', url: `${server.origin}/b.tar?token=s3cret` },
       ref: new RegExp(`/b\\.tar@${sha256(tarOf(files))}$`),
     },
     {
       source: {
-        type: 'configMaps',
+        kind: 'configMaps',
         file: path.join(maps, 'maps.yaml'),
         configMaps: [
           { name: 'manifests', path: 'manifests' },
@@ -132,9 +132,9 @@ describe('source/content', () => {
     for (const { source, ref } of await sourcesOfAllKinds()) {
       const found = await read(source);
       expect(found.files).toEqual(files);
-      expect(found.isInPlace).toBe(source.type === 'directory');
+      expect(found.isInPlace).toBe(source.kind === 'directory');
       expect(found.pins).toHaveLength(1);
-      expect(found.pins[0]).toMatchObject({ name: 'src', type: source.type, content: found.content });
+      expect(found.pins[0]).toMatchObject({ name: 'src', type: source.kind, content: found.content });
       expect(found.pins[0]?.ref).toMatch(ref);
       expect(JSON.stringify(found.pins)).not.toContain('s3cret');
       hashes.add(found.content);
@@ -159,17 +159,17 @@ describe('source/content', () => {
 
   it('does not follow a branch, a tag or a URL that a lock has pinned', async () => {
     const repository = await gitRepository(files);
-    const source: ContentSource = { type: 'git', repository: repository.url, branch: 'main' };
+    const source: ContentPlace = { kind: 'git', repository: repository.url, branch: 'main' };
     const first = await read(source);
     await repository.commit({ 'manifests/a.yaml': 'kind: B\n' });
     expect((await read(source, { pins: first.pins })).files).toEqual(files);
     expect((await read(source)).content).not.toBe(first.content);
-    const dev: ContentSource = { ...source, branch: 'dev' };
+    const dev: ContentPlace = { ...source, branch: 'dev' };
     expect((await failureOf(open(dev, { pins: first.pins }))).message).toBe(
       `src: locked as git ${repository.url} branch main, found git ${repository.url} branch dev`,
     );
     server.on({ path: '/b.tar', respond: { body: tarOf(files) } });
-    const url: ContentSource = { type: 'http', url: `${server.origin}/b.tar` };
+    const url: ContentPlace = { kind: 'http', url: `${server.origin}/b.tar` };
     const { pins } = await read(url);
     server.on({ path: '/b.tar', respond: { body: tarOf({ ...files, more: '' }) } });
     expect(await failureOf(open(url, { pins }))).toMatchObject({ code: 'DIGEST' });
@@ -178,12 +178,12 @@ describe('source/content', () => {
   it('refuses all that is not pinned at once, where it has to be', async () => {
     const commit = 'a'.repeat(40);
     const placed = [
-      placedAt('one', { type: 'image', ref: 'localhost:1/ns/name:v1' }, 'one'),
-      placedAt('two', { type: 'git', repository: 'https://localhost:1/x', branch: 'main' }, 'two'),
-      placedAt('three', { type: 'git', repository: 'https://localhost:1/x', revision: 'v1' }, 'three'),
-      placedAt('four', { type: 'http', url: 'https://localhost:1/x' }, 'four'),
-      placedAt('five', { type: 'git', repository: 'https://localhost:1/x', commit }, 'five'),
-      placedAt('six', { type: 'directory', path: '/nonexistent' }, 'six'),
+      placedAt('one', { kind: 'image', ref: 'localhost:1/ns/name:v1' }, 'one'),
+      placedAt('two', { kind: 'git', repository: 'https://localhost:1/x', branch: 'main' }, 'two'),
+      placedAt('three', { kind: 'git', repository: 'https://localhost:1/x', revision: 'v1' }, 'three'),
+      placedAt('four', { kind: 'http', url: 'https://localhost:1/x' }, 'four'),
+      placedAt('five', { kind: 'git', repository: 'https://localhost:1/x', commit }, 'five'),
+      placedAt('six', { kind: 'directory', path: '/nonexistent' }, 'six'),
     ];
     const error = await failureOf(openContent(placed, { ...options, requireDigest: true }));
     expect(error).toBeInstanceOf(ContentFindingsError);
@@ -200,9 +200,9 @@ describe('source/content', () => {
     const archive = path.join(await directoryWith({ 'b.tar': tarOf({ 'e.yaml': 'z' }) }), 'b.tar');
     const opened = await openContent(
       [
-        placedAt('first', { type: 'directory', path: first }),
-        placedAt('second', { type: 'directory', path: second }, 'more/of'),
-        placedAt('third', { type: 'archive', path: archive }, './more/of/'),
+        placedAt('first', { kind: 'directory', path: first }),
+        placedAt('second', { kind: 'directory', path: second }, 'more/of'),
+        placedAt('third', { kind: 'archive', path: archive }, './more/of/'),
       ],
       options,
     );
@@ -216,14 +216,14 @@ describe('source/content', () => {
     expect(opened.pins.map(({ name }) => name)).toEqual(['first', 'second', 'third']);
     const whole = await directoryWith(await filesIn(opened.directory));
     await opened.close();
-    expect(opened.content).toBe((await read({ type: 'directory', path: whole })).content);
+    expect(opened.content).toBe((await read({ kind: 'directory', path: whole })).content);
     expect(await filesIn(first)).toEqual(files);
     const clash = await failureOf(
       openContent(
         [
-          placedAt('first', { type: 'directory', path: first }),
-          placedAt('second', { type: 'directory', path: second }, 'manifests'),
-          placedAt('third', { type: 'directory', path: second }, 'metadata/annotations.yaml'),
+          placedAt('first', { kind: 'directory', path: first }),
+          placedAt('second', { kind: 'directory', path: second }, 'manifests'),
+          placedAt('third', { kind: 'directory', path: second }, 'metadata/annotations.yaml'),
         ],
         options,
       ),
@@ -238,7 +238,7 @@ describe('source/content', () => {
   it.each(['/etc', '../up', 'a/../../up', 'C:\\x', 'a\0b'])(
     'refuses the destination %j',
     async (destination) => {
-      const source: ContentSource = { type: 'directory', path: await directoryWith(files) };
+      const source: ContentPlace = { kind: 'directory', path: await directoryWith(files) };
       const error = await failureOf(openContent([placedAt('src', source, destination)], options));
       expect(error).toMatchObject({ code: 'UNSAFE' });
       expect(error.message).toContain('src: destination');
@@ -247,7 +247,7 @@ describe('source/content', () => {
 
   it('sees that a directory changes while it is read', async () => {
     const directory = await directoryWith(files);
-    const opened = await open({ type: 'directory', path: directory }, { roots: ['manifests', 'metadata'] });
+    const opened = await open({ kind: 'directory', path: directory }, { roots: ['manifests', 'metadata'] });
     await writeFile(path.join(directory, 'README.md'), 'not wanted');
     await opened.confirm();
     const file = path.join(directory, 'manifests/a.yaml');
@@ -259,7 +259,7 @@ describe('source/content', () => {
       () => rm(file),
       () => mkdir(path.join(directory, 'manifests/sub')),
     ]) {
-      const again = await open({ type: 'directory', path: directory });
+      const again = await open({ kind: 'directory', path: directory });
       await change();
       expect((await failureOf(again.confirm())).message).toContain('changed while it was read');
     }
@@ -278,8 +278,8 @@ describe('source/content', () => {
       'manifests/x.yaml': 'x',
       'metadata/x.yaml': 'x',
     });
-    const { content } = await read({ type: 'directory', path: flat });
-    const linked = { type: 'directory', path: directory } as const;
+    const { content } = await read({ kind: 'directory', path: flat });
+    const linked = { kind: 'directory', path: directory } as const;
     expect((await read(linked, { followLinks: true })).content).toBe(content);
     const { message, code } = (await failureOf(read(linked))) as OpmateError;
     expect(code).toBe('UNSAFE');
@@ -291,7 +291,7 @@ describe('source/content', () => {
     const hashOf = async (more: Record<string, string>, empty?: string): Promise<string> => {
       const directory = await directoryWith(more);
       if (empty !== undefined) await mkdir(path.join(directory, empty));
-      return (await read({ type: 'directory', path: directory })).content;
+      return (await read({ kind: 'directory', path: directory })).content;
     };
     const plain = await hashOf({ a: '1', 'b/c': '2' });
     expect(await hashOf({ 'b/c': '2', a: '1' })).toBe(plain);
@@ -314,11 +314,11 @@ describe('source/content', () => {
     ];
     for (const [body, code] of cases) {
       const place = await directoryWith({ 'a.tar': body });
-      const local = await failureOf(open({ type: 'archive', path: path.join(place, 'a.tar') }, { limits }));
+      const local = await failureOf(open({ kind: 'archive', path: path.join(place, 'a.tar') }, { limits }));
       expect(local).toMatchObject({ code });
       server.on({ path: `/${code}`, respond: { body } });
       expect(
-        await failureOf(open({ type: 'http', url: `${server.origin}/${code}` }, { limits })),
+        await failureOf(open({ kind: 'http', url: `${server.origin}/${code}` }, { limits })),
       ).toMatchObject({ code });
     }
     expect(await readdir(options.temporaryDirectory)).toEqual([]);
@@ -338,7 +338,7 @@ describe('source/content', () => {
     for (const { source } of await sourcesOfAllKinds()) {
       const first = await read(source, { contentStore });
       expect(first.files).toEqual(files);
-      if (source.type === 'directory' || source.type === 'configMaps' || source.type === 'archive') continue;
+      if (source.kind === 'directory' || source.kind === 'configMaps' || source.kind === 'archive') continue;
       const gone = { ...options, environment: {}, connect: () => Promise.reject(new Error('asked')) };
       const again = await read(source, { ...gone, contentStore, pins: first.pins });
       expect(again).toEqual(first);
@@ -360,7 +360,7 @@ describe('source/content-store', () => {
     const now = new Date('2026-01-01T00:00:00Z');
     const store = await openContentStore({ directory, now, logger });
     server.on({ path: '/b.tar', respond: { body: tarOf(files) } });
-    const source: ContentSource = { type: 'http', url: `${server.origin}/b.tar` };
+    const source: ContentPlace = { kind: 'http', url: `${server.origin}/b.tar` };
     const { pins, content } = await read(source, { contentStore: store });
     const place = path.join(directory, content.replace(':', '-'));
     await writeFile(path.join(place, 'manifests/a.yaml'), 'kind: Evil\n');
@@ -377,7 +377,7 @@ describe('source/content-store', () => {
   it('serves several at once', async () => {
     const directory = await directoryWith();
     server.on({ path: '/b.tar', respond: { body: tarOf(files) } });
-    const source: ContentSource = { type: 'http', url: `${server.origin}/b.tar` };
+    const source: ContentPlace = { kind: 'http', url: `${server.origin}/b.tar` };
     const opened = await Promise.all(
       Array.from({ length: 6 }, async () =>
         open(source, { contentStore: await openContentStore({ directory, now: options.now() }) }),

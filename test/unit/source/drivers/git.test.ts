@@ -2,7 +2,7 @@ import { chmod, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ContentOptions, openContent } from '../../../../src/source/content/content.js';
-import type { GitSource } from '../../../../src/source/content/content-types.js';
+import type { GitPlace } from '../../../../src/source/place.js';
 import { commitOfGit } from '../../../../src/source/drivers/git.js';
 import { createAuthority } from '../../../support/certificates.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
@@ -36,8 +36,8 @@ async function serve(more: GitServerOptions): Promise<GitServer> {
 }
 
 /** One file of a source. */
-async function read(source: Omit<GitSource, 'type'>, file = 'a.yaml', more: Partial<ContentOptions> = {}) {
-  const opened = await openContent([placedAt('src', { type: 'git', ...source })], { ...options, ...more });
+async function read(source: Omit<GitPlace, 'kind'>, file = 'a.yaml', more: Partial<ContentOptions> = {}) {
+  const opened = await openContent([placedAt('src', { kind: 'git', ...source })], { ...options, ...more });
   try {
     return await readFile(path.join(opened.directory, file), 'utf8');
   } finally {
@@ -46,7 +46,7 @@ async function read(source: Omit<GitSource, 'type'>, file = 'a.yaml', more: Part
   }
 }
 
-describe('source/git', () => {
+describe('source/drivers/git', () => {
   it('finds what a revision is, and refuses what could be two', async () => {
     const { url, git, commit } = await gitRepository({ 'a.yaml': 'one' });
     const first = git('rev-parse', 'HEAD');
@@ -57,7 +57,7 @@ describe('source/git', () => {
     git('branch', 'release-1');
     git('branch', 'release-2');
     const find = (revision: string): Promise<string> =>
-      commitOfGit({ type: 'git', repository: url, revision }, options);
+      commitOfGit({ kind: 'git', repository: url, revision }, options);
     expect(await find('main')).toBe(second);
     expect(await find('v1')).toBe(first);
     expect(await find('refs/tags/both')).toBe(second);
@@ -85,7 +85,7 @@ describe('source/git', () => {
     'takes %j for no ref',
     async (revision) => {
       const { url } = await gitRepository({ 'a.yaml': 'one' });
-      const error = await failureOf(commitOfGit({ type: 'git', repository: url, revision }, options));
+      const error = await failureOf(commitOfGit({ kind: 'git', repository: url, revision }, options));
       expect(error.message).toContain('is no name of a branch or tag');
     },
   );
@@ -161,7 +161,7 @@ describe('source/git', () => {
     await chmod(path.join(place, 'git'), 0o755);
     const credentials = { type: 'basic', username: 'me', password: 's3cret' } as const;
     const environment = { PATH: `${place}:${process.env['PATH'] ?? ''}` };
-    const wanted = { type: 'git', repository: 'https://localhost:1/x', branch: 'main', credentials } as const;
+    const wanted = { kind: 'git', repository: 'https://localhost:1/x', branch: 'main', credentials } as const;
     await failureOf(commitOfGit(wanted, { ...options, environment }));
     const text = await readFile(seen, 'utf8');
     expect(text).toContain('ls-remote');
@@ -201,7 +201,7 @@ describe('source/git', () => {
     } as const;
     const repository = 'ssh://git@localhost:1/x';
     await failureOf(
-      commitOfGit({ type: 'git', repository, branch: 'main', credentials }, { ...options, environment }),
+      commitOfGit({ kind: 'git', repository, branch: 'main', credentials }, { ...options, environment }),
     );
     const lines = (await readFile(seen, 'utf8')).split('\n');
     expect(lines).toEqual(
@@ -225,7 +225,7 @@ describe('source/git', () => {
     ['http://git.example/x', 'UNSAFE'],
     ['ext::sh -c x', 'INVALID'],
   ])('refuses the repository %s', async (repository, code) => {
-    const error = await failureOf(commitOfGit({ type: 'git', repository, branch: 'main' }, options));
+    const error = await failureOf(commitOfGit({ kind: 'git', repository, branch: 'main' }, options));
     expect(error).toMatchObject({ code });
     expect(error.message).not.toMatch(/s3cret|t0ken/);
   });

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { defaultArchiveLimits } from '../../../../src/archive/limits.js';
 import { type ContentOptions, openContent } from '../../../../src/source/content/content.js';
-import type { HttpSource } from '../../../../src/source/content/content-types.js';
+import type { HttpPlace } from '../../../../src/source/place.js';
 import { createAuthority } from '../../../support/certificates.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
 import { type FaultRegistry, basic, sha256, startFaultRegistry } from '../../../support/fault-registry.js';
@@ -28,8 +28,8 @@ afterEach(async () => {
   await bench.close();
 });
 
-async function read(source: Partial<HttpSource>, more: Partial<ContentOptions> = {}): Promise<string[]> {
-  const whole = { type: 'http', url: `${server.origin}/a.tgz`, ...source } as const;
+async function read(source: Partial<HttpPlace>, more: Partial<ContentOptions> = {}): Promise<string[]> {
+  const whole = { kind: 'http', url: `${server.origin}/a.tgz`, ...source } as const;
   const opened = await openContent([placedAt('src', whole)], { ...options, ...more });
   try {
     return await readdir(opened.directory);
@@ -38,7 +38,7 @@ async function read(source: Partial<HttpSource>, more: Partial<ContentOptions> =
   }
 }
 
-describe('source/archive-url of content', () => {
+describe('source/drivers/http-archive of content', () => {
   it('checks the checksum, and tells both', async () => {
     expect(await read({ checksum: sha256(body) })).toEqual(['a.yaml']);
     const checksum = sha256('other');

@@ -3,11 +3,8 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { imageLabels } from '../../../../src/model/image-labels.js';
 import { mediaTypes } from '../../../../src/oci/image/types.js';
-import {
-  type ContentOptions,
-  type ContentSource,
-  openContent,
-} from '../../../../src/source/content/content.js';
+import { type ContentOptions, openContent } from '../../../../src/source/content/content.js';
+import type { ImagePlace } from '../../../../src/source/place.js';
 import { createAuthority } from '../../../support/certificates.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
 import { type FaultRegistry, basic, startFaultRegistry } from '../../../support/fault-registry.js';
@@ -50,10 +47,10 @@ async function registryWith(
 }
 
 async function read(
-  source: Omit<Extract<ContentSource, { type: 'image' }>, 'type'>,
+  source: Omit<ImagePlace, 'kind'>,
   more: Partial<ContentOptions> = {},
 ): Promise<{ names: string[]; ref: string | undefined }> {
-  const opened = await openContent([placedAt('src', { type: 'image', ...source })], { ...options, ...more });
+  const opened = await openContent([placedAt('src', { kind: 'image', ...source })], { ...options, ...more });
   try {
     return { names: (await readdir(opened.directory)).sort(), ref: opened.pins[0]?.ref };
   } finally {

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
 import { type FileHandle, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { FileTree } from '../../archive/file-tree.js';
 import { type ArchiveLimits, defaultArchiveLimits, showSize } from '../../archive/limits.js';
+import { readFileWithin } from '../../bundle/read.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
@@ -225,4 +227,21 @@ function fill(filled: Set<string>, name: string): void {
     if (filled.has(above)) return;
     filled.add(above);
   }
+}
+
+/** Returns the files below a directory as those of an image are returned; `roots` as for `readTree`. */
+export async function toFileTree(directory: string, options: ReadTreeOptions): Promise<FileTree> {
+  const tree = await readTree(directory, options);
+  const files: FileTree['files'] = new Map();
+  for (const { path: name, size } of tree.files) {
+    files.set(name, {
+      size,
+      read: async () => {
+        const content = await readFileWithin(path.join(directory, name), () => undefined);
+        if (content !== undefined) return content;
+        throw new OpmateError('IO', `${name}: is gone`);
+      },
+    });
+  }
+  return { files, directories: new Set(tree.directories) };
 }

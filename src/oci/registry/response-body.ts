@@ -1,0 +1,17 @@
+import { OpmateError } from '../../core/errors.js';
+import { NetworkError } from './transport-faults.js';
+import type { TransportResponse } from './transport.js';
+
+/**
+ * Reads the body of a response. Throws NetworkError for a connection that is cut before anybody reads, which Node.js
+ * reports in its own words.
+ */
+export async function* readBody({ url, body }: TransportResponse): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) yield chunk;
+  } catch (error) {
+    if (error instanceof OpmateError) throw error;
+    const message = `${new URL(url).host}: connection cut before the end of the answer`;
+    throw new NetworkError(message, { temporary: true, cause: error });
+  }
+}

@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
+import { LimitError, OpmateError } from '../../core/errors.js';
+import { readBody } from '../../oci/registry/response-body.js';
+import type { TransportResponse } from '../../oci/registry/transport.js';
+import { type HttpPlace, credentialsInUrl, formatUrl } from '../place.js';
+import type { NetworkOptions, SourceOptions } from '../source-options.js';
+import type { PlaceState } from './driver.js';
+
+/**
+ * Throws OpmateError UNSAFE for plain HTTP that is not allowed: content and credentials would be open to anybody on
+ * the way. `shown` is how messages name the URL.
+ */
+export function requireHttps(
+  url: URL,
+  shown: string,
+  network: NetworkOptions | undefined,
+  hint = 'use https, or allow it with --use-http',
+): void {
+  if (url.protocol !== 'http:' || isLoopback(url.hostname) || network?.allowHttp === true) return;
+  throw new OpmateError('UNSAFE', `${shown}: plain HTTP can be changed by anybody on the way`, { hint });
+}
+
+/** Returns whether requests to a host never leave this machine. */
+function isLoopback(host: string): boolean {
+  const name = host.replace(/^\[|\]$/g, '').toLowerCase();
+  return (
+    name === 'localhost' || name.endsWith('.localhost') || name === '::1' || /^127(?:\.\d+){3}$/.test(name)
+  );
+}
+
+/** Returns a URL that may be requested. Throws OpmateError for credentials in it, and UNSAFE for plain HTTP. */
+export function checkUrl(text: string, network: NetworkOptions | undefined, hint?: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new OpmateError('INVALID', 'source: not a URL of http or https');
+  }
+  if (url.username !== '' || url.password !== '') throw credentialsInUrl(formatUrl(url));
+  requireHttps(url, formatUrl(url), network, hint);
+  return url;
+}
+
+export interface PlaceRequest {
+  url: URL;
+  /** The state that is known: it alone may be the response 304. */
+  known?: PlaceState | undefined;
+  headers?: Record<string, string>;
+}
+
+/**
+ * Sends a GET request with the credentials of a place, else those that the auth file has for the host. Resolves with
+ * 200, or with 304 where a state is known; the body must be read or destroyed. Throws OpmateError.
+ */
+export async function requestPlace(
+  { url, known, headers }: PlaceRequest,
+  { credentials, insecureSkipTlsVerify }: Pick<HttpPlace, 'credentials' | 'insecureSkipTlsVerify'>,
+  options: SourceOptions,
+): Promise<{ response: TransportResponse; close: () => void }> {
+  const isOwn = credentials !== undefined || insecureSkipTlsVerify === true;
+  const connection = isOwn
+    ? await options.connectAnew(insecureSkipTlsVerify === true ? { skipTlsVerify: true } : {})
+    : await options.connect();
+  const close = (): void => {
+    if (isOwn) connection.close();
+  };
+  try {
+    const { signal } = options;
+    const request = { method: 'GET', url: url.href, headers: { ...headers, ...conditionsOf(known) }, signal };
+    let response: TransportResponse;
+    if (credentials?.type === 'basic') {
+      const { username, password } = credentials;
+      const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+      const own = { ...request, headers: { ...request.headers, authorization } };
+      response = await connection.plainTransport().send(own);
+    } else {
+      const endpoints = await connection.endpoints(url.host, 'archive', { withoutMirrors: true, signal });
+      const endpoint = endpoints.at(-1);
+      if (endpoint === undefined)
+        throw new OpmateError('INTERNAL', `${formatUrl(url)}: there is no way to it`);
+      response = await endpoint.transport.send(request);
+    }
+    if (response.status === 200 || (response.status === 304 && known !== undefined))
+      return { response, close };
+    response.body.destroy();
+    throw refusal(formatUrl(url), response.status);
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+/** A validator is an entity tag, which is quoted, or a date. */
+function conditionsOf(known: PlaceState | undefined): Record<string, string> {
+  const { validator } = known ?? {};
+  if (validator === undefined) return {};
+  return validator.endsWith('"') ? { 'if-none-match': validator } : { 'if-modified-since': validator };
+}
+
+function refusal(shown: string, status: number): OpmateError {
+  if (status === 401 || status === 403) {
+    return new OpmateError('AUTH', `${shown}: the server answered ${status}`, {
+      hint: 'credentials for the host are taken from the auth file',
+    });
+  }
+  return new OpmateError(status === 404 ? 'NOT_FOUND' : 'NETWORK', `${shown}: the server answered ${status}`);
+}
+
+/**
+ * Writes a response to a file that is not there yet; returns its digest. Throws LimitError beyond the limit for
+ * unpacked files.
+ */
+export async function receiveFile(
+  response: TransportResponse,
+  shown: string,
+  file: string,
+  options: SourceOptions,
+): Promise<string> {
+  const { limits = defaultArchiveLimits, signal } = options;
+  const hash = createHash('sha256');
+  let received = 0;
+  const counted = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      received += chunk.length;
+      hash.update(chunk);
+      if (received <= limits.maxUnpackedSize) return done(null, chunk);
+      const maximum = showSize(limits.maxUnpackedSize);
+      return done(
+        new LimitError(`${shown}: more than ${maximum}`, { hint: 'raise it with --max-unpacked-size' }),
+      );
+    },
+  });
+  await pipeline(readBody(response), counted, createWriteStream(file, { flags: 'wx', mode: 0o600 }), {
+    signal,
+  });
+  return `sha256:${hash.digest('hex')}`;
+}
+
+/** Returns what a later request can ask with: an entity tag, else the date of the last change. */
+export function validatorOf({ headers }: TransportResponse): string | undefined {
+  const tag = headers.get('etag');
+  if (tag !== null && /^(?:W\/)?"[\x21\x23-\x7e]{0,500}"$/.test(tag)) return tag;
+  const modified = headers.get('last-modified');
+  return modified !== null && /^[A-Za-z0-9 ,:-]{1,60}$/.test(modified) ? modified : undefined;
+}

@@ -1,0 +1,286 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { defaultArchiveLimits } from '../../archive/limits.js';
+import { bundleFilesOf } from '../../bundle/read.js';
+import { DirectoryCatalog } from '../../catalog/catalog.js';
+import { OpmateError } from '../../core/errors.js';
+import { silentLogger } from '../../core/log.js';
+import { type Reference, formatReference } from '../../core/reference.js';
+import { quoteGo } from '../../document/go-json.js';
+import { statIfExists } from '../../files/stat.js';
+import { makeTemporaryDirectory, openInTemporaryDirectory } from '../../files/temporary-directory.js';
+import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
+import { type Image, extractImage, openImage, readImage } from '../../oci/image/image.js';
+import { openReference } from '../../oci/image/open.js';
+import type { Repository } from '../../oci/registry/repository.js';
+import { parseImageReference } from '../parse-place.js';
+import { inReference } from '../reference-error.js';
+import { type ImagePlace, pinReference } from '../place.js';
+import {
+  type AllowedSources,
+  type CatalogSource,
+  type Source,
+  type SourceOptions,
+  allSources,
+  catalogsOnly,
+} from '../source-options.js';
+import { type PlaceState, type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
+import { bundleRoots, fileVersion, openDatabase, toSource } from './local.js';
+
+/**
+ * Opens the bundle or catalog that an image holds, as its labels say; a reference is never taken for a path. Throws
+ * OpmateError. (Source: `opm render`, reference resolution.)
+ */
+export async function openImageSource(
+  reference: string | Reference,
+  options: SourceOptions,
+  allowed: AllowedSources = allSources,
+): Promise<Source> {
+  return withImage(reference, options, (image, parsed) => openByLabel(parsed, image, options, allowed));
+}
+
+/** Opens the catalog of an image by its digest in a repository, which `subject` names in messages. Throws OpmateError. */
+export async function openCatalogIn(
+  repository: Repository,
+  digest: string,
+  subject: Reference,
+  options: SourceOptions,
+): Promise<CatalogSource> {
+  const image = await openImage(repository, digest, options);
+  const source = await openByLabel(subject, image, options, catalogsOnly);
+  if (source.kind === 'catalog') return source;
+  await source.close();
+  throw new OpmateError('INVALID', `${subject.text}: not a catalog`);
+}
+
+/** Opens the image that a reference names for as long as `work` takes. Throws OpmateError. */
+export async function withImage<T>(
+  reference: string | Reference,
+  options: SourceOptions,
+  work: (image: Image, parsed: Reference) => Promise<T>,
+): Promise<T> {
+  const parsed = typeof reference === 'string' ? parseImageReference(reference) : reference;
+  const { logger = silentLogger } = options;
+  const task = `pull ${parsed.text}`;
+  logger.progress({ task, state: 'start' });
+  try {
+    const opened = await openReference(parsed, { ...options, connection: await options.connect() });
+    try {
+      const image = await openImage(opened.repository, opened.reference, options);
+      const total = image.manifest.layers.reduce((sum, layer) => sum + layer.size, 0);
+      logger.progress({ task, state: 'update', current: 0, total, unit: 'bytes' });
+      return await work(image, parsed);
+    } finally {
+      await opened.close();
+    }
+  } finally {
+    logger.progress({ task, state: 'done' });
+  }
+}
+
+/** What a catalog names an image by: a layout or archive has no name that a cluster could pull. */
+function pullSpecOf({ transport, text }: Reference): string {
+  return transport === 'docker' ? text.replace(/^docker:\/\//, '') : '';
+}
+
+async function openByLabel(
+  parsed: Reference,
+  image: Image,
+  options: SourceOptions,
+  allowed: AllowedSources,
+): Promise<Source> {
+  const { labels } = image;
+  const reference = parsed.text;
+  // An image may have both labels; the database wins, as for `opm`.
+  if (labels[imageLabels.database] !== undefined) {
+    if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite image: not allowed');
+    return openDatabaseImage(reference, image, options);
+  }
+  const configs = labels[imageLabels.configs];
+  if (configs !== undefined) {
+    if (!allowed.catalogs) {
+      throw new OpmateError('UNSUPPORTED', 'cannot render declarative config image: not allowed');
+    }
+    return openCatalogImage(reference, image, configs, options);
+  }
+  if (labels[imageLabels.bundlePackage] !== undefined) {
+    if (!allowed.bundles) throw new OpmateError('UNSUPPORTED', 'cannot render bundle image: not allowed');
+    const { limits = defaultArchiveLimits, signal, logger } = options;
+    const tree = await readImage(image, { roots: bundleRoots, limits, signal, logger });
+    const files = await bundleFilesOf(tree, { subject: reference, signal });
+    return { kind: 'bundle', image: pullSpecOf(parsed), files, close: nothingToClose };
+  }
+  throw unknownKind(reference, labels);
+}
+
+function unknownKind(reference: string, labels: Readonly<Record<string, string>>): OpmateError {
+  const keys = Object.keys(labels).sort();
+  const hint = `a catalog image has the label ${imageLabels.configs}, a bundle image ${imageLabels.bundlePackage}`;
+  if (keys.length === 0) {
+    const message = `render ${quoteGo(reference)}: image type could not be determined: image has no labels`;
+    return new OpmateError('INVALID', message, { hint });
+  }
+  const list = keys.map((key) => `\n  ${key}=${labels[key]}`).join('');
+  const message = `render ${quoteGo(reference)}: image type could not be determined, found labels${list}`;
+  return new OpmateError('INVALID', message, { hint });
+}
+
+async function openCatalogImage(
+  reference: string,
+  image: Image,
+  label: string,
+  options: SourceOptions,
+): Promise<CatalogSource> {
+  const root = pathOfLabel(reference, imageLabels.configs, label);
+  const { limits = defaultArchiveLimits, signal, logger } = options;
+  return openInTemporaryDirectory(options, async (temporary) => {
+    const destination = path.join(temporary, 'image');
+    const unpacked = await extractImage(image, destination, {
+      roots: [root],
+      limits,
+      signal,
+      logger,
+    });
+    const directory = path.join(destination, root);
+    const found = await statIfExists(directory);
+    if (!found?.isDirectory()) {
+      const what = found === undefined ? 'is not in the image' : 'is not a directory';
+      throw new OpmateError(
+        'INVALID',
+        `${reference}: ${label}, which the label ${imageLabels.configs} names, ${what}`,
+        {
+          hint: `the label must name the directory of the catalog; ${unpacked.files.length} files were found below it`,
+        },
+      );
+    }
+    return toSource(new DirectoryCatalog(directory, `${reference}/${root}`));
+  });
+}
+
+async function openDatabaseImage(
+  reference: string,
+  image: Image,
+  options: SourceOptions,
+): Promise<CatalogSource> {
+  return openInTemporaryDirectory(options, async (temporary) => {
+    const { extractDatabase } = await import('../../sqlite/read/index-image.js');
+    const file = await extractDatabase(image, path.join(temporary, 'image'), options);
+    return toSource(await openDatabase(file, reference, options));
+  });
+}
+
+/** The digest that a reference means at this moment. Throws OpmateError NOT_FOUND where there is none. */
+export async function digestOfImage(reference: Reference, options: SourceOptions): Promise<string> {
+  if (reference.transport === 'docker' && reference.digest !== undefined) return reference.digest;
+  const opened = await openReference(reference, { ...options, connection: await options.connect() });
+  try {
+    const found = await opened.repository.headManifest(opened.reference, options);
+    if (found !== undefined) return found.digest;
+    throw new OpmateError('NOT_FOUND', `${formatReference(reference)}: manifest unknown`, {
+      hint: 'check repository and tag',
+    });
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Asks for the digest of an image; not of one in an archive that is still the one which `known` is of. */
+export async function resolveImage(
+  place: ImagePlace,
+  known: PlaceState | undefined,
+  options: SourceOptions,
+): Promise<ResolvedPlace> {
+  const reference = parseImageReference(place.ref);
+  const { transport } = reference;
+  const access = await openAccess(place, options);
+  try {
+    const own = access.options;
+    const isFile = transport === 'oci-archive' || transport === 'docker-archive';
+    const validator = isFile ? await fileVersion(reference.path) : undefined;
+    if (known !== undefined && validator !== undefined && known.validator === validator) {
+      return imageIn({ id: known.id, ref: known.ref, validator }, reference, own, access.close);
+    }
+    const pinned = pinReference(reference, await digestOfImage(reference, own));
+    const { os, architecture } = options.platform ?? options.hostPlatform;
+    const id = `${pinned.text}#${os}/${architecture}`;
+    return imageIn({ id, ref: pinned.text, validator }, pinned, own, access.close);
+  } catch (error) {
+    await access.close();
+    throw error;
+  }
+}
+
+function imageIn(
+  state: PlaceState,
+  reference: Reference,
+  options: SourceOptions,
+  close: () => Promise<void>,
+): ResolvedPlace {
+  const pinned = { ...reference, text: state.ref };
+  return {
+    state,
+    isImmutable: reference.digest !== undefined,
+    open: (allowed) =>
+      openImageSource(pinned, options, allowed).catch((error: unknown) => {
+        throw inReference(error, state.ref);
+      }),
+    unpack: unpackImage(pinned, options),
+    close,
+  };
+}
+
+/** Unpacks the files of an image that is no catalog. */
+export function unpackImage(reference: Reference, options: SourceOptions): Unpack {
+  const { limits = defaultArchiveLimits, signal, logger } = options;
+  return (destination, roots) =>
+    withImage(reference, options, async (image) => {
+      for (const label of [imageLabels.database, imageLabels.configs]) {
+        if (image.labels[label] === undefined) continue;
+        throw new OpmateError('UNSUPPORTED', `${reference.text}: is a catalog, not a bundle`, {
+          hint: `it has the label ${label}; name the image of one bundle`,
+        });
+      }
+      const how = { roots, limits, signal, logger };
+      const { problems } = await extractImage(image, destination, how);
+      return { directory: destination, problems };
+    });
+}
+
+/** Opens a connection with the credentials and certificates of a place, where it has its own. */
+async function openAccess(
+  { ref, credentials, certificateData, insecureSkipTlsVerify }: ImagePlace,
+  options: SourceOptions,
+): Promise<{ options: SourceOptions; close: () => Promise<void> }> {
+  if (credentials === undefined && certificateData === undefined && insecureSkipTlsVerify !== true) {
+    return { options, close: nothingToClose };
+  }
+  if (credentials !== undefined && credentials.type !== 'docker') {
+    throw new OpmateError(
+      'INVALID',
+      `${ref}: credentials of the type ${credentials.type} do not fit an image`,
+      {
+        hint: 'a Secret of the type kubernetes.io/dockerconfigjson is needed',
+      },
+    );
+  }
+  const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
+  try {
+    const authFile = path.join(temporary.path, 'auth.json');
+    const caFile = path.join(temporary.path, 'ca.pem');
+    if (credentials !== undefined) await writeFile(authFile, credentials.config, { mode: 0o600 });
+    if (certificateData !== undefined) await writeFile(caFile, certificateData, { mode: 0o600 });
+    const connection = await options.connectAnew({
+      ...(credentials !== undefined && { authFile }),
+      ...(certificateData !== undefined && { caFile }),
+      ...(insecureSkipTlsVerify === true && { skipTlsVerify: true }),
+    });
+    const close = async (): Promise<void> => {
+      connection.close();
+      await temporary.remove();
+    };
+    return { options: { ...options, connect: () => connection }, close };
+  } catch (error) {
+    await temporary.remove();
+    throw error;
+  }
+}

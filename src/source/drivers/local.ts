@@ -1,0 +1,196 @@
+import { open, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { bundleFilesOf, isBundleDirectory, readBundleDirectory } from '../../bundle/read.js';
+import { type Catalog, DirectoryCatalog } from '../../catalog/catalog.js';
+import { digestOf } from '../../core/digest.js';
+import { OpmateError, fileError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
+import type { LinkOptions } from '../../files/directory-root.js';
+import { statIfExists } from '../../files/stat.js';
+import { isDatabaseFile } from '../../sqlite/schema/database.js';
+
+import type { ArchivePlace, DatabasePlace, DirectoryPlace } from '../place.js';
+import { inReference } from '../reference-error.js';
+import type { AllowedSources, CatalogSource, Source, SourceOptions } from '../source-options.js';
+import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
+import { changed, confirmTree, readTree, toFileTree } from './file-tree.js';
+import { unpackArchive } from './unpack-archive.js';
+
+/** The paths of the files of a bundle of the format registry+v1. */
+export const bundleRoots: readonly string[] = ['manifests', 'metadata'];
+
+/**
+ * Opens a bundle directory, a catalog directory or the file of a sqlite index. Throws OpmateError.
+ * (Source: `opm render`, reference resolution.)
+ */
+export async function openPath(
+  { path: file }: DirectoryPlace | DatabasePlace,
+  options: SourceOptions,
+  allowed: AllowedSources,
+): Promise<Source> {
+  const found = await statPath(file);
+  if (found.isDirectory()) return openDirectory(file, options, allowed);
+  if (found.isFile() && (await isDatabaseFile(file))) {
+    if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite file: not allowed');
+    return toSource(await openDatabase(file, file, options));
+  }
+  throw new OpmateError('UNSUPPORTED', `ref ${quoteGo(file)} is not a directory: not allowed`, {
+    hint: 'give the directory of the catalog, the file of a sqlite index, or oci-archive:FILE for an image in a file',
+  });
+}
+
+async function statPath(file: string): ReturnType<typeof stat> {
+  try {
+    return await stat(file);
+  } catch (error) {
+    throw fileError(file, error);
+  }
+}
+
+async function openDirectory(
+  directory: string,
+  options: SourceOptions,
+  allowed: AllowedSources,
+): Promise<Source> {
+  if (await isBundleDirectory(directory)) {
+    requireBundles(allowed, directory);
+    const { signal, followLinks } = options;
+    const files = await readBundleDirectory(directory, { signal, followLinks });
+    return { kind: 'bundle', image: '', files, close: nothingToClose };
+  }
+  requireCatalogs(allowed);
+  return toSource(new DirectoryCatalog(directory, directory, options));
+}
+
+function requireBundles({ bundles }: AllowedSources, name: string): void {
+  if (bundles) return;
+  throw new OpmateError('UNSUPPORTED', `cannot render bundle directory ${quoteGo(name)}: not allowed`);
+}
+
+function requireCatalogs({ catalogs }: AllowedSources): void {
+  if (catalogs) return;
+  throw new OpmateError('UNSUPPORTED', 'cannot render declarative config directory: not allowed');
+}
+
+/** Opens the database of a sqlite index; `label` is how messages name it. */
+export async function openDatabase(file: string, label: string, options: SourceOptions): Promise<Catalog> {
+  const { openSqliteCatalog } = await import('../../sqlite/read/catalog.js');
+  return openSqliteCatalog(file, { ...options, name: label });
+}
+
+/** Returns a catalog as a source; closing the one closes the other. */
+export function toSource(catalog: Catalog): CatalogSource {
+  return { kind: 'catalog', catalog, close: () => catalog.close() };
+}
+
+/**
+ * Opens the bundle or catalog among the files that `unpack` writes; they are removed when it is closed. Links that lead
+ * out of them are never followed. `label` is how messages name their root. Throws OpmateError.
+ */
+export function openUnpacked(
+  unpack: Unpack,
+  label: string,
+  options: SourceOptions,
+  allowed: AllowedSources,
+): Promise<Source> {
+  return openInTemporaryDirectory(options, async (temporary): Promise<Source> => {
+    const { directory } = await unpack(path.join(temporary, 'tree'), ['']);
+    if (!(await isBundleDirectory(directory))) {
+      requireCatalogs(allowed);
+      return toSource(new DirectoryCatalog(directory, label));
+    }
+    requireBundles(allowed, label);
+    const { limits, signal } = options;
+    const tree = await toFileTree(directory, { roots: bundleRoots, limits, signal });
+    const files = await bundleFilesOf(tree, { subject: label, signal });
+    return { kind: 'bundle', image: '', files, close: nothingToClose };
+  });
+}
+
+/** Returns a directory below an unpacked one. Throws OpmateError NOT_FOUND. */
+export async function directoryBelow(
+  root: string,
+  directory: string | undefined,
+  name: string,
+): Promise<string> {
+  const target = path.join(root, directory ?? '.');
+  if ((await statIfExists(target))?.isDirectory() === true) return target;
+  throw new OpmateError('NOT_FOUND', `${name}: there is no directory ${directory ?? '.'} in it`, {
+    hint: 'directory must name the directory of the files',
+  });
+}
+
+/** Returns the state of a directory or file: names, sizes and dates of the files of the catalog. */
+export async function resolvePath(
+  place: DirectoryPlace | DatabasePlace,
+  options: SourceOptions,
+): Promise<ResolvedPlace> {
+  const id = await pathVersion(place.path, options);
+  return {
+    state: { id, ref: place.path },
+    isImmutable: false,
+    open: (allowed) =>
+      openPath(place, options, allowed).catch((error: unknown) => {
+        throw inReference(error, place.path);
+      }),
+    confirm: async () => (await pathVersion(place.path, options)) === id,
+    close: nothingToClose,
+  };
+}
+
+/** Returns a text that differs once the files of a catalog do. Throws OpmateError. */
+export async function pathVersion(file: string, options: LinkOptions): Promise<string> {
+  if (!(await statPath(file)).isDirectory()) return digestOf(await fileVersion(file));
+  const files = await new DirectoryCatalog(file, file, options).listFiles();
+  const lines: string[] = [];
+  for (const one of files) lines.push(`${one.name} ${await fileVersion(one.path)}`);
+  return digestOf(lines.join('\n'));
+}
+
+/** Returns a text that differs once a file does. Throws OpmateError. */
+export async function fileVersion(file: string): Promise<string> {
+  const { size, mtimeMs, ctimeMs, ino } = await statPath(file);
+  return `${size} ${mtimeMs} ${ctimeMs} ${ino}`;
+}
+
+/** Copies the files of a directory to another, which is made. Throws OpmateError. */
+export async function copyDirectory(source: string, target: string, options: SourceOptions): Promise<void> {
+  const { limits, signal, followLinks } = options;
+  await makeDirectory(target, 0o700);
+  const copyTo = async (file: string) => {
+    const copy = path.join(target, file);
+    await makeDirectory(path.dirname(copy), 0o700);
+    return open(copy, 'wx', 0o600);
+  };
+  const { directories } = await readTree(source, { limits, signal, followLinks, copyTo });
+  for (const one of directories) await makeDirectory(path.join(target, one), 0o700);
+}
+
+/** Returns the state of a tar archive on disk: its digest. `label` is how messages name it. */
+export async function resolveArchive(
+  { path: file }: ArchivePlace,
+  label: string,
+  options: SourceOptions,
+): Promise<ResolvedPlace> {
+  const { limits, signal, logger } = options;
+  // The user has named this file himself, wherever it leads.
+  const how = { roots: [path.basename(file)], limits, signal, followLinks: true };
+  const before = await readTree(path.dirname(file), how);
+  const ref = `archive@sha256:${before.files[0]?.sha256 ?? ''}`;
+  const unpack: Unpack = async (destination, roots) => {
+    const { problems } = await unpackArchive(file, destination, { label, roots, limits, signal, logger });
+    await confirmTree(path.dirname(file), before, how).catch((error: unknown) => {
+      throw error instanceof OpmateError && error.code === 'IO' ? changed(label) : error;
+    });
+    return { directory: destination, problems };
+  };
+  return {
+    state: { id: ref, ref },
+    isImmutable: true,
+    unpack,
+    open: (allowed) => openUnpacked(unpack, label, options, allowed),
+    close: nothingToClose,
+  };
+}

@@ -1,0 +1,104 @@
+import { open } from 'node:fs/promises';
+import path from 'node:path';
+import { DirectoryCatalog } from '../../catalog/catalog.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
+import type { TransportResponse } from '../../oci/registry/transport.js';
+import { type ServedPlace, formatUrl } from '../place.js';
+import type { SourceOptions } from '../source-options.js';
+import type { PlaceState, ResolvedPlace } from './driver.js';
+import { unchanged } from './http-archive.js';
+import { checkUrl, receiveFile, requestPlace, validatorOf } from './http-request.js';
+import { toSource } from './local.js';
+
+/** Path of all blobs, a blob a line, below the base of a catalog. (Source: catalogd.) */
+const route = ['api/v1', 'all'] as const;
+
+/** How far the first character of a response is looked for. */
+const lookAhead = 4096;
+
+const catalogHint = 'give the base of a served catalog, e.g. https://HOST/catalogs/NAME';
+
+/**
+ * Fetches a catalog from the HTTP API that catalogd and opmate serve, unless it is still the one that is known. It is
+ * kept in a file while it is open, at most as large as the limit for unpacked files. Throws OpmateError.
+ */
+export async function resolveServed(
+  place: ServedPlace,
+  known: PlaceState | undefined,
+  options: SourceOptions,
+): Promise<ResolvedPlace> {
+  const base = checkUrl(place.url, options.network);
+  const [directory, name] = route;
+  const root = `${formatUrl(base).replace(/\/+$/, '')}/${directory}`;
+  const shown = `${root}/${name}`;
+  const url = new URL(shown + base.search);
+  const { response, close } = await requestPlace({ url, known }, {}, options).catch((error: unknown) => {
+    throw withHint(error);
+  });
+  try {
+    if (response.status === 304 && known !== undefined) return unchanged(known, shown);
+    checkHeaders(response, shown);
+    const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
+    try {
+      const digest = await receiveFile(response, shown, path.join(temporary.path, name), options);
+      await checkBegin(path.join(temporary.path, name), shown);
+      const ref = `${formatUrl(base)}@${digest}`;
+      return {
+        state: { id: `served ${digest}`, ref, validator: validatorOf(response) },
+        isImmutable: true,
+        open: ({ catalogs }) => {
+          if (!catalogs)
+            throw new OpmateError('UNSUPPORTED', `${formatUrl(base)}: is a catalog, not a bundle`);
+          return Promise.resolve(toSource(new DirectoryCatalog(temporary.path, root)));
+        },
+        close: () => temporary.remove(),
+      };
+    } catch (error) {
+      await temporary.remove();
+      throw error;
+    }
+  } finally {
+    response.body.destroy();
+    close();
+  }
+}
+
+/** The same error, with what to do where there is no catalog. */
+function withHint(error: unknown): unknown {
+  if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') return error;
+  return new OpmateError(error.code, error.message, { hint: catalogHint, cause: error });
+}
+
+function checkHeaders({ headers }: TransportResponse, shown: string): void {
+  const encoding = headers.get('content-encoding') ?? 'identity';
+  if (encoding.toLowerCase() !== 'identity') {
+    throw new OpmateError(
+      'INVALID',
+      `${shown}: unsupported content encoding ${quoteGo(encoding.slice(0, 100))}`,
+      {
+        hint: 'opmate asks for none; turn off compression in the proxy before the server',
+      },
+    );
+  }
+  const type = (headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  if (!/^text\/html$|xhtml|^image\/|^multipart\//.test(type)) return;
+  throw new OpmateError('INVALID', `${shown}: expected JSON Lines, got ${quoteGo(type.slice(0, 100))}`, {
+    hint: catalogHint,
+  });
+}
+
+/** Throws OpmateError for what is no JSON: a file-based catalog may be YAML as well, a served one may not. */
+async function checkBegin(file: string, shown: string): Promise<void> {
+  const handle = await open(file);
+  try {
+    const head = Buffer.alloc(lookAhead);
+    const { bytesRead } = await handle.read(head, 0, head.length, 0);
+    const text = head.toString('latin1', 0, bytesRead).trimStart();
+    if (text === '' || text.startsWith('{')) return;
+  } finally {
+    await handle.close();
+  }
+  throw new OpmateError('INVALID', `${shown}: expected JSON Lines`, { hint: catalogHint });
+}

@@ -48,6 +48,8 @@ export { readDisplayNames } from './catalog/facts.js';
 export type * from './model/declarative-config.js';
 export { type CatalogFormat, type EncodableBlob, encodeBlob } from './model/encode.js';
 export type * from './model/facts.js';
+export type { CatalogDiagnostic } from './model/catalog-diagnostic.js';
+export { type Diagnostic, formatDiagnostic, type Severity } from './core/diagnostic.js';
 export {
   type BundleRow,
   type ChannelRow,

@@ -2,6 +2,7 @@ import { addContext } from '../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
 import { compareBytes } from '../core/order.js';
+import type { CatalogDiagnostic } from '../model/catalog-diagnostic.js';
 import type { BlobOrigin } from '../model/facts.js';
 import type { Catalog } from './catalog.js';
 
@@ -22,8 +23,27 @@ interface Place {
   path?: readonly (string | number)[] | undefined;
 }
 
+/** Returns diagnostics with file and line in place of the blob that each is about. Goes through each file once. */
+export async function placeDiagnostics<D extends CatalogDiagnostic>(
+  catalog: Pick<Catalog, 'lineOf'>,
+  diagnostics: readonly D[],
+  options: CancelOptions = {},
+): Promise<D[]> {
+  const places = diagnostics.map(({ origin, path, line }) => ({
+    origin,
+    path: line === undefined ? path : [],
+  }));
+  const lines = await findLines(catalog, places, options);
+  return diagnostics.map((diagnostic, index) => {
+    const { origin, line = 1, ...rest } = diagnostic;
+    const start = lines[index];
+    if (origin === undefined) return diagnostic;
+    return { ...rest, file: origin.file, line: start === undefined ? undefined : start + line - 1 } as D;
+  });
+}
+
 /** Returns the line of each place, from 1. Goes through each file once, whatever order the places have. */
-export async function findLines(
+async function findLines(
   catalog: Pick<Catalog, 'lineOf'>,
   places: readonly Place[],
   { signal }: CancelOptions = {},

@@ -1,5 +1,6 @@
 import { type Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import { UsageError } from '../core/errors.js';
+import { reportFormats } from './reports/formats.js';
 
 /** A whole number above 0. */
 export function positiveInteger(text: string): number {
@@ -97,6 +98,11 @@ export function addGlobalOptions(program: Command): void {
 /** `-o, --output` with these formats. */
 export function outputFormatOf(...formats: string[]): Option {
   return withChoices(new Option('-o, --output <format>', 'output format'), formats);
+}
+
+/** Returns the option of commands that report findings. */
+export function reportFormatOption(): Option {
+  return outputFormatOf(...reportFormats);
 }
 
 /** Names the values for help and completion; commands check them themselves, in the words of `opm`. */

@@ -5,7 +5,15 @@ import { addCatalogCommands } from './catalog/commands.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { addIndexCommands } from './index/commands.js';
-import { addGlobalOptions, byteSize, collect, milliseconds, outputFormatOf, withChoices } from './options.js';
+import {
+  addGlobalOptions,
+  byteSize,
+  collect,
+  milliseconds,
+  outputFormatOf,
+  reportFormatOption,
+  withChoices,
+} from './options.js';
 import { writeAll } from './output.js';
 import { addArchiveCommands, addMirrorCommands } from './mirror/commands.js';
 import { addCatalogsCommands } from './serve/catalogs-commands.js';
@@ -223,7 +231,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .command('validate')
     .description('check a catalog and report every problem')
     .argument('<directory>', 'catalog directory, or an image')
-    .addOption(outputFormatOf('text', 'json', 'yaml'))
+    .addOption(reportFormatOption())
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./root/validate.js')).validate(context, directory, options),

@@ -1,4 +1,4 @@
-import { type Diagnostic, formatDiagnostic, formatWithHint, withSubject } from './diagnostic.js';
+import { type Diagnostic, formatDiagnostic, formatPlace, formatWithHint, withSubject } from './diagnostic.js';
 import { type ErrorCode, OpmateError } from './errors.js';
 
 const errorCodes: Readonly<Record<string, ErrorCode>> = {
@@ -31,13 +31,13 @@ export class DiagnosticsError extends OpmateError {
 /** Returns what an error says as diagnostics: its own, or one made of its message, place and hint. */
 export function diagnosticsFrom(error: OpmateError): readonly Diagnostic[] {
   if (error.diagnostics !== undefined) return error.diagnostics;
-  const { code, message, file, line, hint } = error;
+  const { message, file, line, hint } = error;
+  const code = error.code.toLowerCase().replace('_', '-');
   // Many messages begin with their file already.
-  const isNamed = file === undefined || message.startsWith(file);
-  const place = isNamed ? {} : { file, line };
-  return [
-    { severity: 'error', code: code.toLowerCase().replace('_', '-'), problem: message, ...place, hint },
-  ];
+  const place = [formatPlace({ file, line }), file].find((one) => message.startsWith(`${one}: `));
+  const problem = place === undefined ? message : message.slice(place.length + 2);
+  const isNamed = file === undefined || (place === undefined && message.startsWith(file));
+  return [{ severity: 'error', code, problem, ...(!isNamed && { file, line }), hint }];
 }
 
 /** Returns one error for several, each of whose diagnostics is kept; a single one as it is. Must not be empty. */

@@ -1,3 +1,4 @@
+import { formatMessage } from '../core/diagnostic.js';
 import { OpmateError, messageOf } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
@@ -252,7 +253,7 @@ function readVersions(facts: CatalogFacts): Map<string, Version> {
     const [fault] = bundle.propertyFaults;
     const [property] = bundle.packageProperties;
     if (fault !== undefined) {
-      throw new OpmateError('INVALID', `parse properties for bundle ${name}: ${fault.message}`);
+      throw new OpmateError('INVALID', `parse properties for bundle ${name}: ${formatMessage(fault)}`);
     }
     if (property === undefined || bundle.packageProperties.length > 1) {
       const type = quoteGo(propertyTypes.package);

@@ -1,3 +1,4 @@
+import { formatMessage } from '../core/diagnostic.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 import { isJsonObject } from '../document/json.js';
 import { SemverError, parseRelease, parseVersion } from '../core/semver.js';
@@ -97,7 +98,7 @@ function readVersion(properties: readonly Property[]): BundleVersion | string {
   const property = properties[index];
   if (property === undefined) return `it has no property ${propertyTypes.package}`;
   const fault = findPropertyFault(property, index);
-  if (fault !== undefined) return fault.message;
+  if (fault !== undefined) return formatMessage(fault);
   const { version, release } = parsePackageProperty(property.value);
   try {
     return parseBundleVersion(detach(version), hasRelease(property) ? release : undefined);

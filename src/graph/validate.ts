@@ -9,18 +9,18 @@ import { type CompareBundles, adviseOnGraph, findSkippedInChain } from './graph-
 import { formatBundleVersion, readBundleVersion } from './bundle-version.js';
 import type { PackageModel } from './package-model.js';
 import type {
-  BlobOrigin,
   BundleFacts,
   CatalogFacts,
   ChannelFacts,
   DeprecationsFacts,
   PackageFacts,
-  Problem,
   ValidationReport,
-  WarningKind,
+  WarningCode,
 } from '../model/facts.js';
 import { describeGraphFault, readGraph } from './channel-graph.js';
+import { formatMessage, formatPath } from '../core/diagnostic.js';
 import { NameIndex } from '../core/suggest.js';
+import type { CatalogDiagnostic, CatalogSubject } from '../model/catalog-diagnostic.js';
 
 /**
  * Checks a catalog as `opm validate` does, in two stages: how blobs refer to each other, where the first
@@ -77,8 +77,6 @@ interface PackageState extends Omit<PackageModel, 'deprecations'> {
   versions: Map<string, Version | undefined>;
 }
 
-type Place = Pick<Problem, 'package' | 'channel' | 'bundle' | 'path'> & { origin?: BlobOrigin | undefined };
-
 /** A fault of one bundle in one channel. */
 interface BundleFault {
   text: string;
@@ -95,8 +93,8 @@ const maxNameLength = 63;
 class Validation {
   private readonly facts: CatalogFacts;
   private readonly packages = new Map<string, PackageState>();
-  private readonly problems: Problem[] = [];
-  private readonly warnings: Problem[] = [];
+  private readonly problems: CatalogDiagnostic<'invalid'>[] = [];
+  private readonly warnings: CatalogDiagnostic<WarningCode>[] = [];
   private readonly unknownPackages = new Set<string>();
   private readonly rangeFaults = new Map<string, string | undefined>();
   private packageIndex: NameIndex | undefined;
@@ -131,20 +129,20 @@ class Validation {
   }
 
   /** Reports a fault of the first stage. */
-  private fail(message: string, place: Place, hint: string): void {
+  private fail(message: string, place: CatalogSubject, hint: string): void {
     this.fatal ??= message;
     this.report(message, place, hint);
   }
 
-  private report(message: string, place: Place, hint: string): void {
-    this.problems.push({ message, ...place, hint });
+  private report(message: string, place: CatalogSubject, hint: string): void {
+    this.problems.push({ severity: 'error', code: 'invalid', problem: message, ...place, hint });
   }
 
   // The first stage.
 
   private addPackage(facts: PackageFacts): void {
     const { name, origin } = facts;
-    const place: Place = { package: name, origin, path: ['name'] };
+    const place: CatalogSubject = { package: name, origin, path: ['name'] };
     if (name === '') {
       this.fail('config contains package with no name', place, 'give the package a name');
       return;
@@ -177,7 +175,7 @@ class Validation {
   private addChannel(channel: ChannelFacts): void {
     const { name, origin } = channel;
     const packageName = channel.package;
-    const place: Place = { package: packageName, channel: name, origin };
+    const place: CatalogSubject = { package: packageName, channel: name, origin };
     const model = this.packages.get(packageName);
     if (model === undefined) {
       const message = `unknown package ${quoteGo(packageName)} for channel ${quoteGo(name)}`;
@@ -219,7 +217,7 @@ class Validation {
   }
 
   /** Reports an unknown package once, however many blobs name it. */
-  private failUnknownPackage(message: string, place: Place, meant?: string): void {
+  private failUnknownPackage(message: string, place: CatalogSubject, meant?: string): void {
     const name = place.package ?? '';
     if (this.unknownPackages.has(name)) return;
     this.unknownPackages.add(name);
@@ -232,7 +230,7 @@ class Validation {
 
   private addBundle(bundle: BundleFacts): void {
     const { name, origin } = bundle;
-    const place: Place = { package: bundle.package, bundle: name, origin };
+    const place: CatalogSubject = { package: bundle.package, bundle: name, origin };
     const model = this.packages.get(bundle.package);
     if (model === undefined) {
       const meant = bundle.packageProperties[0]?.packageName ?? '';
@@ -259,18 +257,19 @@ class Validation {
     model.unlisted.push(bundle);
   }
 
-  private checkBundleBlob(bundle: BundleFacts, place: Place, known: boolean): void {
+  private checkBundleBlob(bundle: BundleFacts, place: CatalogSubject, known: boolean): void {
     const { packageProperties, propertyFaults, imageFaults } = bundle;
     const quoted = (): string => quoteGo(bundle.name);
     const subject = (): string => `package ${quoteGo(bundle.package)} bundle ${quoted()}`;
-    for (const { message, path } of propertyFaults) {
+    for (const fault of propertyFaults) {
       const hint = 'correct the value of this property, or give it one';
-      this.fail(`parse properties for bundle ${quoted()}: ${message}`, { ...place, path }, hint);
+      const message = `parse properties for bundle ${quoted()}: ${formatMessage(fault)}`;
+      this.fail(message, { ...place, path: fault.path }, hint);
     }
     const [property] = packageProperties;
     const type = propertyTypes.package;
     if (packageProperties.length !== 1) {
-      if (propertyFaults.some((fault) => fault.type === type)) return;
+      if (propertyFaults.some(({ code }) => code === 'invalid-package')) return;
       const found = packageProperties.length;
       const message = `${subject()} must have exactly 1 ${quoteGo(type)} property, found ${found}`;
       const hint = `${property === undefined ? 'add' : 'keep only'} the one with the version of this bundle`;
@@ -280,10 +279,10 @@ class Validation {
       const message = `package ${names} ${quoteGo(property.packageName)}`;
       this.fail(message, { ...place, path: valuePath(property) }, 'write the same package name in both');
     }
-    for (const { message, path } of imageFaults) {
-      const field = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`)).join('');
+    for (const fault of imageFaults) {
+      const { path = [] } = fault;
       const hint = 'write an image reference such as quay.io/org/name:tag or quay.io/org/name@sha256:…';
-      this.fail(`${subject()} ${field.slice(1)}: ${message}`, { ...place, path }, hint);
+      this.fail(`${subject()} ${formatPath(path)}: ${formatMessage(fault)}`, { ...place, path }, hint);
     }
     if (property === undefined || packageProperties.length > 1) return;
     const { version, release } = property;
@@ -363,7 +362,7 @@ class Validation {
     const { origin } = blob;
     const packageName = blob.package;
     const quoted = quoteGo(packageName);
-    const place: Place = { package: packageName, origin, path: ['package'] };
+    const place: CatalogSubject = { package: packageName, origin, path: ['package'] };
     if (packageName === '') {
       const hint = 'say which package the deprecations belong to';
       this.fail(`package name must be set for deprecation item ${index}`, place, hint);
@@ -437,7 +436,7 @@ class Validation {
     const { name, defaultChannel, origin } = model.facts;
     const quoted = quoteGo(name);
     const tree: ErrorTree = { message: `invalid package ${quoted}`, children: [] };
-    const place: Place = { package: name, origin };
+    const place: CatalogSubject = { package: name, origin };
     const path = ['defaultChannel'];
     if (defaultChannel === '') {
       addLeaf(tree, 'default channel must be set');
@@ -467,7 +466,7 @@ class Validation {
   }
 
   /** `opm` makes up an empty channel for a default channel that has no blob, and finds that one empty. */
-  private addMissingDefault(model: PackageState, tree: ErrorTree, place: Place): void {
+  private addMissingDefault(model: PackageState, tree: ErrorTree, place: CatalogSubject): void {
     const { name, defaultChannel } = model.facts;
     const channel: ErrorTree = { message: `invalid channel ${quoteGo(defaultChannel)}`, children: [] };
     addLeaf(channel, emptyChannel);
@@ -493,7 +492,7 @@ class Validation {
   private *checkChannel(model: PackageState, channel: ChannelFacts, reported: Set<string>): Steps<ErrorTree> {
     const { origin, entries } = channel;
     const tree: ErrorTree = { message: `invalid channel ${quoteGo(channel.name)}`, children: [] };
-    const place: Place = { package: channel.package, channel: channel.name, origin };
+    const place: CatalogSubject = { package: channel.package, channel: channel.name, origin };
     const subject = inChannel(channel);
     if (entries.length === 0) {
       addLeaf(tree, emptyChannel);
@@ -535,12 +534,16 @@ class Validation {
         addLeaf(branch, fault.text);
         if (fault.follows) continue;
         if (fault.in === 'entry') {
-          const at: Place = { ...place, bundle: entry.name, path: ['entries', index, ...fault.path] };
+          const at: CatalogSubject = {
+            ...place,
+            bundle: entry.name,
+            path: ['entries', index, ...fault.path],
+          };
           this.report(`${subject} entry ${quoteGo(entry.name)}: ${fault.text}`, at, fault.hint);
         } else if (!reported.has(`${fault.text}/${entry.name}`)) {
           reported.add(`${fault.text}/${entry.name}`);
           const { package: packageName } = channel;
-          const at: Place = {
+          const at: CatalogSubject = {
             package: packageName,
             bundle: entry.name,
             origin: bundle?.origin,
@@ -664,8 +667,8 @@ class Validation {
 
   // What passes, but was hardly meant.
 
-  private warn(kind: WarningKind, message: string, place: Place, hint: string): void {
-    this.warnings.push({ kind, message, ...place, hint });
+  private warn(code: WarningCode, message: string, place: CatalogSubject, hint: string): void {
+    this.warnings.push({ severity: 'warning', code, problem: message, ...place, hint });
   }
 
   /** `opm` lets a catalog without blobs pass, but it is hardly more than a file that was cut off. */
@@ -818,8 +821,8 @@ const labelRule =
   "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
 /** By package; in it faults of the package itself, of channels, of bundles, each as they were found. */
-function sortFindings(findings: Problem[]): void {
-  const rank = ({ channel, bundle }: Problem): number =>
+function sortFindings(findings: CatalogDiagnostic[]): void {
+  const rank = ({ channel, bundle }: CatalogDiagnostic): number =>
     channel !== undefined ? 1 : bundle !== undefined ? 2 : 0;
   findings.sort((a, b) => compareBytes(a.package ?? '', b.package ?? '') || rank(a) - rank(b));
 }

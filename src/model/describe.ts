@@ -1,4 +1,5 @@
 import { quoteGo } from '../document/go-json.js';
+import type { Diagnostic, DocumentPath } from '../core/diagnostic.js';
 import { checkPullSpec } from '../core/reference.js';
 import {
   type BundleBlob,
@@ -7,14 +8,7 @@ import {
   type PackageBlob,
   propertyTypes,
 } from './declarative-config.js';
-import type {
-  BlobOrigin,
-  BundleFacts,
-  ChannelFacts,
-  DeprecationsFacts,
-  PackageFacts,
-  PathFault,
-} from './facts.js';
+import type { BlobOrigin, BundleFacts, ChannelFacts, DeprecationsFacts, PackageFacts } from './facts.js';
 import { findPropertyFault, parsePackageProperty } from './properties.js';
 
 /**
@@ -80,11 +74,12 @@ export function describeBundle(blob: BundleBlob, origin?: BlobOrigin): BundleFac
 }
 
 /** An empty pull specification is no fault here. (Source: validateImagePullSpec of operator-registry.) */
-function addImageFault(faults: PathFault[], image: string, path: PathFault['path']): void {
+function addImageFault(faults: Diagnostic[], image: string, path: DocumentPath): void {
   if (image === '') return;
   const problem = checkPullSpec(image);
-  if (problem !== undefined)
-    faults.push({ path, message: `invalid image pull spec ${quoteGo(image)}: ${problem}` });
+  if (problem === undefined) return;
+  const subject = `invalid image pull spec ${quoteGo(image)}`;
+  faults.push({ severity: 'error', code: 'invalid-image', subject, problem, path });
 }
 
 /** The facts of an `olm.deprecations` blob. */

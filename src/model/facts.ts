@@ -1,3 +1,5 @@
+import type { Diagnostic } from '../core/diagnostic.js';
+import type { CatalogDiagnostic } from './catalog-diagnostic.js';
 import type { ChannelEntry, DeprecationEntry } from './declarative-config.js';
 
 /**
@@ -51,20 +53,11 @@ export interface BundleFacts {
   objectCount: number;
   /** Its `olm.package` properties and their indexes, in order. Valid bundles have exactly one. */
   packageProperties: { packageName: string; version: string; release: string; index: number }[];
-  /** Faults of single properties, in property order, in the words of the reference implementation. */
-  propertyFaults: PathFault[];
+  /** What is wrong with single properties, in property order, in the words of the reference implementation. */
+  propertyFaults: Diagnostic[];
   /** Pull specifications that do not parse: `image`, then related images in order. */
-  imageFaults: PathFault[];
+  imageFaults: Diagnostic[];
   origin?: BlobOrigin | undefined;
-}
-
-/** A fault at a place inside a blob. */
-export interface PathFault {
-  /** Keys and indexes from the blob's root, e.g. `['properties', 2, 'value']`. */
-  path: (string | number)[];
-  message: string;
-  /** Type of the property at fault, where it is one. */
-  type?: string;
 }
 
 /** What is kept of an `olm.deprecations` blob. */
@@ -74,24 +67,8 @@ export interface DeprecationsFacts {
   origin?: BlobOrigin | undefined;
 }
 
-/** What validation warns of. */
-export type WarningKind = 'empty-catalog' | 'skipped-in-chain' | 'misspelled-name' | 'equal-versions';
-
-/** One finding of validation. */
-export interface Problem {
-  /** Which kind of thing a warning is about. */
-  kind?: WarningKind;
-  /** What is wrong, on one line. */
-  message: string;
-  package?: string;
-  channel?: string;
-  bundle?: string;
-  origin?: BlobOrigin | undefined;
-  /** Where in the blob at `origin`. */
-  path?: (string | number)[];
-  /** What to change. */
-  hint?: string;
-}
+/** The code of a warning of validation. */
+export type WarningCode = 'empty-catalog' | 'skipped-in-chain' | 'misspelled-name' | 'equal-versions';
 
 /** The outcome of validating a catalog. */
 export interface ValidationReport {
@@ -99,7 +76,7 @@ export interface ValidationReport {
   /** The message of `opm validate` for this catalog, possibly of several lines; undefined when it passes. */
   message?: string;
   /** Every problem, in order of package, channel, bundle. Empty exactly when it passes. */
-  problems: Problem[];
+  problems: CatalogDiagnostic<'invalid'>[];
   /** What `opm` lets pass but its author hardly meant, in the same order. */
-  warnings: Problem[];
+  warnings: CatalogDiagnostic<WarningCode>[];
 }

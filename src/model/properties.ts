@@ -1,9 +1,9 @@
+import type { Diagnostic } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { goKindOf, quoteGo } from '../document/go-json.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 import { type EncodableJson, type JsonValue, RawJson, isJsonObject } from '../document/json.js';
 import { type Property, propertyTypes } from './declarative-config.js';
-import type { PathFault } from './facts.js';
 
 /**
  * The values of properties whose type the catalog format knows, read as Go's decoder reads them: field
@@ -162,16 +162,18 @@ export function parseGvkProperty(value: EncodableJson): GvkProperty {
 }
 
 /**
- * The fault of the property at `index` of its list, if it has one. The base64 of bundle objects is not
- * looked at: whoever loads the blob has decoded it.
+ * Returns what is wrong with the property at `index` of its list; `invalid-package` where it is the one that names
+ * package and version. The base64 of bundle objects is not checked: the reader of the blob has decoded it.
  */
-export function findPropertyFault(property: Property, index: number): PathFault | undefined {
+export function findPropertyFault(property: Property, index: number): Diagnostic | undefined {
   const problem = describeFault(property);
   if (problem === undefined) return undefined;
   return {
+    severity: 'error',
+    code: property.type === propertyTypes.package ? 'invalid-package' : 'invalid-property',
+    subject: `parse property[${index}] of type ${quoteGo(property.type)}`,
+    problem,
     path: ['properties', index, 'value'],
-    message: `parse property[${index}] of type ${quoteGo(property.type)}: ${problem}`,
-    type: property.type,
   };
 }
 

@@ -2,8 +2,8 @@ import { isBundleDirectory } from '../bundle/read.js';
 import { Assembly } from '../catalog/assemble.js';
 import type { CatalogBlob } from '../catalog/blob.js';
 import { Spool, type SpoolSlot } from '../catalog/spool.js';
-import { rendering } from '../catalog/template/faults.js';
-import { combineErrors } from '../core/diagnostics-error.js';
+import { TemplateErrors, rendering } from '../catalog/template/template-errors.js';
+import { formatMessage } from '../core/diagnostic.js';
 import type {
   BasicTemplate,
   SemverTemplate,
@@ -27,9 +27,10 @@ import {
   schemas,
 } from '../model/declarative-config.js';
 import { decodePackage } from '../model/decode.js';
+import { type CatalogDiagnostic, formatCatalogMessage } from '../model/catalog-diagnostic.js';
 import { describeBundle, describeChannel, describeDeprecations, describePackage } from '../model/describe.js';
 import type { CatalogFormat } from '../model/encode.js';
-import type { BlobOrigin, BundleFacts, CatalogFacts, ChannelFacts, Problem } from '../model/facts.js';
+import type { BlobOrigin, BundleFacts, CatalogFacts, ChannelFacts } from '../model/facts.js';
 import { findCsvText, migrateBundle } from '../model/migrations.js';
 import { type SemverMember, buildSemverChannels, findVersionConflicts } from '../graph/template-semver.js';
 import { type VersionRelease, compareVersionReleases } from '../graph/bundle-version.js';
@@ -87,19 +88,9 @@ export async function renderTemplate(
   }
 }
 
-/** What is wrong with a catalog in the words of its file, one line each. */
-function linesOf(problems: readonly Problem[]): string[] {
-  return problems.map(({ message, package: packageName, channel, bundle }) => {
-    const names = Object.entries({ package: packageName, channel, bundle })
-      .filter(([, name]) => name !== undefined && !message.includes(quoteGo(name)))
-      .map(([kind, name]) => `${kind} ${quoteGo(name as string)}`);
-    return names.length === 0 ? message : `${names.join(', ')}: ${message}`;
-  });
-}
-
 /** What a rendered catalog would be refused for, one line each; a template need not make a valid one. */
 export function describeProblems(facts: CatalogFacts): string[] {
-  return linesOf(validateCatalog(facts).problems);
+  return validateCatalog(facts).problems.map(formatCatalogMessage);
 }
 
 class TemplateRendering {
@@ -107,10 +98,11 @@ class TemplateRendering {
   readonly facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
   readonly #template: Template;
   readonly #options: RenderTemplateOptions;
-  readonly #faults: OpmateError[] = [];
+  readonly #errors: TemplateErrors;
 
   constructor(template: Template, options: RenderTemplateOptions) {
     this.#template = template;
+    this.#errors = new TemplateErrors(template.file, (path) => template.lineOf(path));
     this.#options = options;
     this.assembly = new Assembly({ ...options, migrationLevel: 'none' });
   }
@@ -155,9 +147,9 @@ class TemplateRendering {
     });
     if (rendered.size === 0) {
       const problem = 'render: no bundles specified or no bundles could be rendered';
-      await this.#fail([], problem, 'list bundles below candidate, fast or stable');
+      this.#fail([], problem, 'list bundles below candidate, fast or stable');
     }
-    this.#throwFaults();
+    await this.#errors.throwIfAny();
     const { members, packageName } = await this.#membersOf(template, (image) => rendered.get(image)?.facts);
     const { channels, defaultChannel } = buildSemverChannels(packageName, members, template.generate);
     const head = channels.find(({ name }) => name === defaultChannel)?.entries?.at(-1)?.name;
@@ -195,12 +187,12 @@ class TemplateRendering {
       const [fault] = facts.propertyFaults;
       const [property] = properties;
       if (fault !== undefined) {
-        await this.#fail(path, `${context}parse properties for bundle ${quoteGo(name)}: ${fault.message}`);
+        this.#fail(path, `${context}parse properties for bundle ${quoteGo(name)}: ${formatMessage(fault)}`);
         continue;
       }
       if (property === undefined || properties.length > 1) {
         const problem = `has multiple "olm.package" properties, expected exactly 1`;
-        await this.#fail(path, `${context}bundle ${quoteGo(name)} ${problem}`);
+        this.#fail(path, `${context}bundle ${quoteGo(name)} ${problem}`);
         continue;
       }
       let version: Version;
@@ -209,21 +201,17 @@ class TemplateRendering {
       } catch (error) {
         const problem = `has invalid version ${quoteGo(property.version)}: ${messageOf(error)}`;
         const hint = 'channels are made of semantic versions: MAJOR.MINOR.PATCH';
-        await this.#fail(path, `${context}bundle ${quoteGo(name)} ${problem}`, hint);
+        this.#fail(path, `${context}bundle ${quoteGo(name)} ${problem}`, hint);
         continue;
       }
       packageName ??= property.packageName;
       if (property.packageName !== packageName) {
         const problem = `bundle ${quoteGo(property.packageName)} does not belong to this package: ${quoteGo(packageName)}`;
-        await this.#fail(path, context + problem, `${image} is ${name}; a template is of one package`);
+        this.#fail(path, context + problem, `${image} is ${name}; a template is of one package`);
         continue;
       }
       if (names.has(`${archetype} ${name}`)) {
-        await this.#fail(
-          path,
-          `${context}duplicate bundle name ${quoteGo(name)}`,
-          `keep it once in ${archetype}`,
-        );
+        this.#fail(path, `${context}duplicate bundle name ${quoteGo(name)}`, `keep it once in ${archetype}`);
         continue;
       }
       names.add(`${archetype} ${name}`);
@@ -232,9 +220,9 @@ class TemplateRendering {
     for (const { member, message } of findVersionConflicts(members)) {
       const problem =
         'encountered bundle versions which differ only by build metadata, which cannot be ordered: ';
-      await this.#fail(member.path, context + problem + message);
+      this.#fail(member.path, context + problem + message);
     }
-    this.#throwFaults();
+    await this.#errors.throwIfAny();
     return { members, packageName: packageName ?? '' };
   }
 
@@ -272,12 +260,12 @@ class TemplateRendering {
       const name = quoteGo(substitution.name);
       return `${contextOfSubstitution(substitution)}failed to render bundle image reference ${name}: `;
     });
-    this.#throwFaults();
+    await this.#errors.throwIfAny();
     for (const substitution of template.substitutions) {
       const substitute = substitutes.get(substitution.name) as Substitute;
       const problem = substitutionFault(substitution, substitute, versions);
       if (problem !== undefined) {
-        await this.#failSubstitution(substitution, problem);
+        this.#failSubstitution(substitution, problem);
         continue;
       }
       const { name } = substitute.facts;
@@ -290,10 +278,10 @@ class TemplateRendering {
         channels: channels.map((one) => describeChannel(one)),
       });
       if (message === undefined) continue;
-      await this.#failSubstitution(substitution, `resulting config is not valid FBC: ${message}`);
+      this.#failSubstitution(substitution, `resulting config is not valid FBC: ${message}`);
       break;
     }
-    this.#throwFaults();
+    await this.#errors.throwIfAny();
     for (const channel of channels) await this.#addEntry({ kind: 'channel', blob: channel }, 0);
   }
 
@@ -301,17 +289,17 @@ class TemplateRendering {
   async #requireValid({ entries }: SubstitutesTemplate, channels: readonly ChannelFacts[]): Promise<void> {
     const { message, problems } = validateCatalog({ ...this.facts, channels: [...channels] });
     if (message === undefined) return;
-    const placeOf = ({ origin, path = [] }: Problem): YamlPath => {
+    const findPath = ({ origin, path = [] }: CatalogDiagnostic): YamlPath => {
       const entry = origin === undefined ? undefined : entries[origin.offset];
       return entry === undefined ? [] : [...entry.path, ...path];
     };
-    const [first] = problems;
-    const place = first === undefined || problems.length > 1 ? [] : placeOf(first);
-    await this.#fail(place, `render: entries are not valid FBC: ${message}`, first?.hint);
-    for (const [index, line] of problems.length > 1 ? linesOf(problems).entries() : []) {
-      await this.#fail(placeOf(problems[index] as Problem), line);
+    const [first, ...others] = problems;
+    const place = first === undefined || others.length > 0 ? [] : findPath(first);
+    this.#fail(place, `render: entries are not valid FBC: ${message}`, first?.hint);
+    for (const problem of others.length > 0 ? problems : []) {
+      this.#fail(findPath(problem), formatCatalogMessage(problem));
     }
-    this.#throwFaults();
+    await this.#errors.throwIfAny();
   }
 
   /** What is wrong with substitutions whatever the bundles are. */
@@ -320,25 +308,25 @@ class TemplateRendering {
     const names = new Map<string, string>();
     for (const substitution of substitutions) {
       const { name, base, path } = substitution;
-      if (name === '') await this.#failSubstitution(substitution, 'substitution name cannot be empty');
-      else if (base === '') await this.#failSubstitution(substitution, 'substitution base cannot be empty');
+      if (name === '') this.#failSubstitution(substitution, 'substitution name cannot be empty');
+      else if (base === '') this.#failSubstitution(substitution, 'substitution base cannot be empty');
       else if (name === base)
-        await this.#failSubstitution(substitution, 'substitution name and base cannot be the same');
+        this.#failSubstitution(substitution, 'substitution name and base cannot be the same');
       else if (bases.has(base)) {
-        await this.#fail(path, `render: cannot reuse the same substitution base ${quoteGo(base)}`);
+        this.#fail(path, `render: cannot reuse the same substitution base ${quoteGo(base)}`);
       } else if (names.has(name)) {
         const both = `(${quoteGo(names.get(name) as string)} and ${quoteGo(base)})`;
         const problem = `cannot reuse the same substitution ${quoteGo(name)} for different bases ${both}`;
-        await this.#fail(path, `render: ${problem}`);
+        this.#fail(path, `render: ${problem}`);
       }
       bases.add(base);
       names.set(name, base);
     }
-    this.#throwFaults();
+    await this.#errors.throwIfAny();
   }
 
-  #failSubstitution(substitution: Substitution, problem: string): Promise<void> {
-    return this.#fail(substitution.path, contextOfSubstitution(substitution) + problem);
+  #failSubstitution(substitution: Substitution, problem: string): void {
+    this.#fail(substitution.path, contextOfSubstitution(substitution) + problem);
   }
 
   /** Entries are known by their number. */
@@ -405,24 +393,13 @@ class TemplateRendering {
     await mapConcurrent([...wanted], this.#options.concurrency ?? 8, fetchOne, this.#options);
     for (const [place, { code, message, hint }] of [...failures].sort(([a], [b]) => a - b)) {
       const context = contextOf?.(place) ?? '';
-      await this.#fail((images[place] as TemplateImage).path, context + message, hint, code);
+      this.#fail((images[place] as TemplateImage).path, context + message, hint, code);
     }
-    this.#throwFaults();
+    await this.#errors.throwIfAny();
   }
 
-  async #fail(
-    path: YamlPath,
-    problem: string,
-    hint?: string,
-    code: OpmateError['code'] = 'INVALID',
-  ): Promise<void> {
-    const { file } = this.#template;
-    const line = await this.#template.lineOf(path);
-    this.#faults.push(new OpmateError(code, rendering + problem, { file, line, hint }));
-  }
-
-  #throwFaults(): void {
-    if (this.#faults.length > 0) throw combineErrors(this.#faults);
+  #fail(path: YamlPath, problem: string, hint?: string, code?: OpmateError['code']): void {
+    this.#errors.report(path, rendering + problem, hint, code);
   }
 }
 

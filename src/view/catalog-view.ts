@@ -1,15 +1,18 @@
+import { type Severity, formatMessage } from '../core/diagnostic.js';
 import { groupBy } from '../core/groups.js';
+import { severities } from '../catalog/doctor/checks.js';
 import { collectFacts } from '../catalog/facts.js';
+import { placeDiagnostics } from '../catalog/locate.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { type CatalogDiff, diffCatalogs } from '../catalog/diff/diff.js';
 import { takeSnapshot } from '../catalog/diff/snapshot.js';
-import type { Finding as DoctorFinding } from '../catalog/doctor/finding.js';
 import { OpmateError, messageOf, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { silentLogger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, parseVersion, tryParse } from '../core/semver.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
+import { type CatalogDiagnostic, diagnoseFault } from '../model/catalog-diagnostic.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
 import type {
   BundleFacts,
@@ -17,7 +20,6 @@ import type {
   ChannelFacts,
   DeprecationsFacts,
   PackageFacts,
-  Problem,
 } from '../model/facts.js';
 import { formatBundleVersion, readBundleVersions } from '../graph/bundle-version.js';
 import { UpgradeRules } from '../graph/upgrade-rules.js';
@@ -71,7 +73,7 @@ interface ViewedPackage {
   bundles: Map<string, BundleFacts>;
   deprecations: Map<string, string>;
   heading: Heading;
-  problems: Finding[];
+  problems: CatalogDiagnostic[];
 }
 
 interface Heading {
@@ -79,17 +81,6 @@ interface Heading {
   provider: string;
   summary: string;
   hasIcon: boolean;
-}
-
-interface Finding extends Partial<Pick<DoctorFinding, 'check' | 'package' | 'channel' | 'bundle'>> {
-  severity: DoctorFinding['severity'];
-  message: string;
-  hint?: string | undefined;
-  origin?: Problem['origin'];
-  path?: Problem['path'];
-  /** Where it is known already. */
-  line?: number | undefined;
-  file?: string | undefined;
 }
 
 /**
@@ -132,7 +123,7 @@ export class CatalogView {
   readonly #name: string;
   readonly #catalog: Catalog;
   readonly #packages = new Map<string, ViewedPackage>();
-  #findings: Finding[] = [];
+  #findings: CatalogDiagnostic[] = [];
   #checking: Promise<void> | undefined;
   readonly #versions = new Map<string, Version | undefined>();
   readonly #compared: ComparedCatalogs | undefined;
@@ -154,7 +145,7 @@ export class CatalogView {
     this.#compared = compared && new ComparedCatalogs(compared.from, name, compared.diff);
   }
 
-  #setFindings(findings: Finding[]): void {
+  #setFindings(findings: CatalogDiagnostic[]): void {
     this.#findings = findings;
     for (const one of this.#packages.values()) one.problems = [];
     for (const finding of findings) this.#packages.get(finding.package ?? '')?.problems.push(finding);
@@ -474,25 +465,20 @@ export class CatalogView {
   }
 
   /** With the lines at which they stand; each is looked for in its file. */
-  async #place(findings: readonly Finding[]): Promise<ProblemAnswer[]> {
-    const answers: ProblemAnswer[] = [];
-    for (const finding of findings) {
-      const { severity, message, hint = '', channel = '', bundle = '', origin, path } = finding;
-      const isNear = origin !== undefined && origin.offset <= maxLineOffset;
-      const line = isNear ? await this.#catalog.lineOf(origin, path) : finding.line;
-      answers.push({
-        severity,
-        check: finding.check ?? '',
-        message,
-        hint,
-        package: finding.package ?? '',
-        channel,
-        bundle,
-        file: origin?.file ?? finding.file ?? '',
-        ...(line !== undefined && { line }),
-      });
-    }
-    return answers;
+  async #place(findings: readonly CatalogDiagnostic[]): Promise<ProblemAnswer[]> {
+    // Lines far down a file would take long to count.
+    const near = findings.map((one): CatalogDiagnostic => {
+      const { origin } = one;
+      const isFar = origin !== undefined && origin.offset > maxLineOffset;
+      return isFar ? { ...one, origin: undefined, file: origin.file, line: undefined } : one;
+    });
+    return (await placeDiagnostics(this.#catalog, near)).map((finding) => {
+      const { severity, code, hint = '', package: packageName = '', channel = '', bundle = '' } = finding;
+      const { file = '', line } = finding;
+      const message = formatMessage(finding);
+      const place = { file, ...(line !== undefined && { line }) };
+      return { severity, check: code, message, hint, package: packageName, channel, bundle, ...place };
+    });
   }
 
   #bundleVersion(bundle: BundleFacts | undefined): Version | undefined {
@@ -513,33 +499,19 @@ const nothing: BundleBlob = {
 };
 
 /** What cannot be read makes the rest look faulty: then only that is told. */
-function findingsOf(facts: CatalogFacts, faults: readonly OpmateError[]): Finding[] {
-  if (faults.length > 0) {
-    return faults.map(({ message, hint, file, line }) => ({
-      severity: 'error',
-      message,
-      file,
-      line,
-      ...(hint !== undefined && { hint }),
-    }));
-  }
+function findingsOf(facts: CatalogFacts, faults: readonly OpmateError[]): CatalogDiagnostic[] {
+  if (faults.length > 0) return faults.map(diagnoseFault);
   const { problems, warnings } = validateCatalog(facts);
-  return [
-    ...problems.map((one): Finding => ({ ...one, severity: 'error' })),
-    ...warnings.map((one): Finding => ({ ...one, severity: 'warning' })),
-  ];
+  return [...problems, ...warnings];
 }
 
-const severities: readonly Finding['severity'][] = ['error', 'warning', 'notice'];
-
 /** Keeps the order of those that are as bad as each other. */
-function worstFirst(a: Finding, b: Finding): number {
+function worstFirst(a: CatalogDiagnostic, b: CatalogDiagnostic): number {
   return severities.indexOf(a.severity) - severities.indexOf(b.severity);
 }
 
-function countBySeverity(findings: readonly Finding[]): { errors: number; warnings: number } {
-  const count = (wanted: Finding['severity']): number =>
-    findings.filter(({ severity }) => severity === wanted).length;
+function countBySeverity(findings: readonly CatalogDiagnostic[]): { errors: number; warnings: number } {
+  const count = (wanted: Severity): number => findings.filter(({ severity }) => severity === wanted).length;
   return { errors: count('error'), warnings: count('warning') };
 }
 

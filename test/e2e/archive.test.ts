@@ -92,7 +92,7 @@ describe('opmate archive verify', () => {
     expect(code).toBe(1);
     expect(stderr).toMatch(/empty: not an archive: there is no mirror_archive\.json/);
     expect((await sandbox.run(['archive', 'verify', 'nowhere'])).code).toBe(1);
-    expect((await sandbox.run(['archive', 'verify', 'empty', '-o', 'yaml'])).code).toBe(2);
+    expect((await sandbox.run(['archive', 'verify', 'empty', '-o', 'table'])).code).toBe(2);
   });
 });
 

@@ -1,9 +1,7 @@
+import type { Severity } from '../../core/diagnostic.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { NameIndex } from '../../core/suggest.js';
-
-/** How much harm a finding does: an error is not accepted by a cluster, a warning bites later, a notice is worth a look. */
-export type Severity = 'error' | 'warning' | 'notice';
 
 /** From the worst onwards. */
 export const severities: readonly Severity[] = ['error', 'warning', 'notice'];

@@ -7,19 +7,21 @@ import {
   describeDeprecations,
   describePackage,
 } from '../../model/describe.js';
-import type { BundleFacts, CatalogFacts, Problem } from '../../model/facts.js';
+import type { Severity } from '../../core/diagnostic.js';
+import { type CatalogDiagnostic, diagnoseFault } from '../../model/catalog-diagnostic.js';
+import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
 import { validateCatalog } from '../../graph/validate.js';
 import { decodeMeta } from '../blob.js';
 import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
-import { findLines, locate } from '../locate.js';
+import { locate, placeDiagnostics } from '../locate.js';
 import type { Meta } from '../meta.js';
 import { readPackages } from '../../graph/package-model.js';
-import { type CheckName, type Severity, checkNames, severities } from './checks.js';
+import { type CheckName, checkNames, severities } from './checks.js';
 import { type BundleRecord, examineBundle } from './examine-bundle.js';
 import { examineDependencies } from './examine-dependencies.js';
 import { ImageExamination } from './examine-images.js';
 import { examinePackage } from './examine-package.js';
-import { type Finding, FindingList, type PlacedFinding } from './finding.js';
+import { FindingList } from './finding-list.js';
 import { examineIcon } from './icon.js';
 import type { OpenShiftVersion } from './openshift.js';
 
@@ -41,12 +43,15 @@ export interface DiagnoseOptions extends Pick<MetasOptions, 'signal' | 'logger'>
  * a finding. Blobs that cannot be read are findings too, and nothing that depends on the whole is told then. Throws
  * OpmateError where the catalog cannot be read at all, NOT_FOUND for packages that it does not have.
  */
-export async function diagnoseCatalog(catalog: Catalog, options: DiagnoseOptions = {}): Promise<Finding[]> {
+export async function diagnoseCatalog(
+  catalog: Catalog,
+  options: DiagnoseOptions = {},
+): Promise<CatalogDiagnostic<CheckName>[]> {
   const list = new FindingList(options.checks ?? new Set(checkNames), options.packages);
   await new Diagnosis(catalog, list, options).run();
   const limit = rankOf(options.severity ?? 'notice');
-  const found = list.found.filter(({ finding }) => rankOf(finding.severity) <= limit);
-  return placeFindings(catalog, found, options);
+  const findings = list.all.filter(({ severity }) => rankOf(severity) <= limit);
+  return (await placeDiagnostics(catalog, findings, options)).sort(compareFindings);
 }
 
 class Diagnosis {
@@ -82,7 +87,7 @@ class Diagnosis {
     }
     this.#list.lookAt(undefined);
     if (faults.length === 0) this.#requirePackages();
-    this.#tellFaults(faults);
+    this.#reportFaults(faults);
     if (faults.length > 0) return;
     this.#validate();
     for (const [name, model] of readPackages(this.#facts)) {
@@ -136,57 +141,30 @@ class Diagnosis {
     });
   }
 
-  /** What cannot be read belongs to no package that is known, so it is told whichever are asked for. */
-  #tellFaults(faults: readonly OpmateError[]): void {
-    if (!this.#list.wants('invalid')) return;
-    for (const { message, file, line, hint } of faults) {
-      this.#list.found.push({
-        finding: { check: 'invalid', severity: 'error', message, file, line, hint },
-      });
-    }
+  /** What cannot be read belongs to no package that is known, so it is reported whichever are chosen. */
+  #reportFaults(faults: readonly OpmateError[]): void {
+    for (const fault of faults) this.#list.push(diagnoseFault(fault));
   }
 
   #validate(): void {
     const { problems, warnings } = validateCatalog(this.#facts);
-    for (const problem of problems) this.#addProblem('invalid', problem);
-    for (const warning of warnings) if (warning.kind !== undefined) this.#addProblem(warning.kind, warning);
+    for (const one of [...problems, ...warnings]) {
+      if (this.#list.wantsPackage(one.package ?? '')) this.#list.push(one);
+    }
   }
-
-  #addProblem(
-    check: CheckName,
-    { message, hint = '', package: packageName, channel, bundle, origin, path }: Problem,
-  ): void {
-    this.#list.add(check, { package: packageName, channel, bundle, origin, path }, message, hint);
-  }
-}
-
-/** Finds the lines, and sorts. */
-async function placeFindings(
-  catalog: Catalog,
-  found: readonly PlacedFinding[],
-  options: DiagnoseOptions,
-): Promise<Finding[]> {
-  const lines = await findLines(catalog, found, options);
-  return found
-    .map(({ finding, origin, down = 0 }, index): Finding => {
-      if (origin === undefined) return finding;
-      const line = lines[index];
-      return { ...finding, file: origin.file, line: line === undefined ? undefined : line + down };
-    })
-    .sort(compareFindings);
 }
 
 const rankOf = (severity: Severity): number => severities.indexOf(severity);
 
-function compareFindings(a: Finding, b: Finding): number {
+function compareFindings(a: CatalogDiagnostic, b: CatalogDiagnostic): number {
   return (
     rankOf(a.severity) - rankOf(b.severity) ||
     compareBytes(a.package ?? '', b.package ?? '') ||
-    compareBytes(a.check, b.check) ||
+    compareBytes(a.code, b.code) ||
     compareBytes(a.channel ?? '', b.channel ?? '') ||
     compareBytes(a.file ?? '', b.file ?? '') ||
     (a.line ?? 0) - (b.line ?? 0) ||
     compareBytes(a.bundle ?? '', b.bundle ?? '') ||
-    compareBytes(a.message, b.message)
+    compareBytes(a.problem, b.problem)
   );
 }

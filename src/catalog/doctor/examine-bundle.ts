@@ -10,7 +10,8 @@ import { type Need, apiKeyOf, readNeed } from '../../model/dependency-needs.js';
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
-import type { FindingList, Subject } from './finding.js';
+import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
+import type { FindingList } from './finding-list.js';
 import { type OpenShiftVersion, isInVersions, readOpenShiftVersion } from './openshift.js';
 
 /** What is kept of a bundle once its blob is gone, besides its facts: what checks of heads and of several bundles need. */
@@ -48,8 +49,8 @@ interface CsvParts {
 
 /** Looks at one bundle by itself. */
 export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: FindingList): BundleRecord {
-  const subject: Subject = { package: detach(blob.package), bundle: detach(blob.name), origin };
-  const at = (...path: (string | number)[]): Subject => ({ ...subject, path });
+  const subject: CatalogSubject = { package: detach(blob.package), bundle: detach(blob.name), origin };
+  const at = (...path: (string | number)[]): CatalogSubject => ({ ...subject, path });
   examineImages(blob, at, findings);
   examineSize(origin, subject, findings);
   examineRepeated(blob.properties, at, findings);
@@ -73,7 +74,7 @@ export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: Fi
   };
 }
 
-type At = (...path: (string | number)[]) => Subject;
+type At = (...path: (string | number)[]) => CatalogSubject;
 
 function examineImages({ image, relatedImages }: BundleBlob, at: At, findings: FindingList): void {
   if (image !== '' && !hasDigest(image)) {
@@ -118,7 +119,7 @@ function hasDigest(image: string): boolean {
   return image.includes('@');
 }
 
-function examineSize({ length }: BlobOrigin, subject: Subject, findings: FindingList): void {
+function examineSize({ length }: BlobOrigin, subject: CatalogSubject, findings: FindingList): void {
   if (length < largeBundle) return;
   const size = `${(length / 1024 / 1024).toFixed(1)} MiB`;
   if (length > messageLimit) {

@@ -6,7 +6,8 @@ import type { ChannelFacts } from '../../model/facts.js';
 import { type ChannelGraph, describeGraphFault } from '../../graph/channel-graph.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import { findWaysTo } from '../../graph/ways.js';
-import type { FindingList, Subject } from './finding.js';
+import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
+import type { FindingList } from './finding-list.js';
 
 /**
  * How many versions are compared with ranges in one channel at most. Real channels need less than a thousandth of it;
@@ -63,7 +64,7 @@ class ChannelExamination {
     this.#examineWays(head);
   }
 
-  #subject(name: string, ...path: (string | number)[]): Subject {
+  #subject(name: string, ...path: (string | number)[]): CatalogSubject {
     const { package: packageName, name: channel, origin } = this.#channel;
     const index = this.#at.get(name) ?? 0;
     return { package: packageName, channel, bundle: name, origin, path: ['entries', index, ...path] };

@@ -5,7 +5,7 @@ import type { Need, Offer, SingleNeed } from '../../model/dependency-needs.js';
 import type { BundleFacts } from '../../model/facts.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 import type { BundleRecord } from './examine-bundle.js';
-import type { FindingList } from './finding.js';
+import type { FindingList } from './finding-list.js';
 
 /** Looks for what bundles depend on and no bundle of the catalog provides. */
 export function examineDependencies(

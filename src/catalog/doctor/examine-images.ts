@@ -3,7 +3,7 @@ import type { BundleBlob } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import { imagesOf } from '../diff/snapshot.js';
-import type { FindingList } from './finding.js';
+import type { FindingList } from './finding-list.js';
 
 /** Looks at what images of all bundles have to do with each other, while the bundles go by. */
 export class ImageExamination {

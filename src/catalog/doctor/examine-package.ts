@@ -10,7 +10,8 @@ import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import { type VersionedName, isEarlyName, isOfName, readVersionedName } from './channel-names.js';
 import type { BundleRecord } from './examine-bundle.js';
 import { examineChannel } from './examine-channel.js';
-import type { FindingList, Subject } from './finding.js';
+import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
+import type { FindingList } from './finding-list.js';
 import {
   type OpenShiftVersion,
   compareOpenShift,
@@ -82,12 +83,12 @@ class PackageExamination {
     this.#examineForms();
   }
 
-  #about(): Subject {
+  #about(): CatalogSubject {
     const { name, origin } = this.#model.facts;
     return { package: name, origin };
   }
 
-  #ofChannel({ facts }: HeadedChannel): Subject {
+  #ofChannel({ facts }: HeadedChannel): CatalogSubject {
     return { package: facts.package, channel: facts.name, origin: facts.origin };
   }
 
@@ -192,7 +193,7 @@ class PackageExamination {
   }
 
   /** The head of the default channel is what consoles show of a package. */
-  #examineShown(record: BundleRecord, subject: Subject): void {
+  #examineShown(record: BundleRecord, subject: CatalogSubject): void {
     const { csv, displayName, description, installsForAll, servesApis, needs } = record;
     if (csv === 'none') {
       const message = 'has neither olm.csv.metadata nor olm.bundle.object';
@@ -216,7 +217,7 @@ class PackageExamination {
     this.#findings.add('v1-support', subject, message, hint);
   }
 
-  #examineForOpenShift(record: BundleRecord, subject: Subject): void {
+  #examineForOpenShift(record: BundleRecord, subject: CatalogSubject): void {
     const { openshift } = this.#context;
     if (openshift === undefined) return;
     const { maxOpenShift, minKube, openShiftVersions } = record;

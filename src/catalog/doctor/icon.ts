@@ -1,7 +1,8 @@
 import { quoteGo } from '../../document/go-json.js';
 import type { PackageBlob } from '../../model/declarative-config.js';
 import { detectImageType } from '../../model/image-type.js';
-import type { FindingList, Subject } from './finding.js';
+import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
+import type { FindingList } from './finding-list.js';
 
 /** Bytes of an icon above which it is large: every list of packages carries it. */
 const largeIcon = 1024 * 1024;
@@ -15,7 +16,7 @@ const otherNames: Readonly<Record<string, string>> = {
 };
 
 /** Looks at the icon of a package. */
-export function examineIcon({ icon }: PackageBlob, subject: Subject, findings: FindingList): void {
+export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, findings: FindingList): void {
   const add = (message: string, hint: string, at: string[], severity?: 'notice'): void =>
     findings.add('icon', { ...subject, path: ['icon', ...at] }, message, hint, severity);
   if (icon === undefined || (icon.base64data ?? '') === '') {

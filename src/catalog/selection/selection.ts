@@ -1,5 +1,5 @@
-import { OpmateError } from '../../core/errors.js';
-import { combineErrors } from '../../core/diagnostics-error.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { type PackageModel, keepDeprecations } from '../../graph/package-model.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
@@ -88,10 +88,12 @@ const maxFaultsNamed = 20;
 export function requireValid(facts: CatalogFacts, catalog: string): void {
   const { problems } = validateCatalog(facts);
   if (problems.length === 0) return;
-  const errors = problems
-    .slice(0, maxFaultsNamed)
-    .map(({ message, hint }) => new OpmateError('INVALID', `${catalog}: ${message}`, { hint }));
-  const more = problems.length - errors.length;
-  if (more > 0) errors.push(new OpmateError('INVALID', `${catalog}: and ${more} more problems`));
-  throw combineErrors(errors);
+  const shown = problems.slice(0, maxFaultsNamed).map(({ severity, code, problem, hint }): Diagnostic => {
+    return { severity, code, subject: catalog, problem, hint };
+  });
+  const more = problems.length - shown.length;
+  if (more > 0) {
+    shown.push({ severity: 'error', code: 'more', subject: catalog, problem: `and ${more} more problems` });
+  }
+  throw new DiagnosticsError(shown);
 }

@@ -8,7 +8,7 @@ import { formatFloatKey } from '../../document/yaml-scalar.js';
 import { type Archetype, type ChannelKind, archetypes } from '../../graph/template-semver.js';
 import { type OpenFile, checkYamlEncoding } from '../documents.js';
 import { readFully } from '../file-access.js';
-import { FaultList, kindFault, rendering } from './faults.js';
+import { TemplateErrors, kindFault, rendering } from './template-errors.js';
 import { type SemverTemplate, type TemplateImage, templateSchemas } from './template.js';
 
 /** Most bytes of a semver template: hundred thousand images. */
@@ -45,42 +45,42 @@ export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate
     throw new OpmateError('SYNTAX', message, { file: file.label, line: error.line, cause: error });
   }
   const lineOf = (path: YamlPath): Promise<number> => Promise.resolve(nearestPlace(placed, path)?.line ?? 1);
-  const faults = new FaultList(file.label, lineOf);
-  const reader = new SemverReader(placed, faults);
+  const errors = new TemplateErrors(file.label, lineOf);
+  const reader = new SemverReader(placed, errors);
   const template = await reader.read();
-  faults.throwIfAny();
+  await errors.throwIfAny();
   return { type: 'semver', ...template, file: file.label, lineOf, warnings: [] };
 }
 
 const decoding = 'error unmarshaling JSON: while decoding JSON: ';
 
-/** Decodes a semver template as Go's decoder does that knows its fields, and notes every fault. */
+/** Decodes a semver template as Go's decoder does that knows its fields, and reports every fault. */
 class SemverReader {
   readonly #placed: PlacedYaml;
-  readonly #faults: FaultList;
+  readonly #errors: TemplateErrors;
 
-  constructor(placed: PlacedYaml, faults: FaultList) {
+  constructor(placed: PlacedYaml, errors: TemplateErrors) {
     this.#placed = placed;
-    this.#faults = faults;
+    this.#errors = errors;
   }
 
   async read(): Promise<Pick<SemverTemplate, 'generate' | 'bundles'>> {
     for (const { path, first } of this.#placed.duplicates) {
       const key = quoteGo(String(path.at(-1)));
       const message = `error converting YAML to JSON: yaml: unmarshal errors: key ${key} already set in map`;
-      await this.#faults.add(path, unreadable + message, `remove it: first defined on line ${first.line}`);
+      this.#errors.report(path, unreadable + message, `remove it: first defined on line ${first.line}`);
     }
-    const fields = await this.#fields(this.#placed.value, [], 'value of type semver.SemverTemplateData', [
+    const fields = this.#fields(this.#placed.value, [], 'value of type semver.SemverTemplateData', [
       'schema',
       'generateMajorChannels',
       'generateMinorChannels',
       'defaultChannelTypePreference',
       ...archetypes,
     ]);
-    const schema = await this.#text(fields, 'schema', 'SemverTemplateData.schema');
-    const major = await this.#flag(fields, 'generateMajorChannels');
-    let minor = await this.#flag(fields, 'generateMinorChannels');
-    const wish = await this.#text(
+    const schema = this.#text(fields, 'schema', 'SemverTemplateData.schema');
+    const major = this.#flag(fields, 'generateMajorChannels');
+    let minor = this.#flag(fields, 'generateMinorChannels');
+    const wish = this.#text(
       fields,
       'defaultChannelTypePreference',
       'SemverTemplateData.defaultChannelTypePreference',
@@ -88,35 +88,31 @@ class SemverReader {
     );
     const bundles: SemverTemplate['bundles'] = [];
     for (const archetype of archetypes) {
-      for (const image of await this.#images(fields, archetype)) bundles.push({ archetype, ...image });
+      for (const image of this.#images(fields, archetype)) bundles.push({ archetype, ...image });
     }
-    this.#faults.throwIfAny();
+    await this.#errors.throwIfAny();
 
     const wanted = templateSchemas.semver;
     if (schema !== wanted) {
       const problem = `readFile: input file has unknown schema, should be ${quoteGo(wanted)}`;
-      await this.#fault(fields.get('schema')?.path ?? [], problem, 'leave the type out to have it detected');
+      this.#fault(fields.get('schema')?.path ?? [], problem, 'leave the type out to have it detected');
     }
     if (!major && !minor) minor = true;
-    const preference = await this.#preference(fields, wish, { major, minor });
+    const preference = this.#preference(fields, wish, { major, minor });
     return { generate: { major, minor, preference }, bundles };
   }
 
-  async #preference(
-    fields: Fields,
-    wish: string,
-    generate: { major: boolean; minor: boolean },
-  ): Promise<ChannelKind> {
+  #preference(fields: Fields, wish: string, generate: { major: boolean; minor: boolean }): ChannelKind {
     const path = fields.get('defaultChannelTypePreference')?.path ?? [];
     if (wish === '') return generate.minor ? 'minor' : 'major';
     if (wish !== 'minor' && wish !== 'major') {
       const problem = `unknown DefaultChannelTypePreference: ${quoteGo(wish)}\nValid values are 'major' or 'minor'`;
-      await this.#fault(path, problem);
+      this.#fault(path, problem);
       return 'minor';
     }
     if (!generate[wish]) {
       const flag = wish === 'minor' ? 'generateMinorChannels' : 'generateMajorChannels';
-      await this.#fault(
+      this.#fault(
         path,
         `schema attribute mismatch: DefaultChannelTypePreference set to '${wish}' doesn't make sense if not generating ${wish}-version channels`,
         `set ${flag}: true, or leave the preference out`,
@@ -125,20 +121,20 @@ class SemverReader {
     return wish;
   }
 
-  #fault(path: YamlPath, problem: string, hint?: string): Promise<void> {
-    return this.#faults.add(path, unreadable + problem, hint);
+  #fault(path: YamlPath, problem: string, hint?: string): void {
+    this.#errors.report(path, unreadable + problem, hint);
   }
 
-  #kindFault(path: YamlPath, value: JsonValue, target: string): Promise<void> {
-    return this.#fault(path, decoding + kindFault(value, target));
+  #kindFault(path: YamlPath, value: JsonValue, target: string): void {
+    this.#fault(path, decoding + kindFault(value, target));
   }
 
   /** The known fields of an object by name; unknown ones, and those that are there in several cases, are faults. */
-  async #fields(value: JsonValue, path: YamlPath, target: string, names: readonly string[]): Promise<Fields> {
+  #fields(value: JsonValue, path: YamlPath, target: string, names: readonly string[]): Fields {
     const fields: Fields = new Map();
     if (value === null) return fields;
     if (!isJsonObject(value)) {
-      await this.#kindFault(path, value, target);
+      this.#kindFault(path, value, target);
       return fields;
     }
     for (const key of Object.keys(value)) {
@@ -147,27 +143,27 @@ class SemverReader {
       const before = name === undefined ? undefined : fields.get(name);
       if (name === undefined) {
         const hint = `keys here are ${names.join(', ')}`;
-        await this.#fault(at, `${decoding}json: unknown field ${quoteGo(key)}`, hint);
+        this.#fault(at, `${decoding}json: unknown field ${quoteGo(key)}`, hint);
       } else if (before !== undefined) {
         const keys = [String(before.path.at(-1)), key].join(' ');
         const problem = `duplicate keys for key ${quoteGo(name)}: [${keys}]`;
-        await this.#fault(at, problem, 'keep one of the keys; they differ in case only');
+        this.#fault(at, problem, 'keep one of the keys; they differ in case only');
       } else fields.set(name, { value: value[key] as JsonValue, path: at });
     }
     return fields;
   }
 
-  async #flag(fields: Fields, name: string): Promise<boolean> {
+  #flag(fields: Fields, name: string): boolean {
     const { value = null, path = [] } = fields.get(name) ?? {};
     if (typeof value === 'boolean') return value;
     if (value !== null) {
-      await this.#kindFault(path, value, `struct field SemverTemplateData.${name} of type bool`);
+      this.#kindFault(path, value, `struct field SemverTemplateData.${name} of type bool`);
     }
     return false;
   }
 
   /** A text; numbers and booleans become one, as they do for Go where a text is wanted. */
-  async #text(fields: Fields, name: string, field: string, type = 'string'): Promise<string> {
+  #text(fields: Fields, name: string, field: string, type = 'string'): string {
     const { value = null, path = [] } = fields.get(name) ?? {};
     if (value === null) return '';
     if (typeof value === 'string') return value;
@@ -176,28 +172,28 @@ class SemverReader {
         ? formatFloatKey(value)
         : String(value);
     }
-    await this.#kindFault(path, value, `struct field ${field} of type ${type}`);
+    this.#kindFault(path, value, `struct field ${field} of type ${type}`);
     return '';
   }
 
-  async #images(fields: Fields, archetype: Archetype): Promise<TemplateImage[]> {
+  #images(fields: Fields, archetype: Archetype): TemplateImage[] {
     const given = fields.get(archetype);
     if (given === undefined) return [];
     const owner = `struct field SemverTemplateData.${archetype} of type semver.channelBundles`;
-    const inner = await this.#fields(given.value, given.path, owner, ['bundles']);
+    const inner = this.#fields(given.value, given.path, owner, ['bundles']);
     const list = inner.get('bundles');
     if (list === undefined || list.value === null) return [];
     const listField = `channelBundles.${archetype}.bundles`;
     if (!Array.isArray(list.value)) {
-      await this.#kindFault(list.path, list.value, `struct field ${listField} of type []semver.bundleEntry`);
+      this.#kindFault(list.path, list.value, `struct field ${listField} of type []semver.bundleEntry`);
       return [];
     }
     const images: TemplateImage[] = [];
     for (const [index, item] of list.value.entries()) {
       const path = [...list.path, index];
       const owner = `struct field ${listField} of type semver.bundleEntry`;
-      const entry = await this.#fields(item, path, owner, ['image']);
-      const image = await this.#text(entry, 'image', `bundleEntry.${archetype}.bundles.image`);
+      const entry = this.#fields(item, path, owner, ['image']);
+      const image = this.#text(entry, 'image', `bundleEntry.${archetype}.bundles.image`);
       images.push({ image, path: entry.get('image')?.path ?? path });
     }
     return images;

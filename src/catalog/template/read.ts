@@ -1,4 +1,5 @@
 import type { CancelOptions } from '../../core/concurrency.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { nearestPlace } from '../../document/document.js';
 import { decodeUtf8, goKindOf, quoteGo } from '../../document/go-json.js';
@@ -11,7 +12,7 @@ import { decodeMeta } from '../blob.js';
 import { type CatalogDocument, LineCounter, type OpenFile, readDocuments } from '../documents.js';
 import { readAgain } from '../file-access.js';
 import { MissingSchemaError, toMeta } from '../meta.js';
-import { FaultList, kindFault, rendering } from './faults.js';
+import { TemplateErrors, kindFault, rendering } from './template-errors.js';
 import { readSemverTemplate } from './read-semver.js';
 import {
   type BasicTemplate,
@@ -140,59 +141,57 @@ async function readEntriesTemplate(
   // What was read is let go; lines are looked up in the file.
   const place = { offset: document.offset, length: document.length, syntax: document.syntax };
   const lineOf = lineFinder(file, place);
-  const faults = new FaultList(file.label, lineOf);
+  const errors = new TemplateErrors(file.label, lineOf);
   const parsing = type === 'basic' ? rendering : `${rendering}render: unable to parse template: `;
   const unmarshalling = `${parsing}unmarshalling template: `;
   const struct = type === 'basic' ? 'BasicTemplateData' : 'SubstitutesTemplateData';
   const { value } = document;
   const root = value ?? {};
   if (!isJsonObject(root)) {
-    await faults.add([], `${unmarshalling}${kindFault(root, `value of type ${type}.${struct}`)}`);
-    faults.throwIfAny();
+    errors.report([], `${unmarshalling}${kindFault(root, `value of type ${type}.${struct}`)}`);
+    await errors.throwIfAny();
     throw new OpmateError('INTERNAL', 'a fault was lost');
   }
-  const field = async (
-    name: string,
-    kind: 'string' | 'array',
-    goType: string,
-  ): Promise<JsonValue | undefined> => {
+  const field = (name: string, kind: 'string' | 'array', goType: string): JsonValue | undefined => {
     const found = fieldOf(root, name);
     if (found === undefined || found.value === null || goKindOf(found.value) === kind) return found?.value;
-    await faults.add(
+    errors.report(
       [found.key],
       `${unmarshalling}${kindFault(found.value, `struct field ${struct}.${name} of type ${goType}`)}`,
     );
     return undefined;
   };
-  const given = await field('entries', 'array', '[]*declcfg.Meta');
-  const schema = (await field('schema', 'string', 'string')) ?? '';
-  const list =
-    type === 'basic' ? undefined : await field('substitutions', 'array', '[]substitutes.Substitute');
+  const given = field('entries', 'array', '[]*declcfg.Meta');
+  const schema = field('schema', 'string', 'string') ?? '';
+  const list = type === 'basic' ? undefined : field('substitutions', 'array', '[]substitutes.Substitute');
   const substitutions = Array.isArray(list)
-    ? await readSubstitutions(list, fieldOf(root, 'substitutions')?.key as string, unmarshalling, faults)
+    ? readSubstitutions(list, fieldOf(root, 'substitutions')?.key as string, unmarshalling, errors)
     : [];
-  faults.throwIfAny();
+  await errors.throwIfAny();
   const wanted = templateSchemas[type];
   if (schema !== wanted) {
     const problem = `template has unknown schema (${quoteGo(schema as string)}), should be ${quoteGo(wanted)}`;
     const hint = value === null ? emptyDocument : 'leave the type out to have it detected';
-    await faults.add(['schema'], parsing + problem, hint);
-    faults.throwIfAny();
+    errors.report(['schema'], parsing + problem, hint);
+    await errors.throwIfAny();
   }
   const entriesKey = fieldOf(root, 'entries')?.key ?? 'entries';
-  const entries = await readEntries(Array.isArray(given) ? given : [], entriesKey, {
+  const entries = readEntries(Array.isArray(given) ? given : [], entriesKey, {
     file: file.label,
     type,
     unmarshalling,
-    faults,
+    errors,
   });
-  faults.throwIfAny();
+  await errors.throwIfAny();
   const used = ['schema', 'entries', ...(type === 'substitutes' ? ['substitutions'] : [])].map(
     (name) => fieldOf(root, name)?.key,
   );
   const warnings = Object.keys(root)
     .filter((key) => !used.includes(key))
-    .map((key) => ({ message: `unknown key ${quoteGo(key)} has no effect`, path: [key] }));
+    .map((key): Diagnostic => {
+      const problem = `unknown key ${quoteGo(key)} has no effect`;
+      return { severity: 'warning', code: 'unknown-field', problem, file: file.label, path: [key] };
+    });
   const places = { file: file.label, lineOf, warnings };
   return type === 'basic' ? { type, entries, ...places } : { type, entries, substitutions, ...places };
 }
@@ -201,14 +200,14 @@ interface EntriesContext {
   file: string;
   type: 'basic' | 'substitutes';
   unmarshalling: string;
-  faults: FaultList;
+  errors: TemplateErrors;
 }
 
-async function readEntries(
+function readEntries(
   values: readonly JsonValue[],
   key: string,
-  { file, type, unmarshalling, faults }: EntriesContext,
-): Promise<TemplateEntry[]> {
+  { file, type, unmarshalling, errors }: EntriesContext,
+): TemplateEntry[] {
   const loading =
     type === 'basic' ? rendering : `${rendering}render: unable to create declarative config from entries: `;
   const entries: TemplateEntry[] = [];
@@ -230,7 +229,7 @@ async function readEntries(
       if (!(error instanceof OpmateError)) throw error;
       const prefix = error instanceof MissingSchemaError ? loading : context;
       const hint = error instanceof MissingSchemaError ? 'every entry needs a schema' : error.hint;
-      await faults.add(path, prefix + error.message, hint);
+      errors.report(path, prefix + error.message, hint);
     }
   }
   return entries;
@@ -246,12 +245,12 @@ function isNamedOnly(blob: {
   return image !== '' && blob.package === '' && properties.length === 0 && relatedImages.length === 0;
 }
 
-async function readSubstitutions(
+function readSubstitutions(
   values: readonly JsonValue[],
   key: string,
   context: string,
-  faults: FaultList,
-): Promise<Substitution[]> {
+  errors: TemplateErrors,
+): Substitution[] {
   const substitutions: Substitution[] = [];
   for (const [index, value] of values.entries()) {
     const path = [key, index];
@@ -260,7 +259,7 @@ async function readSubstitutions(
     if (value === null) continue;
     if (!isJsonObject(value)) {
       const target = 'struct field SubstitutesTemplateData.substitutions of type substitutes.Substitute';
-      await faults.add(path, context + kindFault(value, target));
+      errors.report(path, context + kindFault(value, target));
       continue;
     }
     for (const field of ['name', 'base'] as const) {
@@ -269,7 +268,7 @@ async function readSubstitutions(
       if (typeof found.value === 'string') one[field] = found.value;
       else {
         const target = `struct field Substitute.substitutions.${field} of type string`;
-        await faults.add([...path, found.key], context + kindFault(found.value, target));
+        errors.report([...path, found.key], context + kindFault(found.value, target));
       }
     }
   }

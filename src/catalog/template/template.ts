@@ -1,3 +1,4 @@
+import type { Diagnostic } from '../../core/diagnostic.js';
 import type { YamlPath } from '../../document/yaml.js';
 import type { Archetype, ChannelKind } from '../../graph/template-semver.js';
 import type { CatalogBlob } from '../blob.js';
@@ -38,8 +39,8 @@ interface TemplatePlaces {
   file: string;
   /** The line, from 1, on which a part of the template is written. Reads the file again. */
   lineOf(path: YamlPath): Promise<number>;
-  /** What is in the template and has no effect. */
-  warnings: { message: string; path: YamlPath }[];
+  /** What is in the template and has no effect; the line of each is `lineOf` its path. */
+  warnings: Diagnostic[];
 }
 
 /** A catalog in which bundles are only named by their images. */

@@ -1,8 +1,10 @@
 import path from 'node:path';
-import { OpmateError, UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { formatDiagnostic } from '../../core/diagnostic.js';
+import { diagnosticsFrom } from '../../core/diagnostics-error.js';
+import { OpmateError, redact } from '../../core/errors.js';
+import type { JsonObject } from '../../document/json.js';
 import {
-  type ArchiveFault,
+  type ArchiveDiagnostic,
   type ArchiveIndex,
   archiveIndexName,
   readArchiveIndex,
@@ -14,6 +16,8 @@ import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
+import { parseReportFormat } from '../reports/formats.js';
+import { writeReport } from '../reports/report.js';
 
 interface ArchiveVerifyOptions extends GlobalOptions, ArchiveProofFlags {
   output?: string;
@@ -29,42 +33,35 @@ export async function archiveVerify(
   directory: string,
   options: ArchiveVerifyOptions,
 ): Promise<number> {
-  const { output = 'text' } = options;
-  if (output !== 'text' && output !== 'json') {
-    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json)`);
-  }
+  const format = parseReportFormat(options.output ?? 'text');
   const place = archiveDirectoryOf(directory, context);
   const proof = await proofOf(options, context);
   const logger = createLogger(context, options);
   let index: ArchiveIndex | undefined;
-  let faults: ArchiveFault[];
+  let faults: ArchiveDiagnostic[];
   try {
     index = await readArchiveIndex(place, proof);
     faults = await verifyArchiveSet(place, { logger, proof, signal: context.signal });
   } catch (error) {
     const isDamaged = error instanceof OpmateError && damages.has(error.code);
     if (!isDamaged || index !== undefined) throw error;
-    faults = [
-      {
-        file: archiveIndexName,
-        message: error.message.replace(`${path.join(place, archiveIndexName)}: `, ''),
-      },
-    ];
+    faults = diagnosticsFrom(error).map((one) => ({ ...one, code: 'invalid-index', file: archiveIndexName }));
   } finally {
     logger.close();
   }
-  if (output === 'json') {
-    await writeAll(context.stdout, `${JSON.stringify(describe(index, faults), undefined, 2)}\n`);
+  const named = faults.map((fault) => ({ ...fault, file: path.join(directory, fault.file) }));
+  if (format !== 'text') {
+    const value = (): JsonObject => toValue(index, faults);
+    await writeReport(context, { command: 'opmate archive verify', diagnostics: named, value }, format);
   } else if (faults.length > 0) {
-    for (const { file, digest, message } of faults) {
-      const blob = digest === undefined ? '' : `${digest}: `;
-      logger.log('error', `${path.join(directory, file)}: ${blob}${message}`);
-    }
+    for (const fault of named) logger.log('error', formatDiagnostic(fault));
   } else if (index !== undefined) {
-    const { id, base, parts, blobs, bytes, images } = describe(index, faults);
+    const { parts, blobs, images, bytes } = getAmounts(index);
     const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${bytes} bytes`;
-    await writeAll(context.stdout, `${id}: ${amounts}: sound\n`);
-    if (base !== undefined) logger.log('info', `it needs ${base}, which is an archive of its own`);
+    await writeAll(context.stdout, `${index.id}: ${amounts}: sound\n`);
+    if (index.base !== undefined) {
+      logger.log('info', `it needs ${index.base}, which is an archive of its own`);
+    }
   }
   return faults.length === 0 ? exitCodes.done : exitCodes.findings;
 }
@@ -72,14 +69,24 @@ export async function archiveVerify(
 /** An index that can be read and is wrong is damage; one that cannot be read says nothing about the archive. */
 const damages: ReadonlySet<string> = new Set(['SYNTAX', 'INVALID', 'LIMIT']);
 
-function describe(index: ArchiveIndex | undefined, faults: readonly ArchiveFault[]) {
+function getAmounts(index: ArchiveIndex | undefined) {
   return {
-    id: index?.id,
-    base: index?.base,
     parts: index?.parts.length ?? 0,
     blobs: index?.blobs.size ?? 0,
     bytes: (index?.parts ?? []).reduce((sum, { size }) => sum + size, 0),
     images: index?.images.length ?? 0,
-    faults,
+  };
+}
+
+function toValue(index: ArchiveIndex | undefined, faults: readonly ArchiveDiagnostic[]): JsonObject {
+  return {
+    ...(index !== undefined && { id: index.id }),
+    ...(index?.base !== undefined && { base: index.base }),
+    ...getAmounts(index),
+    faults: faults.map(({ file, subject, problem }) => ({
+      file,
+      ...(subject !== undefined && { digest: subject }),
+      message: redact(problem),
+    })),
   };
 }

@@ -6,18 +6,17 @@ import {
 } from '../../bundle/plain/crd-upgrade/crd-upgrade.js';
 import { type Diagnostic, formatMessage } from '../../core/diagnostic.js';
 import { type Manifest, readManifests, titleOf } from '../../kube/manifests.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import { OpmateError } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
-import { encodeYaml } from '../../document/yaml.js';
 import type { BundleFile } from '../../bundle/read.js';
 import { contentFileKind } from '../../source/content/file-kind.js';
 import { statIfExists } from '../../files/stat.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
-import { writeAll } from '../output.js';
 import { count } from '../printable.js';
+import { parseReportFormat } from '../reports/formats.js';
+import { type Report, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
 import { fileInSource, inSource, tellFindings, tellWarnings } from './findings.js';
 import { type SourceOpener, pinValues, useSources } from './content.js';
@@ -26,8 +25,6 @@ import type { ContentFlags } from '../deployment/content-options.js';
 interface CheckOptions extends ContentFlags {
   output?: string;
 }
-
-const outputs: ReadonlySet<string> = new Set(['text', 'json', 'yaml']);
 
 /**
  * `opmate bundle check-crd-upgrade`: whether the definitions of a file or bundle may take the place of older
@@ -40,10 +37,7 @@ export async function bundleCheckCrdUpgrade(
   given: GlobalOptions,
 ): Promise<number> {
   const options = given as CheckOptions;
-  const { output = 'text' } = options;
-  if (!outputs.has(output)) {
-    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json|yaml)`);
-  }
+  const format = parseReportFormat(options.output ?? 'text');
   return useSession(context, given, async (session) => {
     const { before, after, pins } = await useSources(session, options, async (sources) => ({
       before: await readDefinitions(oldReference, sources),
@@ -70,14 +64,18 @@ export async function bundleCheckCrdUpgrade(
       }
     }
     session.logger.close();
-    if (!isReadable || output === 'text') await tellFindings(context, findings);
-    if (isReadable && output !== 'text') {
-      const value = {
-        findings: (findings as CrdDiagnostic[]).map(valueOf),
-        ...(pins.length > 0 && { sources: pinValues(pins) }),
+    const isData = format === 'json' || format === 'yaml';
+    if (format === 'text' || (isData && !isReadable)) await tellFindings(context, findings);
+    else {
+      const report: Report = {
+        command: 'opmate bundle check-crd-upgrade',
+        diagnostics: findings,
+        value: () => ({
+          findings: (findings as CrdDiagnostic[]).map(valueOf),
+          ...(pins.length > 0 && { sources: pinValues(pins) }),
+        }),
       };
-      const text = output === 'json' ? `${encodeGoJson(value, { indent: 2 })}\n` : encodeYaml(value);
-      await writeAll(context.stdout, text);
+      await writeReport(context, report, format);
     }
     return findings.length > 0 ? exitCodes.findings : exitCodes.done;
   });

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../context.js';
-import { collect, outputFormatOf, separated, withChoices } from '../options.js';
+import { collect, outputFormatOf, reportFormatOption, separated, withChoices } from '../options.js';
 import type { Runner } from '../runner.js';
 import { addComposeOption, addContentOptions, sourceDescription } from '../deployment/content-options.js';
 import { addBundleAuthorCommands } from './author-commands.js';
@@ -82,7 +82,7 @@ export function addBundleCommands(program: Command, context: CommandContext, run
     .description('check whether custom resource definitions may take the place of older ones')
     .argument('<old>', `file of definitions, or bundle: ${sourceDescription}`)
     .argument('<new>', 'the same')
-    .addOption(outputFormatOf('text', 'json', 'yaml'))
+    .addOption(reportFormatOption())
     .action((older: string, newer: string, _options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./check-crd-upgrade.js')).bundleCheckCrdUpgrade(context, older, newer, options),

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { addContentOptions, sourceDescription } from '../deployment/content-options.js';
 import type { CommandContext } from '../context.js';
+import { reportFormats } from '../reports/formats.js';
 import { separated, withChoices } from '../options.js';
 import type { Runner } from '../runner.js';
 
@@ -26,7 +27,7 @@ export function addBundleValidateCommand(group: Command, context: CommandContext
       ).argParser(separated),
     )
     .addOption(
-      withChoices(new Option('--output <format>', 'output format (also -o json)'), ['text', 'json', 'yaml']),
+      withChoices(new Option('--output <format>', 'output format (also -o json)'), [...reportFormats]),
     )
     .option('--k8s-version <version>', 'Kubernetes that the bundle is for, for alpha-deprecated-apis')
     .action((source: string | undefined, _options, command: Command) =>

@@ -8,9 +8,8 @@ import {
 } from '../../bundle/validate/validate-bundle.js';
 import { formatMessage, withSubject } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { GoJsonError, encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
+import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { encodeYaml } from '../../document/yaml.js';
 import { statIfExists } from '../../files/stat.js';
 import { useSources } from './content.js';
 import type { ContentFlags } from '../deployment/content-options.js';
@@ -18,7 +17,8 @@ import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
 import { requireFlag } from '../options.js';
-import { writeAll } from '../output.js';
+import { type ReportFormat, parseReportFormat, reportFormats } from '../reports/formats.js';
+import { type Report, writeReport } from '../reports/report.js';
 import { type CommandSession, useSession } from '../session.js';
 import { inSource, tellFindings } from './findings.js';
 
@@ -30,7 +30,6 @@ interface ValidateFlags extends ContentFlags {
   k8sVersion?: string;
 }
 
-const outputs: ReadonlySet<string> = new Set(['text', 'json', 'yaml']);
 const builders: ReadonlySet<string> = new Set(['docker', 'podman', 'none']);
 
 /**
@@ -44,7 +43,7 @@ export async function bundleValidate(
   isOpm: boolean,
 ): Promise<number> {
   const options = given as ValidateFlags;
-  const { output, optional } = checkOptions(source, options);
+  const { format, optional } = checkOptions(source, options);
   const reference = requireFlag(options.tag ?? source, 'tag');
   const categories = await readCategories(context.environment['OPERATOR_BUNDLE_CATEGORIES']);
   return useSession(context, options, async (session) => {
@@ -59,16 +58,19 @@ export async function bundleValidate(
     const isValid = !findings.some(({ severity }) => severity === 'error');
     if (isValid) session.logger.log('info', 'All validation tests have been completed successfully');
     session.logger.close();
-    if (output === 'text') {
-      const named = inSource(reference, read.isInPlace);
+    const named = inSource(reference, read.isInPlace);
+    if (format === 'text') {
       await tellFindings(
         context,
         findings.map((finding) => named(withSubject(finding, finding.severity))),
       );
     } else {
-      const value = { findings: findings.map(valueOf) };
-      const text = output === 'json' ? `${encodeGoJson(value, { indent: 2 })}\n` : encodeYaml(value);
-      await writeAll(context.stdout, text, signal);
+      const report: Report = {
+        command: isOpm ? 'opmate alpha bundle validate' : 'opmate bundle validate',
+        diagnostics: findings.map(named),
+        value: () => ({ findings: findings.map(valueOf) }),
+      };
+      await writeReport(context, report, format);
     }
     if (isValid) return exitCodes.done;
     return isOpm ? exitCodes.failed : exitCodes.findings;
@@ -79,28 +81,26 @@ export async function bundleValidate(
 function checkOptions(
   source: string | undefined,
   { tag, imageBuilder, optionalValidators: names = [], ...options }: ValidateFlags,
-): { output: string; optional: OptionalValidator[] } {
+): { format: ReportFormat; optional: OptionalValidator[] } {
   if (tag !== undefined && source !== undefined && tag !== source) {
     throw new UsageError(`${source}: --tag says ${tag}`, { hint: 'name the bundle once' });
   }
   if (imageBuilder !== undefined && !builders.has(imageBuilder)) {
     throw new UsageError(`unrecognized container-tool option: ${imageBuilder}`);
   }
-  const output = options.output ?? names.findLast((name) => outputs.has(name)) ?? 'text';
-  if (!outputs.has(output)) {
-    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json|yaml)`);
-  }
+  const isFormat = (name: string): boolean => (reportFormats as readonly string[]).includes(name);
+  const format = parseReportFormat(options.output ?? names.findLast(isFormat) ?? 'text');
   const optional: OptionalValidator[] = [];
   for (const name of names) {
     const known = optionalValidators.find((one) => one === name);
     if (known !== undefined) optional.push(known);
-    else if (!outputs.has(name)) {
+    else if (!isFormat(name)) {
       throw new UsageError(`there is no validator ${quoteGo(name)}`, {
         hint: `optional validators are ${optionalValidators.join(', ')}`,
       });
     }
   }
-  return { output, optional };
+  return { format, optional };
 }
 
 /** Categories in a file, `{"categories": […]}`, in place of those of operatorhub.io. Throws OpmateError. */

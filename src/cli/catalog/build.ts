@@ -158,7 +158,7 @@ async function isValid(
 ): Promise<boolean> {
   const verdict = await withCatalog(directory, session, ({ catalog }) => judge(catalog, session));
   if (verdict.message === undefined && verdict.warnings.length === 0) return true;
-  const isEmpty = verdict.warnings.some(({ kind }) => kind === 'empty-catalog');
+  const isEmpty = verdict.warnings.some(({ code }) => code === 'empty-catalog');
   const isRefused = verdict.message !== undefined || isEmpty;
   if (isRefused) session.logger.close();
   await writeAll(context.stderr, describeVerdict(verdict));

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../context.js';
-import { outputFormatOf, separated, withChoices } from '../options.js';
+import { reportFormatOption, separated, withChoices } from '../options.js';
 import type { Runner } from '../runner.js';
 
 const severities = ['error', 'warning', 'notice'];
@@ -15,7 +15,7 @@ export function addCatalogDoctorCommand(catalog: Command, context: CommandContex
       'show errors of a catalog, and what is valid but leads to failures later, worst first; exit code 3 on findings',
     )
     .argument('<ref>', 'catalog: directory, image or sqlite index')
-    .addOption(outputFormatOf('text', 'json', 'sarif', 'junit').default('text'))
+    .addOption(reportFormatOption().default('text'))
     .addOption(
       new Option('--openshift <version>', 'version of OpenShift that the catalog is for, such as 4.18'),
     )

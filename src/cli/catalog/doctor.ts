@@ -1,27 +1,22 @@
 import { groupBy } from '../../core/groups.js';
-import {
-  type CheckName,
-  type Severity,
-  checks,
-  chooseChecks,
-  severities,
-} from '../../catalog/doctor/checks.js';
+import { type CheckName, checks, chooseChecks, severities } from '../../catalog/doctor/checks.js';
 import { diagnoseCatalog } from '../../catalog/doctor/diagnose.js';
-import type { Finding } from '../../catalog/doctor/finding.js';
 import { parseOpenShiftVersion } from '../../catalog/doctor/openshift.js';
+import { type Diagnostic, type Severity, formatMessage, formatPlace } from '../../core/diagnostic.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
+import type { JsonObject } from '../../document/json.js';
+import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import { inReference } from '../../source/reference-error.js';
 import { withCatalog } from './input.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { writeAll } from '../output.js';
 import { count, countMore, printable } from '../printable.js';
-import { encodeJUnit } from '../report-formats/junit.js';
-import type { ReportItem, ReportRule } from '../report-formats/report.js';
-import { encodeSarif } from '../report-formats/sarif.js';
+import { parseReportFormat } from '../reports/formats.js';
+import { type Report, type ReportRule, pickFields, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
-import { ownVersion } from '../root/version.js';
+
+type Finding = CatalogDiagnostic<CheckName>;
 
 interface CatalogDoctorOptions extends GlobalOptions {
   output?: string;
@@ -40,10 +35,8 @@ export async function catalogDoctor(
   given: GlobalOptions,
 ): Promise<number> {
   const options = given as CatalogDoctorOptions;
-  const { output = 'text', package: packages } = options;
-  if (!['text', 'json', 'sarif', 'junit'].includes(output)) {
-    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json|sarif|junit)`);
-  }
+  const { package: packages } = options;
+  const format = parseReportFormat(options.output ?? 'text');
   const limit = severities.indexOf(severityOf('--fail-on', options.failOn ?? 'warning'));
   const chosen = {
     checks: chooseChecks(options.check, options.skipCheck),
@@ -61,21 +54,17 @@ export async function catalogDoctor(
       }
     }),
   );
-  const isFailure = ({ severity }: Pick<Finding, 'severity'>): boolean =>
-    severities.indexOf(severity) <= limit;
+  const isFailure = ({ severity }: Diagnostic): boolean => severities.indexOf(severity) <= limit;
   const passed = !findings.some(isFailure);
-  let text: string | AsyncIterable<string>;
-  if (output === 'json') text = encodeJson(findings, passed);
-  else if (output === 'sarif') {
-    text = encodeSarif(findings.map(itemOf), [...chosen.checks].map(ruleOf), {
-      name: 'opmate',
-      version: await ownVersion(),
-    });
-  } else if (output === 'junit') {
-    const isItemFailure = ({ level }: ReportItem): boolean => isFailure({ severity: level });
-    text = encodeJUnit(findings.map(itemOf), { name: 'opmate catalog doctor', isFailure: isItemFailure });
-  } else text = describe(findings);
-  await writeAll(context.stdout, text, context.signal);
+  const report: Report = {
+    command: 'opmate catalog doctor',
+    diagnostics: findings,
+    isFailure,
+    rules: [...chosen.checks].map(toRule),
+    text: () => describe(findings),
+    value: () => toValue(findings, passed),
+  };
+  await writeReport(context, report, format);
   return passed ? exitCodes.done : exitCodes.findings;
 }
 
@@ -85,16 +74,9 @@ function severityOf(flag: string, value: string): Severity {
   throw new UsageError(`invalid ${flag} value ${quoteGo(value)}, expected (${severities.join('|')})`);
 }
 
-function ruleOf(id: CheckName): ReportRule {
+function toRule(id: CheckName): ReportRule {
   const { severity, summary } = checks[id];
   return { id, level: severity, summary };
-}
-
-function itemOf({ check, severity, message, hint, file, line, ...finding }: Finding): ReportItem {
-  const names = (['package', 'channel', 'bundle'] as const).flatMap((kind) =>
-    finding[kind] === undefined ? [] : [{ kind, name: finding[kind] }],
-  );
-  return { rule: check, level: severity, message, hint: hint === '' ? undefined : hint, names, file, line };
 }
 
 function countOf(findings: readonly Finding[], severity: Severity): number {
@@ -102,22 +84,13 @@ function countOf(findings: readonly Finding[], severity: Severity): number {
 }
 
 /** The shape is `schemas/catalog-doctor-output.schema.json`. */
-function encodeJson(findings: readonly Finding[], passed: boolean): string {
+function toValue(findings: readonly Finding[], passed: boolean): JsonObject {
   const counts = Object.fromEntries(severities.map((severity) => [severity, countOf(findings, severity)]));
-  const list = findings.map(
-    ({ check, severity, message, package: name, channel, bundle, file, line, hint }) => ({
-      check,
-      severity,
-      message,
-      package: name,
-      channel,
-      bundle,
-      file,
-      line,
-      hint: hint === '' ? undefined : hint,
-    }),
-  );
-  return `${JSON.stringify({ passed, counts, findings: list }, null, 2)}\n`;
+  const list = findings.map((finding) => ({
+    check: finding.code,
+    ...pickFields(finding, ['severity', 'message', 'package', 'channel', 'bundle', 'file', 'line', 'hint']),
+  }));
+  return { passed, counts, findings: list };
 }
 
 /** How many findings of one check in one package are shown. */
@@ -133,11 +106,11 @@ async function* describe(findings: readonly Finding[]): AsyncGenerator<string, v
   const sections = groupBy(findings, ({ severity, package: name = '' }) => `${severity} ${name}`);
   for (const section of sections.values()) {
     const lines = [section[0]?.package || 'catalog'];
-    for (const ofCheck of groupBy(section, ({ check }) => check).values()) {
+    for (const ofCheck of groupBy(section, ({ code }) => code).values()) {
       for (const finding of ofCheck.slice(0, maxShown)) lines.push(...describeFinding(finding));
       const more = ofCheck.length - maxShown;
-      const [{ check, severity }] = ofCheck as [Finding];
-      if (more > 0) lines.push(`  ${severity} ${check}: ${countMore(more, 'finding')}; -o json shows all`);
+      const [{ code, severity }] = ofCheck as [Finding];
+      if (more > 0) lines.push(`  ${severity} ${code}: ${countMore(more, 'finding')}; -o json shows all`);
     }
     yield shown([...lines, '']);
   }
@@ -148,16 +121,18 @@ async function* describe(findings: readonly Finding[]): AsyncGenerator<string, v
   yield shown([counts.join(', ')]);
 }
 
-function describeFinding({ check, severity, message, channel, bundle, file, line, hint }: Finding): string[] {
+function describeFinding(finding: Finding): string[] {
+  const { code, severity, channel, bundle, hint } = finding;
+  const message = formatMessage(finding);
   const names = [
     ...(channel === undefined ? [] : [`channel ${quoteGo(channel)}`]),
     ...(bundle === undefined ? [] : [quoteGo(bundle)]),
   ];
-  // Those of validation tell their names themselves.
-  const subject = check === 'invalid' || names.length === 0 ? '' : `${names.join(', ')}: `;
-  const lines = [`  ${severity} ${check}: ${subject}${message}`];
-  const place = file === undefined ? '' : `${file}${line === undefined ? '' : `:${line}`}`;
-  if (place !== '' && !message.startsWith(place)) lines.push(`    at ${place}`);
-  if (hint !== undefined && hint !== '') lines.push(`    hint: ${hint}`);
+  // Those of validation name their subjects themselves.
+  const subject = code === 'invalid' || names.length === 0 ? '' : `${names.join(', ')}: `;
+  const lines = [`  ${severity} ${code}: ${subject}${message}`];
+  const place = formatPlace(finding);
+  if (place !== undefined && !message.startsWith(place)) lines.push(`    at ${place}`);
+  if (hint !== undefined) lines.push(`    hint: ${hint}`);
   return lines;
 }

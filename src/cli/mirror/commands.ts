@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../context.js';
 import { addOcMirrorFlags, readOcMirrorFlags } from './oc-mirror-flags.js';
-import { booleanFlag, collect, outputFormatOf } from '../options.js';
+import { booleanFlag, collect, outputFormatOf, reportFormatOption } from '../options.js';
 import type { Runner } from '../runner.js';
 
 /** Adds `opmate catalog mirror` and `opmate mirror`. */
@@ -229,7 +229,7 @@ export function addArchiveCommands(program: Command, context: CommandContext, ru
     .argument('<archive>', 'directory of the archive')
     .option('--id <digest>', 'fail unless the archive has this id')
     .option('--verify-key <file>', 'fail unless the archive is signed by this public key')
-    .addOption(outputFormatOf('text', 'json'))
+    .addOption(reportFormatOption())
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('../archive/verify.js')).archiveVerify(context, directory, options),

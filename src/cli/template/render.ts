@@ -1,5 +1,6 @@
 import { readTemplate } from '../../catalog/template/read.js';
 import { type TemplateType, isTemplateType, templateSchemas } from '../../catalog/template/template.js';
+import { formatDiagnostic } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { drawGraph } from '../../graph/mermaid.js';
@@ -36,8 +37,9 @@ export async function renderTemplateCommand(
     const input = await openTemplate(file, context);
     try {
       const template = await readTemplate(input, type, session);
-      for (const { message, path } of template.warnings) {
-        logger.log('warn', `${template.file}:${await template.lineOf(path)}: ${message}`);
+      for (const warning of template.warnings) {
+        const line = await template.lineOf(warning.path ?? []);
+        logger.log('warn', formatDiagnostic({ ...warning, line }));
       }
       const format = output === 'mermaid' ? 'json' : output;
       const rendered = await renderTemplate(template, { ...session, format, migrationLevel });

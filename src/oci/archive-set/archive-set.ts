@@ -19,4 +19,4 @@ export {
   type WrittenArchive,
   writeArchiveSet,
 } from './archive-set-writer.js';
-export { type ArchiveFault, verifyArchiveSet } from './archive-verify.js';
+export { type ArchiveDiagnostic, verifyArchiveSet } from './archive-verify.js';

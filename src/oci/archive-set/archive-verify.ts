@@ -5,6 +5,7 @@ import path from 'node:path';
 import { paddedSize } from '../../archive/tar-header.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { digestOf, parseDigest } from '../../core/digest.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { fileError, messageOf, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -16,13 +17,14 @@ import { readRegion } from './file-region.js';
 import { isNonDistributable, readManifestFacts } from '../layout/layout-manifest.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
-/** A fault of an archive set. */
-export interface ArchiveFault {
-  /** File of the part, or of the index. */
+/** What is wrong with an archive set. `file` is a part, or the index; `subject` is the digest of a damaged blob. */
+export interface ArchiveDiagnostic extends Diagnostic {
+  code: 'damaged' | 'missing-blob' | 'unexpected-file' | 'unreadable' | 'invalid-index';
   file: string;
-  /** The blob that is damaged, where one is. */
-  digest?: string | undefined;
-  message: string;
+}
+
+function damage(file: string, problem: string, digest?: string): ArchiveDiagnostic {
+  return { severity: 'error', code: 'damaged', subject: digest, problem, file };
 }
 
 /** Parts that are read at a time: more would only make a disk seek. */
@@ -36,7 +38,7 @@ const parallelParts = 2;
 export async function verifyArchiveSet(
   directory: string,
   options: CancelOptions & { logger?: Logger; proof?: ArchiveProof } = {},
-): Promise<ArchiveFault[]> {
+): Promise<ArchiveDiagnostic[]> {
   const { logger = silentLogger, proof } = options;
   const index = await readArchiveIndex(directory, proof);
   const files = await findPartFiles(directory, index);
@@ -92,13 +94,13 @@ async function verifyPart(
   sum: string | undefined,
   tell: (bytes: number) => void,
   { signal }: CancelOptions,
-): Promise<ArchiveFault[]> {
+): Promise<ArchiveDiagnostic[]> {
   const { file } = part;
   const problem = await findPartProblem(place, part);
-  if (problem !== undefined) return [{ file, message: problem.message }];
-  const faults: ArchiveFault[] = [];
+  if (problem !== undefined) return [damage(file, problem.message)];
+  const faults: ArchiveDiagnostic[] = [];
   const whole = createHash('sha256');
-  const check = new SegmentCheck(part, (message, digest) => faults.push({ file, digest, message }));
+  const check = new SegmentCheck(part, (problem, digest) => faults.push(damage(file, problem, digest)));
   try {
     const handle = await openRegularFile(place, { noFollow: true });
     try {
@@ -113,11 +115,11 @@ async function verifyPart(
     }
   } catch (error) {
     if (systemCode(error) === 'CANCELLED') throw error;
-    return [...faults, { file, message: `cannot be read: ${systemReason(error)}` }];
+    return [...faults, { ...damage(file, `cannot be read: ${systemReason(error)}`), code: 'unreadable' }];
   }
   const actual = whole.digest('hex');
   if (actual !== sum && faults.length === 0) {
-    faults.push({ file, message: `has the SHA-256 sum ${actual}, the index says ${sum}` });
+    faults.push(damage(file, `has the SHA-256 sum ${actual}, the index says ${sum}`));
   }
   return faults;
 }
@@ -177,7 +179,7 @@ async function findExtraParts(
   directory: string,
   index: ArchiveIndex,
   files: readonly string[],
-): Promise<ArchiveFault[]> {
+): Promise<ArchiveDiagnostic[]> {
   const named = new Set(index.parts.map(({ file }) => file));
   // Those of the earlier set go when the last part of this one has come to its place.
   if (files.some((file) => !named.has(path.basename(file)))) return [];
@@ -186,7 +188,7 @@ async function findExtraParts(
   });
   return sortedByBytes(names)
     .filter((name) => /^mirror_\d{6}\.tar$/.test(name) && !named.has(name))
-    .map((file) => ({ file, message: 'is not part of this archive' }));
+    .map((file) => ({ ...damage(file, 'is not part of this archive'), code: 'unexpected-file' }));
 }
 
 /**
@@ -196,11 +198,11 @@ async function findExtraParts(
 async function findMissingBlobs(
   files: readonly string[],
   index: ArchiveIndex,
-  known: readonly ArchiveFault[],
+  known: readonly ArchiveDiagnostic[],
   { signal }: CancelOptions,
-): Promise<ArchiveFault[]> {
-  const faults: ArchiveFault[] = [];
-  const seen = new Set(known.map(({ digest }) => digest));
+): Promise<ArchiveDiagnostic[]> {
+  const faults: ArchiveDiagnostic[] = [];
+  const seen = new Set(known.map(({ subject }) => subject));
   const broken = new Set(known.map(({ file }) => file));
   for (const { repository, tag, descriptor } of index.images) {
     const name = `${repository}${tag === undefined ? '' : `:${tag}`}`;
@@ -218,15 +220,17 @@ async function findMissingBlobs(
         for (const blob of facts.blobs) {
           if (index.blobs.has(blob.digest) || index.inBase.has(blob.digest) || isNonDistributable(blob))
             continue;
-          const message = `${name} needs it, and neither the archive nor its base has it`;
-          if (!seen.has(blob.digest)) faults.push({ file: archiveIndexName, digest: blob.digest, message });
+          const problem = `${name} needs it, and neither the archive nor its base has it`;
+          if (!seen.has(blob.digest)) {
+            faults.push({ ...damage(archiveIndexName, problem, blob.digest), code: 'missing-blob' });
+          }
           seen.add(blob.digest);
         }
         left.push(...facts.manifests);
       } catch (error) {
         // What cannot be read has been told.
         if (broken.has(file)) continue;
-        faults.push({ file, digest: item.digest, message: `of ${name}: ${messageOf(error)}` });
+        faults.push(damage(file, `of ${name}: ${messageOf(error)}`, item.digest));
       }
     }
   }

@@ -1,5 +1,6 @@
 import { propertyFields } from '../../bundle/parse.js';
 import { endOfValue, skipSpace } from '../../document/raw-json.js';
+import { formatMessage } from '../../core/diagnostic.js';
 import { OpmateError, messageOf } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { type EncodableJson, type JsonObject, type JsonValue, RawJson } from '../../document/json.js';
@@ -311,7 +312,7 @@ function firstPropertyFault(properties: readonly AnyProperty[]): string | undefi
       return `parse property[${index}] of type ${quoteGo(type)}: ${value.problem}`;
     }
     const fault = findPropertyFault({ type, value } as Property, index);
-    if (fault !== undefined) return fault.message;
+    if (fault !== undefined) return formatMessage(fault);
   }
   return undefined;
 }

@@ -2,7 +2,8 @@ import { readFileSync, readdirSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChannelEntry } from '../../../src/model/declarative-config.js';
-import type { Problem, ValidationReport } from '../../../src/model/facts.js';
+import type { CatalogDiagnostic } from '../../../src/model/catalog-diagnostic.js';
+import type { ValidationReport } from '../../../src/model/facts.js';
 import { validateCatalog, validateInTurns } from '../../../src/graph/validate.js';
 import { bundle, catalog, factsOf, fixture, readFacts } from '../model/read-facts.js';
 
@@ -10,8 +11,8 @@ function validate(blobs: object[]): ValidationReport {
   return validateCatalog(factsOf(blobs));
 }
 
-function texts(problems: Problem[]): string[] {
-  return problems.map(({ message }) => message);
+function texts(problems: CatalogDiagnostic[]): string[] {
+  return problems.map(({ problem }) => problem);
 }
 
 function hintFor(entries: Partial<ChannelEntry>[]): string | undefined {
@@ -201,7 +202,7 @@ describe('graph/validate, beyond it', () => {
       { name: 'a', replaces: 'b' },
       { name: 'b', replaces: 'a' },
     ]);
-    const problem = validate(blobs).problems.find(({ message }) => message.includes('no channel head'));
+    const problem = validate(blobs).problems.find((one) => one.problem.includes('no channel head'));
     expect(problem?.hint).toContain('must be left that no entry replaces or skips');
   });
 
@@ -220,7 +221,7 @@ describe('graph/validate, beyond it', () => {
     const empty = { packages: [], channels: [], bundles: [], deprecations: [] };
     const report = validateCatalog(empty);
     expect(report).toMatchObject({ passed: true, problems: [] });
-    expect(report.warnings).toMatchObject([{ kind: 'empty-catalog', message: 'the catalog has no blobs' }]);
+    expect(report.warnings).toMatchObject([{ code: 'empty-catalog', problem: 'the catalog has no blobs' }]);
     expect(validateCatalog({ ...empty, otherCount: 1 }).warnings).toEqual([]);
   });
 

@@ -23,26 +23,34 @@ describe('model/describe', () => {
       packageProperties: [{ packageName: 'other', version: '1.0.0', release: '2', index: 1 }],
       propertyFaults: [
         {
+          severity: 'error',
+          code: 'invalid-property',
+          subject: 'parse property[0] of type "olm.gvk"',
+          problem: 'json: cannot unmarshal string into Go value of type property.GVK',
           path: ['properties', 0, 'value'],
-          message:
-            'parse property[0] of type "olm.gvk": json: cannot unmarshal string into Go value of type property.GVK',
-          type: 'olm.gvk',
         },
         {
+          severity: 'error',
+          code: 'invalid-property',
+          subject: 'parse property[4] of type "custom"',
+          problem: 'unexpected end of JSON input',
           path: ['properties', 4, 'value'],
-          message: 'parse property[4] of type "custom": unexpected end of JSON input',
-          type: 'custom',
         },
       ],
       imageFaults: [
         {
+          severity: 'error',
+          code: 'invalid-image',
+          subject: 'invalid image pull spec "Upper"',
+          problem: 'invalid reference format: repository name must be lowercase',
           path: ['image'],
-          message:
-            'invalid image pull spec "Upper": invalid reference format: repository name must be lowercase',
         },
         {
+          severity: 'error',
+          code: 'invalid-image',
+          subject: 'invalid image pull spec "a b"',
+          problem: 'invalid reference format',
           path: ['relatedImages', 2, 'image'],
-          message: 'invalid image pull spec "a b": invalid reference format',
         },
       ],
       origin,

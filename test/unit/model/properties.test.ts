@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RawJson, type JsonValue } from '../../../src/document/json.js';
+import { formatMessage } from '../../../src/core/diagnostic.js';
 import { findPropertyFault, parsePackageProperty } from '../../../src/model/properties.js';
 
 describe('model/properties', () => {
@@ -55,15 +56,18 @@ describe('model/properties', () => {
     ],
   ])('refuses %s %j', (type, value, problem) => {
     expect(findPropertyFault({ type, value }, 3)).toEqual({
+      severity: 'error',
+      code: type === 'olm.package' ? 'invalid-package' : 'invalid-property',
+      subject: `parse property[3] of type "${type}"`,
+      problem: `json: cannot unmarshal ${problem}`,
       path: ['properties', 3, 'value'],
-      message: `parse property[3] of type "${type}": json: cannot unmarshal ${problem}`,
-      type,
     });
   });
 
   it('refuses a property without a value, of a known type or not, but not a null', () => {
+    const fault = findPropertyFault({ type: 't', value: null, valueMissing: true }, 0);
     const message = 'parse property[0] of type "t": unexpected end of JSON input';
-    expect(findPropertyFault({ type: 't', value: null, valueMissing: true }, 0)?.message).toBe(message);
+    expect(fault && formatMessage(fault)).toBe(message);
     expect(findPropertyFault({ type: 't', value: null }, 0)).toBeUndefined();
     expect(findPropertyFault({ type: 'olm.gvk', value: null }, 0)).toBeUndefined();
   });
@@ -104,7 +108,7 @@ describe('model/properties', () => {
     fc.assert(
       fc.property(types, fc.jsonValue(), (type, value) => {
         const fault = findPropertyFault({ type, value: value as JsonValue }, 0);
-        expect(fault === undefined || fault.message.includes('json: cannot unmarshal ')).toBe(true);
+        expect(fault === undefined || fault.problem.includes('json: cannot unmarshal ')).toBe(true);
       }),
     );
   });

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { DirectoryCatalog } from '../../../../src/catalog/catalog.js';
 import { type CheckName, checkNames, chooseChecks } from '../../../../src/catalog/doctor/checks.js';
 import { type DiagnoseOptions, diagnoseCatalog } from '../../../../src/catalog/doctor/diagnose.js';
-import type { Finding } from '../../../../src/catalog/doctor/finding.js';
+import type { CatalogDiagnostic } from '../../../../src/model/catalog-diagnostic.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 interface Entry {
@@ -61,7 +61,10 @@ function deprecations(...references: { schema: string; name?: string }[]): objec
   return { schema: 'olm.deprecations', package: 'widget', entries };
 }
 
-async function diagnose(blobs: readonly object[], options: DiagnoseOptions = {}): Promise<Finding[]> {
+async function diagnose(
+  blobs: readonly object[],
+  options: DiagnoseOptions = {},
+): Promise<CatalogDiagnostic[]> {
   const text = blobs.map((blob) => `${JSON.stringify(blob, null, 2)}\n`).join('');
   const root = await directoryWith({ 'catalog.json': text });
   const catalog = new DirectoryCatalog(root, 'catalog');
@@ -499,7 +502,7 @@ describe('diagnoseCatalog', () => {
 
   it.each(mistakes)('finds $what ($check)', async ({ blobs, check, says, severity }) => {
     const findings = await diagnose(blobs);
-    const found = findings.filter((finding) => finding.check === check && finding.message.includes(says));
+    const found = findings.filter((finding) => finding.code === check && finding.problem.includes(says));
     expect(found, JSON.stringify(findings)).toHaveLength(check === 'unreachable' ? 2 : 1);
     expect(found[0]).toMatchObject({ package: 'widget', file: 'catalog/catalog.json' });
     expect(found[0]?.line).toBeGreaterThan(0);
@@ -513,7 +516,7 @@ describe('diagnoseCatalog', () => {
 
   it('finds a catalog without blobs', async () => {
     expect(await diagnose([])).toMatchObject([
-      { check: 'empty-catalog', severity: 'warning', message: 'the catalog has no blobs' },
+      { code: 'empty-catalog', severity: 'warning', problem: 'the catalog has no blobs' },
     ]);
   });
 
@@ -526,7 +529,7 @@ describe('diagnoseCatalog', () => {
 
   it('takes the version of OpenShift into account', async () => {
     const at = async (minor: number, blobs: object[]): Promise<string[]> =>
-      (await diagnose(blobs, { openshift: { major: 4, minor } })).map(({ check }) => check);
+      (await diagnose(blobs, { openshift: { major: 4, minor } })).map(({ code }) => code);
     const max = withProperty('olm.maxOpenShiftVersion', '4.17');
     expect(await at(17, max)).toEqual([]);
     expect(await at(18, max)).toEqual(['max-openshift']);
@@ -547,7 +550,7 @@ describe('diagnoseCatalog', () => {
       { schema: 'olm.package', name: 'gadget', defaultChannel: 'a' },
     ];
     const names = async (options: DiagnoseOptions): Promise<string[]> =>
-      (await diagnose(blobs, options)).map(({ package: name, check }) => `${name} ${check}`);
+      (await diagnose(blobs, options)).map(({ package: name, code }) => `${name} ${code}`);
     expect(await names({ packages: new Set(['widget']) })).toEqual([
       'widget csv-metadata',
       'widget bundle-image-tag',
@@ -565,13 +568,13 @@ describe('diagnoseCatalog', () => {
   it('reports what makes a catalog invalid, and what of it cannot be read', async () => {
     const twoHeads = [widget(), channel('stable', [{ name: 'widget.v1.0.0' }, { name: 'widget.v2.0.0' }])];
     const invalid = await diagnose([...twoHeads, ...versions('1.0.0', '2.0.0')]);
-    expect(invalid.map(({ check, severity }) => `${severity} ${check}`)).toEqual(['error invalid']);
-    expect(invalid[0]?.message).toContain('multiple channel heads');
+    expect(invalid.map(({ code, severity }) => `${severity} ${code}`)).toEqual(['error invalid']);
+    expect(invalid[0]?.problem).toContain('multiple channel heads');
     const unreadable = await diagnose([
       ...one,
       { schema: 'olm.channel', package: 'widget', name: 'x', entries: 3 },
     ]);
-    expect(unreadable).toMatchObject([{ check: 'invalid', severity: 'error', file: 'catalog/catalog.json' }]);
+    expect(unreadable).toMatchObject([{ code: 'invalid', severity: 'error', file: 'catalog/catalog.json' }]);
   });
 
   it('says the same of any catalog, however its blobs are ordered', async () => {
@@ -595,10 +598,10 @@ describe('diagnoseCatalog', () => {
           ...chosen.map((one, at) => channel(one, entries[at] as Entry[])),
           ...versions(...names),
         ];
-        const told = (findings: Finding[]): string[] =>
-          findings.map(({ check, channel: where = '', bundle: what = '', message }) =>
+        const told = (findings: CatalogDiagnostic[]): string[] =>
+          findings.map(({ code, channel: where = '', bundle: what = '', problem }) =>
             // Of two heads and the like validation blames the first that it meets.
-            check === 'invalid' ? check : `${check} ${where} ${what} ${message}`,
+            code === 'invalid' ? code : `${code} ${where} ${what} ${problem}`,
           );
         const forth = told(await diagnose(blobs));
         const back = told(await diagnose([...blobs].reverse()));

@@ -11,7 +11,8 @@ async function read(text: string, type?: TemplateType): Promise<Template> {
   const handle = await open(path.join(directory, 't'));
   try {
     const template = await readTemplate({ handle, label: 't' }, type);
-    for (const warning of template.warnings) expect(await template.lineOf(warning.path)).toBeGreaterThan(0);
+    for (const warning of template.warnings)
+      expect(await template.lineOf(warning.path ?? [])).toBeGreaterThan(0);
     return template;
   } finally {
     await handle.close();
@@ -96,7 +97,7 @@ describe('catalog/template/read', () => {
     const entry = (name: string): string => `- schema: olm.package\n  name: ${name}\n`;
     const text = `schema: olm.template.basic\nentries:\n${entry('a')}entries:\n${entry('b')}foo: 1\nEntries: []\n`;
     const template = await read(text);
-    expect(template.warnings.map(({ message }) => message)).toEqual([
+    expect(template.warnings.map(({ problem }) => problem)).toEqual([
       'unknown key "foo" has no effect',
       'unknown key "Entries" has no effect',
     ]);

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
 import {
-  type ArchiveFault,
+  type ArchiveDiagnostic,
   type ArchiveIndex,
   verifyArchiveSet,
 } from '../../../../src/oci/archive-set/archive-set.js';
@@ -40,12 +40,13 @@ describe('oci/archive-verify', () => {
 
   it('names the blob that has changed', async () => {
     const { directory, index } = await someArchive();
-    const expected: ArchiveFault[] = [];
+    const expected: ArchiveDiagnostic[] = [];
     for (const [digest, { part, offset, size }] of index.blobs) {
       if (size === 0) continue;
       await flip(at(directory, part), offset + size - 1);
       const { file } = index.parts[part - 1] as { file: string };
-      expected.push({ file, digest, message: 'content does not match its digest' });
+      const problem = 'content does not match its digest';
+      expected.push({ severity: 'error', code: 'damaged', file, subject: digest, problem });
     }
     expect(await verifyArchiveSet(directory)).toEqual(expected);
   });
@@ -147,7 +148,12 @@ describe('oci/archive-verify', () => {
     await change(directory, index);
     const faults = await verifyArchiveSet(directory);
     expect(faults).toEqual([
-      { file: 'mirror_000002.tar', message: expect.stringMatching(message) as string },
+      {
+        severity: 'error',
+        code: expect.stringMatching(/^damaged$|^unreadable$/) as string,
+        file: 'mirror_000002.tar',
+        problem: expect.stringMatching(message) as string,
+      },
     ]);
   });
 
@@ -156,7 +162,12 @@ describe('oci/archive-verify', () => {
     await writeFile(at(directory, 7), '');
     await writeFile(path.join(directory, 'mirror_000008.tar.old'), '');
     expect(await verifyArchiveSet(directory)).toEqual([
-      { file: 'mirror_000007.tar', message: 'is not part of this archive' },
+      {
+        severity: 'error',
+        code: 'unexpected-file',
+        file: 'mirror_000007.tar',
+        problem: 'is not part of this archive',
+      },
     ]);
   });
 
@@ -181,8 +192,10 @@ describe('oci/archive-verify', () => {
     expect(await verifyArchiveSet(directory)).toEqual([
       {
         file: 'mirror_archive.json',
-        digest: absent.digest,
-        message: 'ns/one:v1 needs it, and neither the archive nor its base has it',
+        severity: 'error',
+        code: 'missing-blob',
+        subject: absent.digest,
+        problem: 'ns/one:v1 needs it, and neither the archive nor its base has it',
       },
     ]);
   });
@@ -203,8 +216,8 @@ describe('oci/archive-verify', () => {
     content.images.push({ repository: 'ns/one', tag: 'v1', root });
     await content.write(directory);
     const [fault] = await verifyArchiveSet(directory);
-    expect(fault).toMatchObject({ file: 'mirror_000001.tar', digest: root.digest });
-    expect(fault?.message).toMatch(/^of ns\/one:v1: .*not valid JSON$/);
+    expect(fault).toMatchObject({ file: 'mirror_000001.tar', subject: root.digest });
+    expect(fault?.problem).toMatch(/^of ns\/one:v1: .*not valid JSON$/);
   });
 
   it('tells how far it is, and stops when it is told to', async () => {

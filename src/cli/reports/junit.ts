@@ -1,9 +1,10 @@
-import type { ReportItem } from './report.js';
+import { type Diagnostic, formatMessage, formatPlace } from '../../core/diagnostic.js';
+import { getSubjects } from '../../model/catalog-diagnostic.js';
 
 /** How a report is named, and which findings count as failures in it. */
 export interface JUnitOptions {
   name: string;
-  isFailure(item: ReportItem): boolean;
+  isFailure(diagnostic: Diagnostic): boolean;
 }
 
 /**
@@ -11,10 +12,10 @@ export interface JUnitOptions {
  * Those that are no failures pass, and tell what they found on their output. Without findings there is one case that
  * passes.
  */
-export function encodeJUnit(items: readonly ReportItem[], { name, isFailure }: JUnitOptions): string {
-  const suites = new Map<string, ReportItem[]>();
+export function encodeJUnit(items: readonly Diagnostic[], { name, isFailure }: JUnitOptions): string {
+  const suites = new Map<string, Diagnostic[]>();
   for (const item of items) {
-    const suite = item.names[0]?.name ?? name;
+    const suite = getSubjects(item)[0]?.name ?? name;
     const known = suites.get(suite);
     if (known === undefined) suites.set(suite, [item]);
     else known.push(item);
@@ -44,20 +45,21 @@ export function encodeJUnit(items: readonly ReportItem[], { name, isFailure }: J
   return `${lines.join('\n')}\n`;
 }
 
-function caseOf(item: ReportItem, suite: string, isFailure: boolean): string[] {
-  const { rule, level, message, hint, names, file, line } = item;
-  const subject = names
+function caseOf(item: Diagnostic, suite: string, isFailure: boolean): string[] {
+  const { code, severity, hint, file, line } = item;
+  const message = formatMessage(item);
+  const subject = getSubjects(item)
     .slice(1)
     .map((one) => `${one.kind} ${one.name}`)
     .join(' ');
-  const name = subject === '' ? rule : `${rule}: ${subject}`;
-  const place = file === undefined ? '' : `${file}${line === undefined ? '' : `:${line}`}: `;
+  const name = subject === '' ? code : `${code}: ${subject}`;
+  const place = file === undefined ? '' : `${formatPlace({ file, line })}: `;
   const text = escapeXml(`${place}${message}${hint === undefined ? '' : `\nhint: ${hint}`}`);
   return [
-    `    <testcase${attributes({ name, classname: `${suite}.${rule}`, file, line })}>`,
+    `    <testcase${attributes({ name, classname: `${suite}.${code}`, file, line })}>`,
     isFailure
-      ? `      <failure${attributes({ type: level, message })}>${text}</failure>`
-      : `      <system-out>${level}: ${text}</system-out>`,
+      ? `      <failure${attributes({ type: severity, message })}>${text}</failure>`
+      : `      <system-out>${severity}: ${text}</system-out>`,
     '    </testcase>',
   ];
 }

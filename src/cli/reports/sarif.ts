@@ -1,6 +1,8 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { ReportItem, ReportRule } from './report.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { formatCatalogMessage, getSubjects } from '../../model/catalog-diagnostic.js';
+import type { ReportRule } from './report.js';
 
 /** Who reports. */
 export interface ReportTool {
@@ -15,7 +17,7 @@ const levels = { error: 'error', warning: 'warning', notice: 'note' } as const;
  * are. (Source: SARIF 2.1.0, OASIS.)
  */
 export function encodeSarif(
-  items: readonly ReportItem[],
+  items: readonly Diagnostic[],
   rules: readonly ReportRule[],
   tool: ReportTool,
 ): string {
@@ -44,13 +46,17 @@ export function encodeSarif(
   return `${JSON.stringify(log, null, 2)}\n`;
 }
 
-function resultOf(item: ReportItem, indexes: ReadonlyMap<string, number>): object {
-  const { rule, level, message, hint, names, file, line } = item;
-  const index = indexes.get(rule);
+function resultOf(item: Diagnostic, indexes: ReadonlyMap<string, number>): object {
+  const { code, severity, hint, file, line, column } = item;
+  const names = getSubjects(item);
+  const message = formatCatalogMessage(item);
+  const index = indexes.get(code);
   const physicalLocation = file !== undefined && {
     physicalLocation: {
       artifactLocation: { uri: uriOf(file) },
-      ...(line !== undefined && { region: { startLine: line } }),
+      ...(line !== undefined && {
+        region: { startLine: line, ...(column !== undefined && { startColumn: column }) },
+      }),
     },
   };
   const logicalLocations = names.length > 0 && {
@@ -65,19 +71,12 @@ function resultOf(item: ReportItem, indexes: ReadonlyMap<string, number>): objec
   };
   const location = { ...physicalLocation, ...logicalLocations };
   return {
-    ruleId: rule,
+    ruleId: code,
     ...(index !== undefined && { ruleIndex: index }),
-    level: levels[level],
-    message: { text: hint === undefined ? textOf(item, message) : `${textOf(item, message)}\nHint: ${hint}` },
+    level: levels[severity],
+    message: { text: hint === undefined ? message : `${message}\nHint: ${hint}` },
     ...(Object.keys(location).length > 0 && { locations: [location] }),
   };
-}
-
-/** Viewers show the message without the names beside it. */
-function textOf({ names }: ReportItem, message: string): string {
-  const missing = names.filter(({ name }) => !message.includes(JSON.stringify(name)));
-  if (missing.length === 0) return message;
-  return `${missing.map(({ kind, name }) => `${kind} ${JSON.stringify(name)}`).join(', ')}: ${message}`;
 }
 
 function uriOf(file: string): string {

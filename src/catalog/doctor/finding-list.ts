@@ -1,0 +1,55 @@
+import type { Severity } from '../../core/diagnostic.js';
+import type { CatalogDiagnostic, CatalogSubject } from '../../model/catalog-diagnostic.js';
+import type { BlobOrigin } from '../../model/facts.js';
+import { BlobPlaces } from '../blob-places.js';
+import { type CheckName, checks } from './checks.js';
+
+/** Takes findings of the checks that were chosen, in the packages that were. */
+export class FindingList {
+  readonly all: CatalogDiagnostic<CheckName>[] = [];
+  readonly #chosen: ReadonlySet<CheckName>;
+  readonly #packages: ReadonlySet<string> | undefined;
+  #blob: { origin: BlobOrigin; places: BlobPlaces } | undefined;
+
+  constructor(chosen: ReadonlySet<CheckName>, packages: ReadonlySet<string> | undefined) {
+    this.#chosen = chosen;
+    this.#packages = packages;
+  }
+
+  /** Sets the blob that is being checked: places in it are found in its text, and it need not be read again. */
+  lookAt(blob: { origin: BlobOrigin; text?: string | undefined } | undefined): void {
+    this.#blob =
+      blob?.text === undefined
+        ? undefined
+        : { origin: blob.origin, places: new BlobPlaces(blob.text, blob.origin.syntax) };
+  }
+
+  /** Whether findings of a check are wanted. */
+  wants(name: CheckName): boolean {
+    return this.#chosen.has(name);
+  }
+
+  /** Whether findings about a package are wanted. */
+  wantsPackage(name: string): boolean {
+    return this.#packages?.has(name) !== false;
+  }
+
+  /** Adds a finding with the severity of its check, or with another one. */
+  add(
+    code: CheckName,
+    subject: CatalogSubject,
+    problem: string,
+    hint: string,
+    severity: Severity = checks[code].severity,
+  ): void {
+    if (!this.wants(code) || !this.wantsPackage(subject.package ?? '')) return;
+    const places = subject.origin === this.#blob?.origin ? this.#blob?.places : undefined;
+    const line = places === undefined ? undefined : 1 + places.linesDownTo(subject.path ?? []);
+    this.push({ severity, code, problem, ...subject, line, hint: hint === '' ? undefined : hint });
+  }
+
+  /** Adds a finding of any package. */
+  push(finding: CatalogDiagnostic<CheckName>): void {
+    if (this.wants(finding.code)) this.all.push(finding);
+  }
+}

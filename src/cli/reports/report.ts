@@ -1,0 +1,103 @@
+import { type Diagnostic, type Severity, formatMessage } from '../../core/diagnostic.js';
+import { redact } from '../../core/errors.js';
+import { encodeGoJson } from '../../document/go-json.js';
+import type { JsonObject } from '../../document/json.js';
+import { encodeYaml } from '../../document/yaml.js';
+import type { CommandContext } from '../context.js';
+import { writeAll } from '../output.js';
+import type { ReportFormat } from './formats.js';
+
+/** A kind of finding. */
+export interface ReportRule {
+  id: string;
+  level: Severity;
+  summary: string;
+}
+
+/** The findings of a command. */
+export interface Report {
+  /** `opmate catalog doctor`. */
+  command: string;
+  diagnostics: readonly Diagnostic[];
+  /** Whether a finding makes the command fail; errors unless told. */
+  isFailure?(diagnostic: Diagnostic): boolean;
+  /** All rules that were checked; those of the findings unless told. */
+  rules?: readonly ReportRule[];
+  /** Makes the text for people; commands that print it to stderr have none. */
+  text?(): string | AsyncIterable<string>;
+  /** Makes the data for JSON and YAML, without secrets. */
+  value(): JsonObject;
+  /** Whether JSON escapes `<`, `>` and `&`, as `opm` does. */
+  escapeHtml?: boolean;
+}
+
+/** Writes a report to stdout. */
+export async function writeReport(
+  context: CommandContext,
+  report: Report,
+  format: ReportFormat,
+): Promise<void> {
+  await writeAll(context.stdout, await encodeReport(report, format), context.signal);
+}
+
+async function encodeReport(report: Report, format: ReportFormat): Promise<string | AsyncIterable<string>> {
+  const { command, isFailure = isError, escapeHtml = false } = report;
+  switch (format) {
+    case 'text':
+      return report.text?.() ?? '';
+    case 'json':
+      return `${encodeGoJson(report.value(), { indent: 2, escapeHtml })}\n`;
+    case 'yaml':
+      return encodeYaml(report.value());
+    case 'sarif': {
+      const { encodeSarif } = await import('./sarif.js');
+      const { ownVersion } = await import('../root/version.js');
+      const diagnostics = report.diagnostics.map(redactDiagnostic);
+      const rules = report.rules ?? deriveRules(diagnostics);
+      return encodeSarif(diagnostics, rules, { name: 'opmate', version: await ownVersion() });
+    }
+    case 'junit': {
+      const { encodeJUnit } = await import('./junit.js');
+      return encodeJUnit(report.diagnostics.map(redactDiagnostic), { name: command, isFailure });
+    }
+    case 'github': {
+      const { encodeGitHub } = await import('./github.js');
+      return encodeGitHub(report.diagnostics.map(redactDiagnostic));
+    }
+  }
+}
+
+const isError = ({ severity }: Diagnostic): boolean => severity === 'error';
+
+/** A rule for each code, with the severity of its first finding. */
+function deriveRules(diagnostics: readonly Diagnostic[]): ReportRule[] {
+  const rules = new Map<string, ReportRule>();
+  for (const { code, severity } of diagnostics) {
+    if (!rules.has(code)) rules.set(code, { id: code, level: severity, summary: code.replaceAll('-', ' ') });
+  }
+  return [...rules.values()];
+}
+
+function redactDiagnostic<D extends Diagnostic>(diagnostic: D): D {
+  const { subject, hint } = diagnostic;
+  return {
+    ...diagnostic,
+    problem: redact(diagnostic.problem),
+    subject: subject === undefined ? undefined : redact(subject),
+    hint: hint === undefined ? undefined : redact(hint),
+  };
+}
+
+/** Returns the fields of a diagnostic that are set, without secrets. `message` is its subject and problem. */
+export function pickFields<D extends Diagnostic>(
+  diagnostic: D,
+  keys: readonly ((keyof D & string) | 'message')[],
+): JsonObject {
+  const fields: JsonObject = {};
+  for (const key of keys) {
+    const value = key === 'message' ? formatMessage(diagnostic) : diagnostic[key];
+    if (typeof value === 'string') fields[key] = redact(value);
+    else if (typeof value === 'number') fields[key] = value;
+  }
+  return fields;
+}

@@ -1,4 +1,4 @@
-import { chmod, copyFile, link, lstat, open, realpath, rename, rm } from 'node:fs/promises';
+import { chmod, copyFile, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
@@ -61,18 +61,23 @@ export async function replaceFileBy(file: string, write: (staging: string) => Pr
   }
 }
 
+export interface ReplaceOptions extends CancelOptions {
+  /** What belongs to the files, such as the directory that a report is of: where it fails, the files are taken back. */
+  then?: (() => Promise<void>) | undefined;
+}
+
 /**
  * Writes files, and the directories that they need: all of them are complete before the first appears, and a failure
  * takes back those that appeared. What has their names is replaced. Throws OpmateError IO, CANCELLED, and what
- * `replacedFile` throws.
+ * `replacedFile` and `then` throw.
  */
 export async function replaceFiles(
   files: readonly OutputFile[],
-  { signal }: CancelOptions = {},
+  { signal, then }: ReplaceOptions = {},
 ): Promise<void> {
   const staged: { staging: string; before: string; target: string; had: boolean; isMoved: boolean }[] = [];
   const made: string[] = [];
-  let subject = '';
+  let subject: string | undefined;
   try {
     for (const file of files) {
       throwIfCancelled(signal);
@@ -90,22 +95,33 @@ export async function replaceFiles(
     throwIfCancelled(signal);
     for (const one of staged) {
       subject = one.target;
-      if (one.had) await link(one.target, one.before).catch(() => undefined);
+      if (one.had) await keepBefore(one.target, one.before);
       await rename(one.staging, one.target);
       one.isMoved = true;
     }
+    subject = undefined;
+    await then?.();
   } catch (error) {
     for (const { before, target, had, isMoved } of staged.reverse()) {
       if (!isMoved) continue;
       await (had ? rename(before, target) : rm(target, { force: true })).catch(() => undefined);
     }
-    throw fileError(subject, error, { file: subject });
+    throw subject === undefined ? error : fileError(subject, error, { file: subject });
   } finally {
     for (const { staging, before } of staged) {
       await rm(staging, { force: true }).catch(() => undefined);
       await rm(before, { force: true }).catch(() => undefined);
     }
     await removeEmptyDirectories(made);
+  }
+}
+
+async function keepBefore(file: string, before: string): Promise<void> {
+  try {
+    await link(file, before);
+  } catch (error) {
+    if (!isWithoutLinks(error)) throw error;
+    await copyNewFile(file, before, (await stat(file)).mode);
   }
 }
 

@@ -211,6 +211,10 @@ describe('opmate catalog filter', () => {
     await refused(1, 'catalog', '-p', 'widget', '-o', 'catalog');
     const report = ['--report', 'nowhere/report.json'];
     await refused(1, 'nowhere/report.json: no such file', '-p', 'widget', '-o', 'refused', ...report);
+    // The catalog cannot appear: the report that was there stays.
+    await sandbox.write({ 'before.json': 'before', 'in-the-way': '' });
+    await refused(1, 'in-the-way', '-p', 'widget', '-o', 'in-the-way/out', '--report', 'before.json');
+    expect(await read('before.json')).toBe('before');
     expect(await readdir(sandbox.work)).not.toContain('refused');
     expect(await sandbox.leftovers()).toEqual([]);
   });

@@ -77,11 +77,13 @@ export async function makeBundle(
     try {
       const { platform } = session;
       const images = await buildBundleImages(prepared, { bases: base.images, platform, directory, signal });
-      await replaceFiles(prepared.files, { signal });
+      let made = '';
+      const putAll = async (): Promise<void> => {
+        for (const output of outputs) made += `${await putImages(session, output, images, directory)}\n`;
+      };
+      await replaceFiles(prepared.files, { signal, then: putAll });
       for (const { target } of prepared.files)
         logger.log('info', `wrote ${shownPath(request.workingDirectory, target)}`);
-      let made = '';
-      for (const output of outputs) made += `${await putImages(session, output, images, directory)}\n`;
       logger.close();
       await writeAll(context.stdout, made);
       return exitCodes.done;

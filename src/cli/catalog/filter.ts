@@ -15,7 +15,7 @@ import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
 import type { CatalogFormat } from '../../model/encode.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { requireEmptyDirectory } from '../../files/fill-directory.js';
-import { replaceFile, replacedFile } from '../../files/replace-file.js';
+import { replaceFiles, replacedFile } from '../../files/replace-file.js';
 import { inReference } from '../../source/reference-error.js';
 import { readFilterFile } from '../../catalog/selection/filter-file.js';
 import { type FilterFlags, addFlags } from './filter-request.js';
@@ -62,9 +62,13 @@ export async function catalogFilter(
       tell(chosen.filtered, session);
       const report = filterReport(shown, chosen.before, chosen.filtered);
       const made = { catalog, ...chosen, format, migrationLevel };
-      if (dryRun) await writeDryRun(context, report, output, session);
-      else await write(context, made, isForStdout ? undefined : directory, session);
-      if (reportFile !== undefined) await replaceFile(reportFile, jsonOf(report));
+      const writeOutput = (): Promise<void> =>
+        dryRun
+          ? writeDryRun(context, report, output, session)
+          : write(context, made, isForStdout ? undefined : directory, session);
+      const { signal } = session;
+      const files = reportFile === undefined ? [] : [{ target: reportFile, text: jsonOf(report) }];
+      await replaceFiles(files, { signal, then: writeOutput });
     });
   });
 }

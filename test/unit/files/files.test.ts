@@ -73,6 +73,19 @@ describe('replaceFiles', () => {
     expect((await readdir(directory)).sort()).toEqual(['a', 'taken']);
     expect(await readFile(path.join(directory, 'a'), 'utf8')).toBe('old');
   });
+
+  it('takes its files back when what belongs to them fails', async () => {
+    const directory = await directoryWith();
+    await writeTree(directory, { a: 'old' });
+    const files = ['a', 'b'].map((name) => ({ target: path.join(directory, name), text: 'new' }));
+    const then = async (): Promise<void> => {
+      expect(await readFile(path.join(directory, 'a'), 'utf8')).toBe('new');
+      throw new Error('no space');
+    };
+    await expect(replaceFiles(files, { then })).rejects.toThrow('no space');
+    expect(await readdir(directory)).toEqual(['a']);
+    expect(await readFile(path.join(directory, 'a'), 'utf8')).toBe('old');
+  });
 });
 
 describe('changeDirectory', () => {

@@ -73,7 +73,7 @@ export class Upload {
 
   async #open(): Promise<FileHandle> {
     if (this.#handle !== undefined) return this.#handle;
-    this.#path = await this.#store.stagingPath();
+    this.#path = this.#store.stagingPath();
     this.#handle = await open(this.#path, 'wx');
     return this.#handle;
   }

@@ -41,7 +41,7 @@ export async function* collectGarbage(
 
 /** Takes a blob away and looks again: what was claimed just before is put back. */
 async function removeUnlessClaimed(store: LayoutStore, digest: string, youngest: number): Promise<boolean> {
-  const aside = await store.stagingPath();
+  const aside = store.stagingPath();
   try {
     await moveWhole(store.blobPath(digest), aside);
   } catch (error) {

@@ -1,12 +1,13 @@
 import { lstat, open, readdir, rm, stat, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDigest, parseDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { openRegularFile, readRegularFile } from '../../files/read-file.js';
 import { findDescriptorProblem } from './layout-manifest.js';
-import { makeDirectory } from '../../files/make-directory.js';
+import { fillDirectory } from '../../files/fill-directory.js';
+import { makeDirectory, missingDirectories } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { isStagingName, readFileClock, stagingName, sweepLeftovers } from '../../files/staging.js';
 import { writeNewFile } from '../../files/write-new-file.js';
@@ -38,6 +39,9 @@ interface PendingChange {
   reject: (error: unknown) => void;
 }
 
+const marker = '{"imageLayoutVersion":"1.0.0"}';
+const emptyIndex = { schemaVersion: 2, mediaType: mediaTypes.ociIndex };
+
 /** Largest `oci-layout` that is read; real ones have 30 bytes. */
 const maxMarkerBytes = 64 * 1024;
 
@@ -59,11 +63,14 @@ export class LayoutStore {
   /** Set where the layout is made by the first write. */
   #creates = false;
   #creating: Promise<void> | undefined;
+  /** Directory in which content is written: that of the layout, or the one above as long as there is none. */
+  #room: string;
   #queue: PendingChange[] = [];
   #flushing: Promise<void> | undefined;
 
   private constructor(directory: string) {
     this.directory = directory;
+    this.#room = directory;
   }
 
   /**
@@ -75,6 +82,9 @@ export class LayoutStore {
     if (create === true) await store.#create();
     if (create === 'on-write' && !(await store.#inspect())) {
       store.#creates = true;
+      const [missing] = await missingDirectories(directory);
+      if (missing !== undefined) store.#room = dirname(missing);
+      await sweepLeftovers(store.#room);
       return store;
     }
     let marker: unknown;
@@ -116,6 +126,7 @@ export class LayoutStore {
     this.#creating ??= this.#create();
     await this.#creating;
     this.#creates = false;
+    this.#room = this.directory;
   }
 
   /** Applies a change to the index; it is on disk when this returns. What `change` throws is thrown here. */
@@ -146,13 +157,13 @@ export class LayoutStore {
   }
 
   /** Returns a path for content that is still being written, on the file system of the layout. */
-  async stagingPath(): Promise<string> {
-    await this.#prepare();
-    return join(this.directory, stagingName());
+  stagingPath(): string {
+    return join(this.#room, stagingName());
   }
 
   /** Puts a file that was written, synced and checked in its place; the caller answers for its digest. */
   async adoptBlob(staging: string, digest: string): Promise<void> {
+    await this.#prepare();
     await moveWhole(staging, this.blobPath(digest));
   }
 
@@ -162,7 +173,6 @@ export class LayoutStore {
       const stored = await readRegularFile(this.blobPath(digest), bytes.length).catch(() => undefined);
       if (stored?.equals(bytes)) return;
     }
-    await this.#prepare();
     await this.#writeWhole(bytes, (path) => this.adoptBlob(path, digest));
   }
 
@@ -220,6 +230,8 @@ export class LayoutStore {
 
   /** Removes what interrupted writers have left. */
   async #sweep(names: readonly string[]): Promise<void> {
+    // What was written before there was a layout stands beside it.
+    await sweepLeftovers(dirname(resolve(this.directory)));
     if (!names.some(isStagingName)) return;
     const now = new Date(await readFileClock(this.directory));
     await sweepLeftovers(this.directory, now, { maxAgeMs: staleContentMs });
@@ -252,16 +264,28 @@ export class LayoutStore {
     const { directory } = this;
     if (await this.#inspect()) return;
     try {
+      if (!(await exists(directory))) return await this.#createWhole();
       await makeDirectory(join(directory, 'blobs', 'sha256'));
       await this.#locked(async () => {
         if (await exists(join(directory, 'index.json'))) return;
-        await this.#writeIndex({ schemaVersion: 2, mediaType: mediaTypes.ociIndex }, []);
+        await this.#writeIndex(emptyIndex, []);
       });
-      await this.#writeWhole(Buffer.from('{"imageLayoutVersion":"1.0.0"}'), (path) =>
-        moveWhole(path, join(directory, 'oci-layout')),
-      );
+      await this.#writeWhole(Buffer.from(marker), (path) => moveWhole(path, join(directory, 'oci-layout')));
     } catch (error) {
       throw ioError(directory, 'cannot be made an OCI image layout', error);
+    }
+  }
+
+  /** Makes a directory and the layout in it in one step, unless another process is faster. */
+  async #createWhole(): Promise<void> {
+    try {
+      await fillDirectory(this.directory, async (staging) => {
+        await makeDirectory(join(staging, 'blobs', 'sha256'));
+        await writeNewFile(join(staging, 'index.json'), JSON.stringify({ ...emptyIndex, manifests: [] }));
+        await writeNewFile(join(staging, 'oci-layout'), marker);
+      });
+    } catch (error) {
+      if (!(await this.#inspect())) throw error;
     }
   }
 
@@ -337,7 +361,7 @@ export class LayoutStore {
   }
 
   async #writeWhole(bytes: Uint8Array, place: (path: string) => Promise<void>): Promise<void> {
-    const path = join(this.directory, stagingName());
+    const path = this.stagingPath();
     try {
       await writeNewFile(path, bytes);
       await place(path);

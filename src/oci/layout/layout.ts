@@ -46,7 +46,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     throwIfCancelled(options.signal);
     if (await this.hasBlob(descriptor)) return;
     const { digest, size } = descriptor;
-    const path = await this.#store.stagingPath();
+    const path = this.#store.stagingPath();
     let failure: unknown;
     try {
       const handle = await open(path, 'wx');

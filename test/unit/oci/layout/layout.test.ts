@@ -53,6 +53,8 @@ describe('oci/layout: opening', () => {
     const deep = join(root, 'a', 'b');
     const lazy = await openLayout(deep, { create: 'on-write' });
     expect(await lazy.listTags()).toEqual([]);
+    const broken = lazy.putBlob(descriptorOf(randomBytes(9)), () => Readable.from([randomBytes(9)]));
+    await expect(broken).rejects.toMatchObject({ code: 'DIGEST' });
     expect(await readdir(root)).toEqual(['layout']);
     await lazy.putManifest('v1', image(), mediaTypes.ociManifest);
     expect(await (await openLayout(deep)).listTags()).toEqual(['v1']);

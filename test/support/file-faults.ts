@@ -25,10 +25,22 @@ export interface WritingCommand {
   directories?: readonly string[];
   /** Catalog directories that nobody may read half-written. */
   catalogs?: readonly string[];
-  /** What a second undisturbed run ends with. */
-  repeats?: boolean;
+  /** Files of the working directory; in them and in arguments `CATALOG` stands for a catalog image. */
+  files?: Readonly<Record<string, string>>;
+  /** Keeps what a failed run has stored, such as blobs of a layout; the next one goes on with it. */
+  keepsProgress?: boolean;
 }
 
+const installModes = [{ type: 'AllNamespaces', supported: true }];
+const installable = inDirectory('installable', smallBundle({ spec: { installModes } }));
+const imageSet = `kind: ImageSetConfiguration
+apiVersion: mirror.openshift.io/v2alpha1
+mirror:
+  operators:
+  - catalog: CATALOG
+    packages:
+    - name: widget
+`;
 const tag = ['--alpha-image-ref-template', 'registry.test/{{.Package}}:v{{.Version}}'];
 
 export const writingCommands: readonly WritingCommand[] = [
@@ -62,6 +74,7 @@ export const writingCommands: readonly WritingCommand[] = [
   },
   {
     name: 'catalog build to a layout',
+    keepsProgress: true,
     args: ['catalog', 'build', 'cat', '-i', 'scratch', '--save', 'oci:layout:v1'],
   },
   {
@@ -70,6 +83,7 @@ export const writingCommands: readonly WritingCommand[] = [
   },
   {
     name: 'oci copy to a layout',
+    keepsProgress: true,
     prepare: [['catalog', 'build', 'cat', '-i', 'scratch', '--save', 'oci:from:v1']],
     args: ['oci', 'copy', 'oci:from:v1', 'oci:to:v1'],
   },
@@ -80,11 +94,12 @@ export const writingCommands: readonly WritingCommand[] = [
   },
   {
     name: 'bundle build to a layout',
+    keepsProgress: true,
     args: [
       'bundle',
       'build',
       '-d',
-      'b1/manifests',
+      'bare/manifests',
       '-p',
       'widget',
       '-c',
@@ -124,11 +139,64 @@ export const writingCommands: readonly WritingCommand[] = [
       '--catalog-image',
       'registry.test/c:v1',
     ],
-    repeats: true,
+  },
+  {
+    name: 'oci copy from a registry to a layout that is there',
+    keepsProgress: true,
+    prepare: [['catalog', 'build', 'cat', '-i', 'scratch', '--save', 'oci:to:v1']],
+    args: ['oci', 'copy', 'CATALOG', 'oci:to:v2', '--use-http'],
+  },
+  {
+    name: 'index add that writes a database and a Dockerfile',
+    args: ['index', 'add', '--generate', '-b', 'b1', '-i', 'registry.test/base:v1'],
+  },
+  {
+    name: 'index export of two packages',
+    prepare: [['registry', 'add', '-d', 'a.db', '-b', 'b1,g1']],
+    args: ['index', 'export', '-i', 'a.db', '-p', 'widget,gadget', '-f', 'exported'],
+  },
+  {
+    name: 'registry init',
+    files: {
+      'packages/widget/widget.package.yaml':
+        'packageName: widget\ndefaultChannel: stable\nchannels:\n- {name: stable, currentCSV: widget.v1.0.0}\n',
+      'packages/widget/1.0.0/csv.yaml': smallBundle()['manifests/csv.yaml'] as string,
+    },
+    args: ['registry', 'init', '-m', 'packages', '-o', 'new.db'],
+  },
+  {
+    name: 'bundle render to a directory',
+    files: installable,
+    args: ['bundle', 'render', 'installable', '--output-dir', 'rendered', '--install-namespace', 'widgets'],
+  },
+  {
+    name: 'bundle render with a new lock',
+    files: installable,
+    args: ['bundle', 'render', 'installable', '--install-namespace', 'widgets', '--lock', 'content.lock'],
+  },
+  {
+    name: 'catalog mirror to files',
+    args: [
+      'catalog',
+      'mirror',
+      'CATALOG',
+      'file:///index',
+      '--dir',
+      'disk',
+      '--to-manifests=out',
+      '--insecure',
+    ],
+    keepsProgress: true,
+  },
+  {
+    name: 'mirror of an image set to an archive',
+    files: { 'set.yaml': imageSet },
+    args: ['mirror', '-c', 'set.yaml', 'file://out', '--insecure'],
+    keepsProgress: true,
   },
 ];
 
-async function writeInputs(work: string): Promise<void> {
+async function writeInputs(work: string, more: Readonly<Record<string, string>>): Promise<void> {
   const bundles = {
     ...inDirectory('b1', smallBundle()),
     ...inDirectory('b2', smallBundle({ version: '1.1.0', replaces: 'widget.v1.0.0' })),
@@ -136,7 +204,7 @@ async function writeInputs(work: string): Promise<void> {
     ...inDirectory('g1', smallBundle({ packageName: 'gadget' })),
     'bare/manifests/csv.yaml': smallBundle()['manifests/csv.yaml'] as string,
   };
-  const files: Record<string, string> = { ...bundles };
+  const files: Record<string, string> = { ...bundles, ...more };
   for (const name of ['gadget', 'widget']) {
     const value = { packageName: name, version: '1.0.0' };
     const bundle = `${name}.v1.0.0`;
@@ -174,17 +242,21 @@ export async function buildFaultLibrary(directory: string): Promise<string | und
   }
 }
 
-/** What a tree holds: content sums by path, `null` for directories. Of databases their rows. */
+/** What a tree holds: content sums by path, `null` for directories. Of databases their rows; lists of layouts have no order. */
 type Snapshot = Record<string, string | null>;
 
 async function snapshotOf(root: string): Promise<Snapshot> {
   const snapshot: Snapshot = {};
+  // Reading a database takes back what was begun, and removes its journal.
+  for (const name of await readdir(root)) if (name.endsWith('.db')) rowsOf(path.join(root, name));
   const names = await readdir(root, { recursive: true, withFileTypes: true });
   for (const entry of names) {
     const file = path.join(entry.parentPath, entry.name);
     const name = path.relative(root, file);
     if (entry.isDirectory()) snapshot[name] = null;
     else if (name.endsWith('.db')) snapshot[name] = rowsOf(file);
+    else if (entry.name === 'index.json')
+      snapshot[name] = [...(await readFile(file, 'utf8'))].sort().join('');
     else
       snapshot[name] = createHash('sha256')
         .update(await readFile(file))
@@ -213,12 +285,76 @@ function rowsOf(file: string): string {
 }
 
 function isLeftover(name: string): boolean {
-  return name.split(path.sep).some((part) => isStagingName(part) || part === journalName);
+  return name
+    .split(path.sep)
+    .some((part) => isStagingName(part) || part === journalName || part === 'index.json.lock');
 }
 
 function without(snapshot: Snapshot, isLeft: (name: string) => boolean): string {
   const kept = Object.entries(snapshot).filter(([name]) => !isLeft(name));
   return JSON.stringify(kept.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Makes the directory in which a command is run, which is copied for every run: its files, home and temporary directory. */
+async function prepareWorld(named: WritingCommand, catalogImage: string) {
+  const withImage = (text: string): string => text.replace('CATALOG', catalogImage);
+  const command = { ...named, args: named.args.map(withImage) };
+  const files = Object.entries(named.files ?? {}).map(([name, text]) => [name, withImage(text)] as const);
+  const root = await realpath(await mkdtemp(path.join(tmpdir(), 'opmate-faults-')));
+  const base = path.join(root, 'base');
+  const directories = (command.directories ?? []).map((name) => `work/${name}`);
+  for (const name of ['work', 'home', 'temporary', ...directories])
+    await mkdir(path.join(base, name), { recursive: true });
+  await writeInputs(path.join(base, 'work'), Object.fromEntries(files));
+  for (const args of command.prepare ?? []) expectDone(await runOpmate(args, optionsIn(base)));
+  return { command, root, base, before: await snapshotOf(path.join(base, 'work')) };
+}
+
+/**
+ * Runs a command and another one at once, `times` times, and returns what is wrong: an output that is none of running
+ * only those that ended with 0, in one order or the other; leftovers; internal errors.
+ */
+export async function runAtOnce(
+  named: WritingCommand,
+  other: readonly string[],
+  { catalogImage = '', times = 3 } = {},
+): Promise<string[]> {
+  const { command, root, base } = await prepareWorld(named, catalogImage);
+  const commands = [command.args, other.map((arg) => arg.replace('CATALOG', catalogImage))];
+  let worlds = 0;
+  const inNewWorld = async (): Promise<string> => {
+    const world = path.join(root, `world-${worlds++}`);
+    await cp(base, world, { recursive: true });
+    return world;
+  };
+  const orders = new Map<string, Promise<string>>();
+  const afterOrder = (order: readonly number[]): Promise<string> => {
+    const run = async (): Promise<string> => {
+      const world = await inNewWorld();
+      for (const i of order) await runOpmate(commands[i] as readonly string[], optionsIn(world));
+      return without(await snapshotOf(path.join(world, 'work')), () => false);
+    };
+    const key = order.join();
+    const done = orders.get(key) ?? run();
+    orders.set(key, done);
+    return done;
+  };
+  const wrong: string[] = [];
+  for (let time = 0; time < times; time++) {
+    const world = await inNewWorld();
+    const results = await Promise.all(commands.map((args) => runOpmate(args, optionsIn(world))));
+    const told = results.map(({ code, stderr }) => `${code}: ${stderr.trim()}`).join(' | ');
+    if (/internal error|^ {4}at /m.test(told)) wrong.push(told);
+    const after = await snapshotOf(path.join(world, 'work'));
+    const left = Object.keys(after).filter(isLeftover);
+    if (left.length > 0) wrong.push(`left ${left.join(', ')} (${told})`);
+    const succeeded = [0, 1].filter((i) => results[i]?.code === 0);
+    if (succeeded.length === 0) wrong.push(`neither succeeded: ${told}`);
+    const possible = await Promise.all([afterOrder(succeeded), afterOrder([...succeeded].reverse())]);
+    if (!possible.includes(without(after, isLeftover))) wrong.push(`neither order leads here: ${told}`);
+  }
+  await rm(root, { recursive: true, force: true });
+  return wrong.map((text) => `${command.name} and ${other.join(' ')}: ${text}`);
 }
 
 /** One command with its undisturbed run, ready to be disturbed. */
@@ -245,19 +381,8 @@ export class FaultTrials {
   }
 
   /** Runs the command undisturbed. Throws where it fails. */
-  static async prepare(command: WritingCommand, library: string): Promise<FaultTrials> {
-    const root = await realpath(await mkdtemp(path.join(tmpdir(), 'opmate-faults-')));
-    const base = path.join(root, 'base');
-    for (const name of [
-      'work',
-      'home',
-      'temporary',
-      ...(command.directories ?? []).map((name) => `work/${name}`),
-    ])
-      await mkdir(path.join(base, name), { recursive: true });
-    await writeInputs(path.join(base, 'work'));
-    for (const args of command.prepare ?? []) expectDone(await runOpmate(args, optionsIn(base)));
-    const before = await snapshotOf(path.join(base, 'work'));
+  static async prepare(named: WritingCommand, library: string, catalogImage = ''): Promise<FaultTrials> {
+    const { command, root, base, before } = await prepareWorld(named, catalogImage);
     const world = path.join(root, 'undisturbed');
     await cp(base, world, { recursive: true });
     const log = path.join(root, 'log');
@@ -267,13 +392,20 @@ export class FaultTrials {
     return new FaultTrials(command, { root, library, before, done, calls });
   }
 
+  /** Calls that a fault of a kind can be met at, from 1. */
+  callsFor(kind: FaultKind): number[] {
+    const isMet = (call: string): boolean =>
+      !kind.startsWith('ENOSPC') || !/^\d+ (?:rename|unlink|rmdir|chmod)/.test(call);
+    return this.calls.flatMap((call, i) => (isMet(call) ? [i + 1] : []));
+  }
+
   /** Disturbs the call of a number, runs the command again, and returns what is wrong. */
   async run(call: number, kind: FaultKind): Promise<string[]> {
     const world = path.join(this.#root, `trial-${this.#trials++}`);
     await cp(path.join(this.#root, 'base'), world, { recursive: true });
     const work = path.join(world, 'work');
     const wrong: string[] = [];
-    const { args, catalogs = [] } = this.command;
+    const { args, catalogs = [], keepsProgress = false } = this.command;
     const where = `${kind} at ${this.calls[call - 1]?.replaceAll(path.join(this.#root, 'undisturbed'), '')}`;
     const note = (text: string): void => void wrong.push(`${this.command.name}: ${where}: ${text}`);
     const first = await runOpmate(args, optionsIn(world, this.#library, { AT: String(call), KIND: kind }));
@@ -282,8 +414,21 @@ export class FaultTrials {
     const [before, done] = [this.#before, this.#done].map((one) => without(one, () => false));
     const state = without(between, isLeftover);
     if (first.code === 0 && state !== done) note('ended with 0, and other files than undisturbed');
-    if (kind !== 'kill' && first.code !== 0 && state !== before && state !== done)
+    const isRefused = kind !== 'kill' && first.code !== 0;
+    // What sqlite fails with tells no more.
+    const reason = /cannot be opened, or its journal|its directory is read-only/.test(first.stderr)
+      ? /^/
+      : kind === 'EIO'
+        ? /input\/output error|disk i\/o error/i
+        : /no space left on device|database or disk is full|disk i\/o error/i;
+    if (isRefused && !reason.test(first.stderr)) note(`does not say so: ${first.stderr.trim()}`);
+    if (isRefused && !keepsProgress && state !== before && state !== done)
       note(`failed (${first.stderr.trim()}), and left ${differences(between, this.#before)}`);
+    for (const name of Object.keys(between).filter((one) => one.endsWith('oci-layout'))) {
+      const blobs = path.join(path.dirname(name), 'blobs/sha256/');
+      if (isRefused && !Object.keys(between).some((one) => one.startsWith(blobs)))
+        note(`left an empty layout, ${path.dirname(name)}`);
+    }
     if (kind !== 'kill' && !/^\d+ (?:unlink|rmdir)/.test(this.calls[call - 1] ?? '')) {
       const left = Object.keys(between).filter(isLeftover);
       if (left.length > 0) note(`left ${left.join(', ')}`);
@@ -302,9 +447,14 @@ export class FaultTrials {
       if (isReadable && now !== part(this.#before) && now !== part(this.#done))
         note(`${catalog} can be read, and is neither as before nor as it should be`);
     }
+    if (isRefused && without(between, () => false) === before) {
+      // As if it had never been run: running it again would show nothing.
+      if (wrong.length === 0) await rm(world, { recursive: true, force: true });
+      return wrong;
+    }
     const again = await runOpmate(args, optionsIn(world));
     const after = await snapshotOf(work);
-    if (without(after, () => false) !== done) {
+    if (without(after, (name) => name.endsWith('index.json.lock')) !== done) {
       note(`run again (${again.code}, ${again.stderr.trim()}): ${differences(after, this.#done)}`);
     } else if (again.code !== 0 && state !== done) note(`run again: ${again.code}, ${again.stderr}`);
     const temporary = await readdir(path.join(world, 'temporary'));

@@ -25,7 +25,8 @@ export function formatBundleVersion(property: { version: string; release: string
 
 /** Returns the version of a bundle; undefined where it has none that parses, which validation reports. */
 export function readBundleVersion(bundle: BundleFacts | undefined): Version | undefined {
-  return tryParse(parseVersion, bundle?.packageProperties[0]?.version ?? '');
+  const [property] = bundle?.packageProperties ?? [];
+  return property === undefined ? undefined : tryParse(parseVersion, property.version);
 }
 
 /** Returns versions by bundle name, without bundles whose version does not parse. */

@@ -54,6 +54,9 @@ interface Links {
 
 type BundleClass = 'deprecated' | 'deprecatedskipped' | 'skipped';
 
+/** Range links of a channel that are drawn one by one; Mermaid itself refuses more than 500 links by default. */
+export const maxRangeLinks = 2_000;
+
 /**
  * Draws the upgrade graph of a catalog in the language of mermaid, as `opm alpha render-graph` does. The
  * catalog need not be valid, but each bundle must have one `olm.package` property with a version. Throws

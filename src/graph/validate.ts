@@ -1,10 +1,11 @@
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
 import { messageOf, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
-import { compareBytes } from '../core/order.js';
+import { groupBy } from '../core/groups.js';
+import { compareBytes, sortedByBytes } from '../core/order.js';
 import { type Version, compareVersions, parseRange, parseRelease, parseVersion } from '../core/semver.js';
 import { type ChannelEntry, propertyTypes, schemas } from '../model/declarative-config.js';
-import { type ErrorTree, renderErrorTree } from '../model/error-tree.js';
+import { type ErrorTree, errorLines, joinErrorLines } from '../model/error-tree.js';
 import { type CompareBundles, adviseOnGraph, findSkippedInChain } from './graph-advice.js';
 import { formatBundleVersion, readBundleVersion } from './bundle-version.js';
 import type { PackageModel } from './package-model.js';
@@ -38,7 +39,7 @@ export function validateCatalog(facts: CatalogFacts): ValidationReport {
   }
 }
 
-/** The same for servers: the event loop is left to others between packages and between bundles. */
+/** The same for servers: the event loop is left to others between its steps, also within a long channel. */
 export async function validateInTurns(
   facts: CatalogFacts,
   { signal }: CancelOptions = {},
@@ -106,7 +107,10 @@ class Validation {
   }
 
   *run(): Steps<ValidationReport> {
-    for (const blob of this.facts.packages) this.addPackage(blob);
+    for (const blob of this.facts.packages) {
+      this.addPackage(blob);
+      yield;
+    }
     for (const blob of this.facts.channels) {
       this.addChannel(blob);
       yield;
@@ -122,8 +126,9 @@ class Validation {
     this.warnOfEmptiness();
 
     const { problems, warnings } = this;
-    const message = this.fatal ?? (tree.children.length > 0 ? renderErrorTree(tree) : undefined);
+    const message = this.fatal ?? (tree.children.length > 0 ? yield* renderInSteps(tree) : undefined);
     sortFindings(problems);
+    yield;
     sortFindings(warnings);
     return { passed: message === undefined, ...(message !== undefined && { message }), problems, warnings };
   }
@@ -338,6 +343,14 @@ class Validation {
     }
   }
 
+  /** Parses the versions of bundles ahead of work that compares all of them. */
+  private *readVersions(model: PackageState, names: Iterable<string>): Steps<void> {
+    for (const name of names) {
+      this.bundleVersion(model, name);
+      yield;
+    }
+  }
+
   private *reportMissingBundles(model: PackageState): Steps<void> {
     const packageName = model.facts.name;
     const reported = new Set<string>();
@@ -460,7 +473,7 @@ class Validation {
       this.addMissingDefault(model, tree, { ...place, path });
     }
     yield;
-    this.checkVersions(model, tree);
+    yield* this.checkVersions(model, tree);
     if (model.emptyDeprecations.has(`${schemas.package}/`)) addLeaf(tree, emptyDeprecation);
     return tree;
   }
@@ -503,10 +516,12 @@ class Validation {
       );
     } else {
       const graph = readGraph(entries);
+      yield;
       const fault = describeGraphFault(graph);
       const compare: CompareBundles = (a, b) => this.compareBundles(model, a, b);
       if (fault !== undefined) {
         addLeaf(tree, fault);
+        yield* this.readVersions(model, graph.entries.keys());
         const { hint, entry, field } = adviseOnGraph(graph, compare);
         const path =
           entry === undefined ? ['entries'] : ['entries', indexOfEntry(entries, entry), field ?? 'name'];
@@ -519,7 +534,7 @@ class Validation {
         this.warnOfGraph(channel, findSkippedInChain(graph));
       }
       yield;
-      this.warnOfNames(channel, graph.entries);
+      yield* this.warnOfNames(channel, graph.entries);
     }
     const seen = new Set<string>();
     for (const [index, entry] of entries.entries()) {
@@ -624,7 +639,7 @@ class Validation {
     return this.rangeFaults.get(range);
   }
 
-  private checkVersions(model: PackageState, tree: ErrorTree): void {
+  private *checkVersions(model: PackageState, tree: ErrorTree): Steps<void> {
     const byVersion = new Map<string, string[]>();
     const add = (version: string, name: string): void => {
       const names = byVersion.get(version);
@@ -635,6 +650,7 @@ class Validation {
       const properties = model.bundles.get(name)?.packageProperties;
       if (properties === undefined) add('0.0.0', name);
       else if (properties[0] !== undefined) add(formatBundleVersion(properties[0]), name);
+      yield;
     }
     const groups = [...byVersion]
       .filter(([, names]) => names.length > 1)
@@ -644,6 +660,7 @@ class Validation {
       addLeaf(tree, `duplicate versions found in bundles: [${list.join(' ')}]`);
     }
     for (const [version, names] of groups) {
+      yield* this.readVersions(model, names);
       const real = names.filter((name) => this.bundleVersion(model, name) !== undefined);
       if (real.length > 1) this.reportVersion(model, version, real);
     }
@@ -724,7 +741,7 @@ class Validation {
   }
 
   /** Names that are no entry, but look like one. That they are none is ordinary: catalogs are cut short. */
-  private warnOfNames(channel: ChannelFacts, entries: ReadonlyMap<string, ChannelEntry>): void {
+  private *warnOfNames(channel: ChannelFacts, entries: ReadonlyMap<string, ChannelEntry>): Steps<void> {
     let index: NameIndex | undefined;
     for (const [at, entry] of channel.entries.entries()) {
       const check = (name: string, field: (string | number)[]): void => {
@@ -748,6 +765,7 @@ class Validation {
       };
       check(entry.replaces, ['replaces']);
       entry.skips.forEach((skip, place) => check(skip, ['skips', place]));
+      yield;
     }
   }
 
@@ -765,6 +783,15 @@ class Validation {
 const emptyChannel = 'channel must contain at least one bundle';
 const emptyDeprecation = 'invalid deprecation: message must be set';
 const noFaults: readonly BundleFault[] = [];
+
+function* renderInSteps(tree: ErrorTree): Steps<string> {
+  const lines: string[] = [];
+  for (const line of errorLines(tree)) {
+    lines.push(line);
+    yield;
+  }
+  return joinErrorLines(lines);
+}
 
 function addLeaf(tree: ErrorTree, message: string): void {
   tree.children.push({ message, children: [] });
@@ -824,5 +851,12 @@ const labelRule =
 function sortFindings(findings: CatalogDiagnostic[]): void {
   const rank = ({ channel, bundle }: CatalogDiagnostic): number =>
     channel !== undefined ? 1 : bundle !== undefined ? 2 : 0;
-  findings.sort((a, b) => compareBytes(a.package ?? '', b.package ?? '') || rank(a) - rank(b));
+  const byPackage = groupBy(findings, (finding) => finding.package ?? '');
+  findings.length = 0;
+  for (const name of sortedByBytes(byPackage.keys())) {
+    const group = byPackage.get(name) ?? [];
+    for (const wanted of [0, 1, 2]) {
+      for (const finding of group) if (rank(finding) === wanted) findings.push(finding);
+    }
+  }
 }

@@ -9,14 +9,19 @@ export interface ErrorTree {
  * others below it ends in a colon. No final newline.
  */
 export function renderErrorTree(tree: ErrorTree): string {
-  const lines: string[] = [];
-  const add = (node: ErrorTree, own: string, below: string): void => {
-    lines.push(`${own}${node.message}${node.children.length > 0 ? ':' : ''}`);
-    node.children.forEach((child, index) => {
-      const last = index === node.children.length - 1;
-      add(child, below + (last ? '└── ' : '├── '), below + (last ? '    ' : '│   '));
-    });
-  };
-  add(tree, '', '');
+  return joinErrorLines([...errorLines(tree)]);
+}
+
+/** Yields the lines of a tree, for work that stops between them; `joinErrorLines` makes the text. */
+export function* errorLines({ message, children }: ErrorTree, own = '', below = ''): Generator<string> {
+  yield `${own}${message}${children.length > 0 ? ':' : ''}`;
+  for (const [index, child] of children.entries()) {
+    const last = index === children.length - 1;
+    yield* errorLines(child, below + (last ? '└── ' : '├── '), below + (last ? '    ' : '│   '));
+  }
+}
+
+/** Joins the lines of a tree. */
+export function joinErrorLines(lines: readonly string[]): string {
   return lines.join('\n').trim();
 }

@@ -6,6 +6,7 @@ import { placeDiagnostics } from '../catalog/locate.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { type CatalogDiff, diffCatalogs } from '../catalog/diff/diff.js';
 import { takeSnapshot } from '../catalog/diff/snapshot.js';
+import { takeTurn } from '../core/concurrency.js';
 import { OpmateError, messageOf, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { silentLogger } from '../core/log.js';
@@ -24,7 +25,7 @@ import type {
 import { formatBundleVersion, readBundleVersions } from '../graph/bundle-version.js';
 import { UpgradeRules } from '../graph/upgrade-rules.js';
 import { describeGraphFault, findHead, readGraph } from '../graph/channel-graph.js';
-import { validateCatalog } from '../graph/validate.js';
+import { validateInTurns } from '../graph/validate.js';
 import type {
   BundleAnswer,
   BundlePlace,
@@ -105,7 +106,8 @@ export async function openCatalogView(
     compared = { from: compareWith.name, diff: await diffCatalogs(before, after, { signal }) };
     facts = after.facts;
   }
-  const view = new CatalogView({ name, catalog, facts, faults, compared });
+  const findings = await findingsOf(facts, faults, signal);
+  const view = new CatalogView({ name, catalog, facts, findings, compared });
   await view.readHeadings(signal);
   return view;
 }
@@ -114,7 +116,7 @@ interface CatalogViewContent {
   name: string;
   catalog: Catalog;
   facts: CatalogFacts;
-  faults: readonly OpmateError[];
+  findings: CatalogDiagnostic[];
   compared: { from: string; diff: CatalogDiff } | undefined;
 }
 
@@ -128,7 +130,7 @@ export class CatalogView {
   readonly #versions = new Map<string, Version | undefined>();
   readonly #compared: ComparedCatalogs | undefined;
 
-  constructor({ name, catalog, facts, faults, compared }: CatalogViewContent) {
+  constructor({ name, catalog, facts, findings, compared }: CatalogViewContent) {
     this.#name = name;
     this.#catalog = catalog;
     for (const one of facts.packages) this.#packageOf(one.name).facts ??= one;
@@ -141,7 +143,7 @@ export class CatalogView {
       if (!bundles.has(one.name)) bundles.set(one.name, one);
     }
     for (const one of facts.deprecations) this.#addDeprecations(one);
-    this.#setFindings(findingsOf(facts, faults));
+    this.#setFindings(findings);
     this.#compared = compared && new ComparedCatalogs(compared.from, name, compared.diff);
   }
 
@@ -316,10 +318,10 @@ export class CatalogView {
   }
 
   /** The upgrade graph of a channel. */
-  channel(packageName: string, name: string): ChannelAnswer {
+  async channel(packageName: string, name: string): Promise<ChannelAnswer> {
     const one = this.#find(packageName);
     const channel = channelOf(one, name);
-    const { graph, rows, lanes, edges, brackets, bracketColumns, hiddenBrackets } = layOutChannel(
+    const { graph, rows, lanes, edges, brackets, bracketColumns, hiddenBrackets } = await layOutChannel(
       channel.entries,
       (bundle) => this.#bundleVersion(one.bundles.get(bundle)),
     );
@@ -331,38 +333,41 @@ export class CatalogView {
     );
     const fault = describeGraphFault(graph);
     const deprecation = one.deprecations.get(deprecationKey(schemas.channel, name));
+    const shown: GraphRow[] = [];
+    for (const { entry, lane, older, newer, skippedBy } of rows) {
+      const bundle = one.bundles.get(entry.name);
+      const reason = one.deprecations.get(deprecationKey(schemas.bundle, entry.name));
+      const change = this.#compared?.changeOfBundle(packageName, entry.name);
+      const marks: RowMark[] = [];
+      if (heads.has(entry.name)) marks.push('head');
+      if (graph.skipped.has(entry.name)) marks.push('skipped');
+      if (stranded.has(entry.name)) marks.push('stranded');
+      if (reason !== undefined) marks.push('deprecated');
+      if (bundle === undefined) marks.push('undefined');
+      if (change !== undefined) marks.push(change);
+      shown.push({
+        name: entry.name,
+        version: formatBundleVersion(bundle?.packageProperties[0]),
+        lane,
+        marks,
+        replaces: entry.replaces,
+        skips: entry.skips.length,
+        skipRange: entry.skipRange,
+        ...(older !== undefined && { older }),
+        ...(newer !== undefined && { newer }),
+        ...(skippedBy !== undefined && { skippedBy }),
+        ...(reason !== undefined && { deprecation: reason }),
+        ...countBySeverity(findings.get(entry.name) ?? []),
+      });
+      await takeTurn();
+    }
     return {
       package: packageName,
       channel: name,
       isDefault: one.facts?.defaultChannel === name,
       ...(deprecation !== undefined && { deprecation }),
       ...(fault !== undefined && { fault }),
-      rows: rows.map(({ entry, lane, older, newer, skippedBy }): GraphRow => {
-        const bundle = one.bundles.get(entry.name);
-        const reason = one.deprecations.get(deprecationKey(schemas.bundle, entry.name));
-        const change = this.#compared?.changeOfBundle(packageName, entry.name);
-        const marks: RowMark[] = [];
-        if (heads.has(entry.name)) marks.push('head');
-        if (graph.skipped.has(entry.name)) marks.push('skipped');
-        if (stranded.has(entry.name)) marks.push('stranded');
-        if (reason !== undefined) marks.push('deprecated');
-        if (bundle === undefined) marks.push('undefined');
-        if (change !== undefined) marks.push(change);
-        return {
-          name: entry.name,
-          version: formatBundleVersion(bundle?.packageProperties[0]),
-          lane,
-          marks,
-          replaces: entry.replaces,
-          skips: entry.skips.length,
-          skipRange: entry.skipRange,
-          ...(older !== undefined && { older }),
-          ...(newer !== undefined && { newer }),
-          ...(skippedBy !== undefined && { skippedBy }),
-          ...(reason !== undefined && { deprecation: reason }),
-          ...countBySeverity(findings.get(entry.name) ?? []),
-        };
-      }),
+      rows: shown,
       lanes,
       edges,
       brackets,
@@ -499,9 +504,13 @@ const nothing: BundleBlob = {
 };
 
 /** What cannot be read makes the rest look faulty: then only that is told. */
-function findingsOf(facts: CatalogFacts, faults: readonly OpmateError[]): CatalogDiagnostic[] {
+async function findingsOf(
+  facts: CatalogFacts,
+  faults: readonly OpmateError[],
+  signal: AbortSignal | undefined,
+): Promise<CatalogDiagnostic[]> {
   if (faults.length > 0) return faults.map(diagnoseFault);
-  const { problems, warnings } = validateCatalog(facts);
+  const { problems, warnings } = await validateInTurns(facts, { signal });
   return [...problems, ...warnings];
 }
 

@@ -1,3 +1,4 @@
+import { takeTurn } from '../core/concurrency.js';
 import { compareBytes } from '../core/order.js';
 import type { Version } from '../core/semver.js';
 import { compareKnownVersions } from '../graph/bundle-version.js';
@@ -34,14 +35,15 @@ export interface LaidRow {
 /**
  * Lays a channel out as rows with lanes beside them. The chain from the head stands in the first lane; what joins it
  * from the side stands in lanes beside it, each as near as there is room. Takes time of about n log n in entries and
- * skips, whatever the graph looks like: it may be one that no check would pass.
+ * skips, whatever the graph looks like: it may be one that no check would pass. Other work has its turn meanwhile.
  */
-export function layOutChannel(
+export async function layOutChannel(
   list: readonly ChannelEntry[],
   versionOf: (name: string) => Version | undefined,
-): ChannelRows {
+): Promise<ChannelRows> {
   const graph = readGraph(list);
-  const order = orderRows(graph, versionOf);
+  await takeTurn();
+  const order = await orderRows(graph, versionOf);
   const places = new Map(order.map(({ name }, at) => [name, at]));
   const rows = order.map((entry): LaidRow => ({ entry, lane: 0 }));
   for (const [at, row] of rows.entries()) {
@@ -54,14 +56,23 @@ export function layOutChannel(
       const skipped = rows[places.get(name) ?? -1];
       if (skipped !== undefined && skipped !== row) skipped.skippedBy ??= at;
     }
+    await takeTurn();
   }
-  return { graph, rows, ...placeInLanes(rows, new Set(graph.chain)), ...placeBrackets(rows, places) };
+  const lanes = await placeInLanes(rows, new Set(graph.chain));
+  return { graph, rows, ...lanes, ...(await placeBrackets(rows, places)) };
 }
 
 /** Each entry before those that it replaces or skips; of several that may come next, the newest. */
-function orderRows(graph: ChannelGraph, versionOf: (name: string) => Version | undefined): ChannelEntry[] {
+async function orderRows(
+  graph: ChannelGraph,
+  versionOf: (name: string) => Version | undefined,
+): Promise<ChannelEntry[]> {
   const { entries } = graph;
-  const versions = new Map([...entries.keys()].map((name) => [name, versionOf(name)]));
+  const versions = new Map<string, Version | undefined>();
+  for (const name of entries.keys()) {
+    versions.set(name, versionOf(name));
+    await takeTurn();
+  }
   const newestFirst = [...entries.keys()].sort(
     (a, b) => compareKnownVersions(versions.get(b), versions.get(a)) || compareBytes(b, a),
   );
@@ -74,6 +85,7 @@ function orderRows(graph: ChannelGraph, versionOf: (name: string) => Version | u
   };
   for (const entry of entries.values()) {
     for (const name of targets(entry)) waitsFor.set(name, (waitsFor.get(name) ?? 0) + 1);
+    await takeTurn();
   }
   const ready = new Heap();
   for (const name of newestFirst) if (!waitsFor.has(name)) ready.push(ranks.get(name) as number);
@@ -88,6 +100,7 @@ function orderRows(graph: ChannelGraph, versionOf: (name: string) => Version | u
     done.add(name);
     const entry = entries.get(name) as ChannelEntry;
     ordered.push(entry);
+    await takeTurn();
     for (const target of targets(entry)) {
       const left = (waitsFor.get(target) as number) - 1;
       waitsFor.set(target, left);
@@ -133,10 +146,10 @@ class Heap {
 }
 
 /** Gives rows their lanes, and edges the lane in which they go down. */
-function placeInLanes(
+async function placeInLanes(
   rows: readonly LaidRow[],
   chain: ReadonlySet<string>,
-): { lanes: number; edges: GraphEdge[] } {
+): Promise<{ lanes: number; edges: GraphEdge[] }> {
   const edges: GraphEdge[] = [];
   /** What the line in each lane leads to. */
   const waiting: (number | undefined)[] = chain.size > 0 ? [-1] : [];
@@ -161,6 +174,7 @@ function placeInLanes(
       edges.push({ from: at, to: older, lane: -1 });
     }
     lanes = Math.max(lanes, waiting.length, row.lane + 1);
+    await takeTurn();
   }
   const isCircular = edges.some(({ lane }) => lane < 0);
   for (const edge of edges) if (edge.lane < 0) edge.lane = lanes;
@@ -173,10 +187,10 @@ function freeLane(waiting: (number | undefined)[]): number {
 }
 
 /** A bracket for every bundle that skips others of the channel, as far as there is room. */
-function placeBrackets(
+async function placeBrackets(
   rows: readonly LaidRow[],
   places: ReadonlyMap<string, number>,
-): Pick<ChannelRows, 'brackets' | 'bracketColumns' | 'hiddenBrackets'> {
+): Promise<Pick<ChannelRows, 'brackets' | 'bracketColumns' | 'hiddenBrackets'>> {
   const brackets: SkipBracket[] = [];
   const columns: { from: number; to: number }[][] = [];
   let hiddenBrackets = 0;
@@ -187,12 +201,17 @@ function placeBrackets(
       .filter((at) => at !== from)
       .sort((a, b) => a - b);
     if (to.length === 0) continue;
+    await takeTurn();
+    if (ticks + to.length > maxBracketTicks) {
+      hiddenBrackets++;
+      continue;
+    }
     const span = { from: Math.min(from, to[0] as number), to: Math.max(from, to.at(-1) as number) };
     let column = columns.findIndex((taken) =>
       taken.every((other) => other.to < span.from || other.from > span.to),
     );
     if (column < 0) column = columns.length;
-    if (column >= maxBracketColumns || ticks + to.length > maxBracketTicks) {
+    if (column >= maxBracketColumns) {
       hiddenBrackets++;
       continue;
     }

@@ -159,7 +159,7 @@ async function answerAbout(
     case '/api/package':
       return json(await view.package(of('package')));
     case '/api/channel':
-      return json(view.channel(of('package'), of('channel')));
+      return json(await view.channel(of('package'), of('channel')));
     case '/api/bundle':
       return json(await view.bundle(of('package'), of('bundle')));
     case '/api/problems':

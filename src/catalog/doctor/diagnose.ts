@@ -1,3 +1,4 @@
+import { takeTurn } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
@@ -10,7 +11,7 @@ import {
 import type { Severity } from '../../core/diagnostic.js';
 import { type CatalogDiagnostic, diagnoseFault } from '../../model/catalog-diagnostic.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
-import { validateCatalog } from '../../graph/validate.js';
+import { validateInTurns } from '../../graph/validate.js';
 import { decodeMeta } from '../blob.js';
 import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
 import { locate, placeDiagnostics } from '../locate.js';
@@ -89,13 +90,14 @@ class Diagnosis {
     if (faults.length === 0) this.#requirePackages();
     this.#reportFaults(faults);
     if (faults.length > 0) return;
-    this.#validate();
+    await this.#validate();
     for (const [name, model] of readPackages(this.#facts)) {
       throwIfCancelled(signal);
       if (!this.#list.wantsPackage(name)) continue;
       const { openshift } = this.#options;
       const context = { records: this.#records, isDescribed: this.#described.has(name), openshift };
-      examinePackage(model, context, this.#list);
+      await examinePackage(model, context, this.#list);
+      await takeTurn();
     }
     examineDependencies(this.#records, this.#list, this.#options);
   }
@@ -146,8 +148,8 @@ class Diagnosis {
     for (const fault of faults) this.#list.push(diagnoseFault(fault));
   }
 
-  #validate(): void {
-    const { problems, warnings } = validateCatalog(this.#facts);
+  async #validate(): Promise<void> {
+    const { problems, warnings } = await validateInTurns(this.#facts, this.#options);
     for (const one of [...problems, ...warnings]) {
       if (this.#list.wantsPackage(one.package ?? '')) this.#list.push(one);
     }

@@ -1,3 +1,4 @@
+import { takeTurn } from '../../core/concurrency.js';
 import { quoteGo } from '../../document/go-json.js';
 import { listNames } from '../../core/suggest.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
@@ -18,14 +19,14 @@ const maxComparisons = 10_000_000;
 /** What is known of the versions of a package. */
 export type Versions = ReadonlyMap<string, Version>;
 
-/** Looks at one channel by itself. `versions` are those of all bundles of the package. */
-export function examineChannel(
+/** Examines one channel. `versions` are those of all bundles of the package. Other work has its turn between entries. */
+export async function examineChannel(
   channel: ChannelFacts,
   graph: ChannelGraph,
   versions: Versions,
   findings: FindingList,
-): void {
-  new ChannelExamination(channel, graph, versions, findings).run();
+): Promise<void> {
+  await new ChannelExamination(channel, graph, versions, findings).run();
 }
 
 class ChannelExamination {
@@ -55,8 +56,11 @@ class ChannelExamination {
       .sort((a, b) => compareVersions(a.version, b.version));
   }
 
-  run(): void {
-    for (const entry of this.#graph.entries.values()) this.#examineEntry(entry);
+  async run(): Promise<void> {
+    for (const entry of this.#graph.entries.values()) {
+      this.#examineEntry(entry);
+      await takeTurn();
+    }
     // Of a graph that is not sound validation tells what to change first.
     if (this.#graph.entries.size === 0 || describeGraphFault(this.#graph) !== undefined) return;
     const head = this.#graph.heads[0] as string;
@@ -112,6 +116,7 @@ class ChannelExamination {
     const subject = this.#subject(name, 'skipRange');
     const higher: string[] = [];
     const missed: string[] = [];
+    const skips = new Set(entry.skips);
     let maybe: string[] = [];
     let isAbove = false;
     for (const other of this.#ordered) {
@@ -123,7 +128,7 @@ class ChannelExamination {
         missed.push(...maybe);
         maybe = [];
         isAbove = true;
-      } else if (isAbove && entry.replaces !== other.name && !entry.skips.includes(other.name)) {
+      } else if (isAbove && entry.replaces !== other.name && !skips.has(other.name)) {
         maybe.push(other.name);
       }
     }

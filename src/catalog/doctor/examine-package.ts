@@ -1,3 +1,4 @@
+import { takeTurn } from '../../core/concurrency.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion } from '../../core/semver.js';
@@ -39,8 +40,12 @@ interface HeadedChannel {
 }
 
 /** Looks at a package: its channels, each and together, and the bundles that they end with. */
-export function examinePackage(model: PackageModel, context: PackageContext, findings: FindingList): void {
-  new PackageExamination(model, context, findings).run();
+export async function examinePackage(
+  model: PackageModel,
+  context: PackageContext,
+  findings: FindingList,
+): Promise<void> {
+  await new PackageExamination(model, context, findings).run();
 }
 
 class PackageExamination {
@@ -62,11 +67,12 @@ class PackageExamination {
     }
   }
 
-  run(): void {
+  async run(): Promise<void> {
     const channels: HeadedChannel[] = [];
     for (const facts of this.#model.channels.values()) {
       const graph = readGraph(facts.entries);
-      examineChannel(facts, graph, this.#versions, this.#findings);
+      await takeTurn();
+      await examineChannel(facts, graph, this.#versions, this.#findings);
       const head = onlyHead(graph);
       if (head === undefined) continue;
       const isDeprecated = this.#deprecated.channels.has(facts.name);

@@ -1,3 +1,4 @@
+import { CancelledError } from '../../../src/core/errors.js';
 import { readFileSync, readdirSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -355,5 +356,23 @@ describe('graph/validate validateInTurns', () => {
     expect(report).toEqual(validateCatalog(facts));
     expect(turns).toBeGreaterThan(0);
     await expect(validateInTurns(facts, { signal: AbortSignal.abort() })).rejects.toThrow();
+  });
+
+  it('stops in the middle of one long channel', async () => {
+    const entries = Array.from({ length: 20_000 }, (_, index) => ({
+      name: `w.v0.0.${index}`,
+      replaces: '',
+      skips: [],
+      skipRange: '',
+    }));
+    const facts = {
+      packages: [{ name: 'p', defaultChannel: 'c' }],
+      channels: [{ package: 'p', name: 'c', entries }],
+      bundles: [],
+      deprecations: [],
+    };
+    const stop = new AbortController();
+    setImmediate(() => stop.abort());
+    await expect(validateInTurns(facts, { signal: stop.signal })).rejects.toThrow(CancelledError);
   });
 });

@@ -111,7 +111,7 @@ describe('CatalogView', () => {
     const view = await viewOf({ 'a.json': text(blobs.slice(1)) });
     const widget = await view.package('widget');
     expect(widget).toMatchObject({ isDefined: false, hasIcon: false, bundles: 3 });
-    expect(view.channel('widget', 'stable').rows.length).toBe(3);
+    expect((await view.channel('widget', 'stable')).rows.length).toBe(3);
   });
 
   it('adds what the doctor finds, the worst first', async () => {

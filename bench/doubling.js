@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -36,6 +37,90 @@ const yamlChain = (count) =>
   )
     .map((i) => `- name: p.v0.0.${i}\n${i > 0 ? `  replaces: p.v0.0.${i - 1}\n` : ''}`)
     .join('')}`;
+
+/** A tar of empty files and links, in the layout of docker-archive, so that all of it is gone through. */
+const archive = (count) => {
+  const header = (name, content, flag = '0') => {
+    const block = Buffer.alloc(512);
+    block.write(name, 0);
+    block.write('0000644\0', 100);
+    block.write('0000000\0'.repeat(2), 108);
+    block.write(`${content.length.toString(8).padStart(11, '0')}\0`, 124);
+    block.write('00000000000\0        ', 136);
+    block.write(flag, 156);
+    block.write('ustar\x0000', 257);
+    const sum = block.reduce((total, byte) => total + byte, 0);
+    block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+    return Buffer.concat([block, content, Buffer.alloc((512 - (content.length % 512)) % 512)]);
+  };
+  const entry = (name, text) => header(name, Buffer.from(text));
+  const layer = Buffer.concat([
+    entry('configs/catalog.json', healthy(1)),
+    ...numbers(count).map((i) => entry(`configs/d${i % 100}/.f${i}/catalog.json`, '')),
+    Buffer.alloc(1024),
+  ]);
+  const labels = { 'operators.operatorframework.io.index.configs.v1': '/configs' };
+  const diffId = `sha256:${createHash('sha256').update(layer).digest('hex')}`;
+  const config = {
+    architecture: 'amd64',
+    os: 'linux',
+    config: { Labels: labels },
+    rootfs: { type: 'layers', diff_ids: [diffId] },
+  };
+  return Buffer.concat([
+    entry(
+      'manifest.json',
+      JSON.stringify([{ Config: 'config.json', RepoTags: ['bench.test/c:v1'], Layers: ['layer.tar'] }]),
+    ),
+    entry('config.json', JSON.stringify(config)),
+    header('layer.tar', layer),
+    Buffer.alloc(1024),
+  ]);
+};
+
+/** A catalog whose bundles need each other, so that resolution has to look further. */
+const needy = (count) =>
+  numbers(count)
+    .flatMap((i) => [
+      { schema: 'olm.package', name: `p${i}`, defaultChannel: 'c' },
+      { schema: 'olm.channel', package: `p${i}`, name: 'c', entries: [{ name: `p${i}.v1.0.0` }] },
+      {
+        schema: 'olm.bundle',
+        package: `p${i}`,
+        name: `p${i}.v1.0.0`,
+        image: `quay.io/p/p${i}:v1.0.0`,
+        properties: [
+          { type: 'olm.package', value: { packageName: `p${i}`, version: '1.0.0' } },
+          ...(i > 0
+            ? [{ type: 'olm.package.required', value: { packageName: `p${i - 1}`, versionRange: '>=1.0.0' } }]
+            : []),
+        ],
+      },
+    ])
+    .map(line)
+    .join('');
+
+/** A substitutes template with nothing to fetch. */
+const template = (count) =>
+  JSON.stringify({
+    schema: 'olm.template.substitutes',
+    entries: [packageBlob, chain(count), ...numbers(count).map(bundle)],
+    substitutions: [],
+  });
+
+/** A channel whose entries name bundles that are spelled otherwise. */
+const misspelled = (count) =>
+  [
+    packageBlob,
+    channel(
+      numbers(count).map((i) => ({ name: `p.v0.0.${i}`, ...(i > 0 && { replaces: `q.v0.0.${i - 1}` }) })),
+    ),
+    ...numbers(count).map((i) => ({ ...bundle(i), name: `pp.v0.0.${i}` })),
+  ]
+    .map(line)
+    .join('');
+
+const catalogName = 'catalog.yaml';
 
 /** Catalogs by their size, and what reads or checks them; commands may end with findings. */
 const cases = [
@@ -131,6 +216,44 @@ const cases = [
         .join(''),
     commands: [['validate'], ['catalog', 'doctor']],
   },
+  {
+    name: 'layer of many entries',
+    count: 40_000,
+    file: 'image.tar',
+    make: archive,
+    commands: [['render', 'docker-archive:{input}']],
+  },
+  {
+    name: 'long channel to resolve from',
+    count: 5_000,
+    make: healthy,
+    commands: [['bundle', 'resolve', 'p', '--catalog', '{input}', '--installed', 'p.v0.0.0']],
+  },
+  {
+    name: 'packages that require each other',
+    count: 3_000,
+    make: needy,
+    commands: [
+      ['catalog', 'doctor'],
+      ['catalog', 'filter', '-p', 'p0', '-o', '-'],
+    ],
+  },
+  {
+    name: 'substitutes template',
+    count: 4_000,
+    file: 'template.json',
+    make: template,
+    commands: [
+      ['template', 'render', '{input}'],
+      ['template', 'render', '{input}', '-o', 'mermaid'],
+    ],
+  },
+  {
+    name: 'misspelled names',
+    count: 10_000,
+    make: misspelled,
+    commands: [['validate'], ['catalog', 'doctor']],
+  },
 ];
 
 /** Seconds that a command takes; one that ends with findings or refuses the catalog is done as well. */
@@ -152,18 +275,19 @@ export async function run() {
   const work = mkdtempSync(path.join(tmpdir(), 'opmate-bench-'));
   let good = true;
   try {
-    for (const [index, { name, count, make, commands }] of cases.entries()) {
+    for (const [index, { name, count, make, commands, file: given = catalogName }] of cases.entries()) {
       const [once, twice] = [1, 2].map((factor) => {
         const directory = path.join(work, `${index}-${factor}`);
         mkdirSync(directory);
-        writeFileSync(path.join(directory, 'catalog.yaml'), make(count * factor));
-        return directory;
+        const file = path.join(directory, given);
+        writeFileSync(file, make(count * factor));
+        return given === catalogName ? directory : file;
       });
       for (const command of commands) {
-        const argsFor = (directory) => [
-          ...command.map((word) => (word === '{catalog}' ? directory : word)),
-          directory,
-        ];
+        const argsFor = (input) =>
+          command.includes('{input}')
+            ? command.map((word) => word.replace('{input}', input))
+            : [...command.map((word) => (word === '{catalog}' ? input : word)), input];
         const seconds = [];
         const ratios = [];
         for (let i = 0; i < runs; i++) {
@@ -176,7 +300,7 @@ export async function run() {
         const isGood = ratio <= maxRatio;
         good &&= isGood;
         console.log(
-          `  ${name}, ${command.filter((word) => word !== '{catalog}').join(' ')}: ${median(seconds).toFixed(2)} s for ${2 * count}, ratio ${ratio.toFixed(2)} (limit ${maxRatio})${isGood ? '' : '  EXCEEDED'}`,
+          `  ${name}, ${command.filter((word) => !word.includes('{')).join(' ')}: ${median(seconds).toFixed(2)} s for ${2 * count}, ratio ${ratio.toFixed(2)} (limit ${maxRatio})${isGood ? '' : '  EXCEEDED'}`,
         );
       }
     }

@@ -3,7 +3,7 @@ import { redact } from '../../core/errors.js';
 import { type Diagnostic, formatDiagnostic, withSubject } from '../../core/diagnostic.js';
 import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
-import { printable } from '../printable.js';
+import { countMore, printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
 /**
@@ -28,12 +28,23 @@ export function fileInSource(reference: string, file: string, isDirectory: boole
   return isDirectory ? path.join(reference, file) : `${reference}: ${file}`;
 }
 
-/** Prints all findings to stderr, each once with its place and hint. */
-export async function tellFindings(context: CommandContext, findings: readonly Diagnostic[]): Promise<void> {
-  const lines = findings.flatMap((finding) => [
-    formatDiagnostic(finding),
-    ...(finding.hint === undefined ? [] : [`  hint: ${finding.hint}`]),
-  ]);
+/** How many findings are printed as text. */
+const maxShown = 100;
+
+/** Prints findings to stderr, each with its place and hint; after `limit` of them the count of the rest. */
+export async function tellFindings(
+  context: CommandContext,
+  findings: readonly Diagnostic[],
+  { limit = maxShown }: { limit?: number } = {},
+): Promise<void> {
+  const lines = findings
+    .slice(0, limit)
+    .flatMap((finding) => [
+      formatDiagnostic(finding),
+      ...(finding.hint === undefined ? [] : [`  hint: ${finding.hint}`]),
+    ]);
+  const more = findings.length - limit;
+  if (more > 0) lines.push(`… and ${countMore(more, 'finding')}`);
   await writeAll(context.stderr, lines.map((line) => `${printable(redact(line))}\n`).join(''));
 }
 

@@ -63,6 +63,7 @@ export async function bundleValidate(
       await tellFindings(
         context,
         findings.map((finding) => named(withSubject(finding, finding.severity))),
+        isOpm ? { limit: Infinity } : {},
       );
     } else {
       const report: Report = {

@@ -95,6 +95,8 @@ function toValue(findings: readonly Finding[], passed: boolean): JsonObject {
 
 /** How many findings of one check in one package are shown. */
 const maxShown = 3;
+/** How many packages are shown, those with the worst findings first. */
+const maxSections = 100;
 
 /** The worst first, in pieces: the text of a large catalog is long. */
 async function* describe(findings: readonly Finding[]): AsyncGenerator<string, void, undefined> {
@@ -104,7 +106,8 @@ async function* describe(findings: readonly Finding[]): AsyncGenerator<string, v
     return;
   }
   const sections = groupBy(findings, ({ severity, package: name = '' }) => `${severity} ${name}`);
-  for (const section of sections.values()) {
+  const ordered = [...sections.values()];
+  for (const section of ordered.slice(0, maxSections)) {
     const lines = [section[0]?.package || 'catalog'];
     for (const ofCheck of groupBy(section, ({ code }) => code).values()) {
       for (const finding of ofCheck.slice(0, maxShown)) lines.push(...describeFinding(finding));
@@ -113,6 +116,11 @@ async function* describe(findings: readonly Finding[]): AsyncGenerator<string, v
       if (more > 0) lines.push(`  ${severity} ${code}: ${countMore(more, 'finding')}; -o json shows all`);
     }
     yield shown([...lines, '']);
+  }
+  const rest = ordered.slice(maxSections);
+  if (rest.length > 0) {
+    const more = rest.reduce((sum, section) => sum + section.length, 0);
+    yield shown([`… and ${countMore(more, 'finding')} in other packages; -o json shows all`, '']);
   }
   const counts = severities
     .map((severity) => ({ severity, number: countOf(findings, severity) }))

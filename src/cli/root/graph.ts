@@ -1,5 +1,5 @@
 import { mapConcurrent } from '../../core/concurrency.js';
-import { drawGraph } from '../../graph/mermaid.js';
+import { drawGraph, maxRangeLinks } from '../../graph/mermaid.js';
 import { joinFacts, sourceFacts } from '../../source/facts.js';
 import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
@@ -12,9 +12,6 @@ interface GraphCommandOptions extends GlobalOptions {
   packageName?: string;
   drawV0Semantics?: boolean;
 }
-
-/** Range links of a channel that are drawn one by one; Mermaid itself refuses more than 500 links unless told. */
-const maxRangeLinks = 2_000;
 
 /**
  * `opmate graph`: the upgrade graph of one or more sources as Mermaid text on stdout. `drawsAllRanges` draws a link for

@@ -3,12 +3,12 @@ import { type TemplateType, isTemplateType, templateSchemas } from '../../catalo
 import { formatDiagnostic } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { drawGraph } from '../../graph/mermaid.js';
+import { drawGraph, maxRangeLinks } from '../../graph/mermaid.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { describeProblems, renderTemplate } from '../../source/template.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { type OpenedInput, openInput } from '../opened-input.js';
-import { writeAll } from '../output.js';
+import { Output, writeAll } from '../output.js';
 import { useSession } from '../session.js';
 
 interface RenderTemplateCommandOptions extends GlobalOptions {
@@ -18,7 +18,7 @@ interface RenderTemplateCommandOptions extends GlobalOptions {
 
 /**
  * `opmate template render`, `opmate alpha render-template`: the catalog that a template stands for on stdout. With
- * `checks` what makes that catalog invalid is said on stderr.
+ * `checks` what makes that catalog invalid is said on stderr, and ranges with too many links are drawn once.
  */
 export async function renderTemplateCommand(
   context: CommandContext,
@@ -45,13 +45,20 @@ export async function renderTemplateCommand(
       const rendered = await renderTemplate(template, { ...session, format, migrationLevel });
       try {
         const drawing =
-          output === 'mermaid' ? drawGraph(rendered.facts, { drawV0Semantics: true }) : undefined;
+          output === 'mermaid'
+            ? drawGraph(rendered.facts, {
+                drawV0Semantics: true,
+                maxRangeLinks: checks ? maxRangeLinks : undefined,
+              })
+            : undefined;
         logger.close();
-        await writeAll(
-          context.stdout,
-          drawing === undefined ? rendered.assembly.write(context) : [...drawing.text].join(''),
-          context.signal,
-        );
+        if (drawing === undefined)
+          await writeAll(context.stdout, rendered.assembly.write(context), context.signal);
+        else {
+          const output = new Output(context.stdout, context.signal);
+          for (const piece of drawing.text) await output.write(piece);
+          await output.end();
+        }
         for (const warning of drawing?.warnings ?? []) logger.log('warn', warning);
         for (const problem of checks ? describeProblems(rendered.facts) : []) {
           logger.log('warn', `the catalog is not valid: ${problem}`);

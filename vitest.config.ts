@@ -1,5 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
+// What was built runs as users have it.
+const server = { deps: { external: [/\/dist\//] } };
 const setupFiles = ['test/support/hold-native-objects.ts'];
 
 export default defineConfig({
@@ -23,6 +25,7 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 120_000,
           setupFiles,
+          server,
         },
       },
       { test: { name: 'faults', include: ['test/faults/**/*.test.ts'], testTimeout: 3_600_000 } },

@@ -1,10 +1,12 @@
-/** The command as users run it: a process of its own, in a world that holds nothing of this machine. */
+/** The command as users run it, in a world that holds nothing of this machine. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from 'vitest';
+import type { CommandContext } from '../../src/cli/context.js';
 
 /** The directory of the repository. */
 export const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
@@ -23,6 +25,8 @@ export interface RunOptions {
   file?: string;
   /** A file descriptor that takes the place of stdout; `stdout` of the result is then empty. */
   stdoutTo?: number;
+  /** Run in a process of its own, where the process is what is tested: memory, signals, the end. */
+  ownProcess?: boolean;
 }
 
 export interface CommandResult {
@@ -93,6 +97,54 @@ export function runOpmate(args: readonly string[], options: RunOptions = {}): Pr
   return startOpmate(args, options).result;
 }
 
+/** Commands under way in this process, all with its working directory. */
+let runningHere = 0;
+
+/** Runs `opmate ARGS` in this process, whose working directory it changes. */
+async function runHere(
+  args: readonly string[],
+  { cwd = '.', env = {}, stdin, timeoutMs = 120_000 }: RunOptions,
+): Promise<CommandResult> {
+  const { run } = (await import(path.join(projectRoot, 'dist', 'cli', 'main.js'))) as {
+    run: (args: readonly string[], context: CommandContext) => Promise<number>;
+  };
+  process.chdir(cwd);
+  runningHere++;
+  try {
+    const stdout = new Capture();
+    const stderr = new Capture();
+    const code = await run(args, {
+      environment: { PATH: process.env['PATH'], ...env },
+      workingDirectory: process.cwd(),
+      homeDirectory: env['HOME'] ?? '/nonexistent',
+      temporaryDirectory: env['TMPDIR'] ?? tmpdir(),
+      stdin: Readable.from(stdin === undefined ? [] : [Buffer.from(stdin)]),
+      stdout,
+      stderr,
+      signal: AbortSignal.timeout(timeoutMs),
+      now: () => new Date(),
+      architecture: process.arch,
+    });
+    return { code, stdout: stdout.text, stderr: stderr.text };
+  } finally {
+    runningHere--;
+  }
+}
+
+/** Keeps what is written. */
+class Capture extends Writable {
+  readonly #chunks: Buffer[] = [];
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.#chunks.push(chunk);
+    done();
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString();
+  }
+}
+
 /** A directory to work in, with an empty home and an empty directory for temporary files beside it. */
 export interface Sandbox {
   /** The working directory of the commands. */
@@ -103,6 +155,7 @@ export interface Sandbox {
   write(files: Record<string, string | Buffer | object>): Promise<void>;
   /** The environment of the commands, with some more. */
   environment(more?: Record<string, string | undefined>): Record<string, string | undefined>;
+  /** Runs a command to its end, in this process unless the options need another. */
   run(args: readonly string[], options?: RunOptions): Promise<CommandResult>;
   start(args: readonly string[], options?: RunOptions): RunningCommand;
   /** What lies in the directory for temporary files. */
@@ -149,7 +202,16 @@ export function useSandbox(): Sandbox {
       NODE_DISABLE_COMPILE_CACHE: '1',
       ...more,
     }),
-    run: (args, options) => sandbox.start(args, options).result,
+    run(args, options = {}) {
+      const needsProcess =
+        options.ownProcess === true ||
+        options.file !== undefined ||
+        options.stdoutTo !== undefined ||
+        options.env?.['NODE_OPTIONS'] !== undefined ||
+        (runningHere > 0 && path.resolve(options.cwd ?? at('work')) !== process.cwd());
+      if (needsProcess) return sandbox.start(args, options).result;
+      return runHere(args, { cwd: at('work'), ...options, env: sandbox.environment(options.env) });
+    },
     start(args, { env, ...options } = {}) {
       const command = startOpmate(args, { cwd: at('work'), ...options, env: sandbox.environment(env) });
       running.add(command.child);

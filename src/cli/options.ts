@@ -48,27 +48,27 @@ export function collect(value: string, previous: string[] | undefined): string[]
 /** The options of every command. */
 export function addGlobalOptions(program: Command): void {
   const add = (option: Option): Command => program.addOption(option);
-  add(new Option('--debug', 'show debug messages, and causes and stack traces of errors'));
+  add(new Option('--debug', 'show debug messages, causes and stack traces'));
   add(new Option('-v, --verbose', 'show debug messages'));
   add(
-    new Option('--log-level <level>', 'least level of messages on stderr (default: info)')
+    new Option('--log-level <level>', 'minimum log level (default: info)')
       .choices(logLevels)
       .argParser(logLevel),
   );
+  add(new Option('--log-format <format>', 'log format').choices(['text', 'json']));
+  add(new Option('--authfile <file>', 'credentials file; takes precedence over all others'));
   add(
-    new Option('--log-format <format>', 'form of messages and progress on stderr').choices(['text', 'json']),
+    new Option('--platform <os/arch>', 'platform to select from multi-platform images (default: the host)'),
   );
-  add(new Option('--authfile <file>', 'credentials file, tried before all others'));
-  add(new Option('--platform <os/arch>', 'platform to take from multi-platform images (default: the host)'));
   add(new Option('--use-http', 'use plain HTTP for registries'));
-  add(new Option('--skip-tls-verify', 'do not verify certificates of registries'));
+  add(new Option('--skip-tls-verify', 'do not verify registry certificates'));
   add(new Option('--skip-tls', 'the old name of --use-http').hideHelp());
-  add(new Option('--ca-file <file>', 'trust the certificate authorities in this PEM file too'));
-  add(new Option('--cert-dir <directory>', 'look for <host:port>/*.crt, *.cert and *.key here as well'));
+  add(new Option('--ca-file <file>', 'additional certificate authorities, as a PEM file'));
+  add(new Option('--cert-dir <directory>', 'additional directory of <host:port>/*.crt, *.cert and *.key'));
   add(
     new Option(
       '--allow-private-host <host>',
-      'follow redirects and token servers to this host at a private address; repeatable',
+      'allow redirects and token servers at this private host, repeatable',
     ).argParser(collect),
   );
   add(
@@ -76,20 +76,21 @@ export function addGlobalOptions(program: Command): void {
       milliseconds,
     ),
   );
-  add(new Option('--follow-links', 'follow links that lead out of a bundle, catalog or manifest directory'));
   add(
-    new Option('--max-entries <count>', 'most entries that an image may hold (default: 200000)').argParser(
+    new Option('--follow-links', 'follow symbolic links that leave a bundle, catalog or manifest directory'),
+  );
+  add(
+    new Option('--max-entries <count>', 'maximum number of entries in an image (default: 200000)').argParser(
       positiveInteger,
     ),
   );
   add(
-    new Option(
-      '--max-unpacked-size <size>',
-      'most bytes that an image may unpack to (default: 4G)',
-    ).argParser(byteSize),
+    new Option('--max-unpacked-size <size>', 'maximum unpacked size of an image (default: 4G)').argParser(
+      byteSize,
+    ),
   );
   add(
-    new Option('--max-ratio <ratio>', 'most that data above 64 MiB may expand (default: 200)').argParser(
+    new Option('--max-ratio <ratio>', 'maximum decompression ratio above 64 MiB (default: 200)').argParser(
       positiveInteger,
     ),
   );
@@ -169,7 +170,7 @@ export function requireFlag<T>(value: T | undefined, name: string): T {
 
 /** What the commands that remove the newest version share. */
 export function eachChannelOption(): Option {
-  return new Option('--each-channel', 'remove the head of every channel instead of the newest version only');
+  return new Option('--each-channel', 'remove every channel head instead of the newest version only');
 }
 
 /** An option that help and completion do not show. */

@@ -207,7 +207,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
 
   program
     .command('render')
-    .description('write catalogs and bundles from any source as one catalog')
+    .description('render catalogs and bundles from any source as one catalog')
     .argument(
       '<reference...>',
       'bundle or catalog: directory, image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE',
@@ -218,7 +218,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .addOption(
       new Option(
         '--alpha-image-ref-template <template>',
-        'image reference to give bundles from directories',
+        'image reference template for bundles from directories',
       ).hideHelp(!showsAlpha),
     )
     .action((references: string[], _options, command: Command) =>
@@ -242,7 +242,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .command('init')
     .description('write an olm.package blob for a new package')
     .argument('<package>')
-    .option('-c, --default-channel <channel>', 'channel that is installed from when none is asked for')
+    .option('-c, --default-channel <channel>', 'default channel of the package')
     .option('-i, --icon <file>', 'image file to embed as the icon')
     .option('-d, --description <file>', 'file whose content becomes the description')
     .addOption(outputFormatOf('json', 'yaml').default('json'))
@@ -254,9 +254,9 @@ export function createProgram(context: CommandContext, name: string, runner: Run
 
   program
     .command('migrate')
-    .description('write a catalog into a new directory, one file a package')
+    .description('write a catalog to a new directory, one file per package')
     .argument('<reference>', 'catalog directory or image')
-    .argument('<directory>', 'output directory: absent or empty')
+    .argument('<directory>', 'new or empty output directory')
     .addOption(outputFormatOf('json', 'yaml').default('json'))
     .addOption(migrateLevel())
     .action((reference: string, directory: string, _options, command: Command) =>
@@ -265,31 +265,29 @@ export function createProgram(context: CommandContext, name: string, runner: Run
       ),
     );
 
-  const generate = program.command('generate').description('write files that go with a catalog');
+  const generate = program.command('generate').description('generate files for a catalog');
   generate
     .command('dockerfile')
-    .description('write the Dockerfile of a catalog image beside the catalog directory')
+    .description('write a Dockerfile next to a catalog directory')
     .argument('<directory>')
     .option('-i, --base-image <image>', 'image to build on')
     .option('-b, --builder-image <image>', 'image to build the serve cache with')
     .addOption(new Option('--binary-image <image>', 'the old name of --base-image').hideHelp())
-    .option('-l, --extra-labels <key=value>', 'further labels, repeatable or separated by commas', collect)
+    .option('-l, --extra-labels <key=value>', 'additional labels, repeatable or comma-separated', collect)
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./root/generate-dockerfile.js')).generateDockerfile(context, directory, options),
       ),
     );
 
-  const alpha = program
-    .command('alpha', { hidden: !showsAlpha })
-    .description('commands that opm calls alpha');
+  const alpha = program.command('alpha', { hidden: !showsAlpha }).description('alpha commands of opm');
   for (const parent of [program, alpha]) addListCommands(parent, context, runner);
   addGraphCommand(program, 'graph', context, runner);
   addGraphCommand(alpha, 'render-graph', context, runner);
 
   addRegistryCommands(program, context, runner);
   addIndexCommands(program, context, runner);
-  const catalog = program.command('catalog').description('work with whole catalogs');
+  const catalog = program.command('catalog').description('edit, check, compare, filter and build catalogs');
   addCatalogCommands(catalog, context, runner);
   addMirrorCommands(program, catalog, context, runner);
   addArchiveCommands(program, context, runner);
@@ -314,7 +312,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   program
     .command('completion')
     .description('print a completion script for a shell')
-    .addArgument(withChoices(new Argument('<shell>', 'which shell'), ['bash', 'zsh', 'fish']))
+    .addArgument(withChoices(new Argument('<shell>', 'shell'), ['bash', 'zsh', 'fish']))
     .action((shell: string, _options, command: Command) =>
       runner.run(command, async () =>
         (await import('./completion/completion.js')).completion(context, shell, program),
@@ -338,7 +336,7 @@ function addListCommands(parent: Command, context: CommandContext, runner: Runne
       .command(noun)
       .description(`list the ${noun} of a catalog`)
       .argument('<reference>', 'catalog directory or image');
-    if (noun !== 'packages') command.argument('[package]', 'only this package');
+    if (noun !== 'packages') command.argument('[package]', 'show only this package');
     command.action((reference: string, ...rest: unknown[]) => {
       const packageName = typeof rest[0] === 'string' ? rest[0] : undefined;
       return runner.run(command, async (options) =>
@@ -353,9 +351,9 @@ function addGraphCommand(parent: Command, name: string, context: CommandContext,
     .command(name)
     .description('draw the upgrade graph as Mermaid text')
     .argument('<reference...>', 'catalog or bundle: directory or image')
-    .option('--minimum-edge <bundle>', 'leave out what is older than this bundle')
-    .option('-p, --package-name <package>', 'only this package')
-    .option('--draw-v0-semantics', 'mark what OLM v0 cannot reach')
+    .option('--minimum-edge <bundle>', 'omit bundles older than this one')
+    .option('-p, --package-name <package>', 'show only this package')
+    .option('--draw-v0-semantics', 'mark upgrades that OLM v0 cannot perform')
     .action((references: string[]) =>
       runner.run(command, async (options) =>
         (await import('./root/graph.js')).graph(context, references, options, {
@@ -369,21 +367,21 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
   const oci = program.command('oci').description('work with images, layouts and registries');
   const serve = oci
     .command('serve')
-    .description('serve a layout directory, or an archive of mirror for reading, as a registry')
-    .argument('<directory>', 'created as a layout when it does not exist')
-    .option('-p, --port <port>', 'port to listen on; 0 takes a free one', '5000')
+    .description('serve a layout directory, or a mirror archive read-only, as a registry')
+    .argument('<directory>', 'layout directory, created if missing, or mirror archive')
+    .option('-p, --port <port>', 'port to listen on; 0 selects a free one', '5000')
     .option('--host <address>', 'address to listen on', '127.0.0.1')
-    .option('--htpasswd <file>', 'require a user of this htpasswd file (bcrypt) for every request')
-    .option('--insecure-listen', 'allow addresses other than loopback without --htpasswd')
+    .option('--htpasswd <file>', 'require users of this htpasswd file (bcrypt)')
+    .option('--insecure-listen', 'allow non-loopback addresses without --htpasswd')
     .option('--read-only', 'refuse pushes and deletions')
     .addOption(
       new Option('--max-size <size>', 'maximum size of all blobs and uploads, e.g. 50G').argParser(byteSize),
     )
-    .option('--tls-cert <file>', 'serve HTTPS with this certificate; read again when it changes')
-    .option('--tls-key <file>', 'key of the certificate')
+    .option('--tls-cert <file>', 'TLS certificate; reloaded when it changes')
+    .option('--tls-key <file>', 'TLS private key')
     .option('--archive-base <directory>', 'base archive of the archive, repeatable', collect)
-    .option('--id <digest>', 'serve only the archive with this id')
-    .option('--verify-key <file>', 'serve only an archive signed by this public key');
+    .option('--id <digest>', 'require this archive ID')
+    .option('--verify-key <file>', 'require a signature by this public key');
   addConnectionOptions(serve).action((directory: string, _options, command: Command) =>
     runner.run(command, async (options) =>
       (await import('./oci/serve.js')).ociServe(context, directory, options),
@@ -393,11 +391,11 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
     .command('gc')
     .description('remove unreferenced blobs of a layout directory; safe while oci serve serves it')
     .argument('<directory>', 'layout directory')
-    .option('--dry-run', 'print what would be removed, and remove nothing')
+    .option('--dry-run', 'print what would be removed without removing it')
     .addOption(
       new Option(
         '--older-than <duration>',
-        'keep blobs written more recently, which may belong to a running push (default: 1h)',
+        'minimum age of removed blobs, which may belong to a running push (default: 1h)',
       ).argParser(milliseconds),
     )
     .action((directory: string, _options, command: Command) =>
@@ -410,7 +408,7 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
     .description('copy an image between registries, layouts and archives')
     .argument('<source>', 'image in a registry, layout or archive')
     .argument('<target>', 'registry reference or oci:DIR[:TAG]')
-    .option('--referrers', 'copy what refers to the image too, such as signatures')
+    .option('--referrers', 'also copy referrers such as signatures')
     .action((source: string, target: string, _options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./oci/copy.js')).ociCopy(context, source, target, options),
@@ -421,7 +419,7 @@ function addOciCommands(program: Command, context: CommandContext, runner: Runne
     .description('show digest, platform, labels and layers of an image')
     .argument('<reference>')
     .addOption(outputFormatOf('json', 'yaml').default('json'))
-    .option('--raw', 'print the manifest as it is stored')
+    .option('--raw', 'print the raw manifest')
     .option('--tags', 'list the tags of the repository')
     .action((reference: string, _options, command: Command) =>
       runner.run(command, async (options) =>

@@ -11,11 +11,14 @@ export function addBundleAuthorCommands(group: Command, context: CommandContext,
   const refused = isAlpha ? exitCodes.failed : exitCodes.findings;
   const described = (command: Command): Command =>
     command
-      .option('-d, --directory <directory>', 'where the manifests of the bundle are')
-      .option('-p, --package <name>', 'package that the bundle belongs to')
-      .option('-c, --channels <channel,…>', 'channels that the bundle belongs to')
+      .option('-d, --directory <directory>', 'directory of the bundle manifests')
+      .option('-p, --package <name>', 'package name')
+      .option('-c, --channels <channel,…>', 'channels of the bundle')
       .option('-e, --default <channel>', 'default channel of the package')
-      .option('-u, --output-dir <directory>', 'copy the manifests there, and write the metadata beside them')
+      .option(
+        '-u, --output-dir <directory>',
+        'copy the manifests to this directory and write the metadata next to them',
+      )
       .option('--base-image <image>', 'image to build on (default: scratch)');
 
   described(group.command('generate'))
@@ -35,15 +38,15 @@ package manifest.`,
 
   const build = described(group.command('build'))
     .description('build the image of a bundle, without a container engine')
-    .option('-t, --tag <reference>', 'what to call the image; pushed there unless it is saved')
-    .option('--push', 'with --save: push the image too')
+    .option('-t, --tag <reference>', 'image reference; pushed to it unless --save is given')
+    .option('--push', 'also push the image when --save is given')
     .option(
       '--save <destination>',
-      'keep the image in oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE',
+      'save the image to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE',
     )
-    .option('-o, --overwrite', 'write annotations, Dockerfile and copies, also over those that exist')
+    .option('-o, --overwrite', 'overwrite existing annotations, Dockerfile and copies')
     .addOption(
-      withChoices(new Option('-b, --image-builder <tool>', 'accepted and not needed'), [
+      withChoices(new Option('-b, --image-builder <tool>', 'ignored; accepted for compatibility'), [
         'docker',
         'podman',
         'buildah',
@@ -66,12 +69,12 @@ further directories that it copies. The same files make the same digest.`,
 
   group
     .command('push')
-    .description('push the image of a bundle, from where it was saved or built from a directory')
+    .description('push a saved bundle image, or build and push one from a directory')
     .argument(
       '<source>',
       'oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE, or a directory with manifests/ and metadata/',
     )
-    .argument('<reference>', 'where to push it')
+    .argument('<reference>', 'image reference to push to')
     .action((source: string, reference: string, _options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./push.js')).bundlePush(context, source, reference, options),

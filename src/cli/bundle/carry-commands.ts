@@ -8,10 +8,10 @@ import type { Runner } from '../runner.js';
 export function addBundleCarryCommands(group: Command, context: CommandContext, runner: Runner): void {
   const isAlpha = group.parent?.name() === 'alpha';
   addContentOptions(group.command('unpack'))
-    .description('check a bundle and write its files into a directory')
+    .description('validate a bundle and extract its files to a directory')
     .argument('<source>', sourceDescription)
-    .option('-o, --out <directory>', 'where to; nothing in it is replaced', './')
-    .option('-v, --skip-validation', 'do not check the bundle')
+    .option('-o, --out <directory>', 'output directory; existing files are never replaced', './')
+    .option('-v, --skip-validation', 'skip validation')
     .option('-c, --root-ca <file>', 'the same as --ca-file')
     .addOption(new Option('-d, --debug').hideHelp())
     .addOption(new Option('-s, --skip-tls').hideHelp())
@@ -29,7 +29,7 @@ export function addBundleCarryCommands(group: Command, context: CommandContext, 
   addContentOptions(group.command('extract'))
     .description('write a bundle as a ConfigMap')
     .argument('[source]', sourceDescription)
-    .option('-m, --manifestsdir <directory>', 'bundle directory, where no source is given')
+    .option('-m, --manifestsdir <directory>', 'bundle directory, if no source is given')
     .option('-c, --configmapname <name>', 'name of the ConfigMap')
     .addOption(
       new Option('-n, --namespace <namespace>', 'namespace of the ConfigMap').default(
@@ -37,12 +37,12 @@ export function addBundleCarryCommands(group: Command, context: CommandContext, 
       ),
     )
     .addOption(
-      new Option('-l, --datalimit <bytes>', 'most bytes of files in a ConfigMap')
+      new Option('-l, --datalimit <bytes>', 'maximum size of the files in a ConfigMap, in bytes')
         .default(1024 * 1024)
         .argParser(byteCount),
     )
     .option('-z, --gzip', 'compress the files')
-    .option('--split', 'write several ConfigMaps where one does not hold the bundle')
+    .option('--split', 'split a bundle that is too large into several ConfigMaps')
     .addOption(outputFormatOf('yaml', 'json').default('yaml'))
     .option('--output-file <file>', 'write to this file')
     .action((source: string | undefined, _options, command: Command) =>

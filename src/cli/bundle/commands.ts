@@ -12,45 +12,42 @@ import { addBundleValidateCommand } from './validate-command.js';
 
 /** Adds `opmate bundle …`: what one bundle is, and becomes on a cluster. */
 export function addBundleCommands(program: Command, context: CommandContext, runner: Runner): void {
-  const bundle = program.command('bundle').description('work with one bundle');
+  const bundle = program.command('bundle').description('build, check, render and install bundles');
   addBundleAuthorCommands(bundle, context, runner);
   addBundleValidateCommand(bundle, context, runner);
   addBundleCarryCommands(bundle, context, runner);
   addBundleShowCommand(bundle, context, runner);
   addScopeOptions(
     addComposeOption(addContentOptions(bundle.command('render')))
-      .description('write the manifests that installing a bundle applies')
+      .description('print the manifests that installing a bundle applies')
       .argument('<source>', sourceDescription),
   )
     .addOption(
       withChoices(
-        new Option('--cert-provider <provider>', 'who makes the certificates of webhooks').default('none'),
+        new Option('--cert-provider <provider>', 'certificate provider of webhooks').default('none'),
         ['none', 'cert-manager', 'service-ca'],
       ),
     )
-    .option(
-      '--config <file>',
-      'watchNamespace and deploymentConfig, as in a ClusterExtension, or values of a chart; - for stdin',
-    )
+    .option('--config <file>', 'configuration as in a ClusterExtension, or chart values; - for stdin')
     .addOption(
       withChoices(
         new Option(
           '--format <format>',
-          'what the source is: registry-v1, plain, helm, or NAME for a program opmate-format-NAME',
+          'source format: registry-v1, plain, helm, or NAME of a program opmate-format-NAME',
         ).default('registry-v1'),
         ['registry-v1', 'plain', 'helm'],
       ),
     )
-    .option('--release-name <name>', 'name of the release of a chart (default: that of the chart)')
-    .option('--available-apis <file>', 'kinds that the cluster has, as kubectl api-resources prints them')
+    .option('--release-name <name>', 'Helm release name (default: the chart name)')
+    .option('--available-apis <file>', 'kinds available in the cluster, as printed by kubectl api-resources')
     .addOption(
       new Option(
         '--optional-kinds [kind,…]',
-        'with --available-apis: leave out objects of these kinds, or of any, that the cluster lacks',
+        'with --available-apis: omit objects of these kinds (default: any) if unavailable',
       ).argParser(separated),
     )
     .addOption(outputFormatOf('yaml', 'json').default('yaml'))
-    .option('--output-dir <directory>', 'write one file an object into this directory: absent or empty')
+    .option('--output-dir <directory>', 'write one file per object to this new or empty directory')
     .action((reference: string, _options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./render.js')).bundleRender(context, reference, options),
@@ -59,18 +56,21 @@ export function addBundleCommands(program: Command, context: CommandContext, run
 
   addScopeOptions(
     addContentOptions(bundle.command('permissions'))
-      .description('show what the accounts of an operator may do once it is installed')
+      .description('show the permissions that an installed operator has')
       .argument('<source>', sourceDescription),
   )
-    .option('--diff <source>', 'show what differs from this older bundle')
+    .option('--diff <source>', 'show the difference from this older bundle')
     .addOption(
       new Option(
         '--fail-on <risk,…>',
-        'exit with 3 where such a permission is shown, e.g. cluster-admin,wildcard,secrets,escalate,host',
+        'exit with 3 on these risks, e.g. cluster-admin,wildcard,secrets,escalate,host',
       ).argParser(separated),
     )
-    .option('--can-i <file>', 'show what an installer who holds the roles in this file lacks; - for stdin')
-    .option('--installer <name>', 'account that -o installer is for (default: PACKAGE-installer)')
+    .option(
+      '--can-i <file>',
+      'show permissions that an installer with the roles in this file lacks; - for stdin',
+    )
+    .option('--installer <name>', 'service account for -o installer (default: PACKAGE-installer)')
     .addOption(outputFormatOf('table', 'json', 'yaml', 'rbac', 'installer').default('table'))
     .action((reference: string, _options, command: Command) =>
       runner.run(command, async (options) =>
@@ -79,7 +79,7 @@ export function addBundleCommands(program: Command, context: CommandContext, run
     );
 
   addContentOptions(bundle.command('check-crd-upgrade'))
-    .description('check whether custom resource definitions may take the place of older ones')
+    .description('check that CRDs can safely replace older ones')
     .argument('<old>', `file of definitions, or bundle: ${sourceDescription}`)
     .argument('<new>', 'the same')
     .addOption(reportFormatOption())
@@ -94,7 +94,7 @@ export function addBundleCommands(program: Command, context: CommandContext, run
 
 /** Adds `opmate alpha bundle …`: the commands that `opm` has there. */
 export function addAlphaBundleCommands(alpha: Command, context: CommandContext, runner: Runner): void {
-  const bundle = alpha.command('bundle').description('work with one bundle');
+  const bundle = alpha.command('bundle').description('build, check, render and install bundles');
   addBundleAuthorCommands(bundle, context, runner);
   addBundleValidateCommand(bundle, context, runner);
   addBundleCarryCommands(bundle, context, runner);
@@ -103,11 +103,11 @@ export function addAlphaBundleCommands(alpha: Command, context: CommandContext, 
 /** Where an operator is installed, and what it watches. */
 function addScopeOptions(command: Command): Command {
   return command
-    .option('--install-namespace <namespace>', 'where the operator is installed')
+    .option('--install-namespace <namespace>', 'namespace to install the operator in')
     .addOption(
       new Option(
         '--watch-namespace <namespace>',
-        'namespace that the operator watches, repeatable (default: all, if it can)',
+        'namespace to watch, repeatable (default: all, if supported)',
       ).argParser(collect),
     );
 }

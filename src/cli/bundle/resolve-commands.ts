@@ -9,11 +9,11 @@ const catalogDescription =
 /** Adds `resolve` and `successors` to a group. */
 export function addBundleResolveCommands(bundle: Command, context: CommandContext, runner: Runner): void {
   const channel = (): Option =>
-    new Option('--channel <channel>', 'use this channel only, repeatable (default: all)').argParser(collect);
+    new Option('--channel <channel>', 'use only this channel, repeatable (default: all)').argParser(collect);
 
   bundle
     .command('resolve')
-    .description('choose the bundle of a package that OLM v1 would install')
+    .description('print the bundle of a package that OLM v1 would install')
     .argument('<package>', 'name of the package')
     .addOption(
       new Option(
@@ -21,17 +21,17 @@ export function addBundleResolveCommands(bundle: Command, context: CommandContex
         `${catalogDescription}[,priority=N][,labels=KEY=VALUE,…], repeatable`,
       ).argParser(collect),
     )
-    .option('--version <range>', 'versions that may be chosen, e.g. "1.2.3", "~1.2" or ">=1.2, <2"')
+    .option('--version <range>', 'version range, e.g. "1.2.3", "~1.2" or ">=1.2, <2"')
     .addOption(channel())
-    .option('--installed <bundle>', 'bundle that is installed: NAME, or NAME@VERSION if no catalog has it')
+    .option('--installed <bundle>', 'installed bundle: NAME, or NAME@VERSION if no catalog has it')
     .addOption(
-      withChoices(
-        new Option('--policy <policy>', 'what may follow the installed bundle').default('catalog-provided'),
-        ['catalog-provided', 'self-certified'],
-      ),
+      withChoices(new Option('--policy <policy>', 'upgrade constraint policy').default('catalog-provided'), [
+        'catalog-provided',
+        'self-certified',
+      ]),
     )
-    .option('--selector <labels>', 'use catalogs with these labels only: KEY=VALUE,…')
-    .option('--fail-on-deprecated', 'exit with 3 where the choice, its package or its channel is deprecated')
+    .option('--selector <labels>', 'use only catalogs with these labels: KEY=VALUE,…')
+    .option('--fail-on-deprecated', 'exit with 3 if the bundle, its package or its channel is deprecated')
     .addOption(outputFormatOf('text', 'json', 'yaml'))
     .action((packageName: string, _options, command: Command) =>
       runner.run(command, async (options) =>
@@ -41,12 +41,12 @@ export function addBundleResolveCommands(bundle: Command, context: CommandContex
 
   bundle
     .command('successors')
-    .description('show which bundles may take the place of one, and the way to the newest')
+    .description('show the bundles that can replace a bundle, and the upgrade path to the newest')
     .argument('<package>', 'name of the package')
     .argument('<bundle>', 'NAME, or NAME@VERSION if the catalog does not have it')
     .option('--catalog <catalog>', catalogDescription)
     .addOption(channel())
-    .option('--path-to <version>', 'show the fewest upgrades that lead to this version')
+    .option('--path-to <version>', 'show the shortest upgrade path to this version')
     .addOption(outputFormatOf('text', 'json', 'yaml'))
     .action((packageName: string, name: string, _options, command: Command) =>
       runner.run(command, async (options) =>

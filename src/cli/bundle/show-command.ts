@@ -7,7 +7,7 @@ import type { Runner } from '../runner.js';
 /** Adds `show` to a group. */
 export function addBundleShowCommand(group: Command, context: CommandContext, runner: Runner): void {
   addContentOptions(group.command('show'))
-    .description('show what a bundle is: versions, APIs, images, sizes, permissions in brief')
+    .description('show a bundle: versions, APIs, images, sizes, permissions in brief')
     .argument('<source>', sourceDescription)
     .addOption(outputFormatOf('text', 'json', 'yaml').default('text'))
     .action((source: string, _options, command: Command) =>

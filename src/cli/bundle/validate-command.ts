@@ -9,11 +9,11 @@ import type { Runner } from '../runner.js';
 export function addBundleValidateCommand(group: Command, context: CommandContext, runner: Runner): void {
   const isOpm = group.parent?.name() === 'alpha';
   addContentOptions(group.command('validate'))
-    .description('check whether a bundle is one that can be published and installed')
+    .description('check that a bundle can be published and installed')
     .argument('[source]', sourceDescription)
-    .option('-t, --tag <image>', 'the image of the bundle, in place of the source')
+    .option('-t, --tag <image>', 'bundle image, instead of SOURCE')
     .addOption(
-      withChoices(new Option('-b, --image-builder <tool>', 'not needed: images are read without a tool'), [
+      withChoices(new Option('-b, --image-builder <tool>', 'ignored; accepted for compatibility'), [
         'docker',
         'podman',
         'none',
@@ -22,14 +22,14 @@ export function addBundleValidateCommand(group: Command, context: CommandContext
     .addOption(
       new Option(
         '-o, --optional-validators <name,…>',
-        'validators to run besides: operatorhub, operatorhub/v2, standardcapabilities, standardcategories, ' +
+        'additional validators: operatorhub, operatorhub/v2, standardcapabilities, standardcategories, ' +
           'bundle-objects, install, community, good-practices, alpha-deprecated-apis',
       ).argParser(separated),
     )
     .addOption(
       withChoices(new Option('--output <format>', 'output format (also -o json)'), [...reportFormats]),
     )
-    .option('--k8s-version <version>', 'Kubernetes that the bundle is for, for alpha-deprecated-apis')
+    .option('--k8s-version <version>', 'Kubernetes version for alpha-deprecated-apis')
     .action((source: string | undefined, _options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./validate.js')).bundleValidate(context, source, options, isOpm),

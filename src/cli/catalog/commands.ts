@@ -11,7 +11,7 @@ import type { Runner } from '../runner.js';
 export function addCatalogCommands(catalog: Command, context: CommandContext, runner: Runner): void {
   catalog
     .command('diff')
-    .description('show what differs between two catalogs; exit code 3 where something does')
+    .description('show the differences between two catalogs; exit with 3 if there are any')
     .argument('<from>', 'catalog: directory, image or sqlite index')
     .argument('<to>', 'the same')
     .addOption(

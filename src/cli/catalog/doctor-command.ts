@@ -11,14 +11,10 @@ export function addCatalogDoctorCommand(catalog: Command, context: CommandContex
     new Option(flags, `${description}, repeatable`).argParser(separated);
   catalog
     .command('doctor')
-    .description(
-      'show errors of a catalog, and what is valid but leads to failures later, worst first; exit code 3 on findings',
-    )
+    .description('report errors and risks of a catalog, worst first; exit with 3 on findings')
     .argument('<ref>', 'catalog: directory, image or sqlite index')
     .addOption(reportFormatOption().default('text'))
-    .addOption(
-      new Option('--openshift <version>', 'version of OpenShift that the catalog is for, such as 4.18'),
-    )
+    .addOption(new Option('--openshift <version>', 'OpenShift version that the catalog is for, e.g. 4.18'))
     .addOption(list('--check <name,…>', 'run only these checks'))
     .addOption(list('--skip-check <name,…>', 'skip these checks'))
     .addOption(list('--package <name,…>', 'report only on these packages'))

@@ -13,7 +13,7 @@ export function addCatalogEditCommands(catalog: Command, context: CommandContext
 function addAdd(catalog: Command, context: CommandContext, runner: Runner): void {
   const command = catalog
     .command('add')
-    .description('add bundles to channels of a catalog; only the blobs that this touches change')
+    .description('add bundles to channels of a catalog; unrelated blobs keep their bytes')
     .argument('<directory>', 'file-based catalog')
     .argument('<bundles...>', 'bundle: image, layout, archive or directory')
     .addOption(
@@ -23,26 +23,27 @@ function addAdd(catalog: Command, context: CommandContext, runner: Runner): void
       ).argParser(separated),
     )
     .addOption(
-      withChoices(
-        new Option('--mode <mode>', 'what a bundle replaces: what it says, or what its version says'),
-        ['replaces', 'semver', 'semver-skippatch'],
-      ).default('replaces'),
+      withChoices(new Option('--mode <mode>', 'update mode: replaces (as declared) or semver (by version)'), [
+        'replaces',
+        'semver',
+        'semver-skippatch',
+      ]).default('replaces'),
     )
-    .option('--replaces <bundle>', 'what the bundle replaces (default: what it says); "" for nothing')
+    .option('--replaces <bundle>', 'bundle to replace (default: as declared); "" for none')
     .addOption(
       new Option(
         '--skips <bundle,…>',
-        'what the bundle skips, repeatable (default: what it says, in replaces mode); "" for none',
+        'bundles to skip, repeatable (default: as declared, in replaces mode); "" for none',
       ).argParser(separatedOrNone),
     )
-    .option('--skip-range <range>', 'versions that bundles skip (default: what they say); "" for none')
-    .option('--default-channel <name>', 'the default channel from now on')
-    .option('--migrate-level <level>', 'migrate the bundles to a level (see render)')
+    .option('--skip-range <range>', 'versions to skip (default: as declared); "" for none')
+    .option('--default-channel <name>', 'new default channel')
+    .option('--migrate-level <level>', 'run migrations on the bundles up to this level')
     .option(
       '--alpha-image-ref-template <template>',
-      'template of image references of bundles that come from no registry',
+      'image reference template for bundles that are not from a registry',
     );
-  command.option('--overwrite', 'write bundles anew that are there already');
+  command.option('--overwrite', 'replace bundles that already exist');
   addDryRun(command).action((directory: string, bundles: string[], _options, self: Command) =>
     runner.run(self, async (options) =>
       (await import('./add.js')).catalogAdd(context, directory, bundles, options),
@@ -54,14 +55,14 @@ function addRemove(catalog: Command, context: CommandContext, runner: Runner): v
   const command = catalog
     .command('remove')
     .description(
-      'remove bundles or channels of a package, or the package, and repair the upgrade graph; exit code 3 where clusters would be left behind',
+      'remove bundles, channels or a package and repair the upgrade graph; exit with 3 if installed bundles would be stranded',
     )
     .argument('<directory>', 'file-based catalog')
-    .option('--package <name>', 'the package; all of it where neither bundles nor channels are named')
+    .option('--package <name>', 'package; removed completely if neither bundles nor channels are given')
     .addOption(new Option('--bundle <name,…>', 'bundles to remove, repeatable').argParser(separated))
     .addOption(new Option('--channel <name,…>', 'channels to remove, repeatable').argParser(separated))
-    .option('--default-channel <name>', 'the default channel from now on');
-  command.option('--force', 'remove even where that leaves clusters without a way to the head');
+    .option('--default-channel <name>', 'new default channel');
+  command.option('--force', 'remove even if installed bundles are stranded');
   addDryRun(command).action((directory: string, _options, self: Command) =>
     runner.run(self, async (options) =>
       (await import('./remove.js')).catalogRemove(context, directory, options),
@@ -72,17 +73,14 @@ function addRemove(catalog: Command, context: CommandContext, runner: Runner): v
 function addDeprecate(catalog: Command, context: CommandContext, runner: Runner): void {
   const command = catalog
     .command('deprecate')
-    .description('tell users that a package, channel or bundle is deprecated')
+    .description('deprecate a package, channel or bundle')
     .argument('<directory>', 'file-based catalog')
-    .option(
-      '--package <name>',
-      'the package; deprecated itself where neither a channel nor a bundle is named',
-    )
-    .option('--channel <name>', 'the channel')
-    .option('--bundle <name>', 'the bundle')
-    .option('--message <text>', 'what users are told')
-    .option('--message-file <file>', 'a file with what users are told; - for standard input');
-  command.option('--undo', 'take the deprecation back');
+    .option('--package <name>', 'package; deprecated itself if neither channel nor bundle is given')
+    .option('--channel <name>', 'channel to deprecate')
+    .option('--bundle <name>', 'bundle to deprecate')
+    .option('--message <text>', 'deprecation message')
+    .option('--message-file <file>', 'file with the deprecation message; - for stdin');
+  command.option('--undo', 'remove the deprecation');
   addDryRun(command).action((directory: string, _options, self: Command) =>
     runner.run(self, async (options) =>
       (await import('./deprecate.js')).catalogDeprecate(context, directory, options),
@@ -91,5 +89,5 @@ function addDeprecate(catalog: Command, context: CommandContext, runner: Runner)
 }
 
 function addDryRun(command: Command): Command {
-  return command.option('--dry-run', 'change nothing; print what would change as a unified diff');
+  return command.option('--dry-run', 'print the changes as a unified diff without writing them');
 }

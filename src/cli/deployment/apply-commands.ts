@@ -17,8 +17,8 @@ export function addBundleApplyCommands(
   addClusterOptions(apply);
   addApprovalOptions(apply);
   apply
-    .option('--watch', 'render and apply again and again, until told to stop; needs --yes or --approve')
-    .option('--interval <duration>', 'with --watch: time from one to the next (default: 5m)', milliseconds)
+    .option('--watch', 'keep rendering and applying until stopped; requires --yes or --approve')
+    .option('--interval <duration>', 'with --watch: interval (default: 5m)', milliseconds)
     .action((_options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./apply.js')).bundleDeploymentApply(context, options),
@@ -27,7 +27,7 @@ export function addBundleApplyCommands(
 
   const history = deployment
     .command('history')
-    .description('show what was applied of a deployment')
+    .description('show the revisions of a deployment')
     .argument('<name>', 'name of the deployment');
   addPlaceOptions(history);
   addClusterOptions(history);
@@ -41,9 +41,9 @@ export function addBundleApplyCommands(
 
   const rollback = deployment
     .command('rollback')
-    .description('apply again what was applied of a deployment before')
+    .description('roll a deployment back to an earlier revision')
     .argument('<name>', 'name of the deployment')
-    .option('--to <revision>', 'revision to go back to (default: the one before)');
+    .option('--to <revision>', 'revision to roll back to (default: the previous one)');
   addPlaceOptions(rollback);
   addClusterOptions(rollback);
   addApprovalOptions(rollback);
@@ -55,24 +55,25 @@ export function addBundleApplyCommands(
 }
 
 function addPlaceOptions(command: Command): void {
-  command.option('-n, --namespace <namespace>', 'namespace that it is installed in');
+  command.option('-n, --namespace <namespace>', 'namespace of the deployment');
 }
 
 function addClusterOptions(command: Command): void {
   command
-    .option('--kubeconfig <file>', 'as for kubectl')
-    .option('--context <name>', 'context of the kubeconfig')
-    .option('--kubectl <program>', 'the program kubectl (default: from PATH)');
+    .option('--kubeconfig <file>', 'kubeconfig file')
+    .option('--context <name>', 'kubeconfig context')
+    .option('--kubectl <program>', 'kubectl program (default: from PATH)');
 }
 
 function addApprovalOptions(command: Command): void {
   command
-    .option('--yes', 'do not ask')
+    .option('--yes', 'apply without confirmation')
     .addOption(
-      new Option('--approve <hash,…>', 'do not ask, and apply only renders with these hashes').argParser(
-        separated,
-      ),
+      new Option(
+        '--approve <hash,…>',
+        'apply without confirmation, only renders with these hashes',
+      ).argParser(separated),
     )
-    .option('--force-conflicts', 'take over fields that others manage')
-    .option('--force', 'delete definitions and namespaces too that nobody asks for any more');
+    .option('--force-conflicts', 'take over fields managed by others')
+    .option('--force', 'also prune CRDs and namespaces');
 }

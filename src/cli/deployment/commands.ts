@@ -6,15 +6,13 @@ import type { Runner } from '../runner.js';
 
 /** Adds `deployment …` to a group: what deployment documents stand for, and bringing it to a cluster. */
 export function addBundleDeploymentCommands(bundle: Command, context: CommandContext, runner: Runner): void {
-  const deployment = bundle
-    .command('deployment')
-    .description('work with BundleDeployments: documents that say what is to be installed');
+  const deployment = bundle.command('deployment').description('render, compare and apply BundleDeployments');
 
-  const render = deployment.command('render').description('write the manifests that deployments stand for');
+  const render = deployment.command('render').description('print the manifests of deployments');
   addInput(render);
   render
     .addOption(outputFormatOf('yaml', 'json').default('yaml'))
-    .option('--output-dir <directory>', 'write one file an object into this directory: absent or empty')
+    .option('--output-dir <directory>', 'write one file per object to this new or empty directory')
     .action((_options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./render.js')).bundleDeploymentRender(context, options),
@@ -23,10 +21,10 @@ export function addBundleDeploymentCommands(bundle: Command, context: CommandCon
 
   const diff = deployment
     .command('diff')
-    .description('show what of the manifests of deployments has changed; exit code 3 where anything has');
+    .description('show changes in the manifests of deployments; exit with 3 if there are any');
   addInput(diff);
   diff
-    .option('--against <file|directory>', 'what was rendered before')
+    .option('--against <file|directory>', 'earlier render to compare with')
     .addOption(outputFormatOf('diff', 'text', 'json').default('diff'))
     .action((_options, command: Command) =>
       runner.run(command, async (options) =>
@@ -45,25 +43,25 @@ function addInput(command: Command): void {
         'file with BundleDeployments, or Bundles and BundleInstances, repeatable; - for stdin',
       ).argParser(collect),
     )
-    .option('--install-namespace <namespace>', 'where operators are installed, whatever the documents say')
+    .option('--install-namespace <namespace>', 'namespace to install operators in; overrides the documents')
     .addOption(
       new Option(
         '--watch-namespace <namespace>',
-        'namespace that operators watch, repeatable (default: as the documents say)',
+        'namespace to watch, repeatable (default: as in the documents)',
       ).argParser(collect),
     )
     .addOption(
       withChoices(
-        new Option('--cert-provider <provider>', 'who makes the certificates of webhooks').default('none'),
+        new Option('--cert-provider <provider>', 'certificate provider of webhooks').default('none'),
         ['none', 'cert-manager', 'service-ca'],
       ),
     )
-    .option('--config <file>', 'configuration, for charts their values, where the documents have none')
-    .option('--secrets <directory>', 'directory with manifests of the Secrets that documents name')
-    .option('--config-maps <directory>', 'directory with manifests of the ConfigMaps that documents name')
-    .option('--lock <file>', 'take what this file pins; write it where it is not there yet')
-    .option('--update-lock', 'with --lock: look anew, and write what is found')
-    .option('--require-digest', 'refuse sources that name no digest, commit or checksum')
-    .option('--allow-local', 'allow documents to name layouts, archives and repositories on this machine')
-    .option('--allow-insecure', 'allow documents to skip the verification of certificates');
+    .option('--config <file>', 'configuration or chart values for documents without any')
+    .option('--secrets <directory>', 'directory with manifests of referenced Secrets')
+    .option('--config-maps <directory>', 'directory with manifests of referenced ConfigMaps')
+    .option('--lock <file>', 'lock file with pinned sources; created if missing')
+    .option('--update-lock', 'with --lock: resolve sources again and update the lock file')
+    .option('--require-digest', 'refuse sources without a digest, commit or checksum')
+    .option('--allow-local', 'allow documents to use layouts, archives and repositories on this machine')
+    .option('--allow-insecure', 'allow documents to skip certificate verification');
 }

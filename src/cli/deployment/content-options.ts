@@ -21,18 +21,19 @@ export const sourceDescription =
 /** Adds the options for where the files of bundles come from. */
 export function addContentOptions(command: Command): Command {
   return command
-    .option('--require-digest', 'refuse what names no digest, commit or checksum')
-    .option('--lock <file>', 'take what this file pins; write it where it is not there yet')
-    .option('--update-lock', 'with --lock: look anew, and write what is found')
+    .option('--require-digest', 'refuse sources without a digest, commit or checksum')
+    .option('--lock <file>', 'lock file with pinned sources; created if missing')
+    .option('--update-lock', 'with --lock: resolve sources again and update the lock file')
     .option('--secrets <directory>', 'directory with manifests of Secrets')
-    .option('--secret <[namespace/]name>', 'with --secrets: the Secret for what is not on this machine');
+    .option('--secret <[namespace/]name>', 'with --secrets: Secret for remote sources');
 }
 
 /** Adds the option that puts several sources together, for commands of one source. */
 export function addComposeOption(command: Command): Command {
   return command.addOption(
-    new Option('--add <destination=source>', 'put the files of another source there, repeatable').argParser(
-      collect,
-    ),
+    new Option(
+      '--add <destination=source>',
+      'add the files of another source at a destination, repeatable',
+    ).argParser(collect),
   );
 }

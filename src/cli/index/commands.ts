@@ -20,48 +20,42 @@ A base for several platforms makes an image for each of them; --platform takes o
   const fromIndex = (description: string): Option => new Option('-f, --from-index <image>', description);
   const outputs = (command: Command): Command =>
     command
-      .option('-t, --tag <reference>', 'push the image there')
+      .option('-t, --tag <reference>', 'image reference to push to')
       .option('--save <file>', 'write the image to an oci-archive file')
       .option('--generate', 'write ./database/index.db and a Dockerfile instead of an image')
-      .option('-d, --out-dockerfile <file>', 'name of that Dockerfile (default: index.Dockerfile)')
-      .option(
-        '-i, --binary-image <image>',
-        'image to build on, from a registry or layout; scratch for the data only',
-      );
+      .option('-d, --out-dockerfile <file>', 'Dockerfile name (default: index.Dockerfile)')
+      .option('-i, --binary-image <image>', 'base image, from a registry or layout, or scratch');
   const tool = (flags: string): Option =>
-    withChoices(new Option(flags, 'accepted and not needed'), ['none', 'docker', 'podman']);
+    withChoices(new Option(flags, 'ignored; accepted for compatibility'), ['none', 'docker', 'podman']);
   const tools = (command: Command): Command =>
     command
       .addOption(tool('-c, --container-tool <tool>'))
       .addOption(tool('-u, --build-tool <tool>'))
       .addOption(tool('-p, --pull-tool <tool>'));
-  const permissive = (): Option => new Option('--permissive', 'do what can be done, and report the rest');
+  const permissive = (): Option => new Option('--permissive', 'continue on errors and report them');
 
   const add = index
     .command('add')
-    .description('add bundles to an index image, or make one of them')
+    .description('add bundles to an index image, or create one')
     .addOption(
       new Option('-b, --bundles <bundle,…>', "bundle images, directories or layouts; '' for none").argParser(
         separatedOrNone,
       ),
     )
-    .option(
-      '--from-file <file>',
-      'read the bundles from a file, or - for standard input: one a line, # begins a comment',
-    )
-    .addOption(fromIndex('index image to add to; an empty index unless told'))
+    .option('--from-file <file>', 'file with one bundle per line, # begins a comment; - for stdin')
+    .addOption(fromIndex('index image to add to (default: an empty index)'))
     .addOption(
       withChoices(
         new Option('--mode <mode>', 'how channels are updated: replaces, semver or semver-skippatch'),
         ['replaces', 'semver', 'semver-skippatch'],
       ).default('replaces'),
     )
-    .option('--minimal', 'keep the manifests of channel heads only')
-    .option('--all-in-one', 'keep the manifests of all bundles in every mode')
-    .addOption(list('--pull-from <prefix=other>', 'pull bundles from another place'))
-    .option('--require-digest', 'refuse bundle images that are not named by digest')
-    .option('--overwrite-latest', 'replace channel heads by bundles of the same name')
-    .option('--enable-alpha', 'take bundles that substitute for others')
+    .option('--minimal', 'store the manifests of channel heads only')
+    .option('--all-in-one', 'store the manifests of all bundles in every mode')
+    .addOption(list('--pull-from <prefix=other>', 'pull bundles from another registry or repository'))
+    .option('--require-digest', 'refuse bundle images without a digest')
+    .option('--overwrite-latest', 'replace channel heads with bundles of the same name')
+    .option('--enable-alpha', 'allow bundles that substitute for others')
     .addOption(permissive());
   tools(outputs(add)).action((_options, command: Command) =>
     runner.run(command, async (options) => (await import('./add.js')).indexAdd(context, options)),
@@ -76,12 +70,12 @@ A base for several platforms makes an image for each of them; --platform takes o
           : 'remove packages, or one bundle, from an index image',
       )
       .addOption(list('-o, --operators <package,…>', 'packages to remove'))
-      .addOption(fromIndex('index image to remove them from'))
+      .addOption(fromIndex('index image to edit'))
       .addOption(permissive());
     if (name === 'delete') {
       remove
-        .option('--bundle <name>', 'remove one bundle, and repair the edges around it')
-        .addOption(list('--pull-from <prefix=other>', 'pull bundles from another place'));
+        .option('--bundle <name>', 'remove one bundle and rewire edges around it')
+        .addOption(list('--pull-from <prefix=other>', 'pull bundles from another registry or repository'));
     }
     tools(outputs(remove)).action((_options, command: Command) =>
       runner.run(command, async (options) => (await import('./rm.js')).indexRemove(context, options)),
@@ -92,9 +86,9 @@ A base for several platforms makes an image for each of them; --platform takes o
     .command('delete-latest')
     .description('remove the newest version of a package from an index image')
     .argument('<package>')
-    .addOption(fromIndex('index image to remove it from'))
+    .addOption(fromIndex('index image to edit'))
     .addOption(eachChannelOption())
-    .addOption(list('--pull-from <prefix=other>', 'pull bundles from another place'));
+    .addOption(list('--pull-from <prefix=other>', 'pull bundles from another registry or repository'));
   tools(outputs(deleteLatest)).action((packageName: string, _options, command: Command) =>
     runner.run(command, async (options) =>
       (await import('./delete-latest.js')).indexDeleteLatest(context, packageName, options),
@@ -103,7 +97,7 @@ A base for several platforms makes an image for each of them; --platform takes o
 
   const prune = index
     .command('prune')
-    .description('remove all packages but these from an index image')
+    .description('remove all other packages from an index image')
     .addOption(list('-p, --packages <package,…>', 'packages to keep'))
     .addOption(fromIndex('index image to prune'))
     .addOption(permissive());
@@ -127,11 +121,11 @@ A base for several platforms makes an image for each of them; --platform takes o
 
   const deprecate = index
     .command('deprecatetruncate')
-    .description('deprecate bundles of an index image, and remove what is older')
+    .description('deprecate bundles of an index image and remove older ones')
     .addOption(
       new Option('-b, --bundles <image,…>', 'images of the bundles to deprecate').argParser(separatedOrNone),
     )
-    .addOption(fromIndex('index image that they are in'))
+    .addOption(fromIndex('index image to edit'))
     .option('--allow-package-removal', 'remove a package whose channel heads are all deprecated')
     .addOption(permissive());
   tools(outputs(deprecate)).action((_options, command: Command) =>
@@ -142,7 +136,7 @@ A base for several platforms makes an image for each of them; --platform takes o
 
   const build = index
     .command('build')
-    .description('make the image of a database file')
+    .description('build an index image from a database file')
     .argument('<database>', 'database file of the index');
   outputs(build).action((file: string, _options, command: Command) =>
     runner.run(command, async (options) => (await import('./build.js')).indexBuild(context, file, options)),
@@ -150,11 +144,11 @@ A base for several platforms makes an image for each of them; --platform takes o
 
   index
     .command('export')
-    .description('write the bundles of an index as directories of package manifests')
+    .description('export the bundles of an index as package manifest directories')
     .option('-i, --index <image>', 'index image, or a database file')
     .addOption(list('-p, --package <package,…>', 'packages to export (default: all)'))
     .addOption(list('-o, --xpackage <package,…>', 'the old name of --package').hideHelp())
-    .option('-f, --download-folder <directory>', 'where to write them', 'downloaded')
+    .option('-f, --download-folder <directory>', 'output directory', 'downloaded')
     .addOption(tool('-c, --container-tool <tool>'))
     .action((_options, command: Command) =>
       runner.run(command, async (options) => (await import('./export.js')).indexExport(context, options)),

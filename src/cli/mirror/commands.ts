@@ -13,47 +13,45 @@ export function addMirrorCommands(
 ): void {
   const mirror = program
     .command('mirror')
-    .description('copy images to another registry, each as a line of a mapping says')
-    .argument('[source=target...]', 'images, as in a line of a mapping')
-    .option('-f, --filename <file>', 'read the mapping from a file; - for standard input')
+    .description('mirror images, catalogs and image sets')
+    .argument('[source=target...]', 'images to copy, as in a mapping line')
+    .option('-f, --filename <file>', 'mapping file; - for stdin')
     .option(
       '-c, --config <file>',
-      'mirror what an ImageSetConfiguration says: to docker://REGISTRY[/PATH] or file://DIR',
+      'mirror an ImageSetConfiguration to docker://REGISTRY[/PATH] or file://DIR',
     )
     .option(
       '--from <archive>',
-      'copy from an archive on disk, repeatable for its base archives; --config then bounds what it may hold',
+      'mirror from an archive on disk, repeatable for base archives; --config limits its content',
       collect,
     )
-    .option('--id <digest>', 'with --from: copy only from the archive with this id')
-    .option('--verify-key <file>', 'with --from: copy only from an archive signed by this public key')
-    .option('--max-per-registry <count>', 'most requests to a registry at a time', '6')
+    .option('--id <digest>', 'with --from: require this archive ID')
+    .option('--verify-key <file>', 'with --from: require a signature by this public key')
+    .option('--max-per-registry <count>', 'maximum number of concurrent requests per registry', '6')
     .option('--dir <directory>', 'root of file:// (default: the working directory)')
-    .option('--from-dir <directory>', 'root of file:// sources, where it is another')
-    .option('--referrers', 'copy what refers to the images too, such as signatures');
+    .option('--from-dir <directory>', 'root of file:// sources, if different')
+    .option('--referrers', 'also copy referrers such as signatures');
   addImageSetFlags(mirror);
   mirror
     .option(
       '--on-error <way>',
-      'with --config, for images that cannot be copied: stop, skip-image or skip-bundle (default: stop)',
+      'with --config: action for images that cannot be copied: stop, skip-image or skip-bundle (default: stop)',
     )
-    .option('--shard <i/n>', 'with --config and --locked: copy the part of machine I, from 0, of N')
-    .option('--base <archive>', 'with --config and file://: leave out what this earlier archive holds')
+    .option('--shard <i/n>', 'with --config and --locked: copy shard I of N (zero-based)')
+    .option('--base <archive>', 'with --config and file://: omit content of this base archive')
     .option('--sign-by <file>', 'with --config and file://: sign the archive with this private key, in PEM');
   booleanFlag(mirror, 'strict-archive', 'with --config and file://: refuse a blob larger than archiveSize');
-  booleanFlag(
-    mirror,
-    'remove-signatures',
-    'with --config: leave out signatures and what else refers to images',
-  );
+  booleanFlag(mirror, 'remove-signatures', 'with --config: do not copy signatures and other referrers');
   addOcMirrorFlags(mirror);
-  booleanFlag(mirror, 'continue-on-error', 'copy what can be copied, and report the rest');
-  booleanFlag(mirror, 'skip-missing', 'pass over images that are not at the source');
+  booleanFlag(mirror, 'continue-on-error', 'continue on errors and report them');
+  booleanFlag(mirror, 'skip-missing', 'skip images that are missing at the source');
   addCopyFlags(mirror);
-  mirror.addOption(new Option('--filter-by-os <pattern>', 'only .*: images keep all platforms').hideHelp());
-  mirror.addOption(new Option('--max-registry <count>', 'accepted and not needed').hideHelp());
+  mirror.addOption(
+    new Option('--filter-by-os <pattern>', 'only .* is supported: images keep all platforms').hideHelp(),
+  );
+  mirror.addOption(new Option('--max-registry <count>', 'ignored; accepted for compatibility').hideHelp());
   for (const name of ['keep-manifest-list', 'skip-multiple-scopes', 'skip-mount', 'force'])
-    booleanFlag(mirror, name, 'accepted and not needed', { isHidden: true });
+    booleanFlag(mirror, name, 'ignored; accepted for compatibility', { isHidden: true });
   mirror.action((lines: string[], _options, command: Command) =>
     runner.run(command, async (options) =>
       ['config', 'from'].some((name) => command.getOptionValue(name) !== undefined)
@@ -66,31 +64,29 @@ export function addMirrorCommands(
 
   const catalogMirror = catalog
     .command('mirror')
-    .description(
-      'copy a catalog and all its images to another registry, with what a cluster needs to use them',
-    )
+    .description('mirror a catalog and its images, and write the manifests for a cluster')
     .argument('<source>', 'catalog image, or with --source-name a directory, layout or database file')
     .argument('<destination>', 'registry[/path], or file://path')
-    .option('--source-name <reference>', 'what the catalog is called; no registry is asked for it then')
+    .option('--source-name <reference>', 'name of the catalog; no registry is contacted for it')
     .option(
       '--to-manifests <directory>',
-      'where to write mapping and manifests (default: manifests-NAME-TIME)',
+      'output directory of mapping and manifests (default: manifests-NAME-TIME)',
     )
-    .option('--path <in:out>', 'directory of the catalog in the image, and where to unpack it to')
-    .option('--index-filter-by-os <pattern>', 'platform to read the catalog of', 'linux/amd64')
+    .option('--path <in:out>', 'catalog directory in the image, and directory to unpack it to')
+    .option('--index-filter-by-os <pattern>', 'platform of the catalog image to read', 'linux/amd64')
     .addOption(new Option('--filter-by-os <pattern>', 'the old name of --index-filter-by-os').hideHelp())
-    .option('--max-components <count>', 'most path components at the destination; 0 for any number', '2')
-    .option('--merge-repositories', 'let repositories that get the same name share it')
-    .option('--idms-scope <scope>', 'entries a repository or a registry', 'repository')
-    .option('--icsp-scope <scope>', 'the same for the ImageContentSourcePolicy', 'repository')
-    .option('--max-idms-size <bytes>', 'most bytes of a document', '250000')
-    .option('--max-icsp-size <bytes>', 'the same for the ImageContentSourcePolicy', '250000')
-    .option('--max-per-registry <count>', 'most requests to a registry at a time', '4')
+    .option('--max-components <count>', 'maximum path components at the destination; 0 for no limit', '2')
+    .option('--merge-repositories', 'merge repositories that map to the same name')
+    .option('--idms-scope <scope>', 'scope of entries: repository or registry', 'repository')
+    .option('--icsp-scope <scope>', 'scope of ImageContentSourcePolicy entries', 'repository')
+    .option('--max-idms-size <bytes>', 'maximum size of a document, in bytes', '250000')
+    .option('--max-icsp-size <bytes>', 'scope of ImageContentSourcePolicy entries', '250000')
+    .option('--max-per-registry <count>', 'maximum number of concurrent requests per registry', '4')
     .option('--dir <directory>', 'root of file:// (default: the working directory)')
-    .option('--from-dir <directory>', 'root of a file:// source, where it is another')
-    .option('--referrers', 'copy what refers to the images too, such as signatures');
-  booleanFlag(catalogMirror, 'manifests-only', 'write mapping and manifests, and copy nothing');
-  booleanFlag(catalogMirror, 'continue-on-error', 'copy what can be copied (default: true)');
+    .option('--from-dir <directory>', 'root of a file:// source, if different')
+    .option('--referrers', 'also copy referrers such as signatures');
+  booleanFlag(catalogMirror, 'manifests-only', 'write mapping and manifests without copying images');
+  booleanFlag(catalogMirror, 'continue-on-error', 'continue on errors (default: true)');
   addCopyFlags(catalogMirror);
   catalogMirror.action((source: string, destination: string, _options, command: Command) =>
     runner.run(command, async (options) =>
@@ -101,9 +97,9 @@ export function addMirrorCommands(
 
 /** Flags that `oc` has for whatever copies images. */
 function addCopyFlags(command: Command): void {
-  booleanFlag(command, 'dry-run', 'look for every image at its source, and copy nothing');
-  booleanFlag(command, 'insecure', 'use HTTP, and take any certificate, where a registry asks for it');
-  booleanFlag(command, 'skip-verification', 'accepted; digests are always verified');
+  booleanFlag(command, 'dry-run', 'check that every image exists without copying');
+  booleanFlag(command, 'insecure', 'allow plain HTTP and unverified certificates');
+  booleanFlag(command, 'skip-verification', 'ignored; digests are always verified');
   command
     .option('-a, --registry-config <file>', 'credentials file; the same as --authfile')
     .addOption(new Option('--certificate-authority <file>', 'the same as --ca-file').hideHelp());
@@ -112,25 +108,25 @@ function addCopyFlags(command: Command): void {
 /** Flags of whatever works on an image set. */
 function addImageSetFlags(command: Command): void {
   command
-    .option('--workspace <file://directory>', 'where to write working-dir (default: file://.)')
+    .option('--workspace <file://directory>', 'parent directory of working-dir (default: file://.)')
     .option('--lock <file>', 'lock file (default: working-dir/opmate.lock.json below the workspace)')
-    .option('--locked', 'take what the lock says, and fail where that cannot be had any more')
-    .option('--dependencies <mode>', 'packages that bundles need: none, report or add (default: report)')
-    .option('--max-nested-paths <count>', 'most components of a path at the target')
+    .option('--locked', 'mirror what the lock pins; fail if unavailable')
+    .option('--dependencies <mode>', 'handling of required packages: none, report or add (default: report)')
+    .option('--max-nested-paths <count>', 'maximum path components at the target')
     .option('--icsp', 'write an ImageContentSourcePolicy instead of IDMS and ITMS')
-    .option('--name <name>', 'what to call CatalogSource and ClusterCatalog')
-    .option('--prefix <text>', 'what the names of all objects begin with')
-    .option('--poll-interval <time>', 'how often clusters look for a newer catalog, e.g. 30m');
+    .option('--name <name>', 'name of CatalogSource and ClusterCatalog')
+    .option('--prefix <text>', 'name prefix of all objects')
+    .option('--poll-interval <time>', 'catalog polling interval of clusters, e.g. 30m');
 }
 
 /** Adds what else is done with image sets, below `opmate mirror`. */
 function addImageSetCommands(mirror: Command, context: CommandContext, runner: Runner): void {
   const plan = mirror
     .command('plan')
-    .description('say to the byte what mirroring an image set would copy, and copy nothing')
+    .description('show what a mirror run would copy, in bytes')
     .argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')
     .option('-c, --config <file>', 'ImageSetConfiguration')
-    .option('--base <archive>', 'with file://: leave out what this earlier archive holds')
+    .option('--base <archive>', 'with file://: omit content of this base archive')
     .addOption(outputFormatOf('text', 'json'));
   addImageSetFlags(plan);
   plan.action((destination: string, _options, command: Command) =>
@@ -141,11 +137,11 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
 
   mirror
     .command('status')
-    .description('say what of a lock is at a registry, or in an archive, and what is left to copy')
+    .description('show which locked images a registry or archive has, and what is left to copy')
     .argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')
-    .option('--workspace <file://directory>', 'where working-dir is (default: file://.)')
+    .option('--workspace <file://directory>', 'parent directory of working-dir (default: file://.)')
     .option('--lock <file>', 'lock file (default: working-dir/opmate.lock.json below the workspace)')
-    .option('--max-nested-paths <count>', 'most components of a path at the target')
+    .option('--max-nested-paths <count>', 'maximum path components at the target')
     .addOption(outputFormatOf('text', 'json'))
     .action((destination: string, _options, command: Command) =>
       runner.run(command, async (options) =>
@@ -159,7 +155,7 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
 
   mirror
     .command('diff')
-    .description('say what differs between two locks or archives: packages, channels, bundles, images, bytes')
+    .description('show the differences between two locks or archives')
     .argument('<from>', 'lock file, or directory of an archive')
     .argument('<to>', 'lock file, or directory of an archive')
     .addOption(outputFormatOf('text', 'json'))
@@ -171,24 +167,22 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
 
   const remove = mirror
     .command('delete')
-    .description(
-      'list with --generate what of an image set to delete, or delete what --delete-yaml-file lists',
-    )
+    .description('generate a list of images to delete, or delete the images of such a list')
     .argument('<destination>', 'docker://REGISTRY[/PATH]')
     .option('-c, --config <file>', 'with --generate: DeleteImageSetConfiguration')
     .option(
       '--workspace <file://directory>',
-      'with --generate: where to write working-dir (default: file://.)',
+      'with --generate: parent directory of working-dir (default: file://.)',
     )
-    .option('--delete-id <text>', 'with --generate: part of the names of the files')
-    .option('--delete-yaml-file <file>', 'delete what this file lists')
-    .option('--max-nested-paths <count>', 'most components of a path at the target')
-    .option('--keep <lock>', 'keep what this lock needs, repeatable', collect)
-    .option('--dry-run', 'with --delete-yaml-file: look for every image, and delete nothing');
-  booleanFlag(remove, 'generate', 'write working-dir/delete/delete-images.yaml, and delete nothing');
-  booleanFlag(remove, 'delete-signatures', 'the signatures of the images too');
-  booleanFlag(remove, 'delete-v1-images', 'with --generate: by the tags that oc-mirror v1 gave');
-  booleanFlag(remove, 'force-cache-delete', 'accepted; there is no cache', { isHidden: true });
+    .option('--delete-id <text>', 'with --generate: suffix of file names')
+    .option('--delete-yaml-file <file>', 'list of images to delete')
+    .option('--max-nested-paths <count>', 'maximum path components at the target')
+    .option('--keep <lock>', 'keep images of this lock, repeatable', collect)
+    .option('--dry-run', 'with --delete-yaml-file: check every image without deleting');
+  booleanFlag(remove, 'generate', 'write working-dir/delete/delete-images.yaml without deleting');
+  booleanFlag(remove, 'delete-signatures', 'also delete signatures');
+  booleanFlag(remove, 'delete-v1-images', 'with --generate: use the tags of oc-mirror v1');
+  booleanFlag(remove, 'force-cache-delete', 'ignored; there is no cache', { isHidden: true });
   remove.action((destination: string, _options, command: Command) =>
     runner.run(command, async (options) =>
       (await import('./delete.js')).mirrorDelete(
@@ -201,14 +195,14 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
 
   mirror
     .command('list')
-    .description('list what can be mirrored')
+    .description('list catalogs, packages and versions that can be mirrored')
     .command('operators')
     .description('list the packages, channels or versions of a catalog as tables')
     .option('--catalog <reference>', 'catalog image, layout or directory')
-    .option('--package <name>', 'with --catalog: its channels and their heads')
-    .option('--channel <name>', 'with --package: the versions in this channel')
-    .option('--catalogs', 'with --version: which of the well-known catalogs there are')
-    .option('--version <version>', 'with --catalogs: version of the cluster, e.g. 4.18')
+    .option('--package <name>', 'with --catalog: list channels and heads of this package')
+    .option('--channel <name>', 'with --package: list versions in this channel')
+    .option('--catalogs', 'with --version: list the well-known catalogs')
+    .option('--version <version>', 'with --catalogs: cluster version, e.g. 4.18')
     .action((_options, command: Command) =>
       runner.run(command, async (options) =>
         (await import('./list-operators.js')).mirrorListOperators(
@@ -223,12 +217,12 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
 export function addArchiveCommands(program: Command, context: CommandContext, runner: Runner): void {
   program
     .command('archive')
-    .description('work with archives that mirror has written to disk')
+    .description('work with mirror archives on disk')
     .command('verify')
-    .description('read all of an archive and report what is damaged or missing')
+    .description('read a whole archive and report damaged or missing content')
     .argument('<archive>', 'directory of the archive')
-    .option('--id <digest>', 'fail unless the archive has this id')
-    .option('--verify-key <file>', 'fail unless the archive is signed by this public key')
+    .option('--id <digest>', 'require this archive ID')
+    .option('--verify-key <file>', 'require a signature by this public key')
     .addOption(reportFormatOption())
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>

@@ -12,10 +12,10 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
   const database = (name = 'bundles.db'): Option =>
     new Option('-d, --database <file>', databaseDescription).default(name);
   const outputDatabase = (): Option =>
-    new Option('--output-db <file>', 'write the result there, and leave the input as it is');
+    new Option('--output-db <file>', 'write the result to this file instead of editing in place');
   const containerTool = (): Option =>
-    new Option('-c, --container-tool <tool>', 'accepted and not needed').default('none');
-  const permissive = (): Option => new Option('--permissive', 'do what can be done, and report the rest');
+    new Option('-c, --container-tool <tool>', 'ignored; accepted for compatibility').default('none');
+  const permissive = (): Option => new Option('--permissive', 'continue on errors and report them');
 
   registry
     .command('add')
@@ -29,10 +29,7 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
       ),
     )
     .addOption(new Option('--batch <bundle,…>', 'the same').argParser(separatedOrNone))
-    .option(
-      '--from-file <file>',
-      'read the bundles from a file, or - for standard input: one a line, # begins a comment',
-    )
+    .option('--from-file <file>', 'file with one bundle per line, # begins a comment; - for stdin')
     .addOption(
       withChoices(new Option('--mode <mode>', 'how channels are updated'), [
         'replaces',
@@ -40,17 +37,17 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
         'semver-skippatch',
       ]).default('replaces'),
     )
-    .option('--minimal', 'keep the manifests of channel heads only')
-    .option('--all-in-one', 'keep the manifests of all bundles in every mode')
+    .option('--minimal', 'store the manifests of channel heads only')
+    .option('--all-in-one', 'store the manifests of all bundles in every mode')
     .addOption(
       new Option(
         '--pull-from <prefix=other>',
-        'pull images under one name from another; the index keeps the name that was given',
+        'pull images of one prefix from another; the index keeps the original name',
       ).argParser(separated),
     )
-    .option('--require-digest', 'refuse images that are not named by digest')
-    .option('--overwrite-latest', 'replace channel heads by bundles of the same name')
-    .option('--enable-alpha', 'take bundles that substitute for others')
+    .option('--require-digest', 'refuse images without a digest')
+    .option('--overwrite-latest', 'replace channel heads with bundles of the same name')
+    .option('--enable-alpha', 'allow bundles that substitute for others')
     .addOption(permissive())
     .addOption(containerTool())
     .addOption(outputDatabase())
@@ -72,8 +69,12 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
       .addOption(outputDatabase());
     if (name === 'delete') {
       command
-        .option('--bundle <name>', 'remove one bundle, and repair the edges around it')
-        .addOption(new Option('--pull-from <prefix=other>', 'pull from another place').argParser(separated));
+        .option('--bundle <name>', 'remove one bundle and rewire edges around it')
+        .addOption(
+          new Option('--pull-from <prefix=other>', 'pull from another registry or repository').argParser(
+            separated,
+          ),
+        );
     }
     command.action((packageName: string | undefined, file: string | undefined) =>
       runner.run(command, async (options) =>
@@ -91,7 +92,11 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
     .argument('[database]', databaseDescription)
     .addOption(database())
     .addOption(eachChannelOption())
-    .addOption(new Option('--pull-from <prefix=other>', 'pull from another place').argParser(separated))
+    .addOption(
+      new Option('--pull-from <prefix=other>', 'pull from another registry or repository').argParser(
+        separated,
+      ),
+    )
     .addOption(outputDatabase())
     .action((packageName: string, file: string | undefined, _options, command: Command) =>
       runner.run(command, async (options) =>
@@ -101,7 +106,7 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
 
   registry
     .command('prune')
-    .description('remove all packages but these')
+    .description('remove all other packages')
     .argument('[database]', databaseDescription)
     .addOption(database())
     .addOption(new Option('-p, --packages <package,…>', 'packages to keep').argParser(separated))
@@ -127,7 +132,7 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
 
   registry
     .command('deprecatetruncate')
-    .description('deprecate bundles, and remove what is older')
+    .description('deprecate bundles and remove older ones')
     .argument('[database]', databaseDescription)
     .addOption(database('index.db'))
     .addOption(
@@ -146,7 +151,7 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
 
   registry
     .command('create')
-    .description('make an empty index')
+    .description('create an empty index')
     .argument('<database>')
     .action((file: string, _options, command: Command) =>
       runner.run(command, async (options) =>
@@ -156,9 +161,9 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
 
   registry
     .command('migrate')
-    .description('bring an index to a newer schema version')
+    .description('migrate an index to a newer schema version')
     .argument('<database>')
-    .option('--to <version>', 'schema version; the newest unless told')
+    .option('--to <version>', 'schema version (default: the newest)')
     .addOption(outputDatabase())
     .action((file: string, _options, command: Command) =>
       runner.run(command, async (options) =>
@@ -168,10 +173,10 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
 
   registry
     .command('init')
-    .description('make an index of package manifests, as initializer did')
+    .description('create an index from package manifests, like initializer')
     .option('-m, --manifests <directory>', 'directory of package manifests (default: manifests)')
-    .option('--configmap <file>', 'a ConfigMap that holds them')
-    .option('--appregistry-namespace <directory>', 'a directory of downloaded app-registry archives')
+    .option('--configmap <file>', 'ConfigMap with package manifests')
+    .option('--appregistry-namespace <directory>', 'directory of downloaded app-registry archives')
     .addOption(new Option('-o, --output <file>', databaseDescription).default('bundles.db'))
     .addOption(permissive())
     .action((_options, command: Command) =>
@@ -180,43 +185,38 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
 
   const build = registry
     .command('build')
-    .description(
-      'make an index image of the operators of an app registry, of package manifests or of bundles',
-    )
+    .description('build an index image from an app registry, package manifests or bundles')
     .option(
       '--appregistry-namespace <[host/]namespace>',
-      'all operators of this namespace; or a directory of downloaded archives, as ./DIR',
+      'app-registry namespace, or ./DIR with downloaded archives',
     )
     .option('--appregistry-endpoint <url>', 'address of the app registry (default: https://quay.io/cnr)')
-    .option('--auth-token <token>', 'token for the app registry, sent as it is')
-    .option('--manifests <directory>', 'take the operators from a directory of package manifests instead')
-    .option('--bundles <bundle,…>', 'take them from bundle images or directories, or a file that lists them')
-    .option(
-      '--from <image>',
-      'image to build on (default: quay.io/operator-framework/opm:v1.73.0); scratch for the data only',
-    )
-    .option('--to <reference>', 'push the image there; oci:DIR:TAG and oci-archive:FILE are taken, too')
-    .option('--save <path>', 'write the image as an archive for docker load')
+    .option('--auth-token <token>', 'app registry token, sent verbatim')
+    .option('--manifests <directory>', 'directory of package manifests')
+    .option('--bundles <bundle,…>', 'bundle images or directories, or a file that lists them')
+    .option('--from <image>', 'base image, or scratch (default: quay.io/operator-framework/opm:v1.73.0)')
+    .option('--to <reference>', 'push the image to a reference, oci:DIR:TAG or oci-archive:FILE')
+    .option('--save <path>', 'save the image as an archive for docker load')
     .addOption(permissive());
-  booleanFlag(build, 'db-only', 'write only bundles.db, into the directory that --save names');
+  booleanFlag(build, 'db-only', 'write only bundles.db to the --save directory');
   build.action((_options, command: Command) =>
     runner.run(command, async (options) => (await import('./build.js')).registryBuild(context, options)),
   );
   const serve = registry
     .command('serve')
-    .description('serve an index to clusters: the gRPC registry API')
+    .description('serve an index over the gRPC registry API')
     .argument('[database]', databaseDescription)
     .option('-d, --database <file>', `${databaseDescription} (default: bundles.db)`)
-    .option('--configmap <file>', 'serve the manifests in a ConfigMap, as configmap-server did')
+    .option('--configmap <file>', 'serve the manifests in a ConfigMap, like configmap-server')
     .option(
       '--appregistry-namespace <directory>',
-      'serve a directory of downloaded app-registry archives, as appregistry-server did',
+      'serve downloaded app-registry archives, like appregistry-server',
     )
     .addOption(permissive());
   addServerOptions(serve);
   serve
-    .option('--timeout-seconds <seconds>', 'end after this long', 'infinite')
-    .addOption(new Option('--skip-migrate', 'accepted: the file is never changed').hideHelp())
+    .option('--timeout-seconds <seconds>', 'exit after this many seconds', 'infinite')
+    .addOption(new Option('--skip-migrate', 'ignored; the file is never changed').hideHelp())
     .addOption(containerTool().hideHelp())
     .action((file: string | undefined, _options, command: Command) =>
       runner.run(command, async (options) =>
@@ -226,31 +226,27 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
 
   registry
     .command('images')
-    .description(
-      'list the images that a catalog needs, or where a mirror puts them, with what a cluster needs',
-    )
-    .option('--from <image>', 'catalog image; a directory, a layout or a database is taken, too')
+    .description('list the images of a catalog, or map them to a mirror and write cluster manifests')
+    .option('--from <image>', 'catalog image, directory, layout or database')
     .option('--from-archive <file>', 'catalog image in an archive or layout; no registry is contacted')
     .option('--from-db <file>', databaseDescription)
-    .option('--to <registry[/namespace]>', 'print SOURCE=TARGET lines for a mirror, and write the manifests')
-    .option('--manifests <directory>', 'where to write them', './manifests')
+    .option('--to <registry[/namespace]>', 'print SOURCE=TARGET lines for a mirror and write the manifests')
+    .option('--manifests <directory>', 'output directory', './manifests')
     .option(
       '--catalog-image <reference>',
-      'image of the catalog for catalogsource.yaml (default: that of --from, or its name in the archive)',
+      'catalog image in catalogsource.yaml (default: --from, or its name in the archive)',
     )
     .option('--idms', 'write imagedigestmirrorset.yaml instead of imagecontentsourcepolicy.yaml')
     .option(
       '--tag-digests',
-      'tag every digest at the target as oc adm catalog mirror does (default: where several share a repository)',
+      'tag every digest at the target, like oc adm catalog mirror (default: only where several share a repository)',
     )
-    .addOption(new Option('--packages <package,…>', 'only those of these packages').argParser(separated))
-    .addOption(
-      new Option('--channels <channel,…>', 'only those of bundles in these channels').argParser(separated),
-    )
-    .addOption(new Option('--bundle <name,…>', 'only those of these bundles').argParser(separated))
+    .addOption(new Option('--packages <package,…>', 'select these packages').argParser(separated))
+    .addOption(new Option('--channels <channel,…>', 'select bundles in these channels').argParser(separated))
+    .addOption(new Option('--bundle <name,…>', 'select these bundles').argParser(separated))
     .option(
       '--include-undeclared',
-      'add images that only deployments name, in RELATED_IMAGE_* variables or init containers',
+      'add images named only in deployments (RELATED_IMAGE_* variables, init containers)',
     )
     .action((_options, command: Command) =>
       runner.run(command, async (options) => (await import('./images.js')).registryImages(context, options)),
@@ -258,7 +254,7 @@ export function addRegistryCommands(program: Command, context: CommandContext, r
 
   registry
     .command('bundles')
-    .description('list the references of all bundles, as registry add --from-file takes them')
+    .description('list all bundle references, one per line for registry add --from-file')
     .argument('<database>')
     .action((file: string, _options, command: Command) =>
       runner.run(command, async (options) =>

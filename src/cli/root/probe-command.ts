@@ -7,21 +7,17 @@ import type { Runner } from '../runner.js';
 export function addProbeCommand(program: Command, context: CommandContext, runner: Runner): void {
   program
     .command('probe')
-    .description('ask a gRPC server whether it is well, as probes of clusters do; the exit code tells')
-    .option('--addr <host:port>', 'the server; without host, this machine (default: localhost:50051)')
-    .option('--service <name>', 'one of its services (default: the server as a whole)')
+    .description("check a gRPC server's health; the result is the exit code")
+    .option('--addr <host:port>', 'server address (default: localhost:50051)')
+    .option('--service <name>', 'service to check (default: the whole server)')
     .addOption(
-      new Option('--connect-timeout <duration>', 'how long connecting may take (default: 1s)').argParser(
-        milliseconds,
-      ),
+      new Option('--connect-timeout <duration>', 'connection timeout (default: 1s)').argParser(milliseconds),
     )
     .addOption(
-      new Option('--rpc-timeout <duration>', 'how long the answer may take (default: 1s)').argParser(
-        milliseconds,
-      ),
+      new Option('--rpc-timeout <duration>', 'response timeout (default: 1s)').argParser(milliseconds),
     )
     .option('--tls', 'use TLS')
-    .option('--tls-ca-cert <file>', 'trust the certificate authorities in this PEM file, and no others')
+    .option('--tls-ca-cert <file>', 'trust only the certificate authorities in this PEM file')
     .action((_options, command: Command) =>
       runner.run(command, async (options) => (await import('./probe.js')).probe(context, options)),
     );

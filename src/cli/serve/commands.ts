@@ -9,25 +9,28 @@ export function addServeCommands(program: Command, context: CommandContext, runn
   const serve = program
     .command('serve')
     .description(
-      'serve a catalog to clusters: the gRPC registry API, with --http the HTTP one; or with --catalogs many, over HTTP',
+      'serve a catalog over gRPC (and HTTP with --http), or many catalogs over HTTP with --catalogs',
     )
-    .argument('[catalog]', 'catalog directory, image that holds one, or file of a sqlite index');
+    .argument('[catalog]', 'catalog directory, catalog image or sqlite index file');
   addServerOptions(serve);
   serve
-    .option('--cache-dir <directory>', 'keep encoded bundles there from one start to the next')
-    .option('--catalogs <directory>', 'serve the catalogs that the manifests there describe, over HTTP')
-    .option('--http [address]', 'serve the HTTP catalog API too, on HOST:PORT (default: 127.0.0.1:8080)')
-    .option('--metrics-listen <address>', 'serve /metrics of the HTTP API on HOST:PORT, and only there')
-    .option('--name <name>', 'with --http: what URLs call the catalog (default: as its directory or image)')
-    .option('--ui [address]', 'show the catalog as a page too, on HOST:PORT (default: 127.0.0.1:8081)')
-    .option('--storage <directory>', 'keep contents of the HTTP API, and with --catalogs states, there')
-    .option('--external-url <url>', 'what URLs of the HTTP API begin with')
-    .option('--tls-self-signed', 'serve HTTPS with a certificate made for this run')
-    .addOption(new Option('--pprof-addr <address>', 'accepted; nothing listens there').hideHelp());
+    .option('--cache-dir <directory>', 'cache directory, reused by the next start')
+    .option(
+      '--catalogs <directory>',
+      'serve the catalogs described by the manifests in this directory, over HTTP',
+    )
+    .option('--http [address]', 'also serve the HTTP catalog API on HOST:PORT (default: 127.0.0.1:8080)')
+    .option('--metrics-listen <address>', 'serve /metrics on HOST:PORT instead of the HTTP API address')
+    .option('--name <name>', 'with --http: catalog name in URLs (default: from the directory or image)')
+    .option('--ui [address]', 'also serve a catalog page on HOST:PORT (default: 127.0.0.1:8081)')
+    .option('--storage <directory>', 'storage directory of the HTTP API')
+    .option('--external-url <url>', 'base URL of the HTTP API')
+    .option('--tls-self-signed', 'serve HTTPS with a temporary self-signed certificate')
+    .addOption(new Option('--pprof-addr <address>', 'ignored; accepted for compatibility').hideHelp());
   addConnectionOptions(serve);
-  booleanFlag(serve, 'cache-only', 'make the cache and end');
-  booleanFlag(serve, 'cache-enforce-integrity', 'fail where the cache is not of this catalog');
-  booleanFlag(serve, 'pprof-capture-profiles', 'accepted; nothing is captured', { isHidden: true });
+  booleanFlag(serve, 'cache-only', 'build the cache and exit');
+  booleanFlag(serve, 'cache-enforce-integrity', 'fail if the cache belongs to another catalog');
+  booleanFlag(serve, 'pprof-capture-profiles', 'ignored; accepted for compatibility', { isHidden: true });
   serve.action((reference: string | undefined, _options, command: Command) =>
     runner.run(command, async (options) => {
       if (command.getOptionValue('catalogs') !== undefined) {
@@ -53,7 +56,7 @@ export function addConnectionOptions(command: Command): Command {
     )
     .option(
       '--allow-host <name>',
-      'name that HTTP requests may use for the server, repeatable; others are then refused',
+      'allowed Host header of HTTP requests, repeatable; others are refused',
       collect,
     );
 }
@@ -61,12 +64,12 @@ export function addConnectionOptions(command: Command): Command {
 /** The options of every server of the registry API. */
 export function addServerOptions(command: Command): void {
   command
-    .option('-p, --port <port>', 'port to listen on; 0 takes a free one', '50051')
+    .option('-p, --port <port>', 'port to listen on; 0 selects a free one', '50051')
     .option('--host <address>', 'address to listen on (default: all)')
     .option(
       '-t, --termination-log <file>',
-      'write the message of a failure there (default: /dev/termination-log, where there is one)',
+      'file for the failure message (default: /dev/termination-log, if it exists)',
     )
-    .option('--tls-cert <file>', 'serve TLS with this certificate; read again when it changes')
-    .option('--tls-key <file>', 'key of the certificate');
+    .option('--tls-cert <file>', 'TLS certificate; reloaded when it changes')
+    .option('--tls-key <file>', 'TLS private key');
 }

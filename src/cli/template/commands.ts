@@ -10,7 +10,7 @@ export function addTemplateCommands(
   context: CommandContext,
   runner: Runner,
 ): void {
-  const template = program.command('template').description('work with templates of catalogs');
+  const template = program.command('template').description('render and create catalog templates');
   addRenderCommand(template.command('render'), true, context, runner);
   addRenderCommand(alpha.command('render-template'), false, context, runner);
   addConvertCommands(template.command('convert'), context, runner);
@@ -19,9 +19,9 @@ export function addTemplateCommands(
 
 function addRenderCommand(command: Command, checks: boolean, context: CommandContext, runner: Runner): void {
   command
-    .description('write the catalog that a template stands for')
-    .argument('[type]', 'basic, semver or substitutes; detected by the schema where it is left out')
-    .argument('[file]', 'the template; - or nothing for standard input')
+    .description('render a template as a catalog')
+    .argument('[type]', 'basic, semver or substitutes (default: detected from the schema)')
+    .argument('[file]', 'template file (default: stdin)')
     .addOption(outputFormatOf('json', 'yaml', 'mermaid').default('json'))
     .addOption(
       withChoices(new Option('--migrate-level <level>', 'run migrations up to this level'), [
@@ -41,16 +41,16 @@ function addRenderCommand(command: Command, checks: boolean, context: CommandCon
 }
 
 function addConvertCommands(group: Command, context: CommandContext, runner: Runner): void {
-  group.description('write a template that stands for a catalog');
+  group.description('create a template from a catalog');
   const descriptions = {
-    basic: 'a basic template: bundles by their images only',
-    substitutes: 'a substitutes template: the whole catalog, for bundles to take the place of others',
+    basic: 'create a basic template, which names bundles by image',
+    substitutes: 'create a substitutes template, which holds the whole catalog',
   };
   for (const type of ['basic', 'substitutes'] as const) {
     const command = group
       .command(type)
       .description(descriptions[type])
-      .argument('[catalog]', 'file, directory or image; - or nothing for standard input')
+      .argument('[catalog]', 'file, directory or image (default: stdin)')
       .addOption(outputFormatOf('json', 'yaml').default('json'));
     command.action((reference: string | undefined) =>
       runner.run(command, async (options) =>

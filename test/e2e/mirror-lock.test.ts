@@ -271,6 +271,7 @@ mirror:
         arg === 'file:///work' ? `file://${at(`pod-${i}`)}` : (places[arg] ?? arg),
       );
       return sandbox.run([...(args ?? []), '--use-http'], {
+        ownProcess: true,
         env: {
           HOME: '/nonexistent',
           JOB_COMPLETION_INDEX: String(i),

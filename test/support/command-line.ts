@@ -127,7 +127,7 @@ async function runHere(
     });
     return { code, stdout: stdout.text, stderr: stderr.text };
   } finally {
-    runningHere--;
+    if (--runningHere === 0) process.chdir(projectRoot);
   }
 }
 

@@ -4,6 +4,7 @@ import { addAlphaBundleCommands, addBundleCommands } from './bundle/commands.js'
 import { addCatalogCommands } from './catalog/commands.js';
 import type { CommandContext, GlobalOptions } from './context.js';
 import { exitCodes } from './exit-codes.js';
+import { commandPath, footerOf, printHelp, unknownCommand } from './help.js';
 import { addIndexCommands } from './index/commands.js';
 import {
   addGlobalOptions,
@@ -63,6 +64,13 @@ export async function runProgram(
   const named = namedCommand(program, args);
   if (isOpmCommand(named)) state.usageCode = exitCodes.failed;
   try {
+    const [first, ...words] = args;
+    if (first === 'help' && words.every((word) => !word.startsWith('-'))) {
+      state.usageCode = exitCodes.usage;
+      printHelp(program, words, (text) => void shown.push(text));
+      await writeAll(context.stdout, shown.join(''));
+      return exitCode;
+    }
     // What people try first, and `opm` does not have.
     const asked = args[0] === '--version' ? ['version', ...args.slice(1)] : args;
     await program.parseAsync([...asked], { from: 'user' });
@@ -74,7 +82,9 @@ export async function runProgram(
       return exitCodes.done;
     }
     state.debug = program.opts<GlobalOptions>().debug === true;
-    throw new UsageError(error.message.replace(/^error: /, ''), { hint: `see ${pathOf(named)} --help` });
+    const word = named.args[0];
+    if (error.code === 'commander.unknownCommand' && word !== undefined) throw unknownCommand(named, word);
+    throw new UsageError(error.message.replace(/^error: /, ''), { hint: `see ${commandPath(named)} --help` });
   }
   return exitCode;
 }
@@ -141,10 +151,6 @@ function namedCommand(program: Command, args: readonly string[]): Command {
   return at;
 }
 
-function pathOf(command: Command): string {
-  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
-}
-
 function checkGlobalOptions(options: GlobalOptions): void {
   const { skipTls, skipTlsVerify, useHttp } = options;
   if (skipTls && useHttp)
@@ -193,7 +199,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
       writeOut: (text) => runner.say(text),
       writeErr: (text) => runner.say(text),
     })
-    .configureHelp({ showGlobalOptions: true })
+    .addHelpText('afterAll', ({ command }) => footerOf(command))
     .hook('preSubcommand', (_parent, command) => runner.starts(command));
   addGlobalOptions(program);
   program.hook('preAction', (_parent, command) => runner.starts(command));

@@ -4,7 +4,7 @@
  */
 import { isIPv6 } from 'node:net';
 import { digestFault, parseDigest } from './digest.js';
-import { OpmateError } from './errors.js';
+import { OpmateError, UsageError } from './errors.js';
 import { quoteGo } from './go-json-quote.js';
 
 /** An image in a registry. */
@@ -56,6 +56,29 @@ export function parseReference(text: string): Reference {
   const fault = typeof parts === 'string' ? parts : registryFault(parts.registry);
   if (typeof parts === 'string' || fault !== undefined) throw invalid(text, fault as string, hintFor(name));
   return { transport: 'docker', text, ...parts };
+}
+
+/**
+ * Parses a reference that is written to. Its registry has to be given: a mistyped word must never become a repository
+ * of docker.io. Throws OpmateError INVALID, and USAGE for a missing registry.
+ */
+export function parseTargetReference(text: string): Reference {
+  const reference = parseReference(text);
+  if (reference.transport !== 'docker' || hasRegistry(text)) return reference;
+  throw missingRegistry(text, formatReference(reference));
+}
+
+/** Returns whether a registry reference names its registry. */
+export function hasRegistry(text: string): boolean {
+  const [first = '', ...path] = text.replace(/^docker:\/\//, '').split('/');
+  return path.length > 0 && (first === 'localhost' || /[.:]/.test(first));
+}
+
+/** Returns the error for a target without a registry; `onHub` is its name on Docker Hub. */
+export function missingRegistry(text: string, onHub: string): OpmateError {
+  return new UsageError(`${text}: missing registry`, {
+    hint: `write REGISTRY/${text.replace(/^docker:\/\//, '')}; for Docker Hub write ${onHub}`,
+  });
 }
 
 /** The normalised text of a reference; parsing it gives the same reference again. */
@@ -129,7 +152,7 @@ function splitNormalized(text: string): NameParts | string {
 function splitRegistry(text: string): { registry: string; remainder: string } {
   const slash = text.indexOf('/');
   const first = slash < 0 ? '' : text.slice(0, slash);
-  const isNamed = first === 'localhost' || /[.:]/.test(first);
+  const isNamed = hasRegistry(text);
   const registry = !isNamed || first === 'index.docker.io' ? 'docker.io' : first;
   const remainder = isNamed ? text.slice(slash + 1) : text;
   const isOfficial = registry === 'docker.io' && !remainder.includes('/');

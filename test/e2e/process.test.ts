@@ -42,7 +42,7 @@ describe('usage', () => {
       "missing required argument 'reference'",
       'see opmate alpha list packages',
     ],
-    [['generate', 'frob'], 1, "unknown command 'frob'", 'see opmate generate --help'],
+    [['generate', 'frob'], 1, 'unknown command "frob"', 'see opmate generate --help'],
     [['registry', 'add', '--mode', 'newest'], 1, 'Invalid channel update mode newest', 'use one of replaces'],
     [['index', 'rm', '--nope'], 1, "unknown option '--nope'", 'see opmate index rm --help'],
     // All others with 2, those that opmate has beside them included.
@@ -50,7 +50,7 @@ describe('usage', () => {
     [['registry', 'images'], 2, 'give one of --from, --from-archive', 'they say where the catalog is'],
     [['registry', 'build', '--db-only'], 2, '--db-only needs --save DIR', 'bundles.db is written there'],
     [['index', 'build'], 2, "missing required argument 'database'", 'see opmate index build --help'],
-    [['rendr'], 2, 'Did you mean render?', 'see opmate --help'],
+    [['rendr'], 2, 'did you mean "opmate render"? see opmate --help', 'see opmate --help'],
     [['--nope'], 2, "unknown option '--nope'", 'see opmate --help'],
     [['oci', 'serve', '--prt', '0', 'x'], 2, 'Did you mean --port?', 'see opmate oci serve --help'],
     [['oci', 'inspect', 'a', '--raw', '--tags'], 2, '--raw and --tags', 'keep one of them'],

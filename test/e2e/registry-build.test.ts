@@ -301,19 +301,25 @@ describe('registry build', () => {
   });
 
   it.each([
-    ['--to x:1', 'give one of --appregistry-namespace, --manifests and --bundles'],
-    ['--manifests a --bundles b --to x:1', 'give one of --appregistry-namespace, --manifests and --bundles'],
+    ['--to x.test/a:1', 'give one of --appregistry-namespace, --manifests and --bundles'],
+    [
+      '--manifests a --bundles b --to x.test/a:1',
+      'give one of --appregistry-namespace, --manifests and --bundles',
+    ],
     ['--manifests a', 'nowhere to put the catalog'],
-    ['--manifests a --to x:1 --db-only', '--db-only needs --save DIR'],
-    ['--manifests a --to x:1 --db-only --save d', '--db-only and --to cannot be used together'],
+    ['--manifests a --to x.test/a:1 --db-only', '--db-only needs --save DIR'],
+    ['--manifests a --to x.test/a:1 --db-only --save d', '--db-only and --to cannot be used together'],
     ['--manifests a --to quay.io/a/b', '--to quay.io/a/b: has no tag'],
     ['--manifests a --to docker-archive:x.tar', 'use --save FILE'],
-    ['--manifests a --to x:1 --auth-token t', '--auth-token: needs the --appregistry-namespace of a server'],
-    ['--bundles , --to x:1', '--bundles: no bundles are given'],
-    ['--appregistry-namespace a/b --to x:1', 'no namespace of an app registry'],
-    ['--appregistry-namespace quay.io/.. --to x:1', 'no namespace of an app registry'],
     [
-      '--appregistry-namespace a --appregistry-endpoint ftp://x --to x:1',
+      '--manifests a --to x.test/a:1 --auth-token t',
+      '--auth-token: needs the --appregistry-namespace of a server',
+    ],
+    ['--bundles , --to x.test/a:1', '--bundles: no bundles are given'],
+    ['--appregistry-namespace a/b --to x.test/a:1', 'no namespace of an app registry'],
+    ['--appregistry-namespace quay.io/.. --to x.test/a:1', 'no namespace of an app registry'],
+    [
+      '--appregistry-namespace a --appregistry-endpoint ftp://x --to x.test/a:1',
       'not an address of an app registry',
     ],
   ])('refuses %s', async (args, message) => {

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { type Reference, parseReference } from '../../core/reference.js';
+import { type Reference, parseReference, parseTargetReference } from '../../core/reference.js';
 import { imageLabels } from '../../model/image-labels.js';
 import { copyImage } from '../../oci/image/copy.js';
 import { openImage } from '../../oci/image/image.js';
@@ -74,7 +74,7 @@ export async function bundlePush(
 }
 
 function targetOf(text: string): Reference {
-  const reference = parseReference(text);
+  const reference = parseTargetReference(text);
   if (reference.transport === 'docker' && reference.tag !== undefined && reference.digest === undefined)
     return reference;
   throw new UsageError(`${text}: not a tag in a registry`, {

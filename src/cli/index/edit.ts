@@ -4,7 +4,7 @@ import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import { type Reference, parseReference } from '../../core/reference.js';
+import { type Reference, parseReference, parseTargetReference } from '../../core/reference.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import { replaceFiles } from '../../files/replace-file.js';
@@ -107,7 +107,7 @@ function planOutput(flags: IndexImageFlags): Output {
       hint: 'give --tag REFERENCE to push it, --save FILE for an oci-archive, or --generate for a Dockerfile',
     });
   }
-  const target = parseReference(tag);
+  const target = parseTargetReference(tag);
   if (target.digest !== undefined || target.tag === undefined) {
     throw new UsageError(`--tag ${tag}: ${target.digest === undefined ? 'has no tag' : 'names a digest'}`, {
       hint: 'say where to push, e.g. registry.example.com/ns/index:v1',

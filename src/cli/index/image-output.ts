@@ -3,7 +3,12 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { type Reference, type RegistryReference, parseReference } from '../../core/reference.js';
+import {
+  type Reference,
+  type RegistryReference,
+  parseReference,
+  parseTargetReference,
+} from '../../core/reference.js';
 import type { Image } from '../../oci/image/image.js';
 import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../../oci/image/image-builder.js';
 import { type OpenedReference, openReference, openTarget } from '../../oci/image/open.js';
@@ -92,7 +97,9 @@ export function planImageOutputs({ tag, push, save }: ImageOutputFlags): ImageOu
   if (push === true && name === undefined) {
     throw new UsageError('--push: where to is not said', { hint: 'give --tag REGISTRY/NAME:TAG' });
   }
-  if (name !== undefined && (push === true || save === undefined)) outputs.push({ to: name });
+  if (name !== undefined && tag !== undefined && (push === true || save === undefined)) {
+    outputs.push({ to: parseTargetReference(tag) as RegistryReference });
+  }
   if (save !== undefined) {
     const to = parseReference(save);
     if (to.transport === 'docker' || to.digest !== undefined) {

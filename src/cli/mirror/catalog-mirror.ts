@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
-import { type Reference, parseReference } from '../../core/reference.js';
+import { type Reference, missingRegistry, parseReference } from '../../core/reference.js';
 import {
   type CatalogMirrorPlan,
   type OutputOptions,
@@ -208,7 +208,12 @@ async function findLocal(source: string): Promise<string | Reference> {
 function parseDestination(text: string): Place {
   const place = parsePlace(text, { isPrefix: true });
   const { tag, digest, registry } = place.name;
-  if (tag === undefined && digest === undefined) return place;
+  if (tag === undefined && digest === undefined) {
+    if (place.scheme === 'registry' && registry === '') {
+      throw missingRegistry(text, `docker.io/${text.replace(/^docker:\/\//, '')}`);
+    }
+    return place;
+  }
   const isHost = registry === '' && /^\d+$/.test(tag ?? '');
   throw new UsageError(`${text}: a destination has neither tag nor digest`, {
     hint: isHost

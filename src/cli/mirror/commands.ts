@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../context.js';
+import { unknownCommand } from '../help.js';
 import { addOcMirrorFlags, readOcMirrorFlags } from './oc-mirror-flags.js';
 import { booleanFlag, collect, outputFormatOf, reportFormatOption } from '../options.js';
 import type { Runner } from '../runner.js';
@@ -53,11 +54,17 @@ export function addMirrorCommands(
   for (const name of ['keep-manifest-list', 'skip-multiple-scopes', 'skip-mount', 'force'])
     booleanFlag(mirror, name, 'ignored; accepted for compatibility', { isHidden: true });
   mirror.action((lines: string[], _options, command: Command) =>
-    runner.run(command, async (options) =>
-      ['config', 'from'].some((name) => command.getOptionValue(name) !== undefined)
+    runner.run(command, async (options) => {
+      const isImageSet = ['config', 'from'].some((name) => command.getOptionValue(name) !== undefined);
+      const [word, ...rest] = lines;
+      // A lone word without a place is a mistyped command, never an image.
+      if (!isImageSet && word !== undefined && rest.length === 0 && /^[a-z-]+$/.test(word)) {
+        throw unknownCommand(command, word);
+      }
+      return isImageSet
         ? (await import('./mirror.js')).mirrorImageSet(context, lines, readOcMirrorFlags(options, lines[0]))
-        : (await import('./file.js')).mirrorFile(context, lines, options),
-    ),
+        : (await import('./file.js')).mirrorFile(context, lines, options);
+    }),
   );
 
   addImageSetCommands(mirror, context, runner);

@@ -1,6 +1,6 @@
 import { UsageError } from '../../core/errors.js';
 import { isDigest } from '../../core/digest.js';
-import { parseReference } from '../../core/reference.js';
+import { type Reference, parseReference, parseTargetReference } from '../../core/reference.js';
 import { copyImage } from '../../oci/image/copy.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference, openTarget } from '../../oci/image/open.js';
@@ -22,12 +22,13 @@ export async function ociCopy(
   target: string,
   options: OciCopyOptions,
 ): Promise<void> {
+  const parsedTarget = parseTargetReference(target);
   await useSession(context, options, async (session) => {
     const { logger, signal, platform } = session;
     const openOptions = await openOptionsOf(session);
     const from = await openReference(parseReference(source), openOptions);
     try {
-      const named = withTagOf(target, from.reference);
+      const named = withTagOf(parsedTarget, from.reference);
       // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
       // One platform's image is copied by itself: an index without its other images is of no use.
       const { descriptor } =
@@ -59,14 +60,13 @@ export async function ociCopy(
 }
 
 /** A target without tag and digest takes the tag of the source. */
-function withTagOf(target: string, tag: string) {
-  const parsed = parseReference(target);
-  if (parsed.tag !== undefined || parsed.digest !== undefined) return parsed;
+function withTagOf(target: Reference, tag: string): Reference {
+  if (target.tag !== undefined || target.digest !== undefined) return target;
   if (isDigest(tag)) {
-    throw new UsageError(`${target}: say under which tag`, {
+    throw new UsageError(`${target.text}: missing tag`, {
       hint: 'the source is named by digest, so it has none',
     });
   }
   // An image in a saved archive has a whole name, of which only the tag counts elsewhere.
-  return { ...parsed, tag: tag.slice(tag.lastIndexOf(':') + 1) };
+  return { ...target, tag: tag.slice(tag.lastIndexOf(':') + 1) };
 }

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
-import { type Reference, parseReference } from '../../core/reference.js';
+import { type Reference, parseTargetReference } from '../../core/reference.js';
 import type { BuiltImage } from '../../oci/image/image-builder.js';
 import { targetReferenceOf } from '../../mirror/mapping/image-location.js';
 import { parsePlace } from '../../mirror/mapping/image-names.js';
@@ -148,7 +148,7 @@ function outputOf(context: CommandContext, options: RegistryBuildOptions): Outpu
 
 function targetOf({ workingDirectory }: CommandContext, text: string): Reference {
   const isFile = text.startsWith('file://');
-  const target = isFile ? targetReferenceOf(parsePlace(text), workingDirectory) : parseReference(text);
+  const target = isFile ? targetReferenceOf(parsePlace(text), workingDirectory) : parseTargetReference(text);
   if (target.digest !== undefined)
     throw new UsageError(`--to ${text}: names a digest`, { hint: 'name a tag to push to' });
   if (target.transport === 'docker-archive')

@@ -1,7 +1,15 @@
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { type Place, formatPlace, parsePlace, repositoryOf } from './image-names.js';
+import { missingRegistry } from '../../core/reference.js';
+import {
+  type Place,
+  formatImageName,
+  formatPlace,
+  parsePlace,
+  repositoryOf,
+  withDockerDefaults,
+} from './image-names.js';
 
 /** A source and a target as a line names them. */
 export interface MappingPair {
@@ -74,6 +82,9 @@ function parsePair(from: string, to: string): Omit<MappingPair, 'file' | 'line'>
   const isOne = source.name.tag !== undefined || source.name.digest !== undefined;
   const tagPattern = isOne ? undefined : (glob ?? '*');
   const target = parsePlace(to);
+  if (target.scheme === 'registry' && target.name.registry === '') {
+    throw missingRegistry(to, formatImageName(withDockerDefaults(target.name)));
+  }
   if (target.name.digest !== undefined) {
     throw new OpmateError('INVALID', `${to}: a target cannot have a digest`, {
       hint: 'leave the digest out; an image keeps its own',

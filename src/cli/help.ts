@@ -1,0 +1,71 @@
+import type { Command } from 'commander';
+import { UsageError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { NameIndex } from '../core/suggest.js';
+
+/** Returns the full name of a command: `opmate catalog filter`. */
+export function commandPath(command: Command): string {
+  return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
+}
+
+/** Prints what `help WORDS` asks for; `help options` lists the global options. Throws UsageError. */
+export function printHelp(program: Command, words: readonly string[], print: (text: string) => void): void {
+  if (words.length === 1 && words[0] === 'options') return print(globalOptionsText(program));
+  let command = program;
+  for (const word of words) {
+    const next = findCommand(command, word);
+    if (next === undefined) throw unknownCommand(command, word);
+    command = next;
+  }
+  command.outputHelp();
+}
+
+/** Returns the line at the end of a command's help that leads to the global options. */
+export function footerOf(command: Command): string {
+  if (command.parent === null) return '';
+  let program = command;
+  while (program.parent !== null) program = program.parent;
+  return `\nSee "${program.name()} help options" for global options.\n`;
+}
+
+/** Returns the error for a word that names no command, with the nearest command as its hint. */
+export function unknownCommand(command: Command, word: string): UsageError {
+  const path = commandPath(command);
+  const visible = command.commands.map((sub) => sub.name());
+  const near = new NameIndex(visible).nearest(word);
+  const elsewhere = command.parent === null ? findElsewhere(command, word) : undefined;
+  const best = near === undefined ? elsewhere : `${path} ${near}`;
+  return new UsageError(`unknown command ${quoteGo(word)}`, {
+    hint: best === undefined ? `see ${path} --help` : `did you mean ${quoteGo(best)}? see ${path} --help`,
+  });
+}
+
+function findCommand(command: Command, word: string): Command | undefined {
+  return command.commands.find((sub) => sub.name() === word || sub.aliases().includes(word));
+}
+
+/** The nearest command within a group, one of the group `catalog` first. */
+function findElsewhere(program: Command, word: string): string | undefined {
+  const groups = [...program.commands].sort(
+    (a, b) => Number(b.name() === 'catalog') - Number(a.name() === 'catalog'),
+  );
+  const exact = groups.find((group) => findCommand(group, word) !== undefined);
+  if (exact !== undefined) return `${commandPath(exact)} ${word}`;
+  for (const group of groups) {
+    const near = new NameIndex(group.commands.map((sub) => sub.name())).nearest(word);
+    if (near !== undefined) return `${commandPath(group)} ${near}`;
+  }
+  return undefined;
+}
+
+function globalOptionsText(program: Command): string {
+  const help = program.createHelp();
+  help.prepareContext({});
+  const options = help.visibleOptions(program).filter((option) => option.long !== '--help');
+  const terms = options.map((option) => help.optionTerm(option));
+  const width = Math.max(...terms.map((term) => term.length));
+  const items = options.map((option, at) =>
+    help.formatItem(terms[at] as string, width, help.optionDescription(option), help),
+  );
+  return `Global options, before or after the name of any command:\n\n${items.join('\n')}\n`;
+}

@@ -43,12 +43,9 @@ export async function listCatalogFiles(
         throw new LimitError(`${label}: more than ${maxCatalogFiles} files`);
       continue;
     }
-    const entries = await readDirectory(
-      path.join(root, ...components),
-      path.posix.join(label, ...components),
-    );
+    const entries = await readDirectory(path.join(root, ...components), joinLabel(label, components));
     if (entries.some(({ name }) => name === journalName)) {
-      throw await unfinishedError(path.join(root, ...components), path.posix.join(label, ...components));
+      throw await unfinishedError(path.join(root, ...components), joinLabel(label, components));
     }
     for (const entry of entries.sort((a, b) => compareBytes(b.name, a.name))) {
       pending.push({
@@ -61,7 +58,7 @@ export async function listCatalogFiles(
   const rules = new IgnoreRules();
   const placeOf = ({ components }: FoundFile): CatalogFile => ({
     path: path.join(root, ...components),
-    label: path.posix.join(label, ...components),
+    label: joinLabel(label, components),
   });
   for (const file of found.filter(({ isRules }) => isRules)) {
     const place = placeOf(file);
@@ -90,4 +87,10 @@ async function readDirectory(directory: string, label: string) {
   } catch (error) {
     throw fileError(`open ${label}`, error, { file: label });
   }
+}
+
+/** Joins names to the label of a directory, of which the scheme of a URL stays as it is. */
+function joinLabel(label: string, components: readonly string[]): string {
+  const [scheme = ''] = /^[a-z]+:\/\//.exec(label) ?? [];
+  return scheme + path.posix.join(label.slice(scheme.length), ...components);
 }

@@ -45,6 +45,10 @@ export function collect(value: string, previous: string[] | undefined): string[]
   return [...(previous ?? []), value];
 }
 
+/** What a catalog of the command line may be, for help. */
+export const catalogForms =
+  'directory, image, sqlite index, or URL of a served catalog, archive or git repository';
+
 /** The options of every command. */
 export function addGlobalOptions(program: Command): void {
   const add = (option: Option): Command => program.addOption(option);

@@ -9,6 +9,7 @@ import { addIndexCommands } from './index/commands.js';
 import {
   addGlobalOptions,
   byteSize,
+  catalogForms,
   collect,
   milliseconds,
   outputFormatOf,
@@ -216,7 +217,8 @@ export function createProgram(context: CommandContext, name: string, runner: Run
     .description('render catalogs and bundles from any source as one catalog')
     .argument(
       '<reference...>',
-      'bundle or catalog: directory, image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE',
+      'bundle or catalog: directory, image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE, sqlite index, ' +
+        'https://HOST/catalogs/NAME, https://HOST/ARCHIVE.tgz or git+https://HOST/REPOSITORY[#REF[:DIRECTORY]]',
     )
     .addOption(outputFormatOf('json', 'yaml').default('json'))
     .addOption(migrateLevel())
@@ -236,7 +238,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   program
     .command('validate')
     .description('check a catalog and report every problem')
-    .argument('<directory>', 'catalog directory, or an image')
+    .argument('<directory>', `catalog: ${catalogForms}`)
     .addOption(reportFormatOption())
     .action((directory: string, _options, command: Command) =>
       runner.run(command, async (options) =>
@@ -261,7 +263,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   program
     .command('migrate')
     .description('write a catalog to a new directory, one file per package')
-    .argument('<reference>', 'catalog directory or image')
+    .argument('<reference>', `catalog: ${catalogForms}`)
     .argument('<directory>', 'new or empty output directory')
     .addOption(outputFormatOf('json', 'yaml').default('json'))
     .addOption(migrateLevel())
@@ -341,7 +343,7 @@ function addListCommands(parent: Command, context: CommandContext, runner: Runne
     const command = list
       .command(noun)
       .description(`list the ${noun} of a catalog`)
-      .argument('<reference>', 'catalog directory or image');
+      .argument('<reference>', `catalog: ${catalogForms}`);
     if (noun !== 'packages') command.argument('[package]', 'show only this package');
     command.action((reference: string, ...rest: unknown[]) => {
       const packageName = typeof rest[0] === 'string' ? rest[0] : undefined;

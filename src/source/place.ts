@@ -92,6 +92,8 @@ export interface ConfigMapsPlace {
 export interface ServedPlace {
   kind: 'served';
   url: string;
+  /** The package whose blobs are wanted; others may come with them. All packages where it is left out. */
+  package?: string;
 }
 
 /** How a place elsewhere is reached. */

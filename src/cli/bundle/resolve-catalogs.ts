@@ -1,12 +1,10 @@
 import { readPackageContent } from '../../catalog/package-content.js';
-import { OpmateError, UsageError, fileError, redact } from '../../core/errors.js';
+import { OpmateError, UsageError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { maxPemBytes } from '../../oci/registry/certificates.js';
-import { readNamedFile } from '../../files/read-file.js';
-import { type PackageContent, addToContent, emptyContent } from '../../graph/resolve-content.js';
+import type { PackageContent } from '../../graph/resolve-content.js';
 import type { ResolveCatalog } from '../../graph/resolve.js';
-import { openSource } from '../../source/source.js';
-import type { GlobalOptions } from '../context.js';
+import { parsePlace } from '../../source/parse-place.js';
+import { openPlace } from '../../source/resolve-place.js';
 import type { CommandSession } from '../session.js';
 
 /** A catalog as it is named on the command line. */
@@ -62,14 +60,12 @@ export async function readNamedCatalog(
   { name, reference, priority }: NamedCatalog,
   packageName: string,
   session: CommandSession,
-  options: GlobalOptions,
 ): Promise<ResolveCatalog> {
-  const content = /^https?:\/\//.test(reference)
-    ? await readServed(reference, packageName, session, options)
-    : await readSource(reference, packageName, session).catch((error: unknown) => {
-        throw inCatalog(error, name);
-      });
-  return { name, priority, content };
+  try {
+    return { name, priority, content: await readContent(reference, packageName, session) };
+  } catch (error) {
+    throw inCatalog(error, name);
+  }
 }
 
 /** The same error, naming the catalog that it comes from. */
@@ -80,39 +76,20 @@ function inCatalog(error: unknown, name: string): unknown {
   return new OpmateError(error.code, `catalog ${name}: ${error.message}`, { hint, cause });
 }
 
-async function readSource(
+async function readContent(
   reference: string,
   packageName: string,
   session: CommandSession,
 ): Promise<PackageContent> {
-  const source = await openSource(reference, session);
+  const place = await parsePlace(reference, { purpose: 'catalog' });
+  const source = await openPlace(
+    place.kind === 'served' ? { ...place, package: packageName } : place,
+    session,
+  );
   try {
     if (source.kind === 'catalog') return await readPackageContent(source.catalog, packageName, session);
     throw new OpmateError('UNSUPPORTED', 'is a bundle, not a catalog');
   } finally {
     await source.close();
-  }
-}
-
-async function readServed(
-  url: string,
-  packageName: string,
-  { signal }: CommandSession,
-  { caFile }: GlobalOptions,
-): Promise<PackageContent> {
-  const { HttpCatalogClient } = await import('../../client/http-catalog-client.js');
-  const ca =
-    caFile === undefined
-      ? undefined
-      : await readNamedFile(caFile, maxPemBytes).catch((error: unknown) => {
-          throw fileError(`--ca-file ${caFile}`, error);
-        });
-  const client = new HttpCatalogClient(url, { ca, random: Math.random });
-  const content = emptyContent();
-  try {
-    for await (const blob of client.metas({ package: packageName }, { signal })) addToContent(content, blob);
-    return content;
-  } finally {
-    client.close();
   }
 }

@@ -1,10 +1,9 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../context.js';
-import { collect, outputFormatOf, withChoices } from '../options.js';
+import { catalogForms, collect, outputFormatOf, withChoices } from '../options.js';
 import type { Runner } from '../runner.js';
 
-const catalogDescription =
-  'directory, index file, image, layout, archive, or URL of a served catalog: REF or NAME=REF';
+const catalogDescription = `${catalogForms}: REF or NAME=REF`;
 
 /** Adds `resolve` and `successors` to a group. */
 export function addBundleResolveCommands(bundle: Command, context: CommandContext, runner: Runner): void {

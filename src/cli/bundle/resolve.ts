@@ -56,7 +56,7 @@ export async function bundleResolve(
   return useSession(context, options, async (session) => {
     const contents: ResolveCatalog[] = [];
     for (const catalog of catalogs) {
-      contents.push(await readNamedCatalog(catalog, packageName, session, options));
+      contents.push(await readNamedCatalog(catalog, packageName, session));
     }
     const known = installed && findInstalled(installed, contents);
     const resolution = resolveBundle({ ...request, installed: known }, contents);

@@ -83,7 +83,7 @@ export async function bundleSuccessors(
   }
   const catalog = parseNamedCatalog(options.catalog);
   return useSession(context, options, async (session) => {
-    const { content } = await readNamedCatalog(catalog, packageName, session, options);
+    const { content } = await readNamedCatalog(catalog, packageName, session);
     const bundles = bundlesByName(content.bundles);
     const from = startOf(asked, content, bundles, packageName, catalog.name);
     const channels = chooseChannels(content, options.channel ?? [], packageName);

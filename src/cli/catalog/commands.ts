@@ -4,7 +4,7 @@ import { addCatalogEditCommands } from './edit-commands.js';
 import { addCatalogFilterCommand } from './filter-command.js';
 import { addCatalogDoctorCommand } from './doctor-command.js';
 import type { CommandContext } from '../context.js';
-import { outputFormatOf, separated } from '../options.js';
+import { catalogForms, outputFormatOf, separated } from '../options.js';
 import type { Runner } from '../runner.js';
 
 /** Adds what authors do with whole catalogs to `catalog`. */
@@ -12,7 +12,7 @@ export function addCatalogCommands(catalog: Command, context: CommandContext, ru
   catalog
     .command('diff')
     .description('show the differences between two catalogs; exit with 3 if there are any')
-    .argument('<from>', 'catalog: directory, image or sqlite index')
+    .argument('<from>', `catalog: ${catalogForms}`)
     .argument('<to>', 'the same')
     .addOption(
       new Option('--package <name,…>', 'compare only these packages, repeatable').argParser(separated),

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../context.js';
-import { reportFormatOption, separated, withChoices } from '../options.js';
+import { catalogForms, reportFormatOption, separated, withChoices } from '../options.js';
 import type { Runner } from '../runner.js';
 
 const severities = ['error', 'warning', 'notice'];
@@ -12,7 +12,7 @@ export function addCatalogDoctorCommand(catalog: Command, context: CommandContex
   catalog
     .command('doctor')
     .description('report errors and risks of a catalog, worst first; exit with 3 on findings')
-    .argument('<ref>', 'catalog: directory, image or sqlite index')
+    .argument('<ref>', `catalog: ${catalogForms}`)
     .addOption(reportFormatOption().default('text'))
     .addOption(new Option('--openshift <version>', 'OpenShift version that the catalog is for, e.g. 4.18'))
     .addOption(list('--check <name,…>', 'run only these checks'))

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../context.js';
-import { collect, separated, withChoices } from '../options.js';
+import { catalogForms, collect, separated, withChoices } from '../options.js';
 import type { Runner } from '../runner.js';
 
 /** Adds `filter`, which `prune` is another name of, to `catalog`. */
@@ -13,7 +13,7 @@ export function addCatalogFilterCommand(catalog: Command, context: CommandContex
     .command('filter')
     .alias('prune')
     .description('keep part of a catalog as a valid catalog')
-    .argument('<catalog>', 'catalog: directory, image or sqlite index')
+    .argument('<catalog>', `catalog: ${catalogForms}`)
     .addOption(list('-p, --packages <name,…>', 'keep only these packages'))
     .addOption(
       list('--channels <[package/]channel,…>', 'keep only these channels in packages that have any of them'),

@@ -3,6 +3,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { inReference } from '../../source/reference-error.js';
 import type { CatalogSource } from '../../source/source-options.js';
 import { openSource } from '../../source/source.js';
+import { catalogForms } from '../options.js';
 import type { CommandSession } from '../session.js';
 
 /**
@@ -30,6 +31,6 @@ export async function openCatalog(reference: string, session: CommandSession): P
   if (source.kind === 'catalog') return source;
   await source.close();
   throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is a bundle, not a catalog`, {
-    hint: 'give a catalog: a directory, image or sqlite index',
+    hint: `name a catalog: ${catalogForms}`,
   });
 }

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { UsageError } from '../../core/errors.js';
 import type { CommandContext } from '../context.js';
-import { booleanFlag, collect, positiveInteger } from '../options.js';
+import { booleanFlag, catalogForms, collect, positiveInteger } from '../options.js';
 import type { Runner } from '../runner.js';
 
 /** Adds `opmate serve`. */
@@ -11,7 +11,7 @@ export function addServeCommands(program: Command, context: CommandContext, runn
     .description(
       'serve a catalog over gRPC (and HTTP with --http), or many catalogs over HTTP with --catalogs',
     )
-    .argument('[catalog]', 'catalog directory, catalog image or sqlite index file');
+    .argument('[catalog]', `catalog: ${catalogForms}`);
   addServerOptions(serve);
   serve
     .option('--cache-dir <directory>', 'cache directory, reused by the next start')

@@ -12,8 +12,8 @@ import { unchanged } from './http-archive.js';
 import { checkUrl, receiveFile, requestPlace, validatorOf } from './http-request.js';
 import { toSource } from './local.js';
 
-/** Path of all blobs, a blob a line, below the base of a catalog. (Source: catalogd.) */
-const route = ['api/v1', 'all'] as const;
+/** Path below the base of a catalog, with all blobs as `all` and those of a query as `metas`. (Source: catalogd.) */
+const api = 'api/v1';
 
 /** How far the first character of a response is looked for. */
 const lookAhead = 4096;
@@ -30,13 +30,9 @@ export async function resolveServed(
   options: SourceOptions,
 ): Promise<ResolvedPlace> {
   const base = checkUrl(place.url, options.network);
-  const [directory, name] = route;
-  const root = `${formatUrl(base).replace(/\/+$/, '')}/${directory}`;
-  const shown = `${root}/${name}`;
-  const url = new URL(shown + base.search);
-  const { response, close } = await requestPlace({ url, known }, {}, options).catch((error: unknown) => {
-    throw withHint(error);
-  });
+  const shownBase = formatUrl(base).replace(/\/+$/, '');
+  const { name, response, close } = await request(place, shownBase, known, options);
+  const shown = `${shownBase}/${api}/${name}`;
   try {
     if (response.status === 304 && known !== undefined) return unchanged(known, shown);
     checkHeaders(response, shown);
@@ -44,14 +40,13 @@ export async function resolveServed(
     try {
       const digest = await receiveFile(response, shown, path.join(temporary.path, name), options);
       await checkBegin(path.join(temporary.path, name), shown);
-      const ref = `${formatUrl(base)}@${digest}`;
+      const ref = `${shownBase}@${digest}`;
       return {
         state: { id: `served ${digest}`, ref, validator: validatorOf(response) },
         isImmutable: true,
         open: ({ catalogs }) => {
-          if (!catalogs)
-            throw new OpmateError('UNSUPPORTED', `${formatUrl(base)}: is a catalog, not a bundle`);
-          return Promise.resolve(toSource(new DirectoryCatalog(temporary.path, root)));
+          if (!catalogs) throw new OpmateError('UNSUPPORTED', `${shownBase}: is a catalog, not a bundle`);
+          return Promise.resolve(toSource(new DirectoryCatalog(temporary.path, `${shownBase}/${api}`)));
         },
         close: () => temporary.remove(),
       };
@@ -65,10 +60,34 @@ export async function resolveServed(
   }
 }
 
-/** The same error, with what to do where there is no catalog. */
-function withHint(error: unknown): unknown {
-  if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') return error;
-  return new OpmateError(error.code, error.message, { hint: catalogHint, cause: error });
+/** Asks for the blobs of the package of a place; for all blobs where none is named, or the server has no queries. */
+async function request(
+  { url, package: packageName }: ServedPlace,
+  shownBase: string,
+  known: PlaceState | undefined,
+  options: SourceOptions,
+): Promise<{ name: string; response: TransportResponse; close: () => void }> {
+  const { search } = new URL(url);
+  try {
+    if (packageName !== undefined) {
+      const query = new URL(`${shownBase}/${api}/metas${search}`);
+      query.searchParams.set('package', packageName);
+      try {
+        return { name: 'metas', ...(await requestPlace({ url: query, known }, {}, options)) };
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+    }
+    const all = new URL(`${shownBase}/${api}/all${search}`);
+    return { name: 'all', ...(await requestPlace({ url: all, known }, {}, options)) };
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    throw new OpmateError('NOT_FOUND', error.message, { hint: catalogHint, cause: error });
+  }
+}
+
+function isNotFound(error: unknown): error is OpmateError {
+  return error instanceof OpmateError && error.code === 'NOT_FOUND';
 }
 
 function checkHeaders({ headers }: TransportResponse, shown: string): void {

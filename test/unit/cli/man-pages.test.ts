@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { catalogForms } from '../../../src/cli/options.js';
 import { manPages } from '../../../src/cli/man-pages.js';
 import { projectRoot } from '../../support/command-line.js';
 import { directoryWith } from '../../support/temporary.js';
@@ -40,7 +41,7 @@ describe('cli/man-pages', () => {
   it('says what arguments and options are', () => {
     const text = pages.get('opmate-catalog.1') as string;
     expect(text).toContain('.SS opmate catalog diff\n');
-    expect(text).toContain('.TP\n.I from\ncatalog: directory, image or sqlite index\n');
+    expect(text).toContain(`.TP\n.I from\ncatalog: ${catalogForms}\n`);
     expect(text).toContain('.TP\n.B \\-\\-package <name,\\[u2026]>\n');
     expect(text).not.toContain('.B \\-\\-authfile');
     expect(pages.get('opmate.1')).toContain('.B \\-\\-authfile <file>\n');

@@ -1,13 +1,17 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildImage } from '../../src/oci/image/image-builder.js';
 import { layerOf } from '../../src/archive/tar-writer.js';
 import { openLayout } from '../../src/oci/layout/layout.js';
 import { projectRoot, useSandbox } from '../support/command-line.js';
+import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { streamOf } from '../support/images.js';
+import { serveOperatorSet } from '../support/operator-set.js';
 
 const sandbox = useSandbox();
 const hasNamespaces = spawnSync('unshare', ['-Urm', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
@@ -28,23 +32,55 @@ beforeAll(async () => {
   spawnSync('tar', ['-cf', '../source.tar', '.'], { cwd: path.join(sandbox.work, 'source') });
 });
 
-/** Runs a command in a namespace in which the directory `disk` has room for 2 MiB. */
-async function onSmallDisk(...args: string[]) {
+/** Runs a command in a namespace in which the directory `disk` has room for `size` only. */
+async function onSmallDisk(size: string, ...args: string[]) {
   await mkdir(path.join(sandbox.work, 'disk'), { recursive: true });
   const program = [process.execPath, path.join(projectRoot, 'bin/opmate.js'), ...args];
-  const commands = `mount -t tmpfs -o size=2m none disk\n${program.map((word) => `'${word}'`).join(' ')}`;
-  return spawnSync('unshare', ['-Urm', 'sh', '-ec', commands], {
+  const commands = `mount -t tmpfs -o size=${size} none disk\n${program.map((word) => `'${word}'`).join(' ')}`;
+  const child = spawn('unshare', ['-Urm', 'sh', '-ec', commands], {
     cwd: sandbox.work,
-    encoding: 'utf8',
     env: { ...process.env, HOME: sandbox.work },
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
+  const [stdout, stderr, [status]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close') as Promise<[number | null]>,
+  ]);
+  return { status, stdout, stderr };
 }
 
 describe.skipIf(!hasNamespaces)('oci copy to a disk that gets full', () => {
   it.each(['oci:source:v1', 'oci-archive:source.tar:v1'])('says so, from %s', async (source) => {
-    const { status, stdout, stderr } = await onSmallDisk('oci', 'copy', source, 'oci:disk/out:v1');
+    const { status, stdout, stderr } = await onSmallDisk('2m', 'oci', 'copy', source, 'oci:disk/out:v1');
     expect([status, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/disk\/out: .*no space left on device/);
+    expect(stderr).not.toMatch(/aborted|internal error/);
+  });
+});
+
+describe.skipIf(!hasNamespaces)('mirroring to a disk that gets full', () => {
+  let registry: FaultRegistry;
+  let catalog = '';
+  beforeAll(async () => {
+    registry = await startFaultRegistry();
+    ({ catalog } = await serveOperatorSet(registry));
+    const set = `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  operators:\n  - catalog: ${catalog}\n`;
+    await sandbox.write({ 'set.yaml': set });
+  });
+  afterAll(() => registry.close());
+
+  it.each([
+    ['catalog mirror', () => ['catalog', 'mirror', catalog, 'file:///index', '--dir', 'disk', '--insecure']],
+    [
+      'mirror of an image set',
+      () => ['mirror', '-c', 'set.yaml', 'file://disk/out', '--workspace', 'file://ws', '--insecure'],
+    ],
+  ])('says so: %s', async (_, args) => {
+    // Room for the layout and for some of the images.
+    const { status, stderr } = await onSmallDisk('24k', ...args());
+    expect(status).not.toBe(0);
+    expect(stderr).toMatch(/no space left on device|bytes are needed, \d+ are free/);
     expect(stderr).not.toMatch(/aborted|internal error/);
   });
 });

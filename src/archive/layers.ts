@@ -116,11 +116,11 @@ export async function extractLayers(
       await writeBody(join(blobs, key), entry.body);
     });
     for (const path of tree.directories) {
-      await mkdir(join(target, path), { recursive: true, mode: 0o700 });
+      await makeDirectory(join(target, path), 0o700);
     }
     // A root that is a file may have directories above it that are not part of the result.
     for (const root of tree.roots) {
-      if (tree.files.has(root)) await mkdir(join(target, dirname(root)), { recursive: true, mode: 0o700 });
+      if (tree.files.has(root)) await makeDirectory(join(target, dirname(root)), 0o700);
     }
     const first = new Map<FileBody, string>();
     const repeated: { path: string; body: FileBody }[] = [];

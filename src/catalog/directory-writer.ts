@@ -1,10 +1,11 @@
 import type { FileHandle } from 'node:fs/promises';
-import { mkdir, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { fillDirectory } from '../files/fill-directory.js';
+import { makeDirectory } from '../files/make-directory.js';
 import type { Assembly } from './assemble.js';
 import type { CatalogFormat } from '../model/encode.js';
 
@@ -49,7 +50,7 @@ async function writePackages(
       if (current?.package !== piece.package) {
         await finish(current?.handle);
         const folder = path.join(root, piece.package);
-        await mkdir(folder, { recursive: true });
+        await makeDirectory(folder);
         current = {
           package: piece.package,
           handle: await open(path.join(folder, `catalog.${format}`), 'wx', 0o666),

@@ -32,3 +32,16 @@ describe('a command that is killed at a call of the file system', () => {
     },
   );
 });
+
+describe('a command that cannot make a directory on a full disk', () => {
+  it('names the full disk, and leaves nothing', { timeout: 240_000 }, async (context) => {
+    const command = writingCommands.find(({ name }) => name === 'migrate to a new directory');
+    if (library === undefined || command === undefined) return context.skip();
+    const trials = await FaultTrials.prepare(command, library);
+    const calls = trials.callsFor('ENOSPC').filter((call) => / mkdir /.test(trials.calls[call - 1] ?? ''));
+    expect(calls.length).toBeGreaterThan(2);
+    const wrong = await mapConcurrent(calls, 2, (call) => trials.run(call, 'ENOSPC'));
+    expect(wrong.flat().join('\n')).toBe('');
+    await trials.remove();
+  });
+});

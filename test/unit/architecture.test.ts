@@ -142,6 +142,11 @@ describe('architecture', () => {
           .map(() => path.relative(root, file)),
       );
     expect(outside).toEqual([]);
+    // It tells of a full disk as ENOENT; `makeDirectory` does not.
+    const recursive = filesBelow(source).filter((file) =>
+      /mkdir(?:Sync)?\([^;]*recursive: true/.test(readFileSync(file, 'utf8')),
+    );
+    expect(recursive).toEqual([]);
   });
 
   it('depends on nothing that no module imports', () => {

@@ -1,5 +1,6 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { makeDirectory } from '../../files/make-directory.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { decodeUtf8, quoteGo } from '../../document/go-json.js';
@@ -97,7 +98,7 @@ async function privateEnvironment(
   const places = Object.fromEntries(
     ['home', 'cache', 'config', 'data', 'plugins', 'tmp'].map((name) => [name, path.join(temporary, name)]),
   );
-  for (const place of Object.values(places)) await mkdir(place, { mode: 0o700, recursive: true });
+  for (const place of Object.values(places)) await makeDirectory(place, 0o700);
   return {
     ...variables(options.environment, ['PATH']),
     LC_ALL: 'C',

@@ -1,11 +1,12 @@
 import { createReadStream } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, setJsonKey } from '../../document/json.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import type { Logger } from '../../core/log.js';
 import { encodeChannelPart } from './bundle-messages.js';
 import { bundleType } from './messages.js';
@@ -53,7 +54,7 @@ export async function writeOpmCache(catalog: Catalog, options: OpmCacheOptions):
     files.push({ path: name, file, size: bytes.length });
   };
   try {
-    await mkdir(path.join(directory, 'cache'), { recursive: true, mode: 0o700 });
+    await makeDirectory(path.join(directory, 'cache'), 0o700);
     const content = await readContent(catalog, options);
     try {
       await write('cache/packages.json', encodeGoJson(packageIndexOf(content.index.packages)));
@@ -181,7 +182,7 @@ async function writeCustomBlobs(content: CatalogContent, directory: string, writ
     // The same blob twice is one file, as for opm.
     if (written.has(name)) continue;
     written.add(name);
-    await mkdir(path.join(directory, place), { recursive: true, mode: 0o700 });
+    await makeDirectory(path.join(directory, place), 0o700);
     await write(name, text);
   }
 }

@@ -120,7 +120,7 @@ export const writingCommands: readonly WritingCommand[] = [
   {
     name: 'registry rm',
     prepare: [['registry', 'add', '-d', 'a.db', '-b', 'b1,g1']],
-    args: ['registry', 'rm', '-d', 'a.db', '-p', 'gadget'],
+    args: ['registry', 'rm', '-d', 'a.db', '-o', 'gadget'],
   },
   {
     name: 'registry prune',
@@ -284,10 +284,13 @@ function rowsOf(file: string): string {
   }
 }
 
+/** What else a killed command may leave: the lock of a layout, and the journal of a database, each taken over by the next. */
+const sweptNames = /^index\.json\.lock$|\.db-journal$/;
+
 function isLeftover(name: string): boolean {
   return name
     .split(path.sep)
-    .some((part) => isStagingName(part) || part === journalName || part === 'index.json.lock');
+    .some((part) => isStagingName(part) || part === journalName || sweptNames.test(part));
 }
 
 function without(snapshot: Snapshot, isLeft: (name: string) => boolean): string {

@@ -51,7 +51,8 @@ function findElsewhere(program: Command, word: string): string | undefined {
   );
   const exact = groups.find((group) => findCommand(group, word) !== undefined);
   if (exact !== undefined) return `${commandPath(exact)} ${word}`;
-  for (const group of groups) {
+  // A short word is near to too many others.
+  for (const group of word.length > 4 ? groups : []) {
     const near = new NameIndex(group.commands.map((sub) => sub.name())).nearest(word);
     if (near !== undefined) return `${commandPath(group)} ${near}`;
   }

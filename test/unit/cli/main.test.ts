@@ -103,4 +103,44 @@ describe('cli/main', () => {
       expect(world.stderr.text).toBe('');
     }
   });
+
+  const failureOf = async (...args: string[]): Promise<{ code: number; stderr: string }> => {
+    const world = createWorld();
+    return { code: await run(args, world), stderr: world.stderr.text };
+  };
+
+  it('prints the help of the command that help names, and the global options', async () => {
+    const world = createWorld();
+    expect(await run(['help', 'catalog', 'filter'], world)).toBe(0);
+    expect(world.stdout.text).toMatch(/^Usage: opmate catalog filter/);
+    const options = createWorld();
+    expect(await run(['help', 'options'], options)).toBe(0);
+    expect(options.stdout.text).toContain('--authfile <file>');
+    expect(options.stdout.text).not.toContain('--help');
+  });
+
+  it.each([
+    [['help', 'catalog', 'flter'], 2, 'unknown command "flter"', 'did you mean "opmate catalog filter"?'],
+    [['help', 'nope'], 2, 'unknown command "nope"', 'see opmate --help'],
+    [['doctor'], 2, 'unknown command "doctor"', 'did you mean "opmate catalog doctor"?'],
+    [['mirror', 'plna'], 1, 'unknown command "plna"', 'did you mean "opmate mirror plan"?'],
+  ])('suggests the nearest command for %j', async (args, code, problem, hint) => {
+    const failure = await failureOf(...args);
+    expect(failure.code).toBe(code);
+    expect(failure.stderr).toContain(problem);
+    expect(failure.stderr).toContain(`hint: ${hint}`);
+  });
+
+  it.each([
+    ['mirror', 'quay.io/a/b:v1=c:v1'],
+    ['catalog', 'mirror', 'quay.io/a/b:v1', 'c'],
+    ['oci', 'copy', 'oci:none:v1', 'c:v1'],
+    ['index', 'add', '-b', 'x', '-t', 'c:v1'],
+    ['bundle', 'push', 'oci:none:v1', 'c:v1'],
+  ])('refuses to write to a name without a registry: %s %s', async (...args) => {
+    const { code, stderr } = await failureOf(...args);
+    expect(code).toBeGreaterThan(0);
+    expect(stderr).toMatch(/\bc(:v1)?: missing registry\n/);
+    expect(stderr).toContain('hint: write REGISTRY/c');
+  });
 });

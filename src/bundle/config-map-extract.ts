@@ -242,7 +242,7 @@ async function entriesOf(
         findings.push({
           severity: 'error',
           code: 'invalid-name',
-          problem: `${quoteGo(key)} is no key of a ConfigMap`,
+          problem: `${quoteGo(key)} is not a valid ConfigMap key`,
           file,
         });
       else if (other !== undefined) {

@@ -246,7 +246,7 @@ class Reader {
           ? 'is in both data and binaryData'
           : isConfigMapKey(key)
             ? undefined
-            : 'is no key of a ConfigMap';
+            : 'is not a valid ConfigMap key';
         seen.add(key);
         if (fault !== undefined) {
           this.#tell(map, `${titleOf(map)}: ${quoteGo(key)} ${fault}`, [field, key]);

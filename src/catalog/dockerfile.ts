@@ -27,7 +27,7 @@ export function catalogDockerfile(options: DockerfileOptions): string {
   ];
   if (base === 'scratch') {
     lines.push(
-      '# This image cannot serve the catalog by itself. In its CatalogSource, set',
+      '# This image does not serve the catalog on its own. In its CatalogSource, set',
       '# spec.grpcPodConfig.extractContent to',
       '#   catalogDir: /configs',
       '#   cacheDir: /tmp/cache',

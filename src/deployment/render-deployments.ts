@@ -294,7 +294,7 @@ function placeSource(
         severity: 'error',
         code: 'missing-object',
         subject: deployment.title,
-        problem: `${formatPath(wanted.at)}: there is no ConfigMap ${quoteGo(wanted.name)}`,
+        problem: `${formatPath(wanted.at)}: ConfigMap ${quoteGo(wanted.name)} not found`,
         file: deployment.file,
         line: deployment.lineOf(wanted.at),
         hint: 'put it among the documents, or into the directory that --config-maps names',

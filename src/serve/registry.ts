@@ -95,7 +95,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
   throwIfCancelled(signal);
   if (options.htpasswd === undefined && options.insecureListen !== true && !isLoopbackHost(host)) {
     throw new UsageError(
-      `listen ${shownAddress({ host, port })}: not a loopback address, and there is no authentication`,
+      `listen ${shownAddress({ host, port })}: not a loopback address, and no authentication is configured`,
       { hint: 'add --htpasswd FILE, or allow everybody with --insecure-listen' },
     );
   }

@@ -151,8 +151,8 @@ function parseBundleReference(
   }
   if (parsed.digest === undefined && requireDigest) throw withoutDigest(reference, 'not named by digest');
   if (parsed.digest === undefined && parsed.tag === undefined) {
-    throw new OpmateError('INVALID', `${reference}: a tag or digest is needed`, {
-      hint: `there is no directory of that name; for an image, write ${reference}:TAG or ${reference}@sha256:…`,
+    throw new OpmateError('INVALID', `${reference}: missing tag or digest`, {
+      hint: `no such directory; for an image, write ${reference}:TAG or ${reference}@sha256:…`,
     });
   }
   return parsed;

@@ -84,8 +84,8 @@ export function parseImageReference(reference: string): Reference {
   }
   const parsed = parseReference(reference);
   if (parsed.transport === 'docker' && parsed.tag === undefined && parsed.digest === undefined) {
-    throw new OpmateError('INVALID', `${reference}: a tag or digest is needed`, {
-      hint: `there is no file or directory of that name; for an image, write ${reference}:TAG or ${reference}@sha256:…`,
+    throw new OpmateError('INVALID', `${reference}: missing tag or digest`, {
+      hint: `no such file or directory; for an image, write ${reference}:TAG or ${reference}@sha256:…`,
     });
   }
   return parsed;

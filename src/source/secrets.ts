@@ -133,7 +133,7 @@ export function credentialsOf(
   const secret = secrets.get(keyOf(wanted)) ?? secrets.get(wanted.name);
   if (secret === undefined) {
     const elsewhere = [...secrets.values()].filter(({ name }) => name === wanted.name).map(keyOf);
-    throw new OpmateError('NOT_FOUND', `Secret ${keyOf(wanted)}: there is none in the files of Secrets`, {
+    throw new OpmateError('NOT_FOUND', `Secret ${keyOf(wanted)}: not found in the files of Secrets`, {
       hint:
         elsewhere.length > 0
           ? `there is ${elsewhere.join(', ')}`
@@ -199,7 +199,7 @@ function valueOf(
         file,
         line: manifest.lineOf([field, key]),
       });
-    if (typeof value !== 'string') throw fail('no text');
+    if (typeof value !== 'string') throw fail('not a string');
     if (field === 'stringData') return value;
     if (base64Fault(value) !== undefined) throw fail('not base64');
     return Buffer.from(value, 'base64').toString('utf8');

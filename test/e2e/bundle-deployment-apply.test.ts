@@ -112,7 +112,7 @@ describe
       expect([shown.code, settings()]).toEqual([2, undefined]);
       const hash = hashIn(shown);
       expect(shown.stderr).toBe(
-        `widget: not applied, for nobody can be asked\nhint: review what is shown, then say --approve ${hash}, or --yes\n`,
+        `widget: not applied: no terminal to confirm\nhint: review what is shown, then say --approve ${hash}, or --yes\n`,
       );
       expect(shown.stdout).toContain(`widget in namespace ${namespace}\n`);
       expect(shown.stdout).toMatch(
@@ -176,7 +176,7 @@ describe
       const none = await run('rollback', 'widget', '-n', namespace, '--to', '9', '--yes');
       expect([none.code, none.stderr]).toEqual([
         1,
-        'widget: there is no revision 9\nhint: opmate bundle deployment history lists what is kept\n',
+        'widget: revision 9 not found\nhint: opmate bundle deployment history lists what is kept\n',
       ]);
     });
 

@@ -235,7 +235,7 @@ describe('opmate bundle deployment', () => {
     expect(piped).toMatchObject({ code: 0, stdout: withMaps.stdout });
     const without = await render('-f', 'maps.yaml');
     expect(without).toMatchObject({ code: 3, stdout: '' });
-    expect(without.stderr).toContain('there is no ConfigMap "content"');
+    expect(without.stderr).toContain('ConfigMap "content" not found');
   });
 
   it('tells what is wrong with all documents at once, and refuses what is not pinned', async () => {

@@ -68,7 +68,7 @@ describe('opmate bundle validate', () => {
     [[], /required flag\(s\) "tag" not set/],
     [['a', '-t', 'b'], /a: --tag says b/],
     [['a', '-b', 'x'], /unrecognized container-tool option: x/],
-    [['a', '-o', 'x'], /there is no validator "x"\nhint: optional validators are operatorhub, /],
+    [['a', '-o', 'x'], /unknown validator "x"\nhint: optional validators are operatorhub, /],
     [['a', '--output', 'x'], /invalid --output value "x"/],
   ])('refuses %j', async (args, message) => {
     const { code, stderr } = await sandbox.run(['bundle', 'validate', ...args]);

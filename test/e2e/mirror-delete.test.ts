@@ -207,11 +207,8 @@ describe('mirror delete --generate', () => {
 
   it.each([
     [['--generate'], '--generate needs a configuration'],
-    [[], 'either --generate or --delete-yaml-file FILE is needed'],
-    [
-      ['--generate', '--delete-yaml-file', 'x.yaml'],
-      'either --generate or --delete-yaml-file FILE is needed',
-    ],
+    [[], 'use either --generate or --delete-yaml-file FILE'],
+    [['--generate', '--delete-yaml-file', 'x.yaml'], 'use either --generate or --delete-yaml-file FILE'],
     [
       ['--generate', '-c', 'disc.yaml', '--delete-id', '../x'],
       '--delete-id "../x": not a part of a file name',

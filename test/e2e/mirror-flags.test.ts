@@ -63,7 +63,7 @@ describe('opmate mirror, what is wrong with its flags', () => {
     [['-c', 'one.yaml', '--max-per-registry', '0', '--dry-run', registry], '--max-per-registry 0: expected'],
     [['--locked', registry], '--locked: only with --config'],
     [['--on-error', 'skip-image', 'a.test/b:c=d.test/e:f'], '--on-error: only with --config'],
-    [['-c', 'one.yaml', '--locked', registry], 'working-dir/opmate.lock.json: no lock is there'],
+    [['-c', 'one.yaml', '--locked', registry], 'working-dir/opmate.lock.json: lock not found'],
     [['-c', 'one.yaml', '--lock', '.', registry], '--lock ".": is a directory'],
     [['-c', 'one.yaml', '--lock', 'one.yaml/lock', registry], 'one.yaml": not a directory'],
     [

@@ -291,7 +291,7 @@ mirror:
   it('cannot tell without a lock, without an answer, or without a directory', async () => {
     const none = await status(registry(), '--workspace=file://nothing');
     expect(none).toMatchObject({ code: 1, stdout: '' });
-    expect(none.stderr).toContain('nothing/working-dir/opmate.lock.json: no lock is there\nhint: ');
+    expect(none.stderr).toContain('nothing/working-dir/opmate.lock.json: lock not found\nhint: ');
     await plan('dead');
     await target.close();
     const dead = await status(registry(), '--workspace=file://dead', '--retry-timeout', '200ms');

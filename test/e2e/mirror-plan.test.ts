@@ -264,7 +264,7 @@ describe('mirror --config --dry-run', () => {
 
   it.each([
     [['registry.test/ocm', '--dry-run'], '"registry.test/ocm": not a registry'],
-    [['docker://registry.test/a', 'docker://registry.test/b', '--dry-run'], 'one destination is needed'],
+    [['docker://registry.test/a', 'docker://registry.test/b', '--dry-run'], 'expected one destination'],
     [
       ['docker://registry.test/a', '--dry-run', '--name', 'No_name'],
       '--name "No_name": not a name for an object',

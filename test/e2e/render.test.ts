@@ -199,7 +199,7 @@ describe('opmate render of images', () => {
   it('needs to be told the tag of an image, and which of several in a layout', async () => {
     const none = await sandbox.run(['render', '--use-http', `${registry.host}/ns/widget`]);
     expect(none).toMatchObject({ code: 1, stdout: '' });
-    expect(none.stderr).toContain('a tag or digest is needed');
+    expect(none.stderr).toContain('missing tag or digest');
     const layout = await openLayout(path.join(sandbox.work, 'two'), { create: true });
     for (const tag of ['a', 'b']) {
       await pushImage(layout, tag, await makeCatalogImage({ [`${tag}.json`]: widgetCatalog }));

@@ -243,7 +243,7 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
       file,
       line: place.line,
       subject: at.join('.'),
-      problem: 'is there twice',
+      problem: 'duplicate key',
       hint: 'keep one of them',
     });
   const root = isJsonObject(placed.value) ? placed.value : {};
@@ -268,7 +268,7 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
         file,
         line,
         subject: quoteGo(key),
-        problem: 'is no text',
+        problem: 'expected a string',
       });
     else values.set(key, { value: text, line });
   }

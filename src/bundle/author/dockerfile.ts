@@ -44,7 +44,7 @@ export function readDockerfile(text: string, file: string): BundleDockerfile {
         const equals = word.indexOf('=');
         if (equals > 0) {
           read.labels.push({ key: word.slice(0, equals), value: word.slice(equals + 1), line });
-        } else refuse(`LABEL: ${JSON.stringify(word)} is no key=value`, 'write LABEL key="value"');
+        } else refuse(`LABEL: ${JSON.stringify(word)} is not key=value`, 'write LABEL key="value"');
       }
     } else if (name === 'COPY') {
       const copy = copyOf(words, line);

@@ -26,7 +26,7 @@ export function findDuplicates(objects: readonly PlainObject[]): {
         severity: isHarmless ? 'warning' : 'error',
         code: 'duplicate-object',
         subject: `${object.kind} "${object.name}"${where}`,
-        problem: `is there twice, from ${first.origin} and from ${object.origin}`,
+        problem: `duplicate, from ${first.origin} and from ${object.origin}`,
         hint: 'give one of them another name, or take it away',
       });
     }

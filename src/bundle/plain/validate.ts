@@ -136,7 +136,7 @@ function webhookFindings(bundle: RegistryV1): Diagnostic[] {
       tell(
         placed,
         ['deploymentName'],
-        `there is no deployment ${quoteGo(deploymentName)}`,
+        `deployment ${quoteGo(deploymentName)} not found`,
         `name one of ${deploymentsPath.join('.')}`,
       );
     }

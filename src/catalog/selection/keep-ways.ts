@@ -138,7 +138,7 @@ export class ChannelWays {
       if (kept !== undefined) return kept;
     }
     const rest = [...this.#entries.keys()].filter((name) => !asked.has(name));
-    const reason = 'is needed, since no smaller part of the channel is valid by itself';
+    const reason = 'is required, since no smaller part of the channel is valid';
     return { names: new Set(this.#entries.keys()), reasons: new Map(rest.map((name) => [name, reason])) };
   }
 

@@ -44,7 +44,7 @@ export async function bundleBuild(
     if (imageBuilder !== undefined) {
       session.logger.log(
         'info',
-        `--image-builder ${imageBuilder} is not needed: opmate builds images by itself`,
+        `--image-builder ${imageBuilder} is ignored: opmate builds images without an engine`,
       );
     }
     for (const output of outputs) await checkImageOutput(output);

@@ -96,7 +96,7 @@ function checkOptions(
     const known = optionalValidators.find((one) => one === name);
     if (known !== undefined) optional.push(known);
     else if (!isFormat(name)) {
-      throw new UsageError(`there is no validator ${quoteGo(name)}`, {
+      throw new UsageError(`unknown validator ${quoteGo(name)}`, {
         hint: `optional validators are ${optionalValidators.join(', ')}`,
       });
     }

@@ -45,7 +45,7 @@ async function messageOf(
   if (given !== 1) {
     throw new UsageError(
       given === 0
-        ? 'one of --message, --message-file and --undo is needed'
+        ? 'use one of --message, --message-file and --undo'
         : '--message, --message-file and --undo cannot be used together',
     );
   }

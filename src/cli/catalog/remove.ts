@@ -39,7 +39,7 @@ export async function catalogRemove(
       if (plan.orphans.length === 0 || isForced) return plan;
       session.logger.log(
         'error',
-        `${directory}: nothing is removed, since clusters may be left behind; --force removes all the same`,
+        `${directory}: nothing is removed, since clusters may be left behind; use --force to remove it anyway`,
       );
       return undefined;
     }),

@@ -204,7 +204,7 @@ export async function applyOne(
   } else if (options.yes !== true) {
     const answer = await confirm(context, `apply ${name} to the cluster? [y/N] `);
     if (answer === undefined) {
-      throw new UsageError(`${name}: not applied, for nobody can be asked`, {
+      throw new UsageError(`${name}: not applied: no terminal to confirm`, {
         hint: `review what is shown, then say --approve ${hash}, or --yes`,
       });
     }

@@ -72,7 +72,7 @@ function targetOf(
   );
   const hint = 'opmate bundle deployment history lists what is kept';
   if (target === undefined) {
-    const what = wanted === undefined ? 'nothing to go back to' : `there is no revision ${wanted}`;
+    const what = wanted === undefined ? 'nothing to go back to' : `revision ${wanted} not found`;
     throw new OpmateError('NOT_FOUND', `${name}: ${what}`, { hint });
   }
   const { render } = target;

@@ -103,7 +103,7 @@ function planOutput(flags: IndexImageFlags): Output {
   if (generate === true) return { kind: 'generate', file: flags.outDockerfile || 'index.Dockerfile' };
   if (save !== undefined) return { kind: 'save', file: save };
   if (!tag) {
-    throw new UsageError('nowhere to put the image: there is no engine that would keep it', {
+    throw new UsageError('nowhere to put the image: opmate has no engine to keep it', {
       hint: 'give --tag REFERENCE to push it, --save FILE for an oci-archive, or --generate for a Dockerfile',
     });
   }
@@ -139,7 +139,7 @@ function noticeFlags(flags: IndexImageFlags, output: Output, logger: Logger): vo
   ] as const;
   for (const [flag, value] of tools) {
     if (value && value !== 'none')
-      logger.log('info', `${flag} ${value} is not needed: opmate pulls and builds images by itself`);
+      logger.log('info', `${flag} ${value} is ignored: opmate pulls and builds images without an engine`);
   }
   if (output.kind === 'generate' && flags.tag)
     logger.log('info', `--tag ${flags.tag}: nothing is pushed with --generate`);

@@ -111,7 +111,7 @@ export function planImageOutputs({ tag, push, save }: ImageOutputFlags): ImageOu
     outputs.push({ to: { ...to, tag: to.tag ?? name?.tag ?? 'latest' }, name: to.tag ?? whole });
   }
   if (outputs.length > 0) return outputs;
-  throw new UsageError('nowhere to put the image: there is no engine that would keep it', {
+  throw new UsageError('nowhere to put the image: opmate has no engine to keep it', {
     hint: 'give --tag REGISTRY/NAME:TAG to push it, or --save oci:DIR, oci-archive:FILE or docker-archive:FILE',
   });
 }

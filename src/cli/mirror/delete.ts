@@ -47,7 +47,7 @@ export async function mirrorDelete(
   const target = parseMirrorTarget(destination);
   const { generate = false, deleteYamlFile } = options;
   if (generate === (deleteYamlFile !== undefined)) {
-    throw new UsageError('either --generate or --delete-yaml-file FILE is needed', {
+    throw new UsageError('use either --generate or --delete-yaml-file FILE', {
       hint: 'first write a list with --generate --config FILE, then delete what it lists',
     });
   }

@@ -111,7 +111,7 @@ export async function mirrorImageSet(
   const [text, ...more] = destinations;
   if (text === undefined || more.length > 0) {
     const hint = 'write mirror --config FILE docker://REGISTRY[/PATH], or file://DIRECTORY';
-    throw new UsageError('one destination is needed', { hint });
+    throw new UsageError('expected one destination', { hint });
   }
   if (options.filename !== undefined) {
     throw new UsageError('--config and --filename cannot be used together', { hint: 'keep one of them' });
@@ -564,7 +564,7 @@ export class ImageSetWork {
       return await readLock(this.lockFile(), this.shownLock());
     } catch (error) {
       if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-      throw new OpmateError('NOT_FOUND', `${this.shownLock()}: no lock is there`, {
+      throw new OpmateError('NOT_FOUND', `${this.shownLock()}: lock not found`, {
         file: this.shownLock(),
         hint: 'opmate mirror plan writes it; name another one with --lock, or where it is with --workspace',
         cause: error,

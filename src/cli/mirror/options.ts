@@ -34,7 +34,7 @@ export function globalOptionsOf<T extends CopyFlags>(options: T): T {
 /** Says so where a flag that `oc` needs is not needed here. */
 export function tellUnneeded(options: CopyFlags, logger: ClosableLogger): void {
   if (booleanOf(options, 'skipVerification'))
-    logger.log('warn', '--skip-verification: digests are verified all the same');
+    logger.log('warn', '--skip-verification: digests are still verified');
 }
 
 /** Root directories of `file://` for sources and targets. */

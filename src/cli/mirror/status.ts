@@ -96,7 +96,7 @@ async function findLock(
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
     const finished = await ofArchive(false);
     if (finished !== undefined) return { lock: finished, name: 'embedded in the archive' };
-    throw new OpmateError('NOT_FOUND', `${shown}: no lock is there`, {
+    throw new OpmateError('NOT_FOUND', `${shown}: lock not found`, {
       file: shown,
       hint: 'opmate mirror and mirror plan write it; name another one with --lock, or where it is with --workspace',
       cause: error,

@@ -205,7 +205,7 @@ function warnOfFlags(flags: AddFlags, mode: AddMode, logger: Logger): void {
       );
   }
   if (containerTool !== 'none' && containerTool !== '')
-    logger.log('info', `--container-tool ${containerTool} is not needed: opmate pulls images by itself`);
+    logger.log('info', `--container-tool ${containerTool} is ignored: opmate pulls images without an engine`);
   if (overwriteLatest === true && mode !== 'replaces')
     logger.log('warn', `--overwrite-latest has no effect in mode ${mode}`);
 }

@@ -361,7 +361,7 @@ function resolvedRef(source: JsonValue | undefined): string | undefined {
 function requireNamed(all: readonly JsonObject[], name: string): JsonObject {
   const found = all.find((one) => nameOf(one) === name);
   if (found !== undefined) return found;
-  throw new OpmateError('NOT_FOUND', `${name}: there is no such catalog`, {
+  throw new OpmateError('NOT_FOUND', `${name}: no such catalog`, {
     hint: all.length === 0 ? undefined : `there is ${all.map(nameOf).join(', ')}`,
   });
 }

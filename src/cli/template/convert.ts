@@ -100,7 +100,7 @@ async function isStream(reference: string): Promise<boolean> {
   const found = await statIfExists(reference);
   if (found === undefined && !/[:@]/.test(reference)) {
     throw new OpmateError('NOT_FOUND', `unable to open input: ${quoteGo(reference)}`, {
-      hint: `there is no file ${reference}`,
+      hint: `${reference}: no such file`,
     });
   }
   if (found === undefined || found.isDirectory()) return false;

@@ -118,7 +118,7 @@ export async function readArchiveIndex(place: string, proof: ArchiveProof = {}):
     return parseArchiveIndex(bytes, file, { id: proof.id });
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-    throw new OpmateError('NOT_FOUND', `${place}: not an archive: there is no ${path.basename(file)}`, {
+    throw new OpmateError('NOT_FOUND', `${place}: not an archive: ${path.basename(file)} not found`, {
       hint: 'name the directory that opmate mirror has written to; an unfinished archive has none yet',
       cause: error,
     });

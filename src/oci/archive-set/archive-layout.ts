@@ -150,7 +150,7 @@ export function layoutOf(
   last.tail = lastTail(images);
   for (const [digest, { size, part, offset }] of blobs) {
     const layout = layouts[part - 1];
-    if (layout === undefined) throw invalid(`${digest}: there is no part ${part}`);
+    if (layout === undefined) throw invalid(`${digest}: part ${part} not found`);
     layout.blobs.push({ digest, size, offset });
   }
   for (const layout of layouts) {

@@ -355,7 +355,7 @@ class ArchiveWriter {
     if (first === undefined || names.includes(archiveIndexName)) return;
     const rest = more.length > 0 ? ` and ${more.length} more` : '';
     throw new OpmateError('INVALID', `${this.#at(first)}${rest}: not an archive of opmate`, {
-      hint: `there is no ${archiveIndexName} beside it, as with archives of oc-mirror: name another directory, or move it away`,
+      hint: `it has no ${archiveIndexName}, as with archives of oc-mirror: name another directory, or move it away`,
     });
   }
 

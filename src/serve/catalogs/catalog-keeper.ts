@@ -369,7 +369,7 @@ class KeptCatalog {
       contentHash === undefined ? undefined : await openContent(contentHash, { directory: contents, logger });
     if (content === undefined) {
       this.record = { ...this.record, conditions };
-      const message = 'there is no content yet';
+      const message = 'no content yet';
       return this.#note({ type: 'Serving', status: 'False', reason: 'Unavailable', message });
     }
     this.record = { ...before, ...recordOfManifest(this.#manifest), sourceType: before.sourceType };
@@ -542,7 +542,7 @@ class KeptCatalog {
     await this.#note(
       { type: 'Progressing', status: 'False', reason: 'Blocked', message },
       this.#content === undefined
-        ? { type: 'Serving', status: 'False', reason: 'Unavailable', message: 'there is no content yet' }
+        ? { type: 'Serving', status: 'False', reason: 'Unavailable', message: 'no content yet' }
         : { type: 'Serving', status: 'True', reason: 'Available', message: 'the catalog is served' },
     );
     return Infinity;
@@ -570,7 +570,7 @@ class KeptCatalog {
         ? { type: 'Progressing', status: 'False', reason: 'Blocked', message }
         : { type: 'Progressing', status: 'True', reason: 'Retrying', message },
       this.#content === undefined
-        ? { type: 'Serving', status: 'False', reason: 'Unavailable', message: 'there is no content yet' }
+        ? { type: 'Serving', status: 'False', reason: 'Unavailable', message: 'no content yet' }
         : { type: 'Serving', status: 'True', reason: 'Available', message: 'the catalog is served' },
     );
     return waitMs;

@@ -60,7 +60,7 @@ class OpenedCatalog {
   readonly #logger: Logger;
   readonly #stop = new AbortController();
   /** Why there is no cache. */
-  #noCache = 'there is none';
+  #noCache = 'no cache';
   encoded: Promise<{ isCached: boolean; reason?: string }> = Promise.resolve({ isCached: true });
 
   constructor(catalog: Catalog, options: CatalogAnswersOptions) {

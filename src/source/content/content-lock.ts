@@ -69,7 +69,7 @@ export function parseContentLock(text: string, file: string): Pin[] {
       string,
       string,
     ];
-    if (names.has(name)) throw fail(`${at}.name: ${quoteGo(name)} is there twice`);
+    if (names.has(name)) throw fail(`${at}.name: duplicate ${quoteGo(name)}`);
     names.add(name);
     if (!types.includes(type)) throw fail(`${at}.type: ${quoteGo(type)} is none of ${types.join(', ')}`);
     if (!isDigest(content)) throw fail(`${at}.content: expected sha256: and 64 hexadecimal digits`);

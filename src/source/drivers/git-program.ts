@@ -119,7 +119,7 @@ function checkRepository(source: GitPlace, { network }: GitOptions): void {
   if (fits) return;
   if (url?.protocol === 'file:' || (url === undefined && !isSsh)) {
     throw new OpmateError('INVALID', `${shown}: credentials for a repository on this machine`, {
-      hint: 'remove the Secret: local repositories are read without credentials',
+      hint: 'remove the Secret, since local repositories are read without credentials',
     });
   }
   const wanted = isSsh ? 'kubernetes.io/ssh-auth' : 'kubernetes.io/basic-auth';

@@ -63,7 +63,7 @@ export async function commitOfGit(source: GitPlace, options: GitOptions): Promis
     if (found !== undefined) return found;
     const what =
       branch !== undefined ? `branch ${branch}` : tag !== undefined ? `tag ${tag}` : 'default branch';
-    throw new OpmateError('NOT_FOUND', `${redact(source.repository)}: there is no ${what}`);
+    throw new OpmateError('NOT_FOUND', `${redact(source.repository)}: ${what} not found`);
   });
 }
 
@@ -125,20 +125,20 @@ async function commitOfRevision(git: Git, repository: string, revision: string):
   const begun = [...all].filter(([name]) => places.some((place) => name.startsWith(place)));
   if (begun.length > 0) {
     const names = begun.map(([name]) => name);
-    throw new OpmateError('NOT_FOUND', `${shown}: there is no branch or tag ${revision}`, {
+    throw new OpmateError('NOT_FOUND', `${shown}: branch or tag ${revision} not found`, {
       hint: `it is the beginning of ${listed(names)}: write one in full`,
     });
   }
   if (isShort) {
     const commits = [...new Set(all.values())].filter((commit) => commit.startsWith(revision));
-    throw new OpmateError('NOT_FOUND', `${shown}: there is no branch or tag ${revision}`, {
+    throw new OpmateError('NOT_FOUND', `${shown}: branch or tag ${revision} not found`, {
       hint:
         commits.length > 0
           ? `commits are written in full; it is the beginning of ${listed(commits)}`
           : 'commits are written in full, with all 40 digits',
     });
   }
-  throw new OpmateError('NOT_FOUND', `${shown}: there is no branch or tag ${revision}`);
+  throw new OpmateError('NOT_FOUND', `${shown}: branch or tag ${revision} not found`);
 }
 
 function listed(names: readonly string[]): string {

@@ -25,7 +25,7 @@ export async function resolveHttp(
   if (credentials !== undefined && credentials.type !== 'basic') {
     const problem = `credentials of the type ${credentials.type} do not fit this URL`;
     throw new OpmateError('INVALID', `${shown}: ${problem}`, {
-      hint: 'a Secret of the type kubernetes.io/basic-auth is needed',
+      hint: 'use a Secret of type kubernetes.io/basic-auth',
     });
   }
   const { response, close } = await requestPlace({ url, known }, place, options);

@@ -78,8 +78,7 @@ export async function requestPlace(
     } else {
       const endpoints = await connection.endpoints(url.host, 'archive', { withoutMirrors: true, signal });
       const endpoint = endpoints.at(-1);
-      if (endpoint === undefined)
-        throw new OpmateError('INTERNAL', `${formatUrl(url)}: there is no way to it`);
+      if (endpoint === undefined) throw new OpmateError('INTERNAL', `${formatUrl(url)}: no route to it`);
       response = await endpoint.transport.send(request);
     }
     if (response.status === 200 || (response.status === 304 && known !== undefined))

@@ -259,7 +259,7 @@ async function openAccess(
       'INVALID',
       `${ref}: credentials of the type ${credentials.type} do not fit an image`,
       {
-        hint: 'a Secret of the type kubernetes.io/dockerconfigjson is needed',
+        hint: 'use a Secret of type kubernetes.io/dockerconfigjson',
       },
     );
   }

@@ -117,7 +117,7 @@ export async function directoryBelow(
 ): Promise<string> {
   const target = path.join(root, directory ?? '.');
   if ((await statIfExists(target))?.isDirectory() === true) return target;
-  throw new OpmateError('NOT_FOUND', `${name}: there is no directory ${directory ?? '.'} in it`, {
+  throw new OpmateError('NOT_FOUND', `${name}: directory ${directory ?? '.'} not found`, {
     hint: 'directory must name the directory of the files',
   });
 }

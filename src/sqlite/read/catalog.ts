@@ -119,7 +119,7 @@ export class SqliteCatalog implements Catalog {
   #invalid(tree: ErrorTree): OpmateError {
     return new OpmateError('INVALID', `${this.name}: ${renderErrorTree(tree)}`, {
       file: this.name,
-      hint: 'opmate validate tells every problem by itself',
+      hint: 'run opmate validate to see each problem',
     });
   }
 

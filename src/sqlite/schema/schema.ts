@@ -115,7 +115,7 @@ function refuseViews(database: Database): void {
     "SELECT name FROM sqlite_master WHERE type = 'view'",
   )) {
     if (!latestColumns.has(name)) continue;
-    throw new OpmateError('INVALID', `${database.name}: there is no table ${name}, only a view`, {
+    throw new OpmateError('INVALID', `${database.name}: ${name} is a view, not a table`, {
       hint: notAnIndex,
     });
   }
@@ -194,8 +194,7 @@ export function checkTables(database: Database): void {
     const found = tables.get(table);
     const missing = columns.find((column) => found?.has(column) !== true);
     if (missing === undefined) continue;
-    const what =
-      found === undefined ? `there is no table ${table}` : `table ${table} has no column ${missing}`;
+    const what = found === undefined ? `table ${table} not found` : `table ${table} has no column ${missing}`;
     throw new OpmateError('INVALID', `${database.name}: ${what}`, {
       hint: notAnIndex,
     });
@@ -223,7 +222,7 @@ export function refuseBytesAsNames(database: Database): void {
     const column = columns.find(
       (one) => database.get(`SELECT 1 FROM ${table} WHERE typeof(${one}) = 'blob' LIMIT 1`) !== undefined,
     );
-    throw new OpmateError('INVALID', `${database.name}: table ${table} has a ${column} that is no text`, {
+    throw new OpmateError('INVALID', `${database.name}: table ${table} has a ${column} that is not text`, {
       hint: `correct it with: UPDATE ${table} SET ${column} = CAST(${column} AS TEXT)`,
     });
   }

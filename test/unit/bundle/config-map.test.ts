@@ -220,7 +220,7 @@ describe('bundle/config-map', () => {
       'manifests/more: is a directory',
       `metadata/annotations.yaml: ${prefix}.package.v1: expected a text`,
       'manifests/a:b: becomes the key "a-b" of the ConfigMap, as manifests/a b does',
-      'manifests/..c: "..c" is no key of a ConfigMap',
+      'manifests/..c: "..c" is not a valid ConfigMap key',
       'metadata/a-b: becomes the key "a-b" of the ConfigMap, as manifests/a b does',
     ]);
   });
@@ -270,7 +270,7 @@ describe('bundle/config-map', () => {
       `---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n${head('c')}data: [x]\n`;
     expect(toldBy(read(text))).toEqual([
       'maps.yaml:28: Secret "s": not a ConfigMap',
-      'maps.yaml:10: ConfigMap "a": "../up" is no key of a ConfigMap',
+      'maps.yaml:10: ConfigMap "a": "../up" is not a valid ConfigMap key',
       'maps.yaml:11: ConfigMap "a": data: number: expected a text, found the number 1',
       'maps.yaml:13: ConfigMap "a": "s.yaml" is in both data and binaryData',
       'maps.yaml:14: ConfigMap "a": binaryData: bad: not base64',

@@ -190,7 +190,7 @@ describe('source/bundles stageBundles', () => {
       'quay.io/ns/a:sha256:0123abcd: not a digest',
       'quay.io/ns/a@sha256:0123abcd',
     ],
-    ['quay.io/ns/a', 'quay.io/ns/a: a tag or digest is needed', 'quay.io/ns/a:TAG'],
+    ['quay.io/ns/a', 'quay.io/ns/a: missing tag or digest', 'quay.io/ns/a:TAG'],
     [
       'quay.io/ns/A:v1',
       'quay.io/ns/A:v1: invalid reference format: repository name must be lowercase',

@@ -60,7 +60,7 @@ describe('source/parse-place', () => {
     ['https://a.example/x#main', 'is no checksum'],
     ['configmap:', 'no file is named'],
     ['./none', 'no such file or directory'],
-    ['quay.io/ns/a', 'a tag or digest is needed'],
+    ['quay.io/ns/a', 'missing tag or digest'],
     ['', 'invalid reference'],
   ])('refuses %s', async (text, problem) => {
     const error = await failureOf(parsePlace(text, options));

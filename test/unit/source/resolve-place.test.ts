@@ -208,8 +208,8 @@ describe('source/resolve-place of a git repository', () => {
   });
 
   it.each([
-    [{ branch: 'none' }, 'there is no branch none'],
-    [{ tag: 'none' }, 'there is no tag none'],
+    [{ branch: 'none' }, 'branch none not found'],
+    [{ tag: 'none' }, 'tag none not found'],
   ])('tells what is not there: %o', async (which, problem) => {
     const { url } = await repository();
     const error = await failureOf(look({ kind: 'git', repository: url, ...which }));

@@ -58,7 +58,7 @@ describe('source/secrets', () => {
   it.each([
     [basic, { stringData: { username: 'me' } }, 'password is missing'],
     [basic, { data: { password: '%s3cret%' } }, 'data: "password" is not base64'],
-    [basic, { stringData: { password: 17 } }, 'stringData: "password" is no text'],
+    [basic, { stringData: { password: 17 } }, 'stringData: "password" is not a string'],
     [ssh, { stringData: { 'ssh-publickey': 's3cret' } }, 'ssh-privatekey is missing'],
     [
       docker,

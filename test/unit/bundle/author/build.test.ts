@@ -104,9 +104,9 @@ describe('bundle/author/build', () => {
     [
       'duplicate keys',
       'annotations:\n  a: b\n  a: c\n',
-      'metadata/annotations.yaml:3 annotations.a: is there twice',
+      'metadata/annotations.yaml:3 annotations.a: duplicate key',
     ],
-    ['lists', 'annotations:\n  a: [b]\n', 'metadata/annotations.yaml:2 "a": is no text'],
+    ['lists', 'annotations:\n  a: [b]\n', 'metadata/annotations.yaml:2 "a": expected a string'],
     ['no annotations', 'foo: bar\n', 'metadata/annotations.yaml: no annotations'],
     ['no YAML', 'a: [\n', 'metadata/annotations.yaml:'],
   ])('refuses annotations with %s', async (_what, text, expected) => {

@@ -301,7 +301,7 @@ describe('bundle/plain/convert', () => {
     has('owned API service "things": not supported');
     has('deployment "widget": another deployment has this name');
     has('deployment "Upper": its name is not a DNS-1123 subdomain');
-    has('"check-": there is no deployment "gone"');
+    has('"check-": deployment "gone" not found');
     has('"check-": its generateName is not a DNS-1123 subdomain');
     has('"check.example.com": its rules must not cover all API groups');
     has('its rules must not cover ValidatingWebhookConfigurations of admissionregistration.k8s.io');
@@ -355,7 +355,7 @@ describe('bundle/plain/convert', () => {
     const configMap = (text: string) =>
       `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: ${text}}\n`;
     expect(findingsOf({ manifests: { 'a.yaml': configMap('x'), 'b.yaml': configMap('y') } })).toEqual([
-      'ConfigMap "a" in namespace "here": is there twice, from manifests/a.yaml and from manifests/b.yaml',
+      'ConfigMap "a" in namespace "here": duplicate, from manifests/a.yaml and from manifests/b.yaml',
     ]);
     expect(convert({ manifests: { 'a.yaml': configMap('x'), 'b.yaml': configMap('x') } }).findings).toEqual(
       [],
@@ -401,7 +401,7 @@ describe('bundle/plain/convert', () => {
     };
     expect(findingsOf({ manifests })).toEqual([
       'manifests/pod.yaml:3: Pod "p": bundles must not hold objects of this kind',
-      'ConfigMap "c" in namespace "here": is there twice, from manifests/a.yaml and from manifests/b.yaml',
+      'ConfigMap "c" in namespace "here": duplicate, from manifests/a.yaml and from manifests/b.yaml',
     ]);
   });
 

@@ -87,7 +87,7 @@ describe('bundle/plain/render-content', () => {
     });
     const { objects, findings } = await renderContent(directory, 'plain', await optionsOf());
     expect(objects).toEqual([]);
-    expect(findings.map(formatMessage).join()).toContain('ConfigMap "a" in namespace "here": is there twice');
+    expect(findings.map(formatMessage).join()).toContain('ConfigMap "a" in namespace "here": duplicate');
   });
 
   it('warns of APIs that are gone and of objects too large to be stored', async () => {

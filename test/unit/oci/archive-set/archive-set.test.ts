@@ -298,7 +298,7 @@ describe('oci/archive-set', () => {
         await copyFile(path.join(clean, file), path.join(directory, name));
       }
       await expect(openArchiveSets([directory])).rejects.toThrow(
-        /not an archive: there is no mirror_archive/,
+        /not an archive: mirror_archive.*\.json not found/,
       );
       content.fetched.length = 0;
       await content.write(directory, { partBytes: 80_000 });
@@ -617,7 +617,7 @@ describe('oci/archive-set, reading', () => {
       'nothing',
       (directory) => rm(indexFile(directory)),
       'NOT_FOUND',
-      /: not an archive: there is no mirror_archive\.json$/,
+      /: not an archive: mirror_archive\.json not found$/,
     ],
     [
       'half of it',
@@ -714,8 +714,8 @@ describe('oci/archive-set, reading', () => {
       /offset \d+ in mirror_000001\.tar is not/,
     ],
     ['a blob twice', (d) => d.blobs.push(d.blobs[0]), /blobs\[\d+\]: duplicate sha256:\w+$/],
-    ['a blob in a part that is not there', (d) => (d.blobs[0].part = 2), /there is no part 2/],
-    ['a blob in part 0', (d) => (d.blobs[0].part = 0), /there is no part 0/],
+    ['a blob in a part that is not there', (d) => (d.blobs[0].part = 2), /part 2 not found/],
+    ['a blob in part 0', (d) => (d.blobs[0].part = 0), /part 0 not found/],
     [
       'a digest that is a path',
       (d) => (d.blobs[0].digest = 'sha256:../../etc/passwd'),

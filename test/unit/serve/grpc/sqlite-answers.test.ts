@@ -329,16 +329,16 @@ describe('serve/grpc/sqlite-answers', () => {
     'refuses a database without the table %s, or with a view in its place',
     async (table) => {
       await expect(open(await indexFile(`DROP TABLE ${table}`))).rejects.toThrow(
-        `index.db: there is no table ${table}`,
+        `index.db: table ${table} not found`,
       );
       const view = [`ALTER TABLE ${table} RENAME TO r`, `CREATE VIEW ${table} AS SELECT * FROM r`];
-      await expect(open(await indexFile(...view))).rejects.toThrow(`index.db: there is no table ${table}`);
+      await expect(open(await indexFile(...view))).rejects.toThrow(`index.db: table ${table} not found`);
     },
   );
 
   it('refuses names that are no text, and values that no index holds', async () => {
     const bytes = await indexFile('UPDATE package SET name = CAST(name AS BLOB)');
-    await expect(open(bytes)).rejects.toThrow('index.db: table package has a name that is no text');
+    await expect(open(bytes)).rejects.toThrow('index.db: table package has a name that is not text');
     const huge = await indexFile('UPDATE properties SET value = zeroblob(67108865)');
     await expect(open(huge)).rejects.toMatchObject({ code: 'LIMIT' });
   });

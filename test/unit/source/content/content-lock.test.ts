@@ -78,7 +78,7 @@ describe('source/content-lock', () => {
     const [first] = pins;
     const value = { kind: 'opmate.bundle.lock', version: 1, sources: [first, first] };
     expect(() => parseContentLock(JSON.stringify(value), 'l.json')).toThrow(
-      'sources[1].name: "quay.io/ns/a:v1" is there twice',
+      'sources[1].name: duplicate "quay.io/ns/a:v1"',
     );
     const directory = await directoryWith();
     expect((await failureOf(writeContentLock(directory, pins))).message).toContain('is a directory');

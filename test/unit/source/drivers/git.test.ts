@@ -68,7 +68,7 @@ describe('source/drivers/git', () => {
       message: `${url}: both is ambiguous: refs/heads/both and refs/tags/both`,
     });
     expect(await failureOf(find('release'))).toMatchObject({
-      message: `${url}: there is no branch or tag release`,
+      message: `${url}: branch or tag release not found`,
       hint: 'it is the beginning of refs/heads/release-1 and refs/heads/release-2: write one in full',
     });
     expect(await failureOf(find(second.slice(0, 10)))).toMatchObject({

@@ -45,7 +45,7 @@ describe('sqlite/stranded', () => {
     for (const edit of [pruneStranded, () => removePackages(database, ['first'])]) {
       await expect(edit(database)).rejects.toMatchObject({
         code: 'INVALID',
-        message: `index.db: table ${table} has a ${column} that is no text`,
+        message: `index.db: table ${table} has a ${column} that is not text`,
       });
     }
     expect(bundleNames(database)).toHaveLength(5);

@@ -304,9 +304,7 @@ describe('sqlite/migrations', () => {
     database.execute(`DROP TABLE api_requirer; CREATE VIEW api_requirer AS
       WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
       SELECT x AS group_name, x AS version, x AS kind, x AS operatorbundle_name, x AS operatorbundle_version, x AS operatorbundle_path FROM n`);
-    expect(() => migrateDatabase(database)).toThrow(
-      `${database.name}: there is no table api_requirer, only a view`,
-    );
+    expect(() => migrateDatabase(database)).toThrow(`${database.name}: api_requirer is a view, not a table`);
   });
 
   it.each([

@@ -223,10 +223,10 @@ describe('sqlite/schema', () => {
 
   it.each([
     ['ALTER TABLE channel RENAME COLUMN package_name TO nope', 'table channel has no column package_name'],
-    ['DROP TABLE related_image', 'there is no table related_image'],
+    ['DROP TABLE related_image', 'table related_image not found'],
     [
       'DROP TABLE deprecated; CREATE VIEW deprecated AS WITH RECURSIVE c(operatorbundle_name) AS (SELECT 1 UNION ALL SELECT operatorbundle_name FROM c) SELECT * FROM c',
-      'there is no table deprecated',
+      'deprecated is a view, not a table',
     ],
     [
       'DROP TABLE deprecated; CREATE TABLE deprecated (x, operatorbundle_name TEXT GENERATED ALWAYS AS (upper(x)) VIRTUAL)',
@@ -234,7 +234,7 @@ describe('sqlite/schema', () => {
     ],
     [
       'DROP TABLE deprecated; CREATE VIRTUAL TABLE deprecated USING fts5(operatorbundle_name)',
-      'there is no table deprecated',
+      'table deprecated not found',
     ],
   ])('refuses wrong tables: %s', async (sql, message) => {
     const { file, database } = await latest();

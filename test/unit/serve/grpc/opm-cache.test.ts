@@ -50,11 +50,12 @@ async function write(
   const root = await directoryWith({ 'catalog/catalog.json': text });
   const catalogFile = path.join(root, 'catalog', 'catalog.json');
   const directory = path.join(root, 'cache');
-  const files = await writeOpmCache(new DirectoryCatalog(path.join(root, 'catalog'), 'catalog'), {
+  const catalog = new DirectoryCatalog(path.join(root, 'catalog'), 'catalog');
+  const files = await writeOpmCache(catalog, {
     catalogFiles: [{ path: 'catalog.json', file: catalogFile, size: Buffer.byteLength(text) }],
     directory,
     temporaryDirectory: root,
-  });
+  }).finally(() => catalog.close());
   return { files, directory, read: async (name) => String(await readFile(path.join(directory, name))) };
 }
 

@@ -1,8 +1,9 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { open, rm, stat } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { statIfPresent } from '../files/file-status.js';
 import { LineCounter, type OpenFile } from '../catalog/documents.js';
 import { makeTemporaryDirectory } from '../files/temporary-directory.js';
 import { openFile } from '../catalog/file-access.js';
@@ -23,7 +24,7 @@ export interface OpenedInput extends OpenFile {
 export async function openInput(name: string, context: CommandContext): Promise<OpenedInput> {
   if (name === '-') return spool(context.stdin, 'standard input', context);
   // A shell's `<(…)` can be read once only.
-  const found = await stat(name).catch(() => undefined);
+  const found = await statIfPresent(name);
   if (found?.isFIFO() || found?.isCharacterDevice()) return spool(createReadStream(name), name, context);
   const handle = await openFile(name, name);
   try {

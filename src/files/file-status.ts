@@ -1,15 +1,18 @@
 import type { Stats } from 'node:fs';
 import { lstat, stat } from 'node:fs/promises';
-import { systemCode } from '../core/errors.js';
+import { fileError, systemCode } from '../core/errors.js';
 
-/** Returns the status of a file, links followed; undefined where there is none. Throws the error of the system. */
+/**
+ * Returns the status of a file, links followed; undefined where there is none. Throws OpmateError for any other failure:
+ * a directory that may not be searched is no proof that the path is free.
+ */
 export function statIfPresent(file: string): Promise<Stats | undefined> {
-  return stat(file).catch(undefinedIfAbsent);
+  return ifPresent(stat(file), file);
 }
 
-/** Returns the status of a file or link; undefined where there is none. Throws the error of the system. */
+/** Returns the status of a file or link; otherwise as `statIfPresent`. */
 export function lstatIfPresent(file: string): Promise<Stats | undefined> {
-  return lstat(file).catch(undefinedIfAbsent);
+  return ifPresent(lstat(file), file);
 }
 
 /** Whether an error of the system says that there is no file of a name. */
@@ -17,7 +20,12 @@ export function isAbsence(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
 }
 
-function undefinedIfAbsent(error: unknown): undefined {
-  if (isAbsence(error)) return undefined;
-  throw error;
+async function ifPresent(status: Promise<Stats>, file: string): Promise<Stats | undefined> {
+  try {
+    return await status;
+  } catch (error) {
+    // No file system has a name that is too long for it.
+    if (isAbsence(error) || systemCode(error) === 'ENAMETOOLONG') return undefined;
+    throw fileError(`stat ${file}`, error, { file });
+  }
 }

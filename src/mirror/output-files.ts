@@ -1,4 +1,4 @@
-import { access, constants, lstat, stat } from 'node:fs/promises';
+import { access, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, fileError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
@@ -49,7 +49,7 @@ export async function requireWritableDirectory(directory: string): Promise<void>
  */
 export async function requireNoLinks(places: readonly string[]): Promise<void> {
   for (const place of places) {
-    const found = await lstat(place).catch(() => undefined);
+    const found = await lstatIfPresent(place);
     if (found?.isSymbolicLink() !== true) continue;
     throw new OpmateError('UNSAFE', `output dir ${quoteGo(place)}: is a link`, {
       hint: 'remove the link, or name another directory with --workspace file://DIRECTORY',

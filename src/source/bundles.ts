@@ -11,7 +11,7 @@ import { type Image, openImage, readImage } from '../oci/image/image.js';
 import { openReference } from '../oci/image/open.js';
 import { recordOf } from '../sqlite/schema/bundle-record.js';
 import { Stage } from '../sqlite/add/stage.js';
-import { statIfExists } from '../files/stat.js';
+import { statIfPresent } from '../files/file-status.js';
 import type { SourceOptions } from './source-options.js';
 
 /** Images whose name begins with `prefix` are pulled from `other` instead: `quay.io/prod`, `registry.internal/stage`. */
@@ -114,7 +114,7 @@ async function locateBundle(
   options: Pick<StageOptions, 'pullFrom' | 'requireDigest'>,
 ): Promise<Located> {
   // As everywhere, a path that exists is never taken for an image.
-  const found = await statIfExists(reference);
+  const found = await statIfPresent(reference);
   if (found?.isDirectory() === true) {
     if (options.requireDigest === true) throw withoutDigest(reference, 'a directory is in no registry');
     return { reference, key: `directory:${reference.replace(/\/+$/, '')}`, image: '' };

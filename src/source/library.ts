@@ -14,7 +14,7 @@ import { openReference } from '../oci/image/open.js';
 import type { OpenedIndex } from '../sqlite/read/images.js';
 import { renderReferences } from './render.js';
 import type { Session } from './session.js';
-import { statIfExists } from '../files/stat.js';
+import { statIfPresent } from '../files/file-status.js';
 import { withImage } from './drivers/image.js';
 import { openSource } from './source.js';
 
@@ -131,7 +131,7 @@ export async function validate(reference: string, session: Session): Promise<Val
  */
 export async function openIndex(reference: string, session: Session): Promise<OpenedIndex> {
   const { openIndexFile } = await import('../sqlite/read/images.js');
-  if ((await statIfExists(reference)) !== undefined) return openIndexFile(reference, session);
+  if ((await statIfPresent(reference)) !== undefined) return openIndexFile(reference, session);
   return withImage(reference, session, (image) =>
     openInTemporaryDirectory(session, async (directory) => {
       const { extractDatabase } = await import('../sqlite/read/index-image.js');

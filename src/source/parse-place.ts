@@ -3,7 +3,7 @@ import { OpmateError, UsageError, redact } from '../core/errors.js';
 import { isDigest } from '../core/digest.js';
 import { type Reference, parseReference } from '../core/reference.js';
 import { quoteGo } from '../document/go-json.js';
-import { statIfExists } from '../files/stat.js';
+import { statIfPresent } from '../files/file-status.js';
 import {
   type ContentPlace,
   type GitPlace,
@@ -59,7 +59,7 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
       ...(name !== undefined && { configMaps: [{ name }] }),
     };
   }
-  const found = text === '' ? undefined : await statIfExists(absolute(text));
+  const found = text === '' ? undefined : await statIfPresent(absolute(text));
   if (found === undefined) {
     parseImageReference(text);
     return { kind: 'image', ref: text };

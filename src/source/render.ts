@@ -7,7 +7,7 @@ import { Assembly, type AssemblyOptions } from '../catalog/assemble.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { mapConcurrent } from '../core/concurrency.js';
 import type { BundleBlob } from '../model/declarative-config.js';
-import { statIfExists } from '../files/stat.js';
+import { statIfPresent } from '../files/file-status.js';
 import type { AllowedSources, BundleSource, Source, SourceOptions } from './source-options.js';
 import { inReference } from './reference-error.js';
 import { openSource } from './source.js';
@@ -84,7 +84,7 @@ async function findBundleDirectories(
 }
 
 async function isLocalBundle(reference: string): Promise<boolean> {
-  const found = await statIfExists(reference);
+  const found = await statIfPresent(reference);
   return found?.isDirectory() === true && isBundleDirectory(reference);
 }
 

@@ -38,7 +38,7 @@ import { substituteInChannels, versionReleaseOf } from '../graph/template-substi
 import { validateCatalog } from '../graph/validate.js';
 import { renderBundleSource } from './render.js';
 import { inReference } from './reference-error.js';
-import { statIfExists } from '../files/stat.js';
+import { statIfPresent } from '../files/file-status.js';
 import type { SourceOptions } from './source-options.js';
 import { openSource } from './source.js';
 
@@ -450,7 +450,7 @@ function substitutionFault(
 
 /** The bundle that an image of a registry holds. Throws OpmateError. */
 async function readBundleImage(image: string, options: SourceOptions): Promise<BundleBlob> {
-  const found = await statIfExists(image);
+  const found = await statIfPresent(image);
   if (found?.isDirectory() === true && (await isBundleDirectory(image))) {
     throw new OpmateError('UNSUPPORTED', `cannot render bundle directory ${quoteGo(image)}: not allowed`, {
       hint: 'a template names bundles by images that clusters can pull',

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { statIfPresent } from '../../files/file-status.js';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemReason } from '../../core/errors.js';
@@ -167,7 +168,7 @@ export async function prepareBundle(
   await applyDockerfile(prepared, request, annotations, { overwrite, readsOnly, signal, followLinks });
   await addTests(prepared, request, { signal, followLinks });
   for (const name of ['.dockerignore', '.containerignore']) {
-    if ((await stat(path.join(workingDirectory, name)).catch(() => undefined)) === undefined) continue;
+    if ((await statIfPresent(path.join(workingDirectory, name))) === undefined) continue;
     const message = 'is not read: all files of the directories go into the image';
     prepared.warnings.push({ severity: 'warning', code: 'ignored-file', file: name, problem: message });
   }
@@ -192,7 +193,7 @@ async function listMetadata(
   label: string,
   { signal, followLinks }: CancelOptions & LinkOptions,
 ) {
-  if ((await stat(places.metadata).catch(() => undefined)) === undefined) return { files: [], findings: [] };
+  if ((await statIfPresent(places.metadata)) === undefined) return { files: [], findings: [] };
   return listFiles(places.metadata, { label, signal, followLinks });
 }
 
@@ -203,7 +204,7 @@ async function readText(file: string): Promise<Buffer | undefined> {
   }).catch((error: unknown) => {
     throw fileError(file, error, { file });
   });
-  if (content === undefined && (await stat(file).catch(() => undefined)) !== undefined)
+  if (content === undefined && (await statIfPresent(file)) !== undefined)
     throw new OpmateError('IO', `${file}: is not a file`, { file });
   return content;
 }
@@ -378,7 +379,7 @@ async function addTests(
   if (name === '' || /^(?:manifests|metadata)(?:\/|$)/.test(name)) return;
   if (prepared.layers.some(({ target }) => target === name || name.startsWith(`${target}/`))) return;
   const directory = path.join(path.dirname(request.directory), name);
-  const found = await stat(directory).catch(() => undefined);
+  const found = await statIfPresent(directory);
   if (found?.isDirectory() !== true) {
     const message = `${testConfigKey} names ${quoteGo(value)}, which is not there`;
     prepared.warnings.push({

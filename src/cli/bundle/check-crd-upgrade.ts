@@ -10,7 +10,7 @@ import { OpmateError } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import type { BundleFile } from '../../bundle/read.js';
 import { contentFileKind } from '../../source/content/file-kind.js';
-import { statIfExists } from '../../files/stat.js';
+import { statIfPresent } from '../../files/file-status.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
@@ -114,7 +114,7 @@ async function readDefinitions(
   sources: SourceOpener,
 ): Promise<{ definitions: Manifest[]; findings: Diagnostic[] }> {
   const isFile =
-    (await statIfExists(reference))?.isFile() === true && (await contentFileKind(reference)) !== 'archive';
+    (await statIfPresent(reference))?.isFile() === true && (await contentFileKind(reference)) !== 'archive';
   const { files, isInPlace } = isFile
     ? { files: [await readDefinitionFile(reference)], isInPlace: false }
     : await readManifestsOf(reference, sources);

@@ -6,7 +6,7 @@ import { copyImage } from '../../oci/image/copy.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference, openTarget } from '../../oci/image/open.js';
 import { subjectOf } from '../../oci/image/platform.js';
-import { statIfExists } from '../../files/stat.js';
+import { statIfPresent } from '../../files/file-status.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
@@ -24,7 +24,7 @@ export async function bundlePush(
   options: GlobalOptions,
 ): Promise<number> {
   const to = targetOf(target);
-  const found = await statIfExists(source);
+  const found = await statIfPresent(source);
   return useSession(context, options, async (session) => {
     if (found?.isDirectory() === true) {
       const { workingDirectory } = context;

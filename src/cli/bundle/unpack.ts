@@ -1,5 +1,6 @@
-import { type FileHandle, open, stat } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
+import { statIfPresent } from '../../files/file-status.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { readBundleDirectory } from '../../bundle/read.js';
 import { withoutBodies } from '../../bundle/without-bodies.js';
@@ -82,7 +83,7 @@ async function check(
 ): Promise<Diagnostic[]> {
   const missing: Diagnostic[] = [];
   for (const part of ['manifests', 'metadata']) {
-    const found = await stat(path.join(directory, part)).catch(() => undefined);
+    const found = await statIfPresent(path.join(directory, part));
     if (found?.isDirectory() !== true) {
       missing.push({
         severity: 'error',

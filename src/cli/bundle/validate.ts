@@ -10,7 +10,7 @@ import { formatMessage, withSubject } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { statIfExists } from '../../files/stat.js';
+import { statIfPresent } from '../../files/file-status.js';
 import { useSources } from './content.js';
 import type { ContentFlags } from '../deployment/content-options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
@@ -136,10 +136,10 @@ async function readFiles(
   flags: ContentFlags,
   session: CommandSession,
 ): Promise<ReadFiles> {
-  if ((await statIfExists(reference))?.isDirectory() === true) {
+  if ((await statIfPresent(reference))?.isDirectory() === true) {
     const findings: ValidationDiagnostic[] = [];
     for (const part of ['manifests', 'metadata']) {
-      if ((await statIfExists(path.join(reference, part)))?.isDirectory() === true) continue;
+      if ((await statIfPresent(path.join(reference, part)))?.isDirectory() === true) continue;
       findings.push({ severity: 'error', code: 'format', problem: `Unable to locate ${part} directory` });
     }
     if (findings.length > 0) return { isInPlace: true, files: undefined, findings };

@@ -8,7 +8,7 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { chooseBases } from '../../oci/image/image-builder.js';
 import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
-import { statIfExists } from '../../files/stat.js';
+import { statIfPresent } from '../../files/file-status.js';
 import { withCatalog } from './input.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -120,7 +120,7 @@ function timeOf(text: string): string {
 
 /** Finds out before anything is done whether there is a catalog, and a place for its image outside of it. */
 async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): Promise<void> {
-  const found = await statIfExists(directory);
+  const found = await statIfPresent(directory);
   if (found === undefined) {
     throw new OpmateError('NOT_FOUND', `${directory}: no such directory`, {
       hint: 'give the directory that holds the catalog; opmate render or migrate makes one of an image',

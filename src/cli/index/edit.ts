@@ -1,6 +1,7 @@
 /** What the commands that make index images have in common. */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import { statIfPresent } from '../../files/file-status.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
@@ -154,7 +155,7 @@ async function takeDatabase(
   newName: string,
 ): Promise<EditedIndex> {
   if (!fromIndex) return { file: path.join(directory, 'index.db'), name: newName };
-  if ((await stat(fromIndex).catch(() => undefined))?.isFile() === true) {
+  if ((await statIfPresent(fromIndex))?.isFile() === true) {
     throw new OpmateError(
       'INVALID',
       `${fromIndex}: is a file, and --from-index takes the image of an index`,

@@ -1,6 +1,6 @@
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
-import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import { statIfPresent } from '../../files/file-status.js';
 import { UsageError } from '../../core/errors.js';
 import { parseReference } from '../../core/reference.js';
 import { openImage } from '../../oci/image/image.js';
@@ -29,7 +29,7 @@ export async function indexExport(context: CommandContext, options: IndexExportO
   await useSession(context, options, (session) =>
     withTemporaryDirectory(session, async (directory) => {
       const { logger } = session;
-      const isFile = (await stat(index).catch(() => undefined))?.isFile() === true;
+      const isFile = (await statIfPresent(index))?.isFile() === true;
       const file = isFile ? index : await pullDatabase(session, index, path.join(directory, 'from-index'));
       const { database, close } = await openForReading(file, { ...session, name: index });
       try {

@@ -1,5 +1,5 @@
-import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import { statIfPresent } from '../../files/file-status.js';
 import { UsageError } from '../../core/errors.js';
 import { type Reference, missingRegistry, parseReference } from '../../core/reference.js';
 import {
@@ -194,14 +194,13 @@ async function openCatalog(from: string | Reference, options: OpenCatalogOptions
 /** What a source is whose name is told apart: an image in files, or the path of a catalog. */
 async function findLocal(source: string): Promise<string | Reference> {
   if (/^(oci|oci-archive|docker-archive):/.test(source)) return parseReference(source);
-  const found = await stat(source).catch(() => undefined);
+  const found = await statIfPresent(source);
   if (found === undefined) {
     throw new OpmateError('NOT_FOUND', `${source}: no such file or directory`, {
       hint: 'with --source-name the source is a directory, a layout or a database file',
     });
   }
-  const isLayout =
-    found.isDirectory() && (await stat(path.join(source, 'oci-layout')).catch(() => undefined));
+  const isLayout = found.isDirectory() && (await statIfPresent(path.join(source, 'oci-layout')));
   return isLayout ? { transport: 'oci', text: `oci:${source}`, path: source } : source;
 }
 

@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
-import { realpath, stat } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import path from 'node:path';
+import { statIfPresent } from '../../files/file-status.js';
 import { digestOf } from '../../core/digest.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
@@ -543,7 +544,7 @@ export class ImageSetWork {
       this.#signingKey = parseSigningKey(await readInputFile(this.#resolve(signBy)), signBy);
     await requireNoLinks([this.#workingDirectory()]);
     const file = this.lockFile();
-    const found = await stat(file).catch(() => undefined);
+    const found = await statIfPresent(file);
     if (found?.isDirectory() === true) {
       throw new OpmateError('IO', `--lock ${quoteGo(this.#options.lock ?? file)}: is a directory`, {
         hint: 'name a file',

@@ -1,7 +1,8 @@
 /** What `registry add` and `index add` have in common. */
 import { constants } from 'node:fs';
-import { access, stat } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import path from 'node:path';
+import { statIfPresent } from '../../files/file-status.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -100,7 +101,7 @@ async function readReferenceList(context: CommandContext, name: string, flags: A
 }
 
 async function isThere(file: string): Promise<boolean> {
-  return (await stat(file).catch(() => undefined)) !== undefined;
+  return (await statIfPresent(file)) !== undefined;
 }
 
 /** What was added, and with `--permissive` what was not. */
@@ -163,7 +164,7 @@ function naming(reference: string, error: OpmateError): OpmateError {
 /** Finds out before much is pulled whether the database can be written. */
 async function checkDatabase(file: string, edit: Omit<EditOptions, 'signal'>): Promise<void> {
   const { outputFile, create = false, timeoutMs, name } = edit;
-  const found = await stat(file).catch(() => undefined);
+  const found = await statIfPresent(file);
   if (found !== undefined) {
     const inPlace = outputFile === undefined;
     const access = inPlace ? (create ? 'create' : 'write') : 'read';

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import { statIfPresent } from '../../files/file-status.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { type Reference, parseTargetReference } from '../../core/reference.js';
@@ -109,8 +110,7 @@ async function inputOf(context: CommandContext, options: RegistryBuildOptions): 
   if (bundles !== undefined) {
     const items = itemsOf(bundles);
     const [only] = items;
-    const isList =
-      items.length === 1 && (await stat(only as string).catch(() => undefined))?.isFile() === true;
+    const isList = items.length === 1 && (await statIfPresent(only as string))?.isFile() === true;
     const plan = await planAdd(
       context,
       { ...options, ...(isList && { fromFile: only as string }) },
@@ -162,7 +162,7 @@ function targetOf({ workingDirectory }: CommandContext, text: string): Reference
 /** Finds out before anything is downloaded whether what is saved has a place. */
 async function checkSave({ save, dbOnly }: Output): Promise<void> {
   if (save === undefined) return;
-  const isDirectory = (await stat(save).catch(() => undefined))?.isDirectory();
+  const isDirectory = (await statIfPresent(save))?.isDirectory();
   if (dbOnly) {
     if (isDirectory !== false) return;
     throw new OpmateError('IO', `${save}: is not a directory`, {

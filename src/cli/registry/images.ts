@@ -1,5 +1,5 @@
-import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import { statIfPresent } from '../../files/file-status.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Reference, checkPullSpec, parseReference } from '../../core/reference.js';
@@ -192,13 +192,13 @@ async function requireCatalog(source: Source, name: string): Promise<CatalogSour
 
 /** The archive or layout that `--from` names with its transport. */
 async function archiveOf(from: string | undefined): Promise<Reference | undefined> {
-  if (from === undefined || (await stat(from).catch(() => undefined)) !== undefined) return undefined;
+  if (from === undefined || (await statIfPresent(from)) !== undefined) return undefined;
   const reference = parseReference(from);
   return reference.transport === 'docker' ? undefined : reference;
 }
 
 async function isLayout(directory: string): Promise<boolean> {
-  return (await stat(path.join(directory, 'oci-layout')).catch(() => undefined)) !== undefined;
+  return (await statIfPresent(path.join(directory, 'oci-layout'))) !== undefined;
 }
 
 /** Opens the only image of an archive or layout, whichever kind it is. */
@@ -213,7 +213,7 @@ async function openArchive(session: CommandSession, text: string): Promise<Opene
     text: `${transport}:${text}`,
     path: text,
   });
-  const found = await stat(text).catch(() => undefined);
+  const found = await statIfPresent(text);
   if (found === undefined) {
     throw new OpmateError('NOT_FOUND', `${text}: no such file or directory`, {
       file: text,
@@ -250,7 +250,7 @@ function registryOf(image: string): string | undefined {
 
 /** The reference by which a cluster pulls what `--from` names; undefined for what is in no registry. */
 async function pullableOf(from: string | undefined): Promise<string | undefined> {
-  if (from === undefined || (await stat(from).catch(() => undefined)) !== undefined) return undefined;
+  if (from === undefined || (await statIfPresent(from)) !== undefined) return undefined;
   return parseReference(from).transport === 'docker' ? from.replace(/^docker:\/\//, '') : undefined;
 }
 

@@ -12,7 +12,7 @@ import {
 } from '../../model/catalog-diagnostic.js';
 import { validateCatalog } from '../../graph/validate.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
-import { statIfExists } from '../../files/stat.js';
+import { statIfPresent } from '../../files/file-status.js';
 import { openSource } from '../../source/source.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -69,7 +69,7 @@ export async function validate(
  * that does not exist will not.
  */
 async function checkDirectory(reference: string): Promise<void> {
-  const found = await statIfExists(reference);
+  const found = await statIfPresent(reference);
   if (found?.isDirectory() === true) return;
   if (found?.isFile() === true && (await isDatabaseFile(reference))) return;
   if (found !== undefined) {

@@ -5,7 +5,7 @@ import { type ConvertedType, TemplateConversion } from '../../catalog/template/c
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { statIfExists } from '../../files/stat.js';
+import { statIfPresent } from '../../files/file-status.js';
 import { openSource } from '../../source/source.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
@@ -97,7 +97,7 @@ async function openBlobs(
 
 /** Whether a reference is a file of documents. What does not exist and is not named like an image is refused. */
 async function isStream(reference: string): Promise<boolean> {
-  const found = await statIfExists(reference);
+  const found = await statIfPresent(reference);
   if (found === undefined && !/[:@]/.test(reference)) {
     throw new OpmateError('NOT_FOUND', `unable to open input: ${quoteGo(reference)}`, {
       hint: `${reference}: no such file`,

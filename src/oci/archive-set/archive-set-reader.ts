@@ -2,6 +2,7 @@ import { createReadStream, existsSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
+import { lstatIfPresent } from '../../files/file-status.js';
 import { type ErrorCode, OpmateError, fileError } from '../../core/errors.js';
 import { type ArchiveIndex, type ArchiveProof, readArchiveIndex } from './archive-index.js';
 import { entriesOf, keyOfParts, stagedName } from './archive-layout.js';
@@ -82,7 +83,7 @@ export async function findPartFiles(directory: string, index: ArchiveIndex): Pro
   return Promise.all(
     index.parts.map(async ({ file, size }, i) => {
       const staged = path.join(directory, stagedName(i + 1, key));
-      const found = await lstat(staged).catch(() => undefined);
+      const found = await lstatIfPresent(staged);
       return found?.isFile() && found.size === size ? staged : path.join(directory, file);
     }),
   );

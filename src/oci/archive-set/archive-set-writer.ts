@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, open, readdir, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
+import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
 import { paddedSize } from '../../archive/tar-header.js';
 import { type CancelOptions, mapConcurrent, onAbort } from '../../core/concurrency.js';
 import { parseDigest } from '../../core/digest.js';
@@ -336,7 +337,7 @@ class ArchiveWriter {
       if (isFinished) candidates.push(this.#at(stagedName(number, key ?? keyOfParts(index))), this.#at(file));
       files.push(undefined);
       for (const candidate of candidates) {
-        const found = await stat(candidate).catch(() => undefined);
+        const found = await statIfPresent(candidate);
         if (!found?.isFile() || found.size !== size) continue;
         files[number - 1] = candidate;
         break;
@@ -427,7 +428,7 @@ class ArchiveWriter {
     const { parts, indexBytes } = this.#plan;
     let needed = indexBytes * 2;
     for (const { number, size } of parts) {
-      const found = await stat(this.#partialOf(number)).catch(() => undefined);
+      const found = await statIfPresent(this.#partialOf(number));
       needed += Math.max(0, size - (found === undefined ? 0 : found.blocks * 512));
     }
     return { needed, free: await freeBytes(this.#directory) };
@@ -588,7 +589,7 @@ class ArchiveWriter {
     const staged: { from: string; to: string }[] = [];
     for (const [i, { file, size }] of index.parts.entries()) {
       const from = this.#at(stagedName(i + 1, key));
-      const found = await lstat(from).catch(() => undefined);
+      const found = await lstatIfPresent(from);
       if (found?.isFile() && found.size === size) staged.push({ from, to: this.#at(file) });
     }
     if (staged.length === 0) return false;

@@ -1,6 +1,7 @@
 import { lstat, open, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { statIfPresent } from '../../files/file-status.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
@@ -429,7 +430,7 @@ function signatureOf(found: { ino: bigint; size: bigint; mtimeNs: bigint }): str
 }
 
 async function exists(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined)) !== undefined;
+  return (await statIfPresent(path)) !== undefined;
 }
 
 /** Wraps an error of the file system; the path comes first, then what could not be done and why. */

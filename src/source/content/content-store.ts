@@ -1,6 +1,7 @@
 import type { ArchiveLimits } from '../../archive/limits.js';
-import { lstat, readdir, stat, utimes } from 'node:fs/promises';
+import { lstat, readdir, utimes } from 'node:fs/promises';
 import path from 'node:path';
+import { statIfPresent } from '../../files/file-status.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError, fileError, messageOf, systemCode } from '../../core/errors.js';
@@ -58,7 +59,7 @@ export async function openContentStore(options: {
     async find(content, { limits, signal } = {}) {
       if (!isDigest(content)) return undefined;
       const place = placeOf(content);
-      if ((await stat(place).catch(() => undefined)) === undefined) return undefined;
+      if ((await statIfPresent(place)) === undefined) return undefined;
       let problem = 'it is not what its name says';
       try {
         const tree = await readTree(place, { limits, signal });

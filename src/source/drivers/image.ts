@@ -7,7 +7,7 @@ import { OpmateError } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
 import { type Reference, formatReference } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
-import { statIfExists } from '../../files/stat.js';
+import { statIfPresent } from '../../files/file-status.js';
 import { makeTemporaryDirectory, openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
 import { type Image, extractImage, openImage, readImage } from '../../oci/image/image.js';
@@ -142,7 +142,7 @@ async function openCatalogImage(
       logger,
     });
     const directory = path.join(destination, root);
-    const found = await statIfExists(directory);
+    const found = await statIfPresent(directory);
     if (!found?.isDirectory()) {
       const what = found === undefined ? 'is not in the image' : 'is not a directory';
       throw new OpmateError(

@@ -8,7 +8,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { LinkOptions } from '../../files/directory-root.js';
-import { statIfExists } from '../../files/stat.js';
+import { statIfPresent } from '../../files/file-status.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 
 import type { ArchivePlace, DatabasePlace, DirectoryPlace } from '../place.js';
@@ -116,7 +116,7 @@ export async function directoryBelow(
   name: string,
 ): Promise<string> {
   const target = path.join(root, directory ?? '.');
-  if ((await statIfExists(target))?.isDirectory() === true) return target;
+  if ((await statIfPresent(target))?.isDirectory() === true) return target;
   throw new OpmateError('NOT_FOUND', `${name}: directory ${directory ?? '.'} not found`, {
     hint: 'directory must name the directory of the files',
   });

@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
-import { chmod, copyFile, lstat, realpath, rm, stat } from 'node:fs/promises';
+import { chmod, copyFile, realpath, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { publishNewFile } from '../../files/replace-file.js';
 import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
@@ -127,7 +128,7 @@ function giveBackPages(database: Database, logger: Logger = silentLogger): void 
 
 /** What there is of this name, links followed. */
 async function existing(file: string): Promise<Stats | undefined> {
-  return stat(file).catch(() => undefined);
+  return statIfPresent(file);
 }
 
 /** Where an output file may go: its path without links. */
@@ -138,7 +139,7 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
   });
   const found = await existing(file);
   if (found === undefined) {
-    if ((await lstat(file).catch(() => undefined)) === undefined) return file;
+    if ((await lstatIfPresent(file)) === undefined) return file;
     throw new OpmateError('NOT_FOUND', `${file}: a link to a file that does not exist`, { file });
   }
   if (!found.isFile()) throw new OpmateError('INVALID', `${file}: is not a file`, { file });

@@ -1,6 +1,6 @@
 /**
  * The library behind the commands. Everything here is typed, streams where there is much of it, stops when
- * its AbortSignal fires, and throws OpmateError; nothing prints, exits, or reads the environment by itself.
+ * its AbortSignal fires, and throws OpmateError; nothing prints, exits, or reads the environment.
  *
  * Most work begins with a session, which is told what it may know of the outside world:
  *

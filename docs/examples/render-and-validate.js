@@ -34,7 +34,7 @@ try {
   const references = versions.map((version) => path.join(bundles, version));
   for await (const piece of render(references, session, options)) rendered += piece;
 
-  // A catalog needs a package and a channel besides its bundles.
+  // A catalog needs a package and a channel in addition to its bundles.
   const names = [...rendered.matchAll(/^ {4}"name": "(.+)",$/gm)].map(([, name]) => name);
   const packageName = /^ {4}"package": "(.+)",$/m.exec(rendered)[1];
   const channelEntries = names.map((name, i) => (i === 0 ? { name } : { name, replaces: names[i - 1] }));

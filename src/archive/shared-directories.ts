@@ -4,7 +4,7 @@ import type { TarInput } from './tar-writer.js';
 export const sharedDirectories: ReadonlySet<string> = new Set(['tmp', 'var/tmp']);
 
 /**
- * What a layer needs besides its entries: directories are written with all above them, and those that everybody may
+ * What a layer needs in addition to its entries: directories are written with all above them, and those that everybody may
  * write to would lose their sticky bit.
  */
 export function sharedDirectoriesOf(entries: readonly TarInput[]): TarInput[] {

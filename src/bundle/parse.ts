@@ -378,7 +378,7 @@ export function scalarText(value: JsonValue): string | undefined {
   }
 }
 
-/** The list of typed values under `name`; empty where there is none or any of it has a wrong kind. */
+/** The list of typed values under `name`; empty if missing or any of it has a wrong kind. */
 function typedValuesIn(document: FirstDocument, name: string): RawProperty[] {
   const list = fieldOf(document.value as JsonObject, name);
   if (!Array.isArray(list)) return [];

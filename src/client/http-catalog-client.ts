@@ -116,7 +116,7 @@ export class HttpCatalogClient implements CatalogClient<BundleBlob> {
     response.body.resume();
     if (response.status === 304) return { changed: false };
     this.#known = validatorsOf(response);
-    // A server that knows no conditions may know tags all the same.
+    // A server that knows no conditions may still know tags.
     return { changed: this.#known.etag === undefined || this.#known.etag !== validators.etag };
   }
 

@@ -25,7 +25,7 @@ export type ErrorCode =
   | 'CANCELLED' // stopped by the caller's AbortSignal
   | 'INTERNAL'; // a defect of opmate itself
 
-/** What an error may carry besides its message. */
+/** What an error may carry in addition to its message. */
 export interface ErrorDetails {
   /** What the reader should do, as one sentence without a final full stop. */
   hint?: string | undefined;

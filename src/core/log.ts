@@ -1,7 +1,7 @@
 /** How the library tells what it does. It never prints: whoever calls it decides where this goes. */
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 
-/** Fields of a log line besides its message; values must not hold credentials. */
+/** Fields of a log line in addition to its message; values must not hold credentials. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** Takes what there is to tell. Neither method may throw, nor take long: work waits for both. */

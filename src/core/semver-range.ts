@@ -174,7 +174,7 @@ const tests: Readonly<Record<Operator, (version: Version, term: Term) => boolean
 
 function isOther(version: Version, { version: other, openFrom }: Term): boolean {
   if (openFrom === 'minor') return version.major !== other.major;
-  // Of a version whose patch is open, prereleases count all the same.
+  // Of a version whose patch is open, prereleases still count.
   const patch = openFrom === 'patch' ? other.patch : version.patch;
   return compareVersions({ ...version, patch }, other) !== 0;
 }

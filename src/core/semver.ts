@@ -327,7 +327,7 @@ function withoutWildcard(version: string): string {
   return zeroed.split('.').length === 2 ? `${zeroed}.0` : zeroed;
 }
 
-/** The lowest version that the wildcard leaves out; empty where there is none. */
+/** The lowest version that the wildcard leaves out; empty if missing. */
 function aboveWildcard(version: string, lowest: string): string {
   const places = version.split('.');
   if (places.at(-1) !== 'x' || places.length < 2 || places.length > 3) return '';

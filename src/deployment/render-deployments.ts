@@ -25,12 +25,12 @@ import type { RenderedDeployment } from './rendered-deployment.js';
 import type { DocumentSource, SecretReference } from './source-fields.js';
 import { type SourceAllowances, refusalsOf } from './source-rules.js';
 
-/** How deployments are to be rendered, besides what they say themselves. */
+/** How deployments are to be rendered, in addition to what they say themselves. */
 export interface RenderDeploymentsOptions extends SourceAllowances {
   content: ContentOptions;
   /** Those of a directory; undefined where none is named: what is missing is then read with the user's own. */
   secrets?: Secrets | undefined;
-  /** ConfigMaps that sources may name, besides those among the documents. */
+  /** ConfigMaps that sources may name, in addition to those among the documents. */
   configMaps?: readonly Manifest[] | undefined;
   /** Where the files of ConfigMaps really are, by the names that manifests have for them. */
   paths: ReadonlyMap<string, string>;

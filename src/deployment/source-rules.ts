@@ -4,7 +4,7 @@ import { quoteGo } from '../document/go-json.js';
 import { parseReference } from '../core/reference.js';
 import type { DocumentSource } from './source-fields.js';
 
-/** What sources of documents may do besides reading registries, https and ssh. */
+/** What sources of documents may do in addition to reading registries, https and ssh. */
 export interface SourceAllowances {
   /** Layouts, archives and repositories on this machine. */
   allowLocal?: boolean | undefined;

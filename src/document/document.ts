@@ -53,7 +53,7 @@ export class DiagnosticList {
 export interface DocumentOptions {
   /** Begins every message: the file as the user named it, or the reference of what was fetched. */
   name: string;
-  /** `reference` for what comes from elsewhere and is no file of the user's. */
+  /** `reference` for content that is not a file of the user. */
   kind?: 'file' | 'reference';
   /** Takes the diagnostics; without it the first error is thrown. */
   diagnostics?: DiagnosticList | undefined;

@@ -36,7 +36,7 @@ export function parseYaml(text: string, options: YamlLimits = {}): JsonValue {
 
 /**
  * Reads one YAML document as `parseYaml` does, and keeps where its keys and items stand, which keys are
- * there twice and whether another document follows: for files that people write by hand. Throws YamlError.
+ * duplicate and whether another document follows: for files that people write by hand. Throws YamlError.
  */
 export function parseYamlWithPlaces(text: string, options: YamlLimits = {}): PlacedYaml {
   return withinStack(options, (limits) => parseFullYamlWithPlaces(text, limits));

@@ -59,7 +59,7 @@ interface Plan {
 const beatMs = 20_000;
 
 /**
- * Changes files and directories below `root`, which is made where there is none, as one step: `work` writes below
+ * Changes files and directories below `root`, which is created if missing, as one step: `work` writes below
  * `staging` and says what goes where, then all is moved. A failure takes everything back, and after a kill the next
  * change of the same directory does so first. While entries are moved, the directory has a journal, and readers of
  * catalogs refuse it. Throws OpmateError, and what `work` throws.

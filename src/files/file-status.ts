@@ -3,7 +3,7 @@ import { lstat, stat } from 'node:fs/promises';
 import { fileError, systemCode } from '../core/errors.js';
 
 /**
- * Returns the status of a file, links followed; undefined where there is none. Throws OpmateError for any other failure:
+ * Returns the status of a file, links followed; undefined if missing. Throws OpmateError for any other failure:
  * a directory that may not be searched is no proof that the path is free.
  */
 export function statIfPresent(file: string): Promise<Stats | undefined> {

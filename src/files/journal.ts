@@ -38,7 +38,7 @@ export interface Journal {
   directories: readonly string[];
 }
 
-/** Returns the identity of a file, link or directory; undefined where there is none. Throws the error of the system. */
+/** Returns the identity of a file, link or directory; undefined if missing. Throws the error of the system. */
 export async function identityOf(file: string): Promise<FileIdentity | undefined> {
   const found = await lstatIfPresent(file);
   if (found === undefined) return undefined;

@@ -5,7 +5,7 @@ import { statIfPresent } from './file-status.js';
 
 /**
  * Makes a directory and those above it, unless they are there. Node's own `recursive` tells of a full
- * disk as ENOENT, and never ends where the parent exists and ENOENT comes back all the same, as it does in /proc.
+ * disk as ENOENT, and never ends where the parent exists and ENOENT is still returned, as in /proc.
  * Throws the error of the system, ENOTDIR or EEXIST where a file is in the way.
  */
 export async function makeDirectory(directory: string, mode?: number): Promise<void> {

@@ -6,7 +6,7 @@ import { stagingBeside, stagingName } from './staging.js';
 
 /**
  * Gives a finished file, or a directory where there is none or an empty one, its place on the same file system, in one
- * step; makes the directory above it, with `mode`, where there is none. Throws the error of the system.
+ * step; makes the directory above it, with `mode`, if missing. Throws the error of the system.
  */
 export async function moveWhole(from: string, to: string, mode?: number): Promise<void> {
   try {
@@ -35,7 +35,7 @@ export async function replaceDirectory(from: string, to: string): Promise<void> 
 }
 
 /**
- * Removes a file or directory in one step, so that nobody finds half of it; returns false where there is none. It goes
+ * Removes a file or directory in one step, so that nobody finds half of it; returns false if missing. It goes
  * by way of `aside`, a directory that is swept, or the one that it is in. Throws the error of the system.
  */
 export async function removeWhole(target: string, aside = path.dirname(target)): Promise<boolean> {

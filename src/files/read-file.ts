@@ -42,7 +42,7 @@ export async function openIfRegularFile(file: string): Promise<FileHandle | unde
   try {
     handle = await openRegularFile(file);
   } catch (error) {
-    // A socket cannot be opened (ENXIO); what opens and is no file is refused with an error of our own.
+    // A socket cannot be opened (ENXIO); a device or pipe opens, and is refused with an error of our own.
     if (error instanceof OpmateError || ['ENOENT', 'ELOOP', 'ENXIO'].includes(systemCode(error) ?? '')) {
       return undefined;
     }

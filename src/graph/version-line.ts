@@ -10,7 +10,7 @@ export interface ChainNode {
   next: ChainNode | undefined;
   /** The node that replaces this one; the head has none. */
   previous: ChainNode | undefined;
-  /** Names that it skips besides; there need be no bundles of these names. */
+  /** Names that it skips in addition; there need be no bundles of these names. */
   skips: Set<string>;
 }
 

@@ -37,7 +37,7 @@ const lookAhead = 4096;
 
 /**
  * Reads the objects in files as `kubectl` does: every document of each, lists taken apart, empty documents
- * passed over. What cannot be read is told with file and line, and the rest is read all the same. Throws
+ * passed over. What cannot be read is told with file and line, and the rest is still read. Throws
  * LimitError.
  */
 export function readManifests(

@@ -4,7 +4,7 @@ import type { JsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
 
-/** What any object may carry besides its name. */
+/** What any object may carry in addition to its name. */
 export interface ObjectMetadata {
   labels?: Readonly<Record<string, string>> | undefined;
   annotations?: Readonly<Record<string, string>> | undefined;
@@ -37,7 +37,7 @@ const mirrorSets: Readonly<Record<MirrorSetKind, { apiVersion: string; list: str
 /**
  * Entries as the documents of a mirror set, each begun by `---`, sorted by source; a new document begins where
  * the next entry would make one larger than `maxBytes`. Entries of one source become one. The empty text where
- * there are no entries. Throws LimitError for an entry that is too large by itself.
+ * there are no entries. Throws LimitError for an entry that is too large on its own.
  */
 export function encodeMirrorSets(
   kind: MirrorSetKind,
@@ -97,7 +97,7 @@ function encodeMirrorSet(
   return `---\n${encodeYaml({ apiVersion, kind, metadata, spec: { [list]: [...items] } })}`;
 }
 
-/** What a document takes besides its entries. */
+/** What a document takes in addition to its entries. */
 function emptySize(kind: MirrorSetKind, index: number, options: MirrorSetOptions): number {
   return Buffer.byteLength(encodeMirrorSet(kind, [], index, options)) - ' []'.length;
 }

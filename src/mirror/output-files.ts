@@ -8,7 +8,7 @@ import { makeDirectory } from '../files/make-directory.js';
 import { writeNewFile } from '../files/write-new-file.js';
 
 /**
- * Writes files into a directory, which is made where there is none, so that all of them are there or none. `undefined`
+ * Writes files into a directory, which is created if missing, so that all of them are there or none. `undefined`
  * removes the file that an earlier run has left under a name. Throws OpmateError.
  */
 export async function writeOutputFiles(

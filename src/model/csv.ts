@@ -44,7 +44,7 @@ export function csvVersion(spec: JsonObject): string {
   return readTyped(spec['version'], 'string', { path: ['spec', 'version'] });
 }
 
-/** `spec.release`: text, or a number as Go prints it; the empty string where there is none. */
+/** `spec.release`: text, or a number as Go prints it; the empty string if missing. */
 export function csvRelease(spec: JsonObject): string {
   const release = spec['release'] ?? null;
   if (release === null) return '';
@@ -123,7 +123,7 @@ export function isCsv(manifest: JsonValue): boolean {
   return isJsonObject(manifest) && manifest['kind'] === 'ClusterServiceVersion';
 }
 
-/** The first icon of a ClusterServiceVersion; undefined where there is none that can be decoded. */
+/** The first icon of a ClusterServiceVersion; undefined if none can be decoded. */
 export function csvIcon(csv: JsonValue): PackageIcon | undefined {
   const spec = isJsonObject(csv) ? csv['spec'] : undefined;
   const icons = isJsonObject(spec) ? spec['icon'] : undefined;

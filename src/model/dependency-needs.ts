@@ -48,7 +48,7 @@ const maxPartsNamed = 5;
 
 /**
  * What a property of a bundle needs of other bundles; undefined where it needs nothing. A constraint that some bundle
- * must not be there needs nothing by itself; within `all` it excludes bundles from what meets the rest. Never throws:
+ * must not be there needs nothing alone; within `all` it excludes bundles from what meets the rest. Never throws:
  * what is not written as it must be is unclear. (Source: constraints of operator-framework/api; OLM's resolver.)
  */
 export function readNeed(type: string, value: JsonValue): Need | undefined {

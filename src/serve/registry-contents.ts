@@ -117,7 +117,7 @@ export class RegistryContents {
     });
   }
 
-  /** Removes a tag; false when there is none of that name. Its manifest stays. */
+  /** Removes a tag; false if it does not exist. Its manifest stays. */
   async deleteTag(repository: string, tag: string): Promise<boolean> {
     const contents = await this.find(repository);
     if (contents === undefined || !contents.tags.has(tag)) return false;

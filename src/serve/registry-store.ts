@@ -17,7 +17,7 @@ export interface RegistryStore {
   entries(): Promise<readonly Descriptor[]>;
   /** The same, without looking at the disk. */
   readonly knownEntries: readonly Descriptor[];
-  /** Bytes of a blob, or undefined when there is none. */
+  /** Bytes of a blob, or undefined if missing. */
   blobSize(digest: string): Promise<number | undefined>;
   /** The same, and keeps the blob from being collected for a while: something is about to refer to it. */
   claimBlob(digest: string): Promise<number | undefined>;
@@ -29,7 +29,7 @@ export interface RegistryStore {
 
 /**
  * Opens what is to be served: archive sets where the directory holds one, `bases` being directories of those that
- * it is based on; else a layout directory, which is made where there is none. Throws OpmateError.
+ * it is based on; else a layout directory, which is created if missing. Throws OpmateError.
  */
 export async function openRegistryStore(
   directory: string,
@@ -88,7 +88,7 @@ async function openArchive(
   };
 }
 
-/** Reads a piece of a file, which may be shorter than wanted at its end; undefined where there is no file. */
+/** Reads a piece of a file, which may be shorter than wanted at its end; undefined if it does not exist. */
 export async function readPiece(file: string, start: number, length: number): Promise<Buffer | undefined> {
   const handle = await openRegularFile(file).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return undefined;

@@ -128,7 +128,7 @@ export class Uploads {
     return upload;
   }
 
-  /** Works on an upload alone. `work` gets undefined when there is none of this name in this repository. */
+  /** Works on an upload alone. `work` gets undefined if this repository has none of this name. */
   async use<T>(repository: string, id: string, work: (upload: Upload | undefined) => Promise<T>): Promise<T> {
     return await this.#locks.run(id, async () => {
       const running = this.#running.get(id);

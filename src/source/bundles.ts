@@ -27,7 +27,7 @@ export interface StageOptions extends SourceOptions {
   requireDigest?: boolean | undefined;
   /** Bundles that are read at the same time; 8 unless told. */
   concurrency?: number | undefined;
-  /** Takes what cannot be read, and the others are read all the same; without it the first failure ends all. */
+  /** Takes what cannot be read, and the others are still read; without it the first failure ends all. */
   onFailure?: ((reference: string, error: OpmateError) => void) | undefined;
 }
 

@@ -20,7 +20,7 @@ export interface SessionOptions extends CancelOptions {
   platform?: Platform | undefined;
   /** Relative cache directories are counted from here; from the working directory where it is left out. */
   workingDirectory?: string | undefined;
-  /** How registries are talked to, besides what the environment says. */
+  /** How registries are talked to, in addition to what the environment says. */
   registry?: Partial<
     Pick<
       ConnectionOptions,

@@ -60,7 +60,7 @@ export interface RenderedTemplate {
 
 /**
  * Makes the catalog that a template stands for. Each image is fetched once, however often it is named, several at
- * a time; memory does not grow with their content. Every image that cannot be had is reported, and so is everything
+ * a time; memory does not grow with their content. Every image that is unavailable is reported, and so is everything
  * that is wrong with the bundles: throws OpmateError with file and line, for several with an AggregateError as
  * cause. (Source: Render of alpha/template in operator-registry.)
  */

@@ -26,7 +26,7 @@ const pagePolicy = [
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ');
-/** Icons come from catalogs: also one that is opened by itself runs and loads nothing. */
+/** Icons come from catalogs: also one that is opened directly runs and loads nothing. */
 const iconPolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
 /** The files of the page, and what they are. */
@@ -39,7 +39,7 @@ const pageFiles = new Map([
 export interface ViewServerOptions {
   /** What answers; while it is being read, requests wait for it. */
   view: CurrentView;
-  /** The name or address to which the server will listen: what a request may call it, besides addresses. */
+  /** The name or address to which the server will listen: what a request may call it, in addition to addresses. */
   host: string;
   logger?: Logger | undefined;
   /** Where the page's files are; where they are built by default. */

@@ -11,7 +11,7 @@ export interface BundleFacts {
   packageName: string;
   /** Separated by commas. */
   channels: string;
-  /** Empty where there is none. */
+  /** Empty if missing. */
   defaultChannel: string;
 }
 

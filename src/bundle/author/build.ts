@@ -197,7 +197,7 @@ async function listMetadata(
   return listFiles(places.metadata, { label, signal, followLinks });
 }
 
-/** The content of a file of at most 1 MiB; undefined where there is none. */
+/** The content of a file of at most 1 MiB; undefined if missing. */
 async function readText(file: string): Promise<Buffer | undefined> {
   const content = await readFileWithin(file, (size) => {
     if (size > maxTextSize) throw new LimitError(`${file}: more than ${maxTextSize} bytes`, { file });

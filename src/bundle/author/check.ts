@@ -38,7 +38,7 @@ const maxManifestsSize = 256 * 1024 * 1024;
 
 /**
  * Checks that manifests can be read back as a bundle: each parses, there is one ClusterServiceVersion, it has a name,
- * what it owns is defined, and no object is there twice. One file at a time is in memory, and its object is let go.
+ * what it owns is defined, and no object is duplicate. One file at a time is in memory, and its object is let go.
  * Throws OpmateError IO and CANCELLED.
  */
 export async function checkManifests(files: readonly ListedFile[], options: CheckOptions): Promise<Checked> {
@@ -222,7 +222,7 @@ export interface ReadAnnotations {
   findings: Diagnostic[];
 }
 
-/** Reads `annotations.yaml`. What is no text, or there twice, is a finding. `file` is how findings name it. */
+/** Reads `annotations.yaml`. Values that are not strings and duplicate keys are findings, which name it `file`. */
 export function readAnnotations(content: Buffer, file: string): ReadAnnotations {
   const values = new Map<string, { value: string; line: number | undefined }>();
   const findings: Diagnostic[] = [];

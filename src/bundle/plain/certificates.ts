@@ -34,7 +34,7 @@ function annotate(object: JsonObject, key: string, value: string): void {
   metadata['annotations'] = { ...(metadata['annotations'] as JsonObject | undefined), [key]: value };
 }
 
-/** What a provider needs besides: with cert-manager, an issuer and a certificate for each deployment. */
+/** What a provider needs in addition: with cert-manager, an issuer and a certificate for each deployment. */
 export function certificateObjects(
   provider: CertificateProvider,
   deployment: string,

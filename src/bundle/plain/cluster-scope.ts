@@ -46,7 +46,7 @@ export function isClusterKind(kind: string): boolean {
   return clusterKinds.has(kind);
 }
 
-/** Groups whose kinds are all known, besides those without a dot. */
+/** Groups whose kinds are all known, in addition to those without a dot. */
 const ownGroups = /^(?:|[a-z]+|(?:[a-z.]+\.)?k8s\.io|monitoring\.coreos\.com|cert-manager\.io)$/;
 
 /**

@@ -61,7 +61,7 @@ function podSpecOf(deployment: JsonObject): JsonObject {
 
 type Items = JsonObject[];
 
-/** A list of objects in a pod or container; an empty one where there is none. */
+/** A list of objects in a pod or container; an empty one if missing. */
 function itemsOf(object: JsonObject, field: string): Items {
   const items = object[field];
   return Array.isArray(items) ? (items as Items) : [];

@@ -114,7 +114,7 @@ async function privateEnvironment(
   };
 }
 
-/** Where the chart is, or why there is none. */
+/** Where the chart is, or why it is missing. */
 async function findChart(directory: string): Promise<{ chart: string; prefix: string } | Diagnostic> {
   const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
     throw fileError(directory, error);

@@ -132,7 +132,7 @@ export async function readPlainDirectory(
 }
 
 /**
- * The objects in manifests as they are applied: each with a kind, an apiVersion and a name, none there twice. Throws
+ * The objects in manifests as they are applied: each with a kind, an apiVersion and a name, none duplicate. Throws
  * LimitError.
  */
 export function readPlainFiles(

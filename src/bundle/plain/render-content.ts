@@ -38,7 +38,7 @@ export interface RenderedContent {
   installNamespace: string;
 }
 
-/** Formats that opmate renders by itself, or through helm; any other is a program. */
+/** Formats that opmate renders itself, or through helm; any other is a program. */
 export const knownFormats = ['registry-v1', 'plain', 'helm'] as const;
 
 /**

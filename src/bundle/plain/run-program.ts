@@ -41,7 +41,7 @@ const maxMessage = 500;
 
 /**
  * Where a program is: the first executable file of that name in the absolute directories of PATH. Others are passed
- * over, for they would look into the directory that is worked on. Undefined where there is none.
+ * over, for they would look into the directory that is worked on. Undefined if missing.
  */
 export async function findProgram(name: string, environment: Environment): Promise<string | undefined> {
   for (const directory of (environment['PATH'] ?? '').split(':')) {

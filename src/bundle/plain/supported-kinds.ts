@@ -5,7 +5,7 @@ import { type Manifest, titleOf } from '../../kube/manifests.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 
 /**
- * Kinds that a bundle may hold besides its ClusterServiceVersion and custom resource definitions, and whether
+ * Kinds that a bundle may hold in addition to its ClusterServiceVersion and custom resource definitions, and whether
  * objects of them are put into the install namespace. Their group does not matter. (Source: operator-controller;
  * VerticalPodAutoscaler counts as cluster-scoped there, so its namespace stays as it is written.)
  */

@@ -32,7 +32,7 @@ export interface BundleObject {
 
 /** What validators look at. */
 export interface BundleContent {
-  /** Of the ClusterServiceVersion; empty where there is none that can be read. */
+  /** Of the ClusterServiceVersion; empty if none can be read. */
   name: string;
   csv: Csv | undefined;
   /** The manifest that `csv` was read from. */

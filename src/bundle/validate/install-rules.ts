@@ -11,7 +11,7 @@ const maxBundleSize = 2 ** 20;
 
 /**
  * What keeps OLM from installing a bundle: definitions that are twice there or not owned, service accounts that are
- * there twice, too large for a ConfigMap, a name that does not fit its release, image references that are none.
+ * duplicate, too large for a ConfigMap, a name that does not fit its release, image references that are none.
  * (Source: operator-framework/api, the bundle validator of `operator-sdk`.)
  */
 export function installFaults(content: BundleContent): CheckDiagnostic[] {

@@ -14,7 +14,7 @@ import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
 import type { FindingList } from './finding-list.js';
 import { type OpenShiftVersion, isInVersions, readOpenShiftVersion } from './openshift.js';
 
-/** What is kept of a bundle once its blob is gone, besides its facts: what checks of heads and of several bundles need. */
+/** What is kept of a bundle once its blob is gone, in addition to its facts: what checks of heads and of several bundles need. */
 export interface BundleRecord {
   /** What it provides to others, see `apiKeyOf`. */
   apis: readonly string[];
@@ -47,7 +47,7 @@ interface CsvParts {
   path: (string | number)[];
 }
 
-/** Looks at one bundle by itself. */
+/** Examines one bundle. */
 export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: FindingList): BundleRecord {
   const subject: CatalogSubject = { package: detach(blob.package), bundle: detach(blob.name), origin };
   const at = (...path: (string | number)[]): CatalogSubject => ({ ...subject, path });

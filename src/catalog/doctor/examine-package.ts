@@ -22,7 +22,7 @@ import {
   kubernetesMinorOf,
 } from './openshift.js';
 
-/** What is known of a package besides its graph. */
+/** What is known of a package in addition to its graph. */
 export interface PackageContext {
   records: ReadonlyMap<BundleFacts, BundleRecord>;
   /** Whether its olm.package blob has a description. */

@@ -7,7 +7,7 @@ import type { FindingList } from './finding-list.js';
 /** Bytes of an icon above which it is large: every list of packages carries it. */
 const largeIcon = 1024 * 1024;
 
-/** Names that image types have besides the one that is told from the bytes. */
+/** Names that image types have in addition to the one that is told from the bytes. */
 const otherNames: Readonly<Record<string, string>> = {
   'image/jpg': 'image/jpeg',
   'image/pjpeg': 'image/jpeg',

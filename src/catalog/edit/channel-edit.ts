@@ -11,7 +11,7 @@ export interface EntryByVersion {
   /** Text and value of its version. */
   text: string;
   version: Version;
-  /** What it skips besides those that its version makes it skip. */
+  /** What it skips in addition to those that its version makes it skip. */
   skips: readonly string[];
   skipRange: string;
 }

@@ -41,7 +41,7 @@ export function findBlob(
   return undefined;
 }
 
-/** The same; throws OpmateError INTERNAL where there is none, for what is known to be there. */
+/** The same; throws OpmateError INTERNAL if missing, for what is known to be there. */
 export function requireBlob(
   catalog: EditableCatalog,
   schema: string,

@@ -18,7 +18,7 @@ import type { NewBundle } from './new-bundle.js';
 /** How bundles get their edges: as they or the flags say, or by their versions. */
 export type AddMode = 'replaces' | 'semver' | 'semver-skippatch';
 
-/** What is said besides the bundles; where it is left out, the bundles' own words count. */
+/** What is said in addition to the bundles; where it is left out, the bundles' own words count. */
 export interface AddOptions {
   mode: AddMode;
   channels?: readonly string[] | undefined;

@@ -38,7 +38,7 @@ interface WaysTo {
 
 /** The ways through a channel. */
 export class ChannelWays {
-  /** The only head; undefined where there is none. */
+  /** The only head; undefined if missing. */
   readonly head: string | undefined;
   /** From the head along `replaces`, entries only; it ends where it would come back to itself. */
   readonly chain: readonly string[] = [];

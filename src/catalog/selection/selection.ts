@@ -5,7 +5,7 @@ import { readGraph } from '../../graph/channel-graph.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { validateCatalog } from '../../graph/validate.js';
 
-/** A bundle that was not asked for, and why it is mirrored all the same. */
+/** A bundle that was not asked for, and why it is still mirrored. */
 export interface KeptBundle {
   package: string;
   channel: string;

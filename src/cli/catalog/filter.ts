@@ -36,7 +36,7 @@ interface CatalogFilterOptions extends GlobalOptions, FilterFlags {
   dryRun?: boolean;
 }
 
-/** `opmate catalog filter`: a part of a catalog that is valid by itself, and what it needed besides what was asked. */
+/** `opmate catalog filter`: a part of a catalog as a valid catalog, and what it needed in addition to what was asked. */
 export async function catalogFilter(
   context: CommandContext,
   reference: string,
@@ -133,7 +133,7 @@ async function choose(
   };
 }
 
-/** What was kept besides what was asked for, what was changed, and what was left out. */
+/** What was kept in addition to what was asked for, what was changed, and what was left out. */
 function tell({ kept, changes, warnings }: FilteredCatalog, { logger }: CommandSession): void {
   for (const { package: of, channel, bundle, reason } of kept) {
     const subject = `package ${quoteGo(of)}, channel ${quoteGo(channel)}`;
@@ -166,7 +166,7 @@ interface Made extends Chosen {
   migrationLevel: string;
 }
 
-/** Writes into a directory, or to standard output where there is none. */
+/** Writes into a directory, or to standard output by default. */
 async function write(
   context: CommandContext,
   { catalog, filtered, others, format, migrationLevel }: Made,

@@ -306,7 +306,7 @@ export function reportText(name: string, report: ApplyReport): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Asks on the terminal; undefined where there is none. */
+/** Asks on the terminal; undefined if missing. */
 async function confirm(context: CommandContext, question: string): Promise<boolean | undefined> {
   const { stdin, stderr, signal } = context;
   if ((stdin as { isTTY?: boolean }).isTTY !== true || stderr.isTTY !== true) return undefined;

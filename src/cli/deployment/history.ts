@@ -45,7 +45,7 @@ export function placeOf(name: string, namespace: string | undefined): { name: st
   };
 }
 
-/** The inventory of a deployment. Throws OpmateError NOT_FOUND where there is none. */
+/** The inventory of a deployment. Throws OpmateError NOT_FOUND if missing. */
 export async function requireInventory(
   kubectl: Kubectl,
   place: { name: string; namespace: string },

@@ -21,7 +21,7 @@ import type { CommandContext, GlobalOptions } from '../context.js';
 import { readInput, readInputFile } from '../input.js';
 import type { CommandSession } from '../session.js';
 
-/** What commands about deployments are given, besides what all commands are. */
+/** What commands about deployments are given, in addition to what all commands are. */
 export interface DeploymentOptions extends GlobalOptions {
   /** Files of documents; `-` for stdin. */
   file?: string[];

@@ -30,7 +30,7 @@ export async function ociCopy(
     try {
       const named = withTagOf(parsedTarget, from.reference);
       // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
-      // One platform's image is copied by itself: an index without its other images is of no use.
+      // One platform's image is copied alone: an index without its other images is of no use.
       const { descriptor } =
         platform === undefined
           ? await from.repository.getManifest(from.reference, session)

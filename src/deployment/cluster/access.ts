@@ -14,7 +14,7 @@ export interface Need {
   name: string;
 }
 
-/** Questions in one call: kubectl asks them one after another, and slows down by itself. */
+/** Questions in one call: kubectl asks them one after another, and throttles itself. */
 const batch = 500;
 
 /**

@@ -90,7 +90,7 @@ export interface ApplyReport {
   created: ObjectId[];
   changed: ObjectId[];
   removed: ObjectId[];
-  /** Definitions and namespaces that nobody asks for any more. */
+  /** Orphaned definitions and namespaces. */
   kept: ObjectId[];
   unchanged: number;
 }
@@ -174,7 +174,7 @@ export async function planApply(
   return plan;
 }
 
-/** Puts objects where they belong, with the mark of their owner; what is there twice counts as the last one says. */
+/** Puts objects where they belong, with the mark of their owner; of duplicates the last one takes precedence. */
 function placeObjects(
   objects: readonly PlainObject[],
   resources: Resources,

@@ -60,7 +60,7 @@ export interface Inventory {
 /** An inventory as it was read; it is written only where nobody else has meanwhile. */
 export interface ReadInventory {
   inventory: Inventory;
-  /** Undefined where there is none yet. */
+  /** Undefined before the first apply. */
   resourceVersion: string | undefined;
 }
 
@@ -101,7 +101,7 @@ export function currentRevision({ revisions }: Inventory): Revision | undefined 
   return revisions.findLast(({ result }) => result === 'applied');
 }
 
-/** Reads the inventory of a deployment; an empty one where there is none. Throws OpmateError. */
+/** Reads the inventory of a deployment; an empty one if missing. Throws OpmateError. */
 export async function readInventory(kubectl: Kubectl, place: InventoryPlace): Promise<ReadInventory> {
   const name = inventoryName(place.name);
   const [secret] = await getSecrets(kubectl, place, [name]);

@@ -312,7 +312,7 @@ class ImageCollection {
     const key = `${source}=${destination}`;
     const known = this.#images.get(key);
     if (known !== undefined) {
-      // What a bundle is and another one needs is a bundle's image all the same.
+      // What a bundle is and another one needs is still a bundle's image.
       if (kind === 'bundle' && known.kind === 'related') known.kind = kind;
       known.platforms = joinPlatforms(known.platforms, platforms);
       known.texts.add(reference.text);

@@ -180,7 +180,7 @@ function objectSuffixOf({ name: { repository, tag } }: MirroredCatalog, prefix: 
   return `${label(last).slice(0, room)}-${short}`.replace(/-+$/, '');
 }
 
-/** What a CatalogSource template gives besides name, namespace, source type and image. */
+/** What a CatalogSource template gives in addition to name, namespace, source type and image. */
 export interface CatalogSourceTemplate {
   /** As it was read. */
   text: string;

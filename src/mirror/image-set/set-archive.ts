@@ -33,7 +33,7 @@ export interface ArchiveImageSetOptions extends CancelOptions {
 }
 
 /**
- * Writes an image set into an archive. An image of which something cannot be had is left out as far as the set
+ * Writes an image set into an archive. An image with something unavailable is left out as far as the set
  * allows that, and the archive is begun again with what it has. Throws what `writeArchiveSet` throws.
  */
 export async function archiveImageSet(

@@ -44,7 +44,7 @@ interface PlaceView {
 
 /**
  * Asks a registry what it has of a lock: one request a manifest, and one a blob of those manifests that are not
- * there. Writes nothing. Throws OpmateError where an answer cannot be had.
+ * there. Writes nothing. Throws OpmateError if the registry is unavailable.
  */
 export async function readRegistryStatus(
   lock: ImageSetLock,
@@ -103,7 +103,7 @@ export async function readArchiveStatus(
 
 /**
  * The lock that the archive in a directory is made of, or with `unfinished` that of the one that is being written;
- * undefined where there is none. Throws OpmateError.
+ * undefined if missing. Throws OpmateError.
  */
 export async function readLockOfArchive(
   directory: string,

@@ -50,7 +50,7 @@ const labels = { 'operators.openshift.org/catalog': 'true' };
 
 /**
  * The texts of the files that go with a mirror, by name; undefined for those that a mirror in files does not have.
- * Throws LimitError where an entry of a mirror set is above the limit by itself.
+ * Throws LimitError where an entry of a mirror set is above the limit on its own.
  */
 export function encodeOutput(
   plan: CatalogMirrorPlan,

@@ -55,7 +55,7 @@ export interface ImageList {
   withoutChannel: string[];
 }
 
-/** What was found of a bundle, besides the images that the catalog declares for it. */
+/** What was found of a bundle, in addition to the images that the catalog declares for it. */
 interface Deployments {
   containers: string[];
   undeclared: Omit<UndeclaredImage, 'bundle'>[];

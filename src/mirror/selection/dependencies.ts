@@ -89,7 +89,7 @@ class Stock {
   readonly #file: string;
   readonly #packages = new Map<string, CatalogFacts>();
   readonly #selected = new Map<string, { channels: ReadonlySet<string>; bundles: ReadonlySet<string> }>();
-  /** Bundles that are wanted besides what the configuration asks for. */
+  /** Bundles that are wanted in addition to what the configuration asks for. */
   readonly #also = new Map<string, Map<string, Set<string>>>();
   /** APIs of all bundles, and packages by API; known once the whole catalog has been read again. */
   readonly #apis = new Map<string, string[]>();
@@ -236,7 +236,7 @@ class Stock {
     return bundles === undefined ? undefined : versionsText(bundles);
   }
 
-  /** Reads the properties of these bundles, each by itself. */
+  /** Reads the properties of these bundles, one by one. */
   async *readBundles(
     bundles: readonly BundleFacts[],
     { signal }: CancelOptions,

@@ -129,7 +129,7 @@ interface ChosenPackage {
   warnings: string[];
 }
 
-/** Chooses of one package, and adds to `faults` what cannot be had. */
+/** Chooses of one package, and adds to `faults` what is unavailable. */
 class PackageSelector {
   readonly #model: PackageModel;
   readonly #request: PackageConfig;

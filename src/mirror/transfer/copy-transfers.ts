@@ -158,7 +158,7 @@ function noteKnown(surveyed: readonly SurveyedTransfer[], shared: SharedBlobs): 
     const place = placeOfTarget(transfer.target);
     const lacking = new Set(blobs.map(({ digest }) => digest));
     for (const blob of transfer.contents.manifests.flatMap((manifest) => manifest.blobs)) {
-      // Of a manifest that is there such a layer may be missing all the same.
+      // Of a manifest that is there such a layer may still be missing.
       if (!lacking.has(blob.digest) && !isNonDistributable(blob)) shared.note(place, blob.digest);
     }
   }

@@ -129,7 +129,7 @@ export class OpenPlaces {
     return { ...(await opened), close: async () => undefined };
   }
 
-  /** The repository of a target, whatever number of images go there. A layout is made where there is none. */
+  /** The repository of a target, whatever number of images go there. A layout is created if missing. */
   async target(target: Reference): Promise<OpenedTarget['repository']> {
     const key = placeKey(target);
     let opened = this.#targets.get(key);

@@ -201,7 +201,7 @@ function planArchive(
 interface OldArchive {
   key: string | undefined;
   index: ArchiveIndex;
-  /** Files of its parts; undefined where there is none. */
+  /** Files of its parts; undefined if missing. */
   files: (string | undefined)[];
 }
 

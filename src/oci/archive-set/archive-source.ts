@@ -100,7 +100,7 @@ class ArchiveFile {
     for await (const piece of readRegion(this.#handle, offset, size, this.path)) yield Buffer.from(piece);
   }
 
-  /** Reads a small file whole, or undefined when there is none. */
+  /** Reads a small file whole, or undefined if missing. */
   async read(name: string, limit: number): Promise<Buffer | undefined> {
     const slice = this.files.get(name);
     if (slice === undefined) return undefined;

@@ -130,7 +130,7 @@ export async function surveyContents(
 /**
  * Stores the manifests that a target lacks, all of whose blobs are there: what another one lists before it, and the
  * root last, under its reference. Bytes that are not at hand are read from the source, by digest. Where the target
- * says that it lacks something all the same, as while another process writes there, what it lacks is looked for once
+ * still says that it lacks something, as while another process writes there, what it lacks is looked for once
  * more and sent again.
  */
 export async function putContents(

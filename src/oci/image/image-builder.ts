@@ -126,7 +126,7 @@ const maxPlatforms = 32;
 export async function readWholeConfig(image: Image, options: CancelOptions = {}): Promise<JsonObject> {
   const { repository, manifest } = image;
   const bytes = await readBlob(repository, manifest.config, maxManifestBytes, options);
-  // Opening the image has checked that it is an object, and that no key is there twice.
+  // Opening the image has checked that it is an object, and that no key is duplicate.
   return JSON.parse(bytes.toString()) as JsonObject;
 }
 

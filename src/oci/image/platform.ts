@@ -64,7 +64,7 @@ export interface PlatformChoice {
 
 /**
  * The entry to use of an index without nested ones: the asked platform, else the host's, else linux/amd64,
- * else the only one. Attestations do not count. Undefined when there is none or no single one.
+ * else the only one. Attestations do not count. Undefined if missing or no single one.
  */
 export function choosePlatform(
   entries: readonly Descriptor[],

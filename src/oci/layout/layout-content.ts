@@ -21,7 +21,7 @@ export interface ContentSource {
   readonly name: string;
   /** Images, with their tag in the annotation `org.opencontainers.image.ref.name`. */
   entries(): Promise<readonly Descriptor[]>;
-  /** Bytes of a blob, or undefined when there is none. */
+  /** Bytes of a blob, or undefined if missing. */
   blobSize(digest: string): Promise<number | undefined>;
   /** Opens a blob that is there, unchecked. */
   openBlob(digest: string): Promise<Readable>;
@@ -32,7 +32,7 @@ export interface ContentSource {
 /** A repository that a command may name without saying which image it means. */
 export interface LocalRepository extends Repository {
   /**
-   * The tag or digest of the only image. Throws OpmateError NOT_FOUND when there is none, and USAGE with
+   * The tag or digest of the only image. Throws OpmateError NOT_FOUND if missing, and USAGE with
    * the names when there are several.
    */
   soleReference(options?: CancelOptions): Promise<string>;

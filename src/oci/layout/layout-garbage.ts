@@ -78,7 +78,7 @@ async function findReferenced(
   return referenced;
 }
 
-/** The document of a manifest; undefined where there is none, or it is too large to be one. */
+/** The document of a manifest; undefined if missing, or it is too large to be one. */
 async function readManifest(store: LayoutStore, digest: string): Promise<unknown> {
   const size = await store.blobSize(digest);
   if (size === undefined || size > maxManifestBytes) return undefined;

@@ -75,7 +75,7 @@ export class LayoutStore {
   }
 
   /**
-   * Opens a layout. With `create`, makes one where there is none; a directory that holds anything else is
+   * Opens a layout. With `create`, creates one if missing; a directory that holds anything else is
    * left alone. Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED or IO.
    */
   static async open(directory: string, { create = false }: OpenLayoutOptions = {}): Promise<LayoutStore> {
@@ -146,7 +146,7 @@ export class LayoutStore {
     return join(this.directory, 'blobs', algorithm, hex);
   }
 
-  /** Bytes of a blob, or undefined when there is none. */
+  /** Bytes of a blob, or undefined if missing. */
   async blobSize(digest: string): Promise<number | undefined> {
     try {
       const found = await stat(this.blobPath(digest));
@@ -206,7 +206,7 @@ export class LayoutStore {
   }
 
   /**
-   * Bytes of a blob that something is about to refer to, or undefined when there is none. Its date is renewed, so that
+   * Bytes of a blob that something is about to refer to, or undefined if missing. Its date is renewed, so that
    * `collectGarbage` takes it for one of a running upload.
    */
   async claimBlob(digest: string): Promise<number | undefined> {

@@ -15,7 +15,7 @@ import { type Descriptor, maxManifestBytes } from '../image/types.js';
 export type LayoutRepository = WritableRepository & LocalRepository;
 
 /**
- * Opens an OCI image layout directory; `create` makes one where there is none or nothing.
+ * Opens an OCI image layout directory; `create` creates one if missing or empty.
  * Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED, LIMIT or IO.
  */
 export async function openLayout(

@@ -57,7 +57,7 @@ export function createTokenCache(): TokenCache {
 }
 
 /**
- * Answers 401 challenges, Basic and Bearer, of the origin that was asked, for each request by itself.
+ * Answers 401 challenges, Basic and Bearer, of the origin that was asked, for each request separately.
  * Credentials and tokens go to that origin only. A token that is refused is fetched anew once. Throws
  * RegistryError (AUTH, 401) when that does not help, naming the file and key that were used, and OpmateError
  * UNSAFE for a realm that must not be asked.

@@ -44,7 +44,7 @@ export function referrerOf(descriptor: Descriptor, parsed: ParsedManifest): Desc
   };
 }
 
-/** Reads a manifest by tag or digest; undefined when there is none. */
+/** Reads a manifest by tag or digest; undefined if missing. */
 type ReadManifest = (
   at: RegistryRequester,
   reference: string,

@@ -352,7 +352,7 @@ async function isBlobAt(
   options: CancelOptions,
 ): Promise<boolean> {
   const answer = await at.send('HEAD', `blobs/${digest}`, access, { signal: options.signal });
-  // Storage behind a registry may refuse HEAD; an upload finds out by itself whether it may be.
+  // Storage behind a registry may refuse HEAD; an upload finds out whether it may be.
   if (access === 'pull' && answer.status !== 200 && answer.status !== 404) {
     throw await at.failure(answer, `${at.name}: blob ${digest}`, access);
   }
@@ -371,13 +371,13 @@ async function subjectAt(
     const { bytes } = await readManifest(at, digest, options);
     return subjectDigest(parseManifest(bytes, { subject: subjectOf(at.name, digest) }));
   } catch (error) {
-    // What cannot be read can be deleted all the same.
+    // What cannot be read can still be deleted.
     if (error instanceof OpmateError && error.code !== 'CANCELLED') return undefined;
     throw error;
   }
 }
 
-/** What the referrers API says, or undefined where there is none. */
+/** What the referrers API says, or undefined if missing. */
 async function readReferrers(
   at: RegistryRequester,
   digest: string,

@@ -21,7 +21,7 @@ export interface Repository {
    * Throws OpmateError NOT_FOUND, DIGEST, LIMIT, AUTH, NETWORK or REGISTRY.
    */
   getManifest(reference: string, options?: CancelOptions): Promise<ManifestContent>;
-  /** The descriptor of a manifest, or undefined when there is none. Cheaper than reading it where possible. */
+  /** The descriptor of a manifest, or undefined if missing. Cheaper than reading it where possible. */
   headManifest(reference: string, options?: CancelOptions): Promise<Descriptor | undefined>;
   /** Opens a blob from its first byte. The stream errors when content and descriptor disagree. */
   openBlob(descriptor: Descriptor, options?: CancelOptions): Promise<Readable>;

@@ -42,7 +42,7 @@ export class CatalogRecords {
     return records;
   }
 
-  /** The record of a catalog; undefined where there is none, or none of this program. */
+  /** The record of a catalog; undefined if missing, or none of this program. */
   async read(name: string): Promise<CatalogRecord | undefined> {
     const file = path.join(this.#directory, name);
     const found = await lstat(file).catch(() => undefined);

@@ -49,7 +49,7 @@ class Column {
   }
 }
 
-/** Where in `catalog.jsonl` which blob is. About 40 bytes a blob besides its name. */
+/** Where in `catalog.jsonl` which blob is. About 40 bytes a blob in addition to its name. */
 export class ContentIndex {
   readonly #columns: readonly [Column, Column, Column];
   /** Where each blob begins, and where the last one ends. */

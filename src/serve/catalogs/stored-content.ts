@@ -87,7 +87,7 @@ export async function storeContent(catalog: Catalog, options: StoreOptions): Pro
 }
 
 /**
- * Opens content that is stored, once all of it has been checked; undefined where there is none, or it is damaged,
+ * Opens content that is stored, once all of it has been checked; undefined if missing, or it is damaged,
  * which is told as a warning.
  */
 export async function openContent(hash: string, place: ContentPlace): Promise<StoredContent | undefined> {

@@ -25,7 +25,7 @@ import type { ApiName } from './registry-answers.js';
 /** Property types that are not sent as properties: what they hold is in `csvJson` and `object`. */
 const manifestTypes: ReadonlySet<string> = new Set([propertyTypes.bundleObject, propertyTypes.csvMetadata]);
 
-/** What is told of a bundle in a channel besides what is in its blob. */
+/** What is told of a bundle in a channel in addition to what is in its blob. */
 export interface ChannelPart {
   channelName: string;
   entry: ChannelEntry;

@@ -86,7 +86,7 @@ export interface OpenedCache {
   records: RecordFile;
 }
 
-/** Opens the cache of a content. Returns why there is none otherwise: absent, unreadable, damaged. */
+/** Opens the cache of a content. Returns why it is missing otherwise: absent, unreadable, damaged. */
 export async function openCache(directory: string, hash: string): Promise<OpenedCache | { missing: string }> {
   const file = path.join(directory, `opmate-${hash}.cache`);
   let handle: FileHandle;

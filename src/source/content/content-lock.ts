@@ -22,7 +22,7 @@ const types: readonly string[] = [
 ] satisfies Pin['type'][];
 
 /**
- * Reads the pins in a lock file; undefined where there is none. Throws OpmateError, with the path of what is wrong in
+ * Reads the pins in a lock file; undefined if missing. Throws OpmateError, with the path of what is wrong in
  * it.
  */
 export async function readContentLock(file: string): Promise<Pin[] | undefined> {

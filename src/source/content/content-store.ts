@@ -11,7 +11,7 @@ import { moveWhole, removeWhole } from '../../files/move-whole.js';
 import { sweepLeftovers } from '../../files/staging.js';
 import { type ContentTree, hashOfTree, readTree } from '../drivers/file-tree.js';
 
-/** How long unpacked content is kept that nobody asks for. */
+/** How long unused unpacked content is kept. */
 const keptMs = 30 * 24 * 60 * 60 * 1000;
 const namePattern = /^sha256-[0-9a-f]{64}$/;
 

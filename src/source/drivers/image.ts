@@ -169,7 +169,7 @@ async function openDatabaseImage(
   });
 }
 
-/** The digest that a reference means at this moment. Throws OpmateError NOT_FOUND where there is none. */
+/** The digest that a reference means at this moment. Throws OpmateError NOT_FOUND if missing. */
 export async function digestOfImage(reference: Reference, options: SourceOptions): Promise<string> {
   if (reference.transport === 'docker' && reference.digest !== undefined) return reference.digest;
   const opened = await openReference(reference, { ...options, connection: await options.connect() });

@@ -57,7 +57,7 @@ export async function checkBundles(
   return checked;
 }
 
-/** What is wrong with a bundle by itself. */
+/** What is wrong with one bundle. */
 function ownProblems({ record, reference }: StagedBundle, { enableAlpha }: CheckOptions): OpmateError[] {
   const problems: OpmateError[] = [];
   const fail = (problem: string, hint: string): void => {

@@ -4,7 +4,7 @@ import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type ColumnValue, type Database, textOf } from '../schema/database.js';
 import type { PackageEntry, PackageState } from '../schema/package-state.js';
 
-/** An entry of a channel with the version of its bundle; undefined where there is none of that name. */
+/** An entry of a channel with the version of its bundle; undefined if none has that name. */
 type Entry = PackageEntry & { version: string | undefined };
 
 /**

@@ -127,11 +127,11 @@ function markSeen(seen: Set<string>, name: string, subject: string): void {
   seen.add(name);
 }
 
-function substituteOf(database: Database, name: string, besides?: string): string | undefined {
+function substituteOf(database: Database, name: string, excluded?: string): string | undefined {
   const names = database
     .all<{ name: ColumnValue }>('SELECT name FROM operatorbundle WHERE substitutesfor = ?', name)
     .map((row) => textOf(row.name) ?? '')
-    .filter((substitute) => substitute !== besides);
+    .filter((substitute) => substitute !== excluded);
   if (names.length > 1) {
     throw new OpmateError(
       'INVALID',

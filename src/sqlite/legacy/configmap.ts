@@ -153,7 +153,7 @@ function ownedDefinitions(csv: JsonObject): Of<typeof definitions> {
 const definitions = listOf({ name: 'string', version: 'string', kind: 'string' });
 const definitionLists = struct({ owned: definitions, required: definitions });
 
-/** The manifest that defines what is owned. Throws OpmateError INVALID where there is none. */
+/** The manifest that defines what is owned. Throws OpmateError INVALID if missing. */
 function definitionOf(
   owned: JsonValue,
   definitions: ReadonlyMap<string, Manifest>,

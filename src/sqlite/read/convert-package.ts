@@ -275,7 +275,7 @@ function scanObjects(bytes: Buffer): Buffer[] {
   return objects;
 }
 
-/** The images that the manifests name, and then those that the index has besides, by image. */
+/** The images that the manifests name, and then those that the index has in addition, by image. */
 function relatedImages(csv: JsonObject | undefined, images: readonly string[]): RelatedImage[] {
   const related =
     csv === undefined ? [] : csvRelatedImages(csvSpec(csv)).map(({ name, image }) => ({ name, image }));

@@ -170,7 +170,7 @@ export class IndexQueries {
   }
 
   /**
-   * A bundle that is in a package which the index does not have; undefined where there is none, as in every
+   * A bundle that is in a package which the index does not have; undefined if missing, as in every
    * sound index. A bundle that is deprecated does not count.
    */
   findLostBundle(): { package: string; bundle: string } | undefined {
@@ -187,7 +187,7 @@ export class IndexQueries {
     return undefined;
   }
 
-  /** The row of the bundle of a name; undefined where there is none. */
+  /** The row of the bundle of a name; undefined if missing. */
   findBundle(name: string): number | undefined {
     this.#lookups.check('operatorbundle');
     return this.#database.get<{ id: number }>('SELECT rowid AS id FROM operatorbundle WHERE name = ?', name)

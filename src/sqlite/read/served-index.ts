@@ -44,11 +44,11 @@ export interface ServedBundle {
   dependencies: TypedValue[];
   /** Its manifests as they are stored, JSON; none where the index has none. */
   objects: Buffer[];
-  /** The first of them that is a ClusterServiceVersion; empty where there is none. */
+  /** The first of them that is a ClusterServiceVersion; empty if missing. */
   csv: Buffer;
 }
 
-/** A bundle in a channel, and one that it leads away from; `replaces` is empty where there is none. */
+/** A bundle in a channel, and one that it leads away from; `replaces` is empty if missing. */
 export interface ServedEntry {
   package: string;
   channel: string;
@@ -314,7 +314,7 @@ export class ServedIndex {
   }
 
   /**
-   * Bundles by their rows, in this order. One that is asked for by itself is read with its manifests, and tells
+   * Bundles by their rows, in this order. One that is asked for alone is read with its manifests, and tells
    * plurals and each required API once; a list does not, as with opm.
    */
   #bundles(ids: readonly number[], isWhole: boolean): Map<number, ReadBundle> {

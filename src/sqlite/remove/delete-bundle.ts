@@ -239,7 +239,7 @@ function withoutHead(
   return result;
 }
 
-/** Newest first; undefined when a version is missing or there twice. */
+/** Newest first; undefined if a version is missing or duplicate. */
 function newestFirst(bundles: readonly BundleRow[]): BundleRow[] | undefined {
   const sorted = [...bundles].sort((a, b) => compareByVersion(b, a));
   const isClear = sorted.every((one, index) => {
@@ -368,7 +368,7 @@ function repairColumns(database: Database, bundle: BundleRow): void {
 
 /**
  * Gives the new heads of a report their manifests back where they have none. Throws OpmateError INVALID when
- * they cannot be had, and what fetching throws.
+ * they are unavailable, and what fetching throws.
  */
 export async function restoreHeads(
   database: Database,

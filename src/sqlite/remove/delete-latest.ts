@@ -20,7 +20,8 @@ export interface DeleteLatestOptions {
 /**
  * Removes the newest version of a package from the index: of the bundles that head its channels, the one with the
  * highest version, from all channels. Each of them is headed by what comes next in it, with all of its manifests
- * again. What becomes of channels, and which is the default one then, is as `deleteBundle` says.
+ * again. What becomes of channels, and which is the default one then, is as `deleteBundle` says. A database does not
+ * store which channels a bundle declared, so a channel may then be headed by one that is only part of its history.
  *
  * Throws what that throws, and OpmateError NOT_FOUND for a package that is not in the index, INVALID where versions
  * do not tell which bundle is the newest or no channel would be left.

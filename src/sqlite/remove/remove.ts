@@ -131,7 +131,7 @@ export function brokenEdges(database: Database): Set<number> {
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Throws INVALID when there are broken edges besides those known. */
+/** Throws INVALID when there are broken edges in addition to those known. */
 export function checkEdges(database: Database, known: ReadonlySet<number>): void {
   const found = [...brokenEdges(database)].find((id) => !known.has(id));
   if (found === undefined) return;

@@ -4,7 +4,7 @@ import { type ColumnValue, type Database, textOf } from './database.js';
 /** A bundle in the chain of a channel. The next one in the chain is what it replaces. */
 export interface ChannelNode {
   name: string;
-  /** What it skips besides; in the order of the entries. */
+  /** What it skips in addition; in the order of the entries. */
   skips: string[];
 }
 

@@ -12,7 +12,7 @@ export type ColumnValue = string | number | bigint | Buffer | null;
 export type Row = Readonly<Record<string, ColumnValue>>;
 
 export interface OpenDatabaseOptions {
-  /** `read` never changes the file; `write` needs a database; `create` makes one where there is no file. */
+  /** `read` never changes the file; `write` needs a database; `create` makes one if missing. */
   access: 'read' | 'write' | 'create';
   /** How messages name the database; its path where it is left out. */
   name?: string | undefined;
@@ -228,7 +228,7 @@ export class Database {
       this.execute(nested ? 'RELEASE part' : 'COMMIT');
       return result;
     } catch (error) {
-      // A full disk or damage ends the transaction by itself. Where undoing fails too, closing does it.
+      // A full disk or damage ends the transaction. Where undoing fails too, closing does it.
       try {
         if (this.inTransaction) this.execute(nested ? 'ROLLBACK TO part; RELEASE part' : 'ROLLBACK');
       } catch {

@@ -15,7 +15,7 @@ import { checkTables, latestVersion, migrateDatabase, readVersion } from './sche
 export interface EditOptions extends CancelOptions {
   /** Where the result goes; the input then stays as it is. */
   outputFile?: string | undefined;
-  /** Make a database where there is none. */
+  /** Create the database if missing. */
   create?: boolean | undefined;
   /** Give free pages back when the edit is done. */
   vacuum?: boolean | undefined;

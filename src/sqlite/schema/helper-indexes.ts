@@ -70,7 +70,7 @@ async function withIndexes<T>(
   try {
     return await work();
   } finally {
-    // A full disk ends the transaction by itself, and takes the indexes with it.
+    // A full disk ends the transaction, and takes the indexes with it.
     if (database.inTransaction) for (const { name } of made) database.execute(`DROP INDEX IF EXISTS ${name}`);
   }
 }

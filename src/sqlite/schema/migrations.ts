@@ -176,7 +176,7 @@ function addVersionAndSkipRange(database: Database): void {
 }
 
 /**
- * Gives every bundle a version, a range that it skips and a path, empty where there is none: a bundle where
+ * Gives every bundle a version, a range that it skips and a path, empty if missing: a bundle where
  * one of them is NULL is not listed. Removes the rows without a name that opm makes instead, when it
  * migrates to version 5.
  */

@@ -92,7 +92,7 @@ export interface BundleEdges {
   substitutesFor: string;
 }
 
-/** Reads the edges of a bundle, empty where the columns are; undefined where there is none of that name. */
+/** Reads the edges of a bundle, empty where the columns are; undefined if none has that name. */
 export function readEdges(database: Database, name: string): BundleEdges | undefined {
   const row = database.get<Record<'version' | 'replaces' | 'skips' | 'substitutesfor', ColumnValue>>(
     'SELECT version, replaces, skips, substitutesfor FROM operatorbundle WHERE name = ?',

@@ -8,7 +8,7 @@ const kept = new Map<string, unknown>();
 let currentRun: string | undefined;
 let onChange: (() => void) | undefined;
 
-/** What is known of an answer: the value once it is there, or why there is none. */
+/** What is known of an answer: the value once it is there, or why it is missing. */
 export interface Asked<T> {
   value?: T;
   error?: string;

@@ -4,7 +4,7 @@ import { printable } from '../../core/printable.js';
 import type { ProblemAnswer } from '../answers.js';
 import { addressOfPackage } from './route.js';
 
-/** What is shown in the place of something that is not there yet, or cannot be had. */
+/** What is shown in the place of something that is not there yet, or unavailable. */
 export function Waiting({ error }: { error: string | undefined }) {
   const [isLate, setLate] = useState(false);
   useEffect(() => {

@@ -2,7 +2,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../../document
 import type { PlainObject } from '../../../kube/object.js';
 import { textsOf } from './rights.js';
 
-/** Something besides permissions by which an operator has a hold on the cluster, or its machines. */
+/** Something other than permissions by which an operator has a hold on the cluster, or its machines. */
 export interface Impact {
   kind: (typeof impactKinds)[number];
   /** `Kind/NAME`, or `Kind/NAMESPACE/NAME`. */

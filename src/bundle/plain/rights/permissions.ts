@@ -8,7 +8,7 @@ import type { RegistryV1 } from '../registry-v1.js';
 
 const rbac = 'rbac.authorization.k8s.io';
 
-/** What permissions for single namespaces need besides when they are given for all. (Source: operator-controller.) */
+/** What permissions for single namespaces also need when they are given for all. (Source: operator-controller.) */
 const readNamespaces: PolicyRule = {
   verbs: ['get', 'list', 'watch'],
   apiGroups: [''],

@@ -90,7 +90,7 @@ describe('opmate archive verify', () => {
     await sandbox.write({ 'empty/readme': '' });
     const { code, stderr } = await sandbox.run(['archive', 'verify', 'empty']);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/empty: not an archive: there is no mirror_archive\.json/);
+    expect(stderr).toMatch(/empty: not an archive: mirror_archive\.json not found/);
     expect((await sandbox.run(['archive', 'verify', 'nowhere'])).code).toBe(1);
     expect((await sandbox.run(['archive', 'verify', 'empty', '-o', 'table'])).code).toBe(2);
   });

@@ -91,7 +91,7 @@ describe('opmate index', () => {
     );
     expect(result).toMatchObject({ code: 0 });
     expect(result.stderr).toContain('oci:out:both: removed 1 package with 1 bundle: gadget');
-    expect(result.stderr).toContain('--container-tool docker is not needed');
+    expect(result.stderr).toContain('--container-tool docker is ignored');
     expect(result.stderr).toContain('--out-dockerfile has no effect');
     expect(bundlesOf(await databaseIn('out', 'removed'))).toEqual(['widget.v1.0.0', 'widget.v2.0.0']);
   });

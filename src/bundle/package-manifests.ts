@@ -1,3 +1,4 @@
+import { addContext } from '../core/diagnostics-error.js';
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
@@ -17,7 +18,7 @@ import {
   isCsv,
   readCsvMetadata,
 } from '../model/csv.js';
-import { TypeMismatchError, listOf, readTyped, struct } from '../kube/struct.js';
+import { TypeMismatchError, findMismatch, listOf, readTyped, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
 import {
   lineOfPath,
@@ -420,23 +421,17 @@ function textAt(value: JsonValue, at: (string | number)[]): string {
 /** A fault with the file that it is in and, where `source` is its text, the line. */
 function faultOf(error: unknown, file: string, source: string | undefined): OpmateError {
   if (!(error instanceof OpmateError)) throw error;
-  const shape = [error, error.cause].find((candidate) => candidate instanceof TypeMismatchError);
-  const line =
-    error.line ?? (shape === undefined || source === undefined ? undefined : lineOfPath(source, shape.path));
-  return new OpmateError(error.code, `${file}: ${error.message}`, {
-    hint: error.hint,
-    file,
-    line,
-    cause: error.cause ?? error,
-  });
+  const mismatch = source === undefined ? undefined : findMismatch(error);
+  const line = error.line ?? (mismatch && lineOfPath(source ?? '', mismatch.path));
+  return addContext(error, { subject: file, file, line });
 }
 
 /** Finds the line of a fault by reading its file once more. */
 async function withLine(error: unknown, { path: file }: Place): Promise<OpmateError> {
   if (!(error instanceof OpmateError)) throw error;
-  const { cause } = error;
-  if (!(cause instanceof TypeMismatchError) || error.file === undefined) return error;
+  const mismatch = findMismatch(error);
+  if (mismatch === undefined || error.file === undefined || error.line !== undefined) return error;
   const content = await readFileWithin(file, () => undefined).catch(() => undefined);
-  const line = content && lineOfPath(content.toString(), cause.path);
-  return new OpmateError(error.code, error.message, { hint: error.hint, file: error.file, line, cause });
+  const line = content && lineOfPath(content.toString(), mismatch.path);
+  return addContext(error, { file: error.file, line });
 }

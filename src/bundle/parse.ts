@@ -1,3 +1,4 @@
+import { addContext } from '../core/diagnostics-error.js';
 import { encodeGoJson, parseGoJson, sortKeysDeep } from '../document/go-json.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 import { OpmateError } from '../core/errors.js';
@@ -18,7 +19,7 @@ import {
 } from '../model/csv.js';
 import { type RelatedImage, propertyTypes } from '../model/declarative-config.js';
 import { objectMeta } from '../kube/meta-types.js';
-import { TypeMismatchError, listOf, readTyped, strings, struct } from '../kube/struct.js';
+import { findMismatch, listOf, readTyped, strings, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
 import { type FirstDocument, lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
 import { rawElements, rawFields } from '../document/raw-json.js';
@@ -163,10 +164,9 @@ function blaming<T>(origin: Origin, file: string, work: () => T): T {
 function blamed(error: unknown, { subject, files }: Origin, file: string): unknown {
   if (!(error instanceof OpmateError)) return error;
   const content = files.manifests.find(({ name }) => `manifests/${name}` === file)?.content;
-  const shapeError = [error, error.cause].find((candidate) => candidate instanceof TypeMismatchError);
-  const line = error.line ?? (shapeError && content && lineOfPath(content.toString(), shapeError.path));
-  const details = { hint: error.hint, file, line, cause: error };
-  return new OpmateError(error.code, `${subject}: ${file}: ${error.message}`, details);
+  const mismatch = findMismatch(error);
+  const line = error.line ?? (mismatch && content && lineOfPath(content.toString(), mismatch.path));
+  return addContext(error, { subject: `${subject}: ${file}`, file, line });
 }
 
 function readManifests(origin: Origin): { manifests: Manifest[]; skippedFiles: SkippedFile[] } {

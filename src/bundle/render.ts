@@ -1,5 +1,6 @@
+import { addContext } from '../core/diagnostics-error.js';
 import { encodeGoJson, quoteGo } from '../document/go-json.js';
-import { OpmateError, messageOf } from '../core/errors.js';
+import { OpmateError } from '../core/errors.js';
 import { type EncodableJson, type JsonObject, RawJson } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import {
@@ -189,10 +190,8 @@ function imageOf(bundle: Bundle, template: ImageTemplate, subject: string): stri
     return template({ Package: bundle.packageName, Name: bundle.name, Version: version });
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError(
-      error.code,
-      `failed templating image reference from bundle for ${quoteGo(subject)}: ${messageOf(error)}`,
-      { hint: error.hint, cause: error },
-    );
+    throw addContext(error, {
+      subject: `failed templating image reference from bundle for ${quoteGo(subject)}`,
+    });
   }
 }

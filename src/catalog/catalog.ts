@@ -3,7 +3,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
-import { combineErrors } from '../core/diagnostics-error.js';
+import { addContext, combineErrors } from '../core/diagnostics-error.js';
 import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobOrigin } from '../model/facts.js';
 import { LineCounter, type OpenFile, readDocumentAt, readDocuments } from './documents.js';
@@ -249,5 +249,5 @@ export function isFault(error: unknown): error is OpmateError {
 async function withLine(error: unknown, lineOf: () => Promise<number>): Promise<unknown> {
   if (!(error instanceof OpmateError)) return error;
   const line = await lineOf();
-  return new OpmateError(error.code, error.message, { file: error.file, line, hint: error.hint });
+  return addContext(error, { file: error.file, line });
 }

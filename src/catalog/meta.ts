@@ -1,3 +1,4 @@
+import { addContext } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { encodeGoJson, goKindOf, quoteGo, sortKeysDeep } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
@@ -27,15 +28,12 @@ export function toMeta(value: JsonValue, syntax: 'json' | 'yaml', origin: BlobOr
     return checkedMeta(value, origin);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    if (error instanceof MissingSchemaError) {
-      throw new MissingSchemaError('INVALID', error.message, { file: origin.file, hint: error.hint });
-    }
-    const prefix = syntax === 'yaml' ? yamlPrefix : '';
-    throw new OpmateError('INVALID', prefix + error.message, { file: origin.file, hint: error.hint });
+    const isDecoding = syntax === 'yaml' && !(error instanceof MissingSchemaError);
+    throw addContext(error, { subject: isDecoding ? yamlDecoding : undefined, file: origin.file });
   }
 }
 
-const yamlPrefix = 'error unmarshaling JSON: while decoding JSON: ';
+const yamlDecoding = 'error unmarshaling JSON: while decoding JSON';
 
 /** A document that is an object, or null, but has no schema. */
 export class MissingSchemaError extends OpmateError {}

@@ -67,10 +67,13 @@ export function addContext<E extends OpmateError>(error: E, { subject, ...contex
       : `${subject}: ${error.message}`;
   const fields: Record<string, unknown> = { message, cause: error, stack: error.stack };
   let diagnostics = error.diagnostics;
-  if (error.file === undefined && context.file !== undefined) {
-    const { file, line } = context;
+  const { file, line } = context;
+  const lacksLine = error.file === file && error.line === undefined;
+  if (file !== undefined && (error.file === undefined || lacksLine)) {
     Object.assign(fields, { file, line });
-    diagnostics = diagnostics?.map((one) => (one.file === undefined ? { ...one, file, line } : one));
+    diagnostics = diagnostics?.map((one) =>
+      one.file === undefined || (one.file === file && one.line === undefined) ? { ...one, file, line } : one,
+    );
   }
   if (error.hint === undefined && context.hint !== undefined) fields['hint'] = context.hint;
   if (subject !== undefined) {

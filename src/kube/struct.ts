@@ -20,6 +20,14 @@ export class TypeMismatchError extends OpmateError {
   }
 }
 
+/** Returns the mismatch that an error is, or was caused by. */
+export function findMismatch(error: unknown): TypeMismatchError | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof TypeMismatchError) return cause;
+  }
+  return undefined;
+}
+
 /** Both `any` and `raw` are kept as they are: null is no value of `any` (a pointer), but one of `raw` (json.RawMessage). */
 export type ScalarType = 'string' | 'bool' | 'int32' | 'int64' | 'float' | 'any' | 'raw';
 

@@ -1,3 +1,4 @@
+import { addContext } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { base64Fault } from '../core/base64.js';
 import { goKindOf, sortKeysDeep } from '../document/go-json.js';
@@ -211,7 +212,7 @@ function prefixed<T>(what: string, decode: () => T): T {
     return decode();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError('INVALID', `parse ${what}: ${error.message}`, { hint: error.hint });
+    throw addContext(error, { subject: `parse ${what}` });
   }
 }
 

@@ -13,7 +13,7 @@ import {
   isCsv,
   readCsvMetadata,
 } from '../../model/csv.js';
-import { TypeMismatchError } from '../../kube/struct.js';
+import { findMismatch } from '../../kube/struct.js';
 import { lineOfPath, parseFault, parseFirstDocument } from '../manifest.js';
 import { checkOwnedApis, customResourceApis, isKubernetesObject, scalarText } from '../parse.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
@@ -157,8 +157,8 @@ function blaming<T>(checked: Checked, file: string, text: string, work: () => T,
     return work();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const shape = [error, error.cause].find((candidate) => candidate instanceof TypeMismatchError);
-    const line = error.line ?? (shape && lineOfPath(text, shape.path));
+    const mismatch = findMismatch(error);
+    const line = error.line ?? (mismatch && lineOfPath(text, mismatch.path));
     checked.findings.push({
       severity: 'error',
       code: 'wrong-type',

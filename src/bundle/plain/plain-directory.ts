@@ -11,6 +11,7 @@ import { findDuplicates } from './duplicates.js';
 import { type Manifest, type ReadManifestsOptions, readManifests, titleOf } from '../../kube/manifests.js';
 import { type PlainObject, sortObjects } from '../../kube/object.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
+import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 
 /** What a directory of manifests holds. */
 export interface PlainManifests {
@@ -98,15 +99,9 @@ export async function readPlainDirectory(
       });
     } else {
       const place = path.join(directory, file);
-      const outside = entry.isSymbolicLink() ? await outsideError(directory, place, 'it') : undefined;
+      const outside = entry.isSymbolicLink() ? await outsideError(directory, place, file) : undefined;
       if (outside !== undefined && options.followLinks !== true) {
-        findings.push({
-          severity: 'error',
-          code: 'link',
-          problem: outside.message.replace(/^it: /, ''),
-          file,
-          hint: outside.hint,
-        });
+        findings.push({ ...(diagnosticsFrom(outside)[0] as Diagnostic), code: 'link' });
         return;
       }
       const content = await readFileWithin(place, checkSize);

@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
@@ -59,8 +60,7 @@ async function readFirstDocument(
     for await (const document of readDocuments(file, options)) return document;
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
-    const { code, message, hint, line } = error;
-    throw new OpmateError(code, `${context}: ${message}`, { file: file.label, line, hint, cause: error });
+    throw addContext(error, { subject: context, file: file.label, line: error.line });
   }
   throw new OpmateError('INVALID', `${context}: EOF`, {
     hint: `${file.label} is empty; a template has a schema, one of ${schemaList}`,

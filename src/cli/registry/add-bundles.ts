@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 /** What `registry add` and `index add` have in common. */
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
@@ -92,8 +93,7 @@ async function readReferenceList(context: CommandContext, name: string, flags: A
       if (!isPath) checkBundleReference(reference, flags);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      const { code, message, hint } = error;
-      throw new OpmateError(code, `${file}:${at.line}: ${message}`, { hint, ...at, cause: error });
+      throw addContext(error, { subject: `${file}:${at.line}`, ...at });
     }
     references.push(reference);
   }
@@ -155,10 +155,7 @@ export async function addToDatabase(
 
 /** The same error with the reference in front, unless it is in it. */
 function naming(reference: string, error: OpmateError): OpmateError {
-  const { code, message, hint } = error;
-  return message.includes(reference)
-    ? error
-    : new OpmateError(code, `${reference}: ${message}`, { hint, cause: error });
+  return error.message.includes(reference) ? error : addContext(error, { subject: reference });
 }
 
 /** Finds out before much is pulled whether the database can be written. */

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { statIfPresent } from '../../files/file-status.js';
+import { NotDockerArchiveError } from '../../oci/archive-set/archive-source.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Reference, checkPullSpec, parseReference } from '../../core/reference.js';
@@ -224,8 +225,7 @@ async function openArchive(session: CommandSession, text: string): Promise<Opene
   try {
     return await open(local('docker-archive'));
   } catch (error) {
-    const isOther = error instanceof OpmateError && error.message.endsWith('no manifest.json');
-    if (!isOther) throw error;
+    if (!(error instanceof NotDockerArchiveError)) throw error;
   }
   return open(local('oci-archive'));
 }

@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import { readTemplate } from '../../catalog/template/read.js';
 import { type TemplateType, isTemplateType, templateSchemas } from '../../catalog/template/template.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
@@ -89,7 +90,6 @@ async function openTemplate(file: string, context: CommandContext): Promise<Open
     return await openInput(file, context);
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
-    const { code, message, hint } = error;
-    throw new OpmateError(code, `unable to open ${quoteGo(file)}: ${message}`, { hint, cause: error });
+    throw addContext(error, { subject: `unable to open ${quoteGo(file)}` });
   }
 }

@@ -197,16 +197,23 @@ interface SavedImage {
   layers: string[];
 }
 
+/** A tar archive without the manifest that `docker save` writes. */
+export class NotDockerArchiveError extends OpmateError {}
+
 async function readDockerSource(file: ArchiveFile, name: string): Promise<ContentSource> {
   const bytes = await file.read('manifest.json', maxManifestBytes);
   if (bytes === undefined) {
-    throw new OpmateError('INVALID', `${file.path}: not an archive of docker save: no manifest.json`, {
-      hint: file.files.has('oci-layout')
-        ? `it is an OCI image layout: oci-archive:${file.path}`
-        : file.files.has('repositories')
-          ? 'archives from before Docker 1.10 are not supported'
-          : undefined,
-    });
+    throw new NotDockerArchiveError(
+      'INVALID',
+      `${file.path}: not an archive of docker save: no manifest.json`,
+      {
+        hint: file.files.has('oci-layout')
+          ? `it is an OCI image layout: oci-archive:${file.path}`
+          : file.files.has('repositories')
+            ? 'archives from before Docker 1.10 are not supported'
+            : undefined,
+      },
+    );
   }
   const contents = new Map<string, TarSlice | Buffer>();
   // Newer Dockers save an OCI layout beside; its manifests are the real ones, with the digests of registries.

@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { type CancelOptions } from '../../core/concurrency.js';
@@ -218,8 +219,7 @@ export class AppRegistryClient {
       throw await failure(response, `${subject} (${describeUrl(url)})`);
     } catch (error) {
       if (error instanceof NetworkError && error.hint === undefined) {
-        const { temporary, cause } = error;
-        throw new NetworkError(error.message, { temporary, cause, hint: notThere });
+        throw addContext(error, { hint: notThere });
       }
       throw this.#withoutToken(error);
     }

@@ -213,9 +213,7 @@ function attempt<T>(loader: ManifestLoader, subject: string, work: () => T): T |
     return work();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const { code, message, hint, cause = error } = error;
-    const text = message.startsWith(subject) ? message : `${subject}: ${message}`;
-    loader.addProblem(new OpmateError(code, text, { hint, cause }));
+    loader.addProblem(addContext(error, { subject }));
     return undefined;
   }
 }

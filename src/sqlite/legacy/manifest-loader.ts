@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import type { Bundle } from '../../bundle/parse.js';
 import type { PackageManifest } from '../../bundle/package-manifests.js';
 import type { CancelOptions } from '../../core/concurrency.js';
@@ -154,12 +155,8 @@ export class ManifestLoader {
       // A full disk or a damaged database ends the transaction, or is no fault of the input.
       const own = error instanceof OpmateError && ['INVALID', 'SYNTAX', 'UNSUPPORTED'].includes(error.code);
       if (!own || !this.#database.inTransaction) throw error;
-      const { code, message, hint, line, cause } = error;
-      this.#problems.push(
-        message.startsWith(subject)
-          ? error
-          : new OpmateError(code, `${subject}: ${message}`, { hint, file: subject, line, cause }),
-      );
+      const isNamed = error.message.startsWith(subject);
+      this.#problems.push(isNamed ? error : addContext(error, { subject, file: subject, line: error.line }));
     }
   }
 }

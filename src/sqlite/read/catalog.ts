@@ -219,7 +219,7 @@ export class SqliteCatalog implements Catalog {
       return work();
     } catch (error) {
       if (!(error instanceof OpmateError) || error instanceof CancelledError) throw error;
-      if (error.message.startsWith(`${this.name}: `)) throw error;
+      if (error.file === this.name) throw error;
       throw addContext(error, { subject: `${this.name}: ${subject}`, file: this.name });
     }
   }

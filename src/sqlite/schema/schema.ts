@@ -1,4 +1,4 @@
-import { OpmateError } from '../../core/errors.js';
+import { systemCode, OpmateError } from '../../core/errors.js';
 import { type ColumnValue, type Database, notAnIndex } from './database.js';
 import { latestColumns, triggers, versionTable } from './migration-tables.js';
 import { completeBundles, migrations } from './migrations.js';
@@ -165,7 +165,8 @@ function writeVersion(database: Database, version: number): void {
 
 /** Which row breaks a foreign key, where that is why a migration failed. */
 function migrationError(database: Database, version: number, error: unknown): unknown {
-  if (!(error instanceof OpmateError) || !/FOREIGN KEY/.test(error.message)) return error;
+  if (!(error instanceof OpmateError) || systemCode(error.cause) !== 'SQLITE_CONSTRAINT_FOREIGNKEY')
+    return error;
   const broken = database.get<{ table: string; parent: string }>('PRAGMA foreign_key_check');
   const where =
     broken === undefined

@@ -233,7 +233,7 @@ class Reader {
     for (const field of ['data', 'binaryData'] as const) {
       const values = object[field] ?? {};
       if (!isJsonObject(values)) {
-        this.#tell(map, `${titleOf(map)}: ${field}: expected an object, found ${describeKind(values)}`, [
+        this.#tell(map, `${titleOf(map)}: ${field}: expected an object, got ${describeKind(values)}`, [
           field,
         ]);
         continue;
@@ -268,7 +268,7 @@ class Reader {
     const fail = (problem: string): undefined => {
       this.#tell(map, `${titleOf(map)}: ${field}: ${key}: ${problem}`, [field, key]);
     };
-    if (typeof value !== 'string') return fail(`expected a text, found ${describeKind(value)}`);
+    if (typeof value !== 'string') return fail(`expected a string, got ${describeKind(value)}`);
     const subject = `${map.file}: ${titleOf(map)}: ${key}`;
     let content: Buffer;
     if (field === 'data') content = Buffer.from(value);

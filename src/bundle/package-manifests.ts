@@ -295,7 +295,7 @@ function* parseManifestFile(
     const reason =
       value === null
         ? 'its first document is empty'
-        : `its first document is ${describeKind(value)}, not an object`;
+        : `first document: expected an object, got ${describeKind(value)}`;
     yield { kind: 'skipped', file, reason };
     return;
   }
@@ -414,7 +414,7 @@ export function readPackageManifest(value: JsonObject, file: string): PackageMan
 
 function textAt(value: JsonValue, at: (string | number)[]): string {
   const text = scalarText(value);
-  if (text === undefined) throw new TypeMismatchError(at, `expected a string, found ${describeKind(value)}`);
+  if (text === undefined) throw new TypeMismatchError(at, `expected a string, got ${describeKind(value)}`);
   return text;
 }
 

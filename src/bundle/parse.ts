@@ -458,7 +458,7 @@ export function propertyFields(property: RawProperty, fields: readonly string[])
   if (property.text === undefined) throw new OpmateError('INVALID', 'value: not found');
   const value = parseGoJson(property.text);
   if (value !== null && !isJsonObject(value)) {
-    throw new OpmateError('INVALID', `value: expected an object, found ${describeKind(value)}`);
+    throw new OpmateError('INVALID', `value: expected an object, got ${describeKind(value)}`);
   }
   return readTyped(value, type, { path: ['value'], foldNames: true }) as Record<string, string>;
 }

@@ -78,7 +78,7 @@ function readBlob(line: Buffer, where: string): CatalogBlob {
   try {
     const value = parseGoJson(decodeUtf8(line));
     if (!isJsonObject(value))
-      throw new OpmateError('INVALID', `expected an object, found ${describeKind(value)}`);
+      throw new OpmateError('INVALID', `expected an object, got ${describeKind(value)}`);
     const origin = { file: where, offset: 0, length: line.length, syntax: 'json' } as const;
     const { schema, package: packageName, name } = toMeta(value, 'json', origin);
     const content = { schema, package: packageName, name, value };

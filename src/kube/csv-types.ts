@@ -75,7 +75,7 @@ export const version: TextType<string, undefined> = {
   expected: 'a version such as 1.2.3',
   explain: (value) =>
     (typeof value === 'string' ? problemOf(() => parseTolerantVersion(value)) : undefined) ??
-    `expected a string with a version, found ${describeKind(value)}`,
+    `expected a string with a version, got ${describeKind(value)}`,
 };
 
 const release: TextType<string, undefined> = {
@@ -85,7 +85,7 @@ const release: TextType<string, undefined> = {
   explain: (value) =>
     typeof value === 'string'
       ? `${JSON.stringify(badReleasePart(value))} is no release identifier`
-      : `expected a string with a release, found ${describeKind(value)}`,
+      : `expected a string with a release, got ${describeKind(value)}`,
 };
 
 function badReleasePart(release: string): string | undefined {

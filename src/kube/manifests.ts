@@ -160,7 +160,7 @@ function addObjects(
   for (const path of objectPaths(value, [])) {
     const object = valueAt(value, path);
     if (!isJsonObject(object)) {
-      const problem = `expected an object, found ${describeKind(object)}`;
+      const problem = `expected an object, got ${describeKind(object)}`;
       const line = lineIn(document, path);
       findings.push({ severity: 'error', code: 'invalid-object', problem, file, line });
       continue;

@@ -212,7 +212,7 @@ export function conform<T extends Type>(
 
 /**
  * Reads `value` as `type`. Throws TypeMismatchError for the first value that does not have its type, such as
- * `spec.replaces: expected a string, found the number 1`.
+ * `spec.replaces: expected a string, got the number 1`.
  */
 export function readTyped<T extends Type>(
   value: JsonValue | undefined,
@@ -401,6 +401,6 @@ function isEmpty(value: JsonValue, type: Type): boolean {
 }
 
 function fail(value: JsonValue, expected: string, at: Place | undefined, state: State): undefined {
-  state.fail(new TypeMismatchError(pathOf(at), `expected ${expected}, found ${describeKind(value)}`));
+  state.fail(new TypeMismatchError(pathOf(at), `expected ${expected}, got ${describeKind(value)}`));
   return undefined;
 }

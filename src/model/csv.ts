@@ -10,7 +10,7 @@ import { type Of, TypeMismatchError, listOf, readTyped, struct } from '../kube/s
 /**
  * What rendering needs to know of a ClusterServiceVersion, the manifest that describes one version of an
  * operator. Each function throws OpmateError INVALID that starts with the path of the faulty value, as in
- * `spec.version: expected a string, found the number 1.2`.
+ * `spec.version: expected a string, got the number 1.2`.
  */
 
 /** A group, version and kind with its plural name, or for an API service, its name. */
@@ -36,7 +36,7 @@ export function csvSpec(csv: JsonObject): JsonObject {
   const spec = csv['spec'];
   if (spec === undefined) throw new OpmateError('INVALID', 'spec: not found');
   if (spec === null || isJsonObject(spec)) return spec ?? {};
-  throw new TypeMismatchError(['spec'], `expected an object, found ${describeKind(spec)}`);
+  throw new TypeMismatchError(['spec'], `expected an object, got ${describeKind(spec)}`);
 }
 
 /** `spec.version` as it is written, or the empty string. */

@@ -74,7 +74,7 @@ export function readInstallConfig(
   }
   const value = placed.value ?? {};
   if (!isJsonObject(value)) {
-    findings.push(finding([], `expected an object, found ${describeKind(value)}`));
+    findings.push(finding([], `expected an object, got ${describeKind(value)}`));
     return { config, findings, warnings };
   }
   for (const key of Object.keys(value)) {
@@ -129,7 +129,7 @@ function readWatchNamespace(
     return;
   }
   if (typeof namespace !== 'string') {
-    tell(`watchNamespace: expected a string, found ${describeKind(namespace)}`);
+    tell(`watchNamespace: expected a string, got ${describeKind(namespace)}`);
     return;
   }
   const fault = namespace === '' ? 'empty' : labelFault(namespace);

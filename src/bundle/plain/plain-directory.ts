@@ -137,7 +137,7 @@ export function readPlainFiles(
   const { manifests, findings } = readManifests(files, options);
   for (const manifest of manifests) {
     if (manifest.apiVersion === '') {
-      const message = `${titleOf(manifest)}: apiVersion is missing`;
+      const message = `${titleOf(manifest)}: apiVersion: missing`;
       findings.push({
         severity: 'error',
         code: 'missing-field',
@@ -147,7 +147,7 @@ export function readPlainFiles(
       });
     }
     if (manifest.name !== '' || hasGeneratedName(manifest)) continue;
-    const message = `${manifest.kind}: metadata.name is missing`;
+    const message = `${manifest.kind}: metadata.name: missing`;
     findings.push({
       severity: 'error',
       code: 'missing-field',

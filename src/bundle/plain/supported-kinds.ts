@@ -43,7 +43,7 @@ export const supportedKinds: ReadonlyMap<string, { isNamespaced: boolean }> = ne
 function nameProblem(manifest: Manifest): string {
   const { metadata } = manifest.load();
   const name = isJsonObject(metadata) ? (metadata['name'] ?? '') : '';
-  return name === '' ? 'is missing' : `must be a string, found ${describeKind(name)}`;
+  return name === '' ? 'missing' : `expected a string, got ${describeKind(name)}`;
 }
 
 /** Objects that a bundle must not hold, or that have no name. */
@@ -65,7 +65,7 @@ export function unsupportedKinds(others: readonly Manifest[]): Diagnostic[] {
         severity: 'error',
         code: 'invalid-name',
         subject: other.kind,
-        problem: `metadata.name ${nameProblem(other)}`,
+        problem: `metadata.name: ${nameProblem(other)}`,
         file: other.file,
         line: other.lineOf(['metadata', 'name']),
       });

@@ -58,7 +58,7 @@ export function readObject(file: string, content: Buffer): BundleObject | CheckD
     return { severity: 'error', problem: fault.reason, file, ...line };
   }
   if (value !== null && !isJsonObject(value)) {
-    const problem = `expected an object of Kubernetes, found ${describeKind(value)}`;
+    const problem = `expected an object of Kubernetes, got ${describeKind(value)}`;
     return { severity: 'error', problem, file };
   }
   const given = value?.['apiVersion'];

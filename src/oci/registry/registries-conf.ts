@@ -2,6 +2,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OpmateError, messageOf, systemCode } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
+import { describeKind } from '../../document/field.js';
+import type { JsonValue } from '../../document/json.js';
 import { readNamedFile } from '../../files/read-file.js';
 import type { Environment } from './proxy.js';
 
@@ -163,7 +165,11 @@ function readFormat1(value: unknown, conf: ConfFile): RegistryRule[] {
   for (const kind of ['insecure', 'block'] as const) {
     const section = table[kind] === undefined ? {} : asTable(table[kind], conf, `registries.${kind}`);
     for (const entry of listOf(section.registries, conf, `registries.${kind}.registries`)) {
-      if (typeof entry !== 'string') throw invalid(conf, `registries.${kind}.registries: must be strings`);
+      if (typeof entry !== 'string')
+        throw invalid(
+          conf,
+          `registries.${kind}.registries: expected a string, got ${describeKind(entry as JsonValue)}`,
+        );
       const prefix = cleanLocation(entry, conf, `registries.${kind}.registries`);
       const rule = rules.get(prefix) ?? {
         prefix,
@@ -180,25 +186,27 @@ function readFormat1(value: unknown, conf: ConfFile): RegistryRule[] {
 
 function asTable(value: unknown, conf: ConfFile, path: string): Table {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Table;
-  throw invalid(conf, `${path}: must be a table`);
+  throw invalid(conf, `${path}: expected a table, got ${describeKind(value as JsonValue)}`);
 }
 
 function listOf(value: unknown, conf: ConfFile, path: string): unknown[] {
   if (value === undefined) return [];
   if (Array.isArray(value)) return value;
-  throw invalid(conf, `${path}: must be an array`);
+  throw invalid(conf, `${path}: expected an array, got ${describeKind(value as JsonValue)}`);
 }
 
 function stringAt(table: Table, key: string, conf: ConfFile, path: string): string | undefined {
   const value = table[key];
   if (value === undefined || value === '') return undefined;
-  if (typeof value !== 'string') throw invalid(conf, `${path}.${key}: must be a string`);
+  if (typeof value !== 'string')
+    throw invalid(conf, `${path}.${key}: expected a string, got ${describeKind(value as JsonValue)}`);
   return value;
 }
 
 function booleanAt(table: Table, key: string, conf: ConfFile, path: string): boolean {
   const value = table[key] ?? false;
-  if (typeof value !== 'boolean') throw invalid(conf, `${path}.${key}: must be true or false`);
+  if (typeof value !== 'boolean')
+    throw invalid(conf, `${path}.${key}: expected true or false, got ${describeKind(value as JsonValue)}`);
   return value;
 }
 

@@ -77,7 +77,9 @@ async function readObject(file: string, label: string): Promise<JsonObject> {
     throw addContext(error, { subject: label, file: label, line });
   }
   if (isJsonObject(value)) return value;
-  throw new OpmateError('INVALID', `${label}: is ${describeKind(value)}, not an object`, { file: label });
+  throw new OpmateError('INVALID', `${label}: expected an object, got ${describeKind(value)}`, {
+    file: label,
+  });
 }
 
 /** Whether an object holds manifests under any of the keys. */
@@ -194,14 +196,14 @@ function listUnder(
     }
   }
   if (list === null) return [];
-  if (!Array.isArray(list)) return fail(`data.${key}: expected a list, found ${describeKind(list)}`);
+  if (!Array.isArray(list)) return fail(`data.${key}: expected a list, got ${describeKind(list)}`);
   const objects: { value: JsonObject; subject: string }[] = [];
   list.forEach((value, index) => {
     const subject = `${label}: data.${key}[${index}]`;
     if (isJsonObject(value)) objects.push({ value, subject });
     else
       loader.addProblem(
-        new OpmateError('INVALID', `${subject}: expected an object, found ${describeKind(value)}`),
+        new OpmateError('INVALID', `${subject}: expected an object, got ${describeKind(value)}`),
       );
   });
   return objects;

@@ -62,7 +62,7 @@ describe('bundle/package-manifests', () => {
     expect(await readFiles(files)).toEqual([
       'skipped tree/README.md: its first document is empty',
       'skipped tree/empty.yaml: its first document is empty',
-      'skipped tree/x.json: its first document is a list, not an object',
+      'skipped tree/x.json: first document: expected an object, got a list',
     ]);
   });
 
@@ -83,8 +83,8 @@ describe('bundle/package-manifests', () => {
     });
     expect(items).toEqual([
       'package {"packageName":"a","channels":[{"name":"4.5","head":"7"}],"defaultChannel":"","file":"tree/a.yaml"}',
-      'problem tree/b.yaml: packageName: expected a string, found a list at 1',
-      'problem tree/c.yaml: channels[0].currentCSV: expected a string, found an object at 4',
+      'problem tree/b.yaml: packageName: expected a string, got a list at 1',
+      'problem tree/c.yaml: channels[0].currentCSV: expected a string, got an object at 4',
     ]);
   });
 
@@ -114,10 +114,10 @@ describe('bundle/package-manifests', () => {
         },
       }),
     ).toEqual([
-      'problem tree/a/csv.yaml: spec.version: expected a string, found the number 1 at 5',
+      'problem tree/a/csv.yaml: spec.version: expected a string, got the number 1 at 5',
       'problem tree/b/csv.yaml: csv name not found',
       'problem tree/c/csv.yaml: two csvs found in one bundle: "c" is also in csv2.yaml',
-      'problem tree/d/crd.yaml: error decoding v1 CRD: spec.group: expected a string, found the number 5',
+      'problem tree/d/crd.yaml: error decoding v1 CRD: spec.group: expected a string, got the number 5',
     ]);
   });
 

@@ -175,7 +175,7 @@ describe('bundle/parse', () => {
       { 'csv.yaml': csv().replace('apiVersion: ', 'apiVersion: [] #') },
     ],
     [
-      'manifests/csv.yaml: metadata.annotations.a: expected a string, found the boolean true',
+      'manifests/csv.yaml: metadata.annotations.a: expected a string, got the boolean true',
       { 'csv.yaml': csv('', '  annotations: {a: yes}\n') },
     ],
     [
@@ -188,7 +188,7 @@ describe('bundle/parse', () => {
       { 'csv.yaml': 'kind: ClusterServiceVersion\nspec: 1\n' },
     ],
     [
-      'manifests/csv.yaml: spec.version: expected a string, found the number 1.2',
+      'manifests/csv.yaml: spec.version: expected a string, got the number 1.2',
       { 'csv.yaml': csv().replace('version: 1.2.3', 'version: 1.2') },
     ],
     [

@@ -208,7 +208,7 @@ describe('bundle/render', () => {
       { 'a.yaml': annotations, 'p.yaml': 'properties:\n- {type: olm.gvk, value: {group: 1}}\n' },
     );
     expect(() => render(files)).toThrow(
-      'foo: parse property[0] of type "olm.gvk": value.group: expected a string, found the number 1',
+      'foo: parse property[0] of type "olm.gvk": value.group: expected a string, got the number 1',
     );
   });
 

@@ -278,7 +278,7 @@ describe('client/http-catalog-client with a cache directory', () => {
 describe('client/http-catalog-client and servers that do not behave', () => {
   it.each([
     ['a broken line', '{"schema":"olm.package","name":"a"}\n{"schema":\n', /^SYNTAX: .*: line 2: /],
-    ['no object', '[1]\n', /^INVALID: .*: line 1: expected an object, found a list/],
+    ['no object', '[1]\n', /^INVALID: .*: line 1: expected an object, got a list/],
     ['no schema', '{"name":"x"}\n', /^INVALID: .*: line 1: .*is missing root schema field/],
     [
       'a wrong type of a name',

@@ -328,7 +328,7 @@ spec:
     );
     expect(told(documents)).toMatchInlineSnapshot(`
       [
-        "2.yaml:7: expected an object, found a list",
+        "2.yaml:7: expected an object, got a list",
         "2.yaml:1: BundleDeployment "": apiVersion: missing",
         "2.yaml:3: BundleDeployment "": spec.sources: missing",
         "2.yaml:5: BundleDeployment "": metadata.name: missing",

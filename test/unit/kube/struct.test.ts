@@ -58,9 +58,9 @@ describe('kube/struct', () => {
     };
     const { faults, dropped } = conform(given, deploymentSpec, { path: ['spec'] });
     expect(faults.map(({ message }) => message)).toEqual([
-      'spec.replicas: expected a whole number of 32 bits, found a string',
-      'spec.template.spec.containers[0].name: expected a string, found the number 1',
-      'spec.template.spec.volumes: expected a list, found an object',
+      'spec.replicas: expected a whole number of 32 bits, got a string',
+      'spec.template.spec.containers[0].name: expected a string, got the number 1',
+      'spec.template.spec.volumes: expected a list, got an object',
     ]);
     expect(dropped).toEqual([['spec', 'template', 'spec', 'containers', 0, 'memory']]);
   });
@@ -81,7 +81,7 @@ describe('kube/struct', () => {
   it('reads what is nested deeply, and a schema that is none', () => {
     const { faults } = conform({ spec: { versions: [{ schema: { openAPIV3Schema: [] } }] } }, crdStruct);
     expect(faults.map(({ message }) => message)).toEqual([
-      'spec.versions[0].schema.openAPIV3Schema: expected an object, found a list',
+      'spec.versions[0].schema.openAPIV3Schema: expected an object, got a list',
     ]);
   });
 });

@@ -92,14 +92,14 @@ describe('model/csv-metadata', () => {
   });
 
   it.each<[string, JsonObject]>([
-    ['spec.description: expected a string, found the number 1', { description: 1 }],
-    ['spec.keywords[1]: expected a string, found a list', { keywords: ['a', []] }],
+    ['spec.description: expected a string, got the number 1', { description: 1 }],
+    ['spec.keywords[1]: expected a string, got a list', { keywords: ['a', []] }],
     [
-      'spec.installModes[0].supported: expected true or false, found a string',
+      'spec.installModes[0].supported: expected true or false, got a string',
       { installModes: [{ supported: 'x' }] },
     ],
-    ['spec.links: expected a list, found an object', { links: {} }],
-    ['spec.provider: expected an object, found a string', { provider: 'x' }],
+    ['spec.links: expected a list, got an object', { links: {} }],
+    ['spec.provider: expected an object, got a string', { provider: 'x' }],
     [
       'spec.webhookdefinitions[0].containerPort: expected a whole number of 32 bits',
       { webhookdefinitions: [{ containerPort: 1.5 }] },

@@ -43,7 +43,7 @@ describe('bundle/plain/config', () => {
     { modes: [A, O], namespace: 'there', said: ['must be the install namespace'] },
     { modes: [A, S], namespace: 'here', said: ['must not be the install namespace'] },
     { modes: [A, O, S], namespace: 'here', said: [] },
-    { modes: [A, O, S], namespace: '5', said: ['expected a string, found the number 5'] },
+    { modes: [A, O, S], namespace: '5', said: ['expected a string, got the number 5'] },
     { modes: [A, O, S], namespace: '""', said: ['watchNamespace "": empty'] },
     { modes: [A, O, S], namespace: 'a.b', said: ['watchNamespace "a.b": not a DNS-1123 label'] },
   ])('takes watchNamespace $namespace with $modes or says why not', ({ modes, namespace, said }) => {
@@ -65,10 +65,10 @@ describe('bundle/plain/config', () => {
       'c.yaml:10: deploymentConfig.resources.limits.cpu: stands here twice, first on line 9',
       'c.yaml:11: watch: stands here twice, first on line 1',
       expect.stringMatching(/^c\.yaml:\d+: unknown field "watch"$/),
-      'c.yaml:6: deploymentConfig.env[0].value: expected a string, found the number 5',
+      'c.yaml:6: deploymentConfig.env[0].value: expected a string, got the number 5',
       'c.yaml:3: deploymentConfig: unknown field "selector"',
     ]);
-    expect(read('- a\n', [A]).said).toEqual(['c.yaml:1: expected an object, found a list']);
+    expect(read('- a\n', [A]).said).toEqual(['c.yaml:1: expected an object, got a list']);
     expect(read('a: [', [A]).said[0]).toMatch(/^c\.yaml:\d+: yaml: /);
     expect(read('{}\n---\n{}\n', [A]).said).toEqual(['c.yaml:2: a second document begins here']);
   });

@@ -290,7 +290,7 @@ describe('bundle/plain/convert', () => {
       ).toHaveLength(1);
     };
     has('manifests/a.yaml:1: Job "run": bundles must not hold objects of this kind');
-    has('manifests/b.yaml:1: expected an object, found a string');
+    has('manifests/b.yaml:1: expected an object, got a string');
     has(/^manifests\/c\.yaml:\d+: yaml: /);
     has("manifests/d.yaml:1: Object 'Kind' is missing");
     has(
@@ -319,7 +319,7 @@ describe('bundle/plain/convert', () => {
     });
     expect(found).toHaveLength(3);
     expect(found[1]).toMatch(
-      /^manifests\/csv\.yaml:\d+: ClusterServiceVersion "widget.v1.0.0": spec.install.spec.deployments: expected a list, found the number 5$/,
+      /^manifests\/csv\.yaml:\d+: ClusterServiceVersion "widget.v1.0.0": spec.install.spec.deployments: expected a list, got the number 5$/,
     );
   });
 
@@ -383,7 +383,7 @@ describe('bundle/plain/convert', () => {
     const install = { permissions: [{ serviceAccountName: 'Widget!', rules: [] }] };
     const long = 'x'.repeat(64);
     expect(findingsOf({ manifests, install })).toEqual([
-      'manifests/e.yaml:5: ServiceAccount: metadata.name must be a string, found the number 5',
+      'manifests/e.yaml:5: ServiceAccount: metadata.name: expected a string, got the number 5',
       `manifests/a.yaml:5: ConfigMap "Not_Good": its name is ${noSubdomain}`,
       `manifests/b.yaml:5: Service "${long}": its name is longer than 63 characters`,
       `manifests/c.yaml:5: Secret "${'x'.repeat(254)}": its name is longer than 253 characters`,

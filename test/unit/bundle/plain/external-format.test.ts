@@ -104,9 +104,9 @@ describe('bundle/plain/external-format', () => {
     const { objects, findings } = await renderExternal(await directoryWith(), 'mine', options);
     expect(objects).toEqual([]);
     expect(findings.map(({ line, ...finding }) => `${line} ${formatMessage(finding)}`)).toEqual([
-      '4 expected an object, found a list',
-      '1 ConfigMap: metadata.name is missing',
-      '6 Pod "x": apiVersion is missing',
+      '4 expected an object, got a list',
+      '1 ConfigMap: metadata.name: missing',
+      '6 Pod "x": apiVersion: missing',
     ]);
     const empty = await renderExternal(await directoryWith(), 'empty', options);
     expect(empty.findings).toEqual([

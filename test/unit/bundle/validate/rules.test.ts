@@ -43,7 +43,7 @@ describe('rules of a ClusterServiceVersion', () => {
       ['Field Spec.InstallStrategy.StrategySpec.DeploymentSpecs: required field missing'],
     ],
     ['version', 'x', ['spec.version']],
-    ['displayName', 1, ['spec.displayName: expected a string, found the number 1']],
+    ['displayName', 1, ['spec.displayName: expected a string, got the number 1']],
   ])('spec.%s %j', (field, value, wanted) => {
     const found = messages(findIn(({ csv }) => (csv['spec'][field] = value)));
     expect(found.map((one, index) => one.slice(0, wanted[index]?.length))).toEqual(wanted);

@@ -55,7 +55,7 @@ describe('validateBundle', () => {
     const found = findIn(({ csv }) => (csv['spec'].install = 'none'), { optional: optionalValidators });
     expect(found).toEqual([
       expect.stringMatching(
-        /^manifests\/csv\.yaml:\d+: error: spec\.install: expected an object, found a string$/,
+        /^manifests\/csv\.yaml:\d+: error: spec\.install: expected an object, got a string$/,
       ),
     ]);
   });
@@ -95,7 +95,7 @@ describe('validateBundle', () => {
     };
     expect(validateBundle(files).map(textOf)).toEqual([
       'manifests/sub:: error: Unable to read file manifests/sub in supported types: is a directory',
-      'manifests/x.yaml:1: error: expected an object of Kubernetes, found a list',
+      'manifests/x.yaml:1: error: expected an object of Kubernetes, got a list',
     ]);
   });
 

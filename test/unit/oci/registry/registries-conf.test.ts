@@ -81,11 +81,14 @@ describe('oci/registries-conf: files', () => {
   });
 
   it.each([
-    ['registry = 1', 'registry: must be an array'],
-    ['registry = ["x"]', 'registry[0]: must be a table'],
+    ['registry = 1', 'registry: expected an array, got the number 1'],
+    ['registry = ["x"]', 'registry[0]: expected a table, got a string'],
     ['[[registry]]\ninsecure = true', 'registry[0] has neither prefix nor location'],
-    ['[[registry]]\nlocation = 1', 'registry[0].location: must be a string'],
-    ['[[registry]]\nlocation = "a"\ninsecure = "yes"', 'registry[0].insecure: must be true or false'],
+    ['[[registry]]\nlocation = 1', 'registry[0].location: expected a string, got the number 1'],
+    [
+      '[[registry]]\nlocation = "a"\ninsecure = "yes"',
+      'registry[0].insecure: expected true or false, got a string',
+    ],
     ['[[registry]]\nlocation = "https://a"', 'must be host[:port][/path] without scheme'],
     ['[[registry]]\nprefix = "a.*.io"\nlocation = "a"', 'a wildcard is only possible as *.domain'],
     [
@@ -100,7 +103,10 @@ describe('oci/registries-conf: files', () => {
       '[registries.search]\nregistries = []\n[[registry]]\nlocation = "a"',
       'mixes [registries.…] of format 1',
     ],
-    ['[registries.insecure]\nregistries = "a"', 'registries.insecure.registries: must be an array'],
+    [
+      '[registries.insecure]\nregistries = "a"',
+      'registries.insecure.registries: expected an array, got a string',
+    ],
   ])('says what is wrong with %j', async (text, problem) => {
     const failure = await failureOf(parseRegistriesConf(text, 'x.conf'));
     expect(failure).toMatchObject({ code: 'INVALID', file: 'x.conf' });

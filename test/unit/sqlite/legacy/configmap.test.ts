@@ -109,10 +109,10 @@ describe('sqlite/configmap', () => {
   it.each([
     [{ ...good, packages: undefined }, "cm.yaml: couldn't find expected key packages in configmap"],
     [{ ...good, packages: '- {' }, /^cm\.yaml: data\.packages: yaml: /],
-    [{ ...good, packages: { a: 1 } }, 'cm.yaml: data.packages: expected a list, found an object'],
+    [{ ...good, packages: { a: 1 } }, 'cm.yaml: data.packages: expected a list, got an object'],
     [
       { ...good, packages: [...good.packages, 5] },
-      'cm.yaml: data.packages[1]: expected an object, found the number 5',
+      'cm.yaml: data.packages[1]: expected an object, got the number 5',
     ],
     [{ ...good, packages: [{}] }, 'cm.yaml: data.packages[0]: packageName: not found'],
     [
@@ -147,7 +147,7 @@ describe('sqlite/configmap', () => {
   });
 
   it.each([
-    ['- a\n', 'cm.yaml: is a list, not an object'],
+    ['- a\n', 'cm.yaml: expected an object, got a list'],
     ['kind: List\n', 'cm.yaml: is of kind "List", not a ConfigMap'],
     ['{}', 'cm.yaml: is of no kind, not a ConfigMap'],
     ['a: [', /^cm\.yaml: yaml: /],

@@ -114,7 +114,7 @@ describe('sqlite/package-manifests', () => {
 
   it('tells a single problem itself', async () => {
     await expect(load({ 'a.yaml': 'packageName: [a]\n' })).rejects.toMatchObject({
-      message: 'tree/a.yaml: packageName: expected a string, found a list',
+      message: 'tree/a.yaml: packageName: expected a string, got a list',
       file: 'tree/a.yaml',
       line: 1,
     });

@@ -92,8 +92,8 @@ describe('sqlite/bundle-record, insert-bundle', () => {
   });
 
   it.each([
-    [{ spec: { replaces: 1 } }, 'ref: p.v1.0.0: spec.replaces: expected a string, found the number 1'],
-    [{ spec: { skips: 'x' } }, 'ref: p.v1.0.0: spec.skips: expected a list, found a string'],
+    [{ spec: { replaces: 1 } }, 'ref: p.v1.0.0: spec.replaces: expected a string, got the number 1'],
+    [{ spec: { skips: 'x' } }, 'ref: p.v1.0.0: spec.skips: expected a list, got a string'],
     [{ metadata: { name: '' } }, 'ref: csv name not found'],
     [
       { metadata: { annotations: { 'olm.properties': '{' } } },
@@ -101,7 +101,7 @@ describe('sqlite/bundle-record, insert-bundle', () => {
     ],
     [
       { metadata: { annotations: { 'olm.properties': '[{"type":"olm.label","value":3}]' } } },
-      'ref: p.v1.0.0: failed to add properties: annotation olm.properties: list[0].value: expected an object, found the number 3',
+      'ref: p.v1.0.0: failed to add properties: annotation olm.properties: list[0].value: expected an object, got the number 3',
     ],
   ])('refuses %j', async (parts: Parts, message) => {
     await expect(record(parts)).rejects.toMatchObject({ code: 'INVALID', message });

@@ -93,7 +93,7 @@ describe('bundle/plain/crd-upgrade/crd-upgrade', () => {
     expect(checkCrdUpgrade(old, good).map(({ code, line }) => [code, line])).toEqual([['form', 2]]);
     const odd = manifestOf(smallCrd('widgets', { versions: { v1: {} } }));
     expect(checkCrdUpgrade(good, odd).map(formatMessage)).toEqual([
-      'CustomResourceDefinition "widgets.example.com": spec.versions: expected a list, found an object',
+      'CustomResourceDefinition "widgets.example.com": spec.versions: expected a list, got an object',
     ]);
   });
 });

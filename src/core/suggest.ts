@@ -1,3 +1,4 @@
+import { OpmateError } from './errors.js';
 import { quoteGo } from './go-json-quote.js';
 import { sortedByBytes } from './order.js';
 
@@ -69,22 +70,47 @@ function spellingDistance(a: string, b: string, limit: number): number {
   return row[short.length] as number;
 }
 
-/** How a hint goes on for the nearest name, quoted, and how it begins where none is near: `it has`. */
-export interface SuggestionWords {
-  near: (quoted: string) => string;
-  all: string;
+/** What has a name in a catalog. */
+export type NamedKind = 'package' | 'channel' | 'bundle';
+
+/** Returns `package "a", "b" not found in SCOPE`. */
+export function describeMissing(kind: NamedKind, names: string | readonly string[], scope?: string): string {
+  const quoted = [names].flat().map(quoteGo).join(', ');
+  return `${kind} ${quoted} not found${scope === undefined ? '' : ` in ${scope}`}`;
 }
 
-/** Returns a hint for a name that is not among those known: the nearest of them, else a list of all. */
+/** Returns the hint for a name that is not known: the nearest name, else the last ones with its stem, else all. */
 export function suggestName(
+  kind: NamedKind,
   name: string,
   known: Iterable<string>,
-  { near, all }: SuggestionWords,
   index?: NameIndex,
 ): string {
-  const names = [...known];
+  const names = new Set(known);
+  names.delete('');
+  if (names.size === 0) return `no ${kind}s are known`;
   const nearest = (index ?? new NameIndex(names)).nearest(name);
-  return nearest === undefined ? listNames(all, names) : near(quoteGo(nearest));
+  if (nearest !== undefined) return `did you mean ${quoteGo(nearest)}?`;
+  // Other versions of the same operator, perhaps.
+  const stem = /^\D*/.exec(name)?.[0] ?? '';
+  const related = stem === '' ? [] : [...names].filter((other) => other.startsWith(stem));
+  const shown = related.length > 0 ? sortedByBytes(related).slice(-maxRelated) : names;
+  return listNames(`known ${kind}s:`, shown);
+}
+
+/** How many names with the same stem a hint lists. */
+const maxRelated = 5;
+
+/** Returns the error for names that are not known, with the hint for the first of them. */
+export function notFound(
+  kind: NamedKind,
+  names: string | readonly string[],
+  known: Iterable<string>,
+  { scope, prefix = '', file }: { scope?: string; prefix?: string; file?: string } = {},
+): OpmateError {
+  const [first = ''] = [names].flat();
+  const message = prefix + describeMissing(kind, names, scope);
+  return new OpmateError('NOT_FOUND', message, { hint: suggestName(kind, first, known), file });
 }
 
 /** How many names one message lists. */

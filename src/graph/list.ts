@@ -1,5 +1,4 @@
-import { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../document/go-json.js';
+import { notFound } from '../core/suggest.js';
 import { compareBytes } from '../core/order.js';
 import type { CatalogFacts } from '../model/facts.js';
 import { type ChannelGraph, describeHeadFault, onlyHead, readGraph } from './channel-graph.js';
@@ -86,9 +85,8 @@ export function listBundles(facts: CatalogFacts, packageName = ''): BundleRow[] 
 
 function selectChannels(facts: CatalogFacts, packageName: string): CatalogFacts['channels'] {
   if (packageName !== '' && !facts.packages.some(({ name }) => name === packageName)) {
-    throw new OpmateError('NOT_FOUND', `package ${quoteGo(packageName)} not found`, {
-      hint: 'list the packages of the catalog to see their names',
-    });
+    const known = facts.packages.map(({ name }) => name);
+    throw notFound('package', packageName, known);
   }
   return facts.channels
     .filter((channel) => packageName === '' || channel.package === packageName)

@@ -1,3 +1,4 @@
+import { notFound } from '../core/suggest.js';
 import { type Severity, formatMessage } from '../core/diagnostic.js';
 import { groupBy } from '../core/groups.js';
 import { severities } from '../catalog/doctor/checks.js';
@@ -382,7 +383,7 @@ export class CatalogView {
     const facts = one.bundles.get(name);
     const places = this.#placesOf(one, name);
     if (facts === undefined && places.length === 0) {
-      throw new OpmateError('NOT_FOUND', `package ${quoteGo(packageName)} has no bundle ${quoteGo(name)}`);
+      throw notFound('bundle', name, one.bundles.keys(), { scope: `package ${quoteGo(packageName)}` });
     }
     const deprecation = one.deprecations.get(deprecationKey(schemas.bundle, name));
     const details =
@@ -466,7 +467,7 @@ export class CatalogView {
   #find(name: string): ViewedPackage {
     const found = this.#packages.get(name);
     if (found !== undefined) return found;
-    throw new OpmateError('NOT_FOUND', `package ${quoteGo(name)} not found`);
+    throw notFound('package', name, this.#packages.keys());
   }
 
   /** With the lines at which they stand; each is looked for in its file. */
@@ -549,7 +550,7 @@ function channelsOf(one: ViewedPackage): ChannelSummary[] {
 function channelOf(one: ViewedPackage, name: string): ChannelFacts {
   const channel = one.channels.get(name);
   if (channel !== undefined) return channel;
-  throw new OpmateError('NOT_FOUND', `package ${quoteGo(one.name)} has no channel ${quoteGo(name)}`);
+  throw notFound('channel', name, one.channels.keys(), { scope: `package ${quoteGo(one.name)}` });
 }
 
 /** A channel in which the bundle is, the default one if it is there; empty where it is in none. */

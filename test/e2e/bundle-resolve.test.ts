@@ -193,9 +193,13 @@ describe('opmate bundle successors', () => {
       3,
       'no upgrades lead from widget.v1.3.0 to 1.0.0',
     ],
-    [['widget', 'x', '--catalog=plain'], 1, 'bundle "x" not found in package widget'],
+    [['widget', 'x', '--catalog=plain'], 1, 'bundle "x" not found in package "widget"'],
     [['gadget', 'x', '--catalog=plain'], 1, 'package "gadget" not found in catalog plain'],
-    [['widget', 'widget.v1.3.0', '--catalog=plain', '--channel=x'], 1, 'package widget has no channel "x"'],
+    [
+      ['widget', 'widget.v1.3.0', '--catalog=plain', '--channel=x'],
+      1,
+      'channel "x" not found in package "widget"',
+    ],
     [['widget', 'widget.v1.3.0'], 2, '--catalog is missing'],
     [['widget', 'widget.v1.3.0', '--catalog=plain', '--path-to=x'], 2, '--path-to x: '],
   ])('says why not: %j', async (args, wanted, said) => {

@@ -145,7 +145,7 @@ other blobs
     expect(all.stdout).toBe('packages\n+ gadget\n\n1 package\n');
     const missing = await sandbox.run(['catalog', 'diff', 'before', 'two', '--package', 'wigdet']);
     expect(missing.code).toBe(1);
-    expect(missing.stderr).toContain('package "wigdet" is in neither catalog');
+    expect(missing.stderr).toContain('package "wigdet" not found in either catalog');
   });
 
   it('names the catalog that cannot be read', async () => {

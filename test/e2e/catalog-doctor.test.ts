@@ -253,7 +253,7 @@ describe('opmate catalog doctor', () => {
     expect(missing.stderr).toContain('./nothing-there');
     const other = await sandbox.run(['catalog', 'doctor', 'valid', '--package', 'gizmo']);
     expect(other.code).toBe(1);
-    expect(other.stderr).toContain('package "gizmo" is not in the catalog');
+    expect(other.stderr).toContain('package "gizmo" not found');
   });
 });
 

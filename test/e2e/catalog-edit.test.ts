@@ -333,7 +333,7 @@ schema: olm.channel
     expect(await read()).toBe(catalog);
     const wrong = ['--replaces', 'widget.v1.1.O', ...template];
     expect((await sandbox.run(['catalog', 'add', 'catalog', reference, ...wrong])).stderr).toContain(
-      'it has no "widget.v1.1.O" that "widget.v1.2.0" could replace',
+      'replaces of "widget.v1.2.0": bundle "widget.v1.1.O" not found',
     );
     await sandbox.write({ [file]: catalog.replace('replaces: widget.v1.0.0', 'replaces: widget.v0.0.1') });
     const invalid = await sandbox.run([
@@ -447,8 +447,12 @@ describe('opmate catalog remove', () => {
   it('names what is nearest to what is not there', async () => {
     const { code, stderr } = await remove('--bundle', 'widgt.v1.1.0,wodget.v1.0.0');
     expect(code).toBe(1);
-    expect(stderr).toContain('it has no bundle "widgt.v1.1.0" (did you mean "widget.v1.1.0"?)');
-    expect(stderr).toContain('it has no bundle "wodget.v1.0.0" (did you mean "widget.v1.0.0"?)');
+    expect(stderr).toContain(
+      'bundle "widgt.v1.1.0" not found in package "widget" (did you mean "widget.v1.1.0"?)',
+    );
+    expect(stderr).toContain(
+      'bundle "wodget.v1.0.0" not found in package "widget" (did you mean "widget.v1.0.0"?)',
+    );
     expect((await sandbox.run(['catalog', 'remove', 'catalog', '--package', 'widgets'])).stderr).toContain(
       'did you mean "widget"?',
     );

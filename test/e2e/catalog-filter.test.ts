@@ -169,8 +169,8 @@ describe('opmate catalog filter', () => {
     expect(await filter('-f', 'wrong.yaml', '--dry-run')).toMatchObject({
       code: 1,
       stderr:
-        'wrong.yaml:2:12: package "wigdet" is not in catalog (did you mean "widget")\n' +
-        'wrong.yaml:2:20: package "gadgte" is not in catalog (did you mean "gadget")\n',
+        'wrong.yaml:2:12: package "wigdet" not found in catalog (did you mean "widget"?)\n' +
+        'wrong.yaml:2:20: package "gadgte" not found in catalog (did you mean "gadget"?)\n',
     });
   });
 
@@ -204,7 +204,7 @@ describe('opmate catalog filter', () => {
       expect(result.stderr).toContain(message);
     };
     await refused(2, 'nothing says where the catalog goes', '-p', 'widget');
-    await refused(1, '--packages: package "widgets" is not in catalog', '-p', 'widgets', '-o', 'refused');
+    await refused(1, '--packages: package "widgets" not found in catalog', '-p', 'widgets', '-o', 'refused');
     const versions = ['--versions', 'widget=>=2.0.0', '-o', 'refused'];
     await refused(1, '--versions: nothing of package "widget" in catalog is left', ...versions);
     await refused(1, 'catalog: the filter selects nothing', '--min-version', '2.0.0', '-o', 'refused');

@@ -124,13 +124,18 @@ describe('mirror list operators', () => {
   });
 
   it.each([
-    ['catalog', ['--package', 'widgt'], 'package "widgt" is not in catalog', 'did you mean "widget"'],
-    ['catalog', ['--package', 'x'], 'package "x" is not in catalog', 'there is "gadget", "plain", "widget"'],
+    ['catalog', ['--package', 'widgt'], 'package "widgt" not found in catalog', 'did you mean "widget"?'],
+    [
+      'catalog',
+      ['--package', 'x'],
+      'package "x" not found in catalog',
+      'known packages: "gadget", "plain", "widget"',
+    ],
     [
       'catalog',
       ['--package', 'widget', '--channel', 'stabel'],
-      'channel "stabel" of package "widget" is not in catalog',
-      'did you mean "stable"',
+      'channel "stabel" not found in package "widget" of catalog',
+      'did you mean "stable"?',
     ],
   ])('names the nearest of what %s has, for %j', async (reference, args, problem, hint) => {
     const result = await list('--catalog', reference, ...args);

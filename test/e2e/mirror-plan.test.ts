@@ -242,7 +242,7 @@ describe('mirror --config --dry-run', () => {
     const result = await plan('absent', operators(below));
     expect(result).toMatchObject({ code: 1, stdout: '' });
     expect(result.stderr).toBe(
-      `absent.yaml:7:7: package "widgte" is not in ${catalog()} (use "widget")\n` +
+      `absent.yaml:7:7: package "widgte" not found in ${catalog()} (did you mean "widget"?)\n` +
         `absent.yaml:8:7: package "gadget" in ${catalog()}: channel "stable" has no version from 5.0.0 ` +
         '(the nearest are 1.0.0 and 1.1.0)\n',
     );

@@ -43,7 +43,7 @@ describe('indexes as catalogs, and registry images and bundles', () => {
     await answerOf('registry', 'bundles', file);
     const unknown = await sandbox.run(['registry', 'images', '--from-db', file, '--bundle', 'widgt.v1.1.0']);
     expect(unknown).toMatchObject({ code: 1, stdout: '' });
-    expect(unknown.stderr).toContain('hint: did you mean "widget.v1.1.0"');
+    expect(unknown.stderr).toContain('hint: did you mean "widget.v1.1.0"?');
     expect(await sandbox.leftovers()).toEqual([]);
   });
 

@@ -69,7 +69,7 @@ describe('opmate registry rm', () => {
     expect(result).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'd.db: no package found for packagename nope\nhint: the index has gadget, widget\n',
+      stderr: 'd.db: no package found for packagename nope\nhint: known packages: "gadget", "widget"\n',
     });
     expect(bundlesOf('d.db')).toHaveLength(4);
     const permissive = await onCopy('d.db', ['rm', '-d', 'd.db', '-o', 'gadget,nope', '--permissive']);

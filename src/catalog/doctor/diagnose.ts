@@ -1,6 +1,6 @@
 import { takeTurn } from '../../core/concurrency.js';
+import { notFound } from '../../core/suggest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import {
   describeBundle,
@@ -138,9 +138,7 @@ class Diagnosis {
     for (const { package: name } of [...this.#facts.channels, ...this.#facts.bundles]) known.add(name);
     const missing = [...(this.#options.packages ?? [])].filter((name) => !known.has(name));
     if (missing.length === 0) return;
-    throw new OpmateError('NOT_FOUND', `package ${missing.map(quoteGo).join(', ')} is not in the catalog`, {
-      hint: 'opmate list packages tells what there is',
-    });
+    throw notFound('package', missing, known);
   }
 
   /** What cannot be read belongs to no package that is known, so it is reported whichever are chosen. */

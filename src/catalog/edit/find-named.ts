@@ -1,6 +1,5 @@
-import { suggestName } from '../../core/suggest.js';
+import { notFound } from '../../core/suggest.js';
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
 import { type PackageModel, readPackages } from '../../graph/package-model.js';
 import type { BlobPlace, EditableCatalog } from './editable-catalog.js';
 
@@ -16,13 +15,7 @@ export function requirePackage(catalog: EditableCatalog, name: string): PackageM
   const models = readPackages(catalog.facts);
   const found = models.get(name);
   if (found !== undefined) return found;
-  throw notFound(`${catalog.name}: it has no package ${quoteGo(name)}`, name, models.keys());
-}
-
-/** The error for a name that is not among those that there are, with the nearest of them. */
-export function notFound(message: string, name: string, names: Iterable<string>): OpmateError {
-  const hint = suggestName(name, names, { near: (quoted) => `did you mean ${quoted}?`, all: 'there is' });
-  return new OpmateError('NOT_FOUND', message, { hint });
+  throw notFound('package', name, models.keys(), { scope: catalog.name });
 }
 
 /** The blob of a schema and name in a package; of several the first, which counts. */

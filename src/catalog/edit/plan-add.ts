@@ -1,4 +1,4 @@
-import { listNames } from '../../core/suggest.js';
+import { listNames, notFound } from '../../core/suggest.js';
 import { OpmateError, UsageError, messageOf } from '../../core/errors.js';
 import { addContext, combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -12,7 +12,7 @@ import { type PackageModel, readPackages } from '../../graph/package-model.js';
 import type { BlobEdit } from './blob-edits.js';
 import { type EntryByVersion, addByVersion, insertEntry } from './channel-edit.js';
 import type { EditableCatalog } from './editable-catalog.js';
-import { type EditPlan, notFound, requireBlob } from './find-named.js';
+import { type EditPlan, requireBlob } from './find-named.js';
 import type { NewBundle } from './new-bundle.js';
 
 /** How bundles get their edges: as they or the flags say, or by their versions. */
@@ -199,11 +199,7 @@ class PackageAddition {
       if (replaces !== undefined && replaces !== '' && entries.length > 0) {
         const names = entries.map((one) => one.name);
         if (!names.includes(replaces)) {
-          throw notFound(
-            `it has no ${quoteGo(replaces)} that ${quoteGo(name)} could replace`,
-            replaces,
-            names,
-          );
+          throw notFound('bundle', replaces, names, { prefix: `replaces of ${quoteGo(name)}: ` });
         }
       }
       const at = entries.findIndex((one) => one.name === name);
@@ -254,7 +250,7 @@ class PackageAddition {
     const { defaultChannel: wanted } = this.#options;
     const names = new Set([...(this.#model?.channels.keys() ?? []), ...channels.keys()]);
     if (wanted !== undefined && !names.has(wanted)) {
-      throw notFound(`${this.#subject}: it will have no channel ${quoteGo(wanted)}`, wanted, names);
+      throw notFound('channel', wanted, names, { prefix: 'default channel: ', scope: this.#subject });
     }
     const name = this.#name;
     if (this.#model !== undefined) {

@@ -1,3 +1,4 @@
+import { notFound } from '../../core/suggest.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
@@ -7,7 +8,7 @@ import { listAt, withField } from '../selection/kept-catalog.js';
 import type { PackageModel } from '../../graph/package-model.js';
 import type { BlobEdit } from './blob-edits.js';
 import type { EditableCatalog } from './editable-catalog.js';
-import { type EditPlan, notFound, requireBlob, requirePackage } from './find-named.js';
+import { type EditPlan, requireBlob, requirePackage } from './find-named.js';
 
 /** What is deprecated: a channel or bundle of a package, or, where neither is named, the package. */
 export interface Deprecation {
@@ -77,10 +78,10 @@ function referenceTo(
     });
   }
   if (channel !== undefined && !channels.has(channel)) {
-    throw notFound(`${subject}: it has no channel ${quoteGo(channel)}`, channel, channels.keys());
+    throw notFound('channel', channel, channels.keys(), { scope: subject });
   }
   if (bundle !== undefined && !bundles.has(bundle)) {
-    throw notFound(`${subject}: it has no bundle ${quoteGo(bundle)}`, bundle, bundles.keys());
+    throw notFound('bundle', bundle, bundles.keys(), { scope: subject });
   }
   if (channel !== undefined) return { schema: schemas.channel, name: channel };
   return bundle === undefined

@@ -1,4 +1,4 @@
-import { listNames } from '../../core/suggest.js';
+import { listNames, notFound, type NamedKind } from '../../core/suggest.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -10,7 +10,7 @@ import { type PackageModel, keepDeprecations } from '../../graph/package-model.j
 import { repairChannel } from '../selection/repair-channel.js';
 import type { BlobEdit } from './blob-edits.js';
 import type { EditableCatalog } from './editable-catalog.js';
-import { type EditPlan, notFound, requireBlob, requirePackage } from './find-named.js';
+import { type EditPlan, requireBlob, requirePackage } from './find-named.js';
 import { type Orphans, findOrphans } from './orphans.js';
 
 /** What is to be removed of a package: bundles, or channels, or all of it where neither is named. */
@@ -64,13 +64,13 @@ export function planRemove(catalog: EditableCatalog, removal: Removal): RemovalP
 function requireNames(model: PackageModel, bundles: readonly string[], channels: readonly string[]): void {
   const subject = `package ${quoteGo(model.facts.name)}`;
   const missing = (
-    kind: string,
+    kind: NamedKind,
     wanted: readonly string[],
     known: ReadonlyMap<string, unknown>,
   ): OpmateError[] =>
     wanted
       .filter((name) => !known.has(name))
-      .map((name) => notFound(`${subject}: it has no ${kind} ${quoteGo(name)}`, name, known.keys()));
+      .map((name) => notFound(kind, name, known.keys(), { scope: subject }));
   const errors = [
     ...missing('bundle', bundles, model.bundles),
     ...missing('channel', channels, model.channels),
@@ -124,7 +124,7 @@ function defaultEdits(
   const subject = `package ${quoteGo(name)}`;
   const chosen = wanted ?? defaultChannel;
   if (wanted !== undefined && !after.has(wanted)) {
-    throw notFound(`${subject}: it will have no channel ${quoteGo(wanted)}`, wanted, after.keys());
+    throw notFound('channel', wanted, after.keys(), { prefix: 'default channel: ', scope: subject });
   }
   if (!after.has(chosen)) {
     throw new OpmateError('INVALID', `${subject}: its default channel ${quoteGo(chosen)} would be removed`, {

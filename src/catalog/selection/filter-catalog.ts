@@ -1,4 +1,4 @@
-import { NameIndex, type SuggestionWords, listNames, suggestName } from '../../core/suggest.js';
+import { NameIndex, describeMissing, listNames, suggestName } from '../../core/suggest.js';
 import { OpmateError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -91,7 +91,7 @@ class CatalogChoice {
       const { catalog } = this.#options;
       if (this.#models.size === 0) throw new OpmateError('NOT_FOUND', `${catalog}: has no package`);
       throw new OpmateError('NOT_FOUND', `${catalog}: the filter selects nothing`, {
-        hint: this.#result.warnings[0] ?? listNames('it has the packages', this.#models.keys()),
+        hint: this.#result.warnings[0] ?? listNames('known packages:', this.#models.keys()),
       });
     }
     requireValid(facts, this.#options.catalog);
@@ -120,8 +120,8 @@ class CatalogChoice {
     const requirePackage = (name: string, where: string, mustBeSelected = true): PackageModel | undefined => {
       const model = this.#models.get(name);
       if (model === undefined) {
-        const hint = suggestName(name, this.#models.keys(), words, index);
-        this.#fail(where, `package ${quoteGo(name)} is not in ${catalog}`, hint);
+        const hint = suggestName('package', name, this.#models.keys(), index);
+        this.#fail(where, describeMissing('package', name, catalog), hint);
       } else if (mustBeSelected && !isSelected(name)) {
         this.#fail(where, `package ${quoteGo(name)} is not among the chosen packages`, 'choose it as well');
       } else return model;
@@ -140,9 +140,8 @@ class CatalogChoice {
       );
       if (models.some(([, one]) => one.channels.has(name))) return;
       const known = new Set(models.flatMap(([, one]) => [...one.channels.keys()]));
-      const subject = of === undefined ? 'no chosen package' : `package ${quoteGo(of)} in ${catalog}`;
-      const problem = of === undefined ? `${subject} has a` : `${subject} has no`;
-      this.#fail(where, `${problem} channel ${quoteGo(name)}`, suggestName(name, known, words));
+      const scope = of === undefined ? 'the chosen packages' : `package ${quoteGo(of)} of ${catalog}`;
+      this.#fail(where, describeMissing('channel', name, scope), suggestName('channel', name, known));
     };
     for (const { name, where } of packages ?? []) requirePackage(name, where);
     for (const { name, where } of dropPackages) requirePackage(name, where, false);
@@ -159,14 +158,11 @@ class CatalogChoice {
       const models = model === undefined ? [...this.#models.values()] : [model];
       if (models.some(({ bundles }) => bundles.has(name))) continue;
       const known = new Set(models.flatMap(({ bundles }) => [...bundles.keys()]));
-      const subject = of === undefined ? catalog : `package ${quoteGo(of)} in ${catalog}`;
-      const hint = suggestName(name, known, words);
-      this.#fail(where, `${subject} has no bundle ${quoteGo(name)}`, hint);
+      const scope = of === undefined ? catalog : `package ${quoteGo(of)} of ${catalog}`;
+      this.#fail(where, describeMissing('bundle', name, scope), suggestName('bundle', name, known));
     }
   }
 }
-
-const words: SuggestionWords = { near: (quoted) => `did you mean ${quoted}`, all: 'it has' };
 
 const maxReasons = 3;
 
@@ -458,7 +454,7 @@ class PackageFilter {
         this.#fail(
           asked.where,
           `${problem}, so it cannot be the default channel`,
-          listNames('there is', names),
+          listNames('known channels:', names),
         );
       } else if (asked.name !== own) {
         this.#changes.push(`${subject}: its default channel is ${quoteGo(asked.name)} now`);

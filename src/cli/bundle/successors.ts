@@ -1,6 +1,7 @@
+import { describeMissing, notFound } from '../../core/suggest.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { compareBytes } from '../../core/order.js';
 import { SemverError, compareVersions } from '../../core/semver.js';
 import { findHead } from '../../graph/channel-graph.js';
 import { compareVersionReleases } from '../../graph/bundle-version.js';
@@ -143,7 +144,7 @@ function startOf(
   catalog: string,
 ): UpgradeFrom {
   if (!isFound) {
-    throw new OpmateError('NOT_FOUND', `package ${quoteGo(packageName)} not found in catalog ${catalog}`, {
+    throw new OpmateError('NOT_FOUND', describeMissing('package', packageName, `catalog ${catalog}`), {
       hint: 'list the packages of the catalog to see their names',
     });
   }
@@ -151,9 +152,13 @@ function startOf(
   if (asked.version !== undefined || known !== undefined) {
     return { name: asked.name, version: asked.version ?? readableVersion(known) };
   }
-  throw new OpmateError('NOT_FOUND', `bundle ${quoteGo(asked.name)} not found in package ${packageName}`, {
-    hint: `say which version it has: ${asked.name}@VERSION`,
-  });
+  throw new OpmateError(
+    'NOT_FOUND',
+    describeMissing('bundle', asked.name, `package ${quoteGo(packageName)}`),
+    {
+      hint: `say which version it has: ${asked.name}@VERSION`,
+    },
+  );
 }
 
 function chooseChannels(
@@ -163,10 +168,8 @@ function chooseChannels(
 ): PackageChannel[] {
   const unknown = wanted.find((name) => !channels.some((channel) => channel.name === name));
   if (unknown !== undefined) {
-    const names = sortedByBytes(new Set(channels.map(({ name }) => name)));
-    throw new OpmateError('NOT_FOUND', `package ${packageName} has no channel ${quoteGo(unknown)}`, {
-      hint: `it has ${names.join(', ')}`,
-    });
+    const names = new Set(channels.map(({ name }) => name));
+    throw notFound('channel', unknown, names, { scope: `package ${quoteGo(packageName)}` });
   }
   return channels
     .filter(({ name }) => wanted.length === 0 || wanted.includes(name))

@@ -1,3 +1,4 @@
+import { describeMissing } from '../../core/suggest.js';
 import { diffCatalogs, isSameCatalog } from '../../catalog/diff/diff.js';
 import { type CatalogSnapshot, takeSnapshot } from '../../catalog/diff/snapshot.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
@@ -66,7 +67,7 @@ function requirePackages(names: readonly string[], before: CatalogSnapshot, afte
     [before, after].every(({ facts }) => facts.packages.every((one) => one.name !== name)),
   );
   if (missing.length === 0) return;
-  throw new OpmateError('NOT_FOUND', `package ${missing.map(quoteGo).join(', ')} is in neither catalog`, {
-    hint: 'opmate list packages tells what there is',
+  throw new OpmateError('NOT_FOUND', describeMissing('package', missing, 'either catalog'), {
+    hint: 'see opmate list packages for the names',
   });
 }

@@ -10,7 +10,7 @@ import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { checkPullSpec } from '../../core/reference.js';
 import { propertyTypes, schemas } from '../../model/declarative-config.js';
 import { isCsv } from '../../model/csv.js';
-import { NameIndex } from '../../core/suggest.js';
+import { type NamedKind, notFound } from '../../core/suggest.js';
 import { type CatalogImage, fieldOf, imagesOf } from '../catalog-images.js';
 import {
   type MirrorEntry,
@@ -287,37 +287,17 @@ function choose(name: string, contents: Contents, selection: ImageSelection): Ch
   };
 }
 
-/** How many names a hint shows. */
-const maxShown = 5;
-
 function missing(
   catalog: string,
-  kind: string,
+  kind: NamedKind,
   wanted: Iterable<string> | undefined,
   names: Iterable<string>,
 ): OpmateError[] {
   if (wanted === undefined) return [];
   const known = new Set(names);
-  const index = new NameIndex(known);
   return [...new Set(wanted)]
     .filter((name) => !known.has(name))
-    .map((name) => {
-      const near = index.nearest(name);
-      // Another version of the same operator, perhaps.
-      const stem = /^\D*/.exec(name)?.[0] ?? '';
-      const all = sortedByBytes(known).filter((one) => one !== '');
-      const others = stem === '' ? [] : all.filter((other) => other.startsWith(stem));
-      const shown = (others.length > 0 ? others : all).slice(-maxShown).map(quoteGo).join(', ');
-      const hint =
-        near !== undefined
-          ? `did you mean ${quoteGo(near)}`
-          : shown === ''
-            ? `it has no ${kind}`
-            : `there is ${shown}`;
-      return new OpmateError('NOT_FOUND', `${catalog}: ${kind} ${quoteGo(name)} is not in the catalog`, {
-        hint,
-      });
-    });
+    .map((name) => notFound(kind, name, known, { prefix: `${catalog}: ` }));
 }
 
 function checkCharacters(catalog: string, image: string): void {

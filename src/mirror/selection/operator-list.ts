@@ -1,7 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { decodeMeta } from '../../catalog/blob.js';
 import { type CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js';
+import { UsageError, throwIfCancelled } from '../../core/errors.js';
 import { parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type EncodableJson, type JsonValue, RawJson, isJsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
@@ -9,7 +9,7 @@ import { type Version, compareVersions, parseVersion, tryParse } from '../../cor
 import { type BundleBlob, propertyTypes, schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
-import { NameIndex, joinNames } from '../../core/suggest.js';
+import { notFound } from '../../core/suggest.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 
 /**
@@ -68,8 +68,7 @@ function fieldOf(given: EncodableJson | undefined, key: string): JsonValue | und
 /** Throws OpmateError NOT_FOUND with the nearest name where the catalog has no such package. */
 export function requirePackage(facts: CatalogFacts, packageName: string, catalog: string): void {
   const names = facts.packages.map(({ name }) => name);
-  if (!names.includes(packageName))
-    throw notFound(`package ${quoteGo(packageName)}`, packageName, names, catalog);
+  if (!names.includes(packageName)) throw notFound('package', packageName, names, { scope: catalog });
 }
 
 /**
@@ -86,9 +85,8 @@ export function listVersions(
   const channels = facts.channels.filter((channel) => channel.package === packageName);
   const channel = channels.find(({ name }) => name === channelName);
   if (channel === undefined) {
-    const subject = `channel ${quoteGo(channelName)} of package ${quoteGo(packageName)}`;
     const names = channels.map(({ name }) => name);
-    throw notFound(subject, channelName, names, catalog);
+    throw notFound('channel', channelName, names, { scope: `package ${quoteGo(packageName)} of ${catalog}` });
   }
   const versions = new Map<string, string>();
   for (const bundle of facts.bundles) {
@@ -103,14 +101,6 @@ export function listVersions(
       return Number(a.version === undefined) - Number(b.version === undefined);
     })
     .map(({ text }) => text);
-}
-
-function notFound(subject: string, name: string, names: readonly string[], catalog: string): OpmateError {
-  const near = new NameIndex(names).nearest(name);
-  const sorted = sortedByBytes(names).filter((one) => one !== '');
-  const listed = joinNames(sorted);
-  const hint = near === undefined ? `there is ${listed || 'none'}` : `did you mean ${quoteGo(near)}`;
-  return new OpmateError('NOT_FOUND', `${subject} is not in ${catalog}`, { hint });
 }
 
 /** The first minor version of OpenShift that has no marketplace catalog. */

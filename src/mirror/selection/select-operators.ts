@@ -10,7 +10,7 @@ import {
 import { readBundleVersion } from '../../graph/bundle-version.js';
 import { type PackageModel, readPackages } from '../../graph/package-model.js';
 import { nearestVersions, rangeOf, rangeText } from '../../catalog/selection/version-bounds.js';
-import { NameIndex, type SuggestionWords, listNames, suggestName } from '../../core/suggest.js';
+import { NameIndex, describeMissing, listNames, suggestName } from '../../core/suggest.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -72,8 +72,8 @@ export function selectOperators(
   for (const request of wanted) {
     const model = models.get(request.name);
     if (model === undefined) {
-      const problem = `package ${quoteGo(request.name)} is not in ${operator.catalog}`;
-      const hint = suggestName(request.name, models.keys(), words('it has'), index);
+      const problem = describeMissing('package', request.name, operator.catalog);
+      const hint = suggestName('package', request.name, models.keys(), index);
       faults.push({ severity: 'error', code: 'not-found', problem, file, ...request.place, hint });
       continue;
     }
@@ -97,11 +97,6 @@ export function selectOperators(
     kept: chosen.flatMap(({ kept }) => kept),
     warnings: chosen.flatMap(({ warnings }) => warnings),
   };
-}
-
-/** A configuration is corrected by what to write in it. */
-function words(all: string): SuggestionWords {
-  return { near: (quoted) => `use ${quoted}`, all };
 }
 
 function byName(a: { name: string }, b: { name: string }): number {
@@ -203,8 +198,8 @@ class PackageSelector {
       if (known.has(channel.name)) {
         return [hasBounds(channel) ? channel : { ...channel, minVersion, maxVersion }];
       }
-      const hint = suggestName(channel.name, known.keys(), words('it has'), index);
-      this.#fail(channel.place, `no channel ${quoteGo(channel.name)}`, hint);
+      const hint = suggestName('channel', channel.name, known.keys(), index);
+      this.#fail(channel.place, describeMissing('channel', channel.name), hint);
       return [];
     });
   }
@@ -225,10 +220,10 @@ class PackageSelector {
     if (names.includes(name)) return name;
     if (channels?.length === 0) return names[0] ?? own;
     if (asked !== undefined) {
-      const hint = suggestName(asked, names, words('there is'));
+      const hint = suggestName('channel', asked, names);
       const problem = this.#model.channels.has(asked)
         ? `defaultChannel ${quoteGo(asked)} is not among the chosen channels`
-        : `no channel ${quoteGo(asked)} for defaultChannel`;
+        : `defaultChannel: ${describeMissing('channel', asked)}`;
       this.#fail(place, problem, hint);
     } else if (channels !== undefined && names.length > 0) {
       const hint = `add it, or set defaultChannel to one of ${names.map(quoteGo).join(', ')}`;

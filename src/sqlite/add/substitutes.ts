@@ -1,3 +1,4 @@
+import { describeMissing } from '../../core/suggest.js';
 import { OpmateError, messageOf } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -22,7 +23,7 @@ import { type BundleEdges, readEdges } from '../schema/package-state.js';
 export function applySubstitution(database: Database, bundle: string): void {
   const added = readEdges(database, bundle);
   if (added === undefined)
-    throw new OpmateError('NOT_FOUND', `${database.name}: bundle ${quoteGo(bundle)} is not in the index`);
+    throw new OpmateError('NOT_FOUND', `${database.name}: ${describeMissing('bundle', bundle)}`);
   if (added.substitutesFor !== '') joinChain(database, added);
 
   const below = chainBelow(database, bundle);

@@ -8,7 +8,7 @@ import { isJsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { encodeYaml } from '../../document/yaml.js';
-import { NameIndex } from '../../core/suggest.js';
+import { notFound } from '../../core/suggest.js';
 import { changeDirectory } from '../../files/change-directory.js';
 import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
 import { makeDirectory } from '../../files/make-directory.js';
@@ -83,14 +83,7 @@ function choosePackages(queries: IndexQueries, names: readonly string[]): Stored
   const known = new Map(all.map((stored) => [stored.name, stored]));
   const unknown = [...new Set(names)].filter((name) => !known.has(name));
   if (unknown.length === 0) return [...new Set(names)].map((name) => known.get(name) as StoredPackage);
-  const near = new NameIndex(known.keys()).nearest(unknown[0] as string);
-  throw new OpmateError(
-    'NOT_FOUND',
-    `${queries.name}: package ${unknown.map(quoteGo).join(', ')} not found`,
-    {
-      hint: near === undefined ? 'opmate list packages shows what there is' : `did you mean ${quoteGo(near)}`,
-    },
-  );
+  throw notFound('package', unknown, known.keys(), { prefix: `${queries.name}: ` });
 }
 
 interface ExportedBundle {

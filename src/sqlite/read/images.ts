@@ -1,7 +1,7 @@
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { NameIndex } from '../../core/suggest.js';
+import { notFound } from '../../core/suggest.js';
 import { type ReadOptions, openForReading } from '../schema/edit.js';
 import { IndexQueries } from './queries.js';
 
@@ -53,21 +53,8 @@ function checkImages(queries: IndexQueries, images: string[]): string[] {
   });
 }
 
-/** How many names a hint shows. */
-const maxShown = 5;
-
 function imagesForBundle(queries: IndexQueries, name: string): string[] {
   if (queries.findBundle(name) !== undefined) return queries.imagesOfBundle(name);
-  const names = queries.bundleNames();
-  const near = new NameIndex(names).nearest(name);
-  // Another version of the same operator, perhaps.
-  const stem = /^\D*/.exec(name)?.[0] ?? '';
-  const others = stem === '' ? [] : names.filter((other) => other.startsWith(stem));
-  let hint = 'opmate list bundles shows all names';
-  if (near !== undefined) hint = `did you mean ${quoteGo(near)}`;
-  else if (others.length > 0) hint = `there is ${others.slice(-maxShown).map(quoteGo).join(', ')}`;
-  throw new OpmateError('NOT_FOUND', `${queries.name}: bundle ${quoteGo(name)} is not in the index`, {
-    file: queries.name,
-    hint,
-  });
+  const options = { prefix: `${queries.name}: `, file: queries.name };
+  throw notFound('bundle', name, queries.bundleNames(), options);
 }

@@ -1,7 +1,8 @@
+import { suggestName } from '../../core/suggest.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import type { Database } from '../schema/database.js';
-import { type RemoveReport, packageNames, packagesHint, removePackages } from './remove.js';
+import { type RemoveReport, packageNames, removePackages } from './remove.js';
 
 /** What pruning removed. */
 export interface PruneReport extends Omit<RemoveReport, 'failures'> {
@@ -24,7 +25,7 @@ export async function prunePackages(
   if (names.length > 0 && unknown.length === kept.size) {
     const what = kept.size === 0 ? 'no package is to be kept' : `no package found of ${unknown.join(', ')}`;
     throw new OpmateError('NOT_FOUND', `${database.name}: ${what}, pruning would empty the index`, {
-      hint: packagesHint(database),
+      hint: suggestName('package', unknown[0] ?? '', names),
     });
   }
   const others = names.filter((name) => !kept.has(name));

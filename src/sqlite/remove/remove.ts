@@ -1,3 +1,4 @@
+import { suggestName } from '../../core/suggest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { type ColumnValue, type Database, textOf } from '../schema/database.js';
@@ -110,16 +111,8 @@ export function packageNames(database: Database): string[] {
 export function noSuchPackage(database: Database, names: readonly string[]): OpmateError {
   const problems = names.map((name) => `no package found for packagename ${name}`);
   return new OpmateError('NOT_FOUND', `${database.name}: ${problems.join('; ')}`, {
-    hint: packagesHint(database),
+    hint: suggestName('package', names[0] ?? '', packageNames(database)),
   });
-}
-
-/** Which packages there are, for the hint of an error. */
-export function packagesHint(database: Database): string {
-  const names = packageNames(database).filter((name) => name !== '');
-  if (names.length === 0) return 'the index has no packages';
-  const shown = names.slice(0, 10).join(', ');
-  return `the index has ${shown}${names.length > 10 ? ` and ${names.length - 10} more` : ''}`;
 }
 
 /** Entries that replace one that is not there. Such an index could not be saved, were they new. */

@@ -560,7 +560,7 @@ describe('diagnoseCatalog', () => {
       'widget bundle-image-tag',
     ]);
     await expect(diagnose(blobs, { packages: new Set(['gizmo']) })).rejects.toThrow(
-      'package "gizmo" is not in the catalog',
+      'package "gizmo" not found',
     );
     expect(() => chooseChecks(['icons'])).toThrow('unknown check "icons"');
   });

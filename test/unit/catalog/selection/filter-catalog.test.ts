@@ -204,20 +204,20 @@ describe('catalog/selection/filter-catalog', () => {
     [
       'a package',
       { packages: [named('gadgt')] },
-      'package "gadgt" is not in the catalog',
-      'did you mean "gadget"',
+      'package "gadgt" not found in the catalog',
+      'did you mean "gadget"?',
     ],
     [
       'a channel',
       { channels: [{ package: 'widget', ...named('stabel') }] },
-      'package "widget" in the catalog has no channel "stabel"',
-      'did you mean "stable"',
+      'channel "stabel" not found in package "widget" of the catalog',
+      'did you mean "stable"?',
     ],
     [
       'a bundle',
       { dropBundles: [{ package: 'widget', ...named('1.9') }] },
-      'package "widget" in the catalog has no bundle "1.9"',
-      'it has "1.0", "1.1", "1.2", "1.3"',
+      'bundle "1.9" not found in package "widget" of the catalog',
+      'known bundles: "1.0", "1.1", "1.2", "1.3"',
     ],
     [
       'a version',

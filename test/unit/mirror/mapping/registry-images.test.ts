@@ -159,7 +159,7 @@ describe('mirror/registry-images', () => {
       // Stands in the channel, but is not in the index.
       expect(await failureOf(listCatalogImages(catalog, { bundles: ['widget.v1.1.1'] }))).toMatchObject({
         code: 'NOT_FOUND',
-        message: 'index.db: bundle "widget.v1.1.1" is not in the catalog',
+        message: 'index.db: bundle "widget.v1.1.1" not found',
       });
     });
 
@@ -180,13 +180,13 @@ describe('mirror/registry-images', () => {
       ];
       const catalog = await catalogWith(...blobs);
       expect(await failureOf(listCatalogImages(catalog, { packages: ['zzz'] }))).toMatchObject({
-        hint: 'there is "widget"',
+        hint: 'known packages: "widget"',
       });
       expect(await failureOf(listCatalogImages(catalog, { bundles: ['widget.v7'] }))).toMatchObject({
-        hint: 'there is "widget.v1"',
+        hint: 'known bundles: "widget.v1"',
       });
       expect(await failureOf(listCatalogImages(await catalogWith(), { channels: ['a'] }))).toMatchObject({
-        hint: 'it has no channel',
+        hint: 'no channels are known',
       });
     });
   });

@@ -217,8 +217,8 @@ describe('mirror/select-operators', () => {
       '      minVersion: 7.0.0',
     ];
     expect(faultsOf(two, text.join('\n'))).toEqual([
-      'set.yaml:6:7: package "widgt" is not in quay.io/acme/index:v1 (use "widget")',
-      'set.yaml:9:9: package "gadget" in quay.io/acme/index:v1: no channel "alpah" (use "alpha")',
+      'set.yaml:6:7: package "widgt" not found in quay.io/acme/index:v1 (did you mean "widget"?)',
+      'set.yaml:9:9: package "gadget" in quay.io/acme/index:v1: channel "alpah" not found (did you mean "alpha"?)',
       'set.yaml:10:9: package "gadget" in quay.io/acme/index:v1: channel "alpha" has no version from 3.0.0 ' +
         '(the nearest are 1.0.0 and 1.0.1)',
       'set.yaml:12:7: package "widget" in quay.io/acme/index:v1: none of its channels has a version from 7.0.0 ' +
@@ -234,8 +234,8 @@ describe('mirror/select-operators', () => {
     ],
     [
       'defaultChannel: stabel',
-      'set.yaml:6:7: package "widget" in quay.io/acme/index:v1: no channel "stabel" for defaultChannel ' +
-        '(use "stable")',
+      'set.yaml:6:7: package "widget" in quay.io/acme/index:v1: defaultChannel: channel "stabel" not found ' +
+        '(did you mean "stable"?)',
     ],
     [
       'maxVersion: 0.2.0',

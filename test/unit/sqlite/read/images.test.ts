@@ -58,8 +58,8 @@ describe('sqlite/images', () => {
       withIndex(await indexFile(), (index) => index.getImagesForBundle(name));
     await expect(ask('wdget.v1.1.0')).rejects.toMatchObject({
       code: 'NOT_FOUND',
-      message: 'db: bundle "wdget.v1.1.0" is not in the index',
-      hint: 'did you mean "widget.v1.1.0"',
+      message: 'db: bundle "wdget.v1.1.0" not found',
+      hint: 'did you mean "widget.v1.1.0"?',
     });
     await expect(ask('widget.v9.9.9')).rejects.toMatchObject({
       hint: expect.stringContaining('"widget.v1.2.0"') as unknown,

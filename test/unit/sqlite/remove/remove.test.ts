@@ -30,7 +30,7 @@ describe('sqlite/remove', () => {
     await expect(removal).rejects.toMatchObject({
       code: 'NOT_FOUND',
       message: 'index.db: no package found for packagename nope; no package found for packagename none',
-      hint: 'the index has first, second, third',
+      hint: 'known packages: "first", "second", "third"',
     });
     expect(bundleNames(database)).toHaveLength(4);
     expect(leftovers(database)).toEqual(noLeftovers);

@@ -426,7 +426,7 @@ describe('opmate catalog remove', () => {
     expect(stderr).toContain(
       'package "widget", channel "stable": no way to a head any more from "widget.v1.0.1", "widget.v1.1.0"',
     );
-    expect(stderr).toContain('--force removes all the same');
+    expect(stderr).toContain('use --force to remove it anyway');
     expect(await read()).toBe(catalog);
     expect((await remove('--bundle', 'widget.v1.1.0', '--force')).code).toBe(0);
     expect(await isValid()).toBe(true);

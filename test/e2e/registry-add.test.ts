@@ -219,6 +219,6 @@ describe('opmate registry add', () => {
       tagged('gadget1'),
     );
     expect(code).toBe(0);
-    expect(stderr).toContain('info: --container-tool podman is not needed');
+    expect(stderr).toContain('info: --container-tool podman is ignored');
   });
 });

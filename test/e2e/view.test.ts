@@ -180,7 +180,7 @@ describe('opmate view', () => {
     const missing = await ask(url, { path: 'api/package?package=nothing' });
     expect([missing.status, JSON.parse(missing.body)]).toEqual([
       404,
-      { error: 'package "nothing" not found' },
+      { error: 'package "nothing" not found', hint: 'known packages: "gadget", "widget"' },
     ]);
     const icon = await ask(url, { path: 'icon?package=gadget' });
     expect(icon.headers['content-type']).toBe('image/svg+xml');

@@ -4,6 +4,7 @@ import {
   type Place,
   compareDiagnostics,
   formatPath,
+  formatPlace,
 } from '../core/diagnostic.js';
 import { DiagnosticsError } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
@@ -130,7 +131,9 @@ export function readDocument(
     document = parseYamlWithPlaces(text);
   } catch (error) {
     if (!(error instanceof YamlError)) throw error;
-    throw new OpmateError('SYNTAX', `${file}: ${error.message}`, { file, line: error.line });
+    // The line that Go's words name is one short for some faults.
+    const place = formatPlace({ file, line: error.line });
+    throw new OpmateError('SYNTAX', `${place}: ${error.problem}`, { file, line: error.line });
   }
   const diagnostics = new DiagnosticList();
   const placeOf = (path: DocumentPath): Place => nearestPlace(document, path) ?? { line: 1, column: 1 };

@@ -176,7 +176,7 @@ describe('serve/registry, an archive set', () => {
     const [directory, layout] = [await directoryWith(), await directoryWith()];
     await someContent().write(directory);
     await expect(startRegistry({ directory, archiveBases: [layout] })).rejects.toThrow(
-      /: not an archive: there is no/,
+      /: not an archive: mirror_archive\.json not found/,
     );
     await expect(startRegistry({ directory: layout, archiveBases: [directory] })).rejects.toThrow(
       /: not an archive: there is no/,

@@ -194,7 +194,7 @@ export function createProgram(context: CommandContext, name: string, runner: Run
   const showsAlpha = context.environment['HELP_ALPHA'] === 'true';
   const program = new Command(name);
   program
-    .description('Render, check, list, draw and write catalogs of Kubernetes operators')
+    .description('Render, check, edit, mirror and serve Kubernetes operator catalogs')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => runner.say(text),

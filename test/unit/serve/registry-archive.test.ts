@@ -179,7 +179,7 @@ describe('serve/registry, an archive set', () => {
       /: not an archive: mirror_archive\.json not found/,
     );
     await expect(startRegistry({ directory: layout, archiveBases: [directory] })).rejects.toThrow(
-      /: not an archive: there is no/,
+      /: not an archive: mirror_archive\.json not found/,
     );
     const broken = await directoryWith({ 'mirror_archive.json': '{' });
     await expect(startRegistry({ directory: broken })).rejects.toThrow(

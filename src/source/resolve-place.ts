@@ -1,6 +1,5 @@
 import { OpmateError } from '../core/errors.js';
 import type { PlaceState, ResolvedPlace } from './drivers/driver.js';
-import { openImageSource, resolveImage } from './drivers/image.js';
 import { openPath, resolveArchive, resolvePath } from './drivers/local.js';
 import { type Place, formatPlace } from './place.js';
 import {
@@ -34,7 +33,7 @@ export async function resolvePlace(place: Place, options: ResolveOptions): Promi
     case 'archive':
       return resolveArchive(place, label, options);
     case 'image':
-      return resolveImage(place, known, options);
+      return (await import('./drivers/image.js')).resolveImage(place, known, options);
     case 'artifact':
       return (await import('./drivers/artifact.js')).resolveArtifact(place, options);
     case 'git':
@@ -64,7 +63,9 @@ export async function openPlace(
   allowed: AllowedSources = allSources,
 ): Promise<Source> {
   // What a tag names is read at once: asking for its digest first would be one request more.
-  if (place.kind === 'image') return openImageSource(place.ref, options, allowed);
+  if (place.kind === 'image') {
+    return (await import('./drivers/image.js')).openImageSource(place.ref, options, allowed);
+  }
   if (place.kind === 'directory' || place.kind === 'database') return openPath(place, options, allowed);
   if (place.kind === 'served' && !allowed.catalogs) {
     throw new OpmateError('UNSUPPORTED', 'cannot render served catalog: not allowed');

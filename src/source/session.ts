@@ -3,7 +3,6 @@ import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { sharedDirectoryFault } from '../files/private-directory.js';
-import { openBlobCache } from '../oci/registry/blob-cache.js';
 import type { Connection, ConnectionOptions } from '../oci/registry/connection.js';
 import type { Platform } from '../oci/image/types.js';
 import type { ConnectionChanges, SourceOptions } from './source-options.js';
@@ -83,7 +82,11 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     logger,
   );
   const cache =
-    directory === undefined ? undefined : await openBlobCache({ directory, now: now().getTime(), logger });
+    directory === undefined
+      ? undefined
+      : await (
+          await import('../oci/registry/blob-cache.js')
+        ).openBlobCache({ directory, now: now().getTime(), logger });
   const { registry } = options;
   return {
     connect: () => (connection ??= connect(options, logger)),

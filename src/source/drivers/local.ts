@@ -16,7 +16,6 @@ import { inReference } from '../reference-error.js';
 import type { AllowedSources, CatalogSource, Source, SourceOptions } from '../source-options.js';
 import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { changed, confirmTree, readTree, toFileTree } from './file-tree.js';
-import { unpackArchive } from './unpack-archive.js';
 
 /** The paths of the files of a bundle of the format registry+v1. */
 export const bundleRoots: readonly string[] = ['manifests', 'metadata'];
@@ -180,6 +179,7 @@ export async function resolveArchive(
   const before = await readTree(path.dirname(file), how);
   const ref = `archive@sha256:${before.files[0]?.sha256 ?? ''}`;
   const unpack: Unpack = async (destination, roots) => {
+    const { unpackArchive } = await import('./unpack-archive.js');
     const { problems } = await unpackArchive(file, destination, { label, roots, limits, signal, logger });
     await confirmTree(path.dirname(file), before, how).catch((error: unknown) => {
       throw error instanceof OpmateError && error.code === 'IO' ? changed(label) : error;

@@ -64,14 +64,8 @@ export { validateCatalog } from './graph/validate.js';
 
 export type { OpenedIndex } from './sqlite/read/images.js';
 export { type PullFrom, stageBundles, type StageOptions } from './source/bundles.js';
-export {
-  addBundles,
-  type AddMode,
-  type AddOptions,
-  type AddReport,
-  BundleImageAlreadyAddedError,
-  VersionAlreadyAddedError,
-} from './sqlite/add/add.js';
+export { addBundles, type AddMode, type AddOptions, type AddReport } from './sqlite/add/add.js';
+export { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './sqlite/add/already-added.js';
 export type { Database } from './sqlite/schema/database.js';
 export { deleteBundle } from './sqlite/remove/delete-bundle.js';
 export { deprecateTruncate } from './sqlite/remove/deprecate.js';
@@ -89,12 +83,11 @@ export { type ArchiveLimits, defaultArchiveLimits } from './archive/limits.js';
 export {
   type ExtractedLayers,
   extractLayers,
-  type FileEntry,
-  type FileTree,
   type LayerInput,
   readLayers,
   type ReadLayersOptions,
 } from './archive/layers.js';
+export type { FileEntry, FileTree } from './archive/file-tree.js';
 export { type Layer, layerOf, type TarInput } from './archive/tar-writer.js';
 export type { Connection } from './oci/registry/connection.js';
 export { copyImage, type CopyOptions, type CopyResult } from './oci/image/copy.js';
@@ -104,24 +97,22 @@ export { type OpenedReference, type OpenedTarget, openReference, openTarget } fr
 export type { ManifestContent, Repository, WritableRepository } from './oci/registry/repository.js';
 export type * from './oci/image/types.js';
 export { readContents, type ImageContents } from './oci/image/contents.js';
-export { openArchiveSets, verifyArchiveSet, type OpenedArchive } from './oci/archive-set/archive-set.js';
+export { verifyArchiveSet } from './oci/archive-set/archive-verify.js';
+export { openArchiveSets, type OpenedArchive } from './oci/archive-set/archive-set-reader.js';
 export { readCatalogImages, type CatalogImage } from './mirror/catalog-images.js';
 export { readImageSetConfiguration } from './mirror/image-set/image-set-config.js';
 export { encodeLock, parseLock, type ImageSetLock } from './mirror/lock/lock.js';
 export { diffLocks, type LockDiff } from './mirror/lock/lock-diff.js';
-export { transferImages, type Transfer, type TransferReport } from './mirror/transfer/transfer.js';
+export { transferImages } from './mirror/transfer/transfer.js';
+export type { Transfer, TransferReport } from './mirror/transfer/transfer-types.js';
 export { type Registry, type RegistryOptions, startRegistry } from './serve/registry.js';
 
-export {
-  type BundleKey,
-  type CatalogChannel,
-  CatalogClient,
-  type CatalogEntry,
-  type CatalogPackage,
-} from './client/catalog-client.js';
+export { CatalogClient } from './client/catalog-client.js';
+export type { BundleKey, CatalogChannel, CatalogEntry, CatalogPackage } from './client/catalog-queries.js';
 export type { BlobContent, BlobQuery, CatalogBlob } from './client/catalog-blobs.js';
 export type { ListedCatalog } from './client/catalog-listing.js';
 export type { ClientOptions } from './client/client-options.js';
 export type { ApiKey, GrpcCatalogClient, GrpcClientOptions } from './client/grpc-catalog-client.js';
-export type { ProvidedApi, RegistryBundle, RegistryEntry } from './client/grpc-messages.js';
+export type { RegistryBundle, RegistryEntry } from './client/grpc-messages.js';
+export type { ProvidedApi } from './serve/grpc/messages.js';
 export type { HttpCatalogClient, HttpClientOptions, RefreshResult } from './client/http-catalog-client.js';

@@ -10,7 +10,7 @@ if (catalog === 'bare') {
   ready(createServer((_request, response) => response.writeHead(200, headers).end(body)));
 } else {
   const { DirectoryCatalog } = await import('../../dist/catalog/catalog.js');
-  const { storeContent } = await import('../../dist/serve/catalogs/stored-content.js');
+  const { storeContent } = await import('../../dist/serve/catalogs/content-store.js');
   const { HeldCatalogs } = await import('../../dist/serve/catalogs/catalog-set.js');
   const { createCatalogServer } = await import('../../dist/serve/http/catalog-server.js');
   const content = await storeContent(new DirectoryCatalog(catalog), {

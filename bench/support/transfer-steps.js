@@ -1,6 +1,7 @@
 // Pins, surveys and, if told, copies images in a process of its own: TRANSFER-STEPS SOURCE TARGET COUNT plan|copy|again.
 import { createConnection } from '../../dist/oci/registry/connection.js';
-import { copyTransfers, pinTransfers, surveyTransfers } from '../../dist/mirror/transfer/transfer.js';
+import { pinTransfers, surveyTransfers } from '../../dist/mirror/transfer/transfer.js';
+import { copyTransfers } from '../../dist/mirror/transfer/copy-transfers.js';
 import { parseReference } from '../../dist/index.js';
 
 const [source, target, count, what] = process.argv.slice(2);

@@ -13,8 +13,6 @@ import { type FileBody, type FinalFile, ImageTree, type LayerEntry } from './ima
 import { type ArchiveLimits, ArchiveMeter, defaultArchiveLimits, showSize } from './limits.js';
 import { type TarEntry, readTar } from './tar-reader.js';
 
-export type { FileEntry, FileTree } from './file-tree.js';
-
 /** A layer of an image: a tar archive, compressed or not. */
 export interface LayerInput {
   /** How messages name it: its digest. */

@@ -4,8 +4,8 @@ import { OpmateError, UsageError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import type { JsonObject } from '../document/json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import { requestTypes } from '../serve/grpc/messages.js';
-import type { BundleKey, CatalogClient, CatalogEntry, CatalogPackage } from './catalog-client.js';
+import { requestTypes, decodeStruct } from '../serve/grpc/messages.js';
+import type { BundleKey, CatalogQueries, CatalogEntry, CatalogPackage } from './catalog-queries.js';
 import { type ClientOptions, checkAuthorities, maxCollectedBytes } from './client-options.js';
 import type { GrpcConnection } from './grpc-connection.js';
 import {
@@ -15,7 +15,6 @@ import {
   decodeEntry,
   decodePackage,
   decodePackageName,
-  decodeStruct,
 } from './grpc-messages.js';
 import { sortedEntries } from './http-catalog-client.js';
 
@@ -36,7 +35,7 @@ export interface ApiKey {
 const defaultMaxMessageBytes = 64 * 1024 * 1024;
 
 /** A client of the gRPC registry API, `api.Registry`: that of opmate as well as opm's. */
-export class GrpcCatalogClient implements CatalogClient<RegistryBundle> {
+export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
   readonly #address: string;
   readonly #options: GrpcClientOptions;
   #connection: Promise<GrpcConnection> | undefined;

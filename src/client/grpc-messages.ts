@@ -6,10 +6,7 @@ import {
   packageNameType,
   packageType,
 } from '../serve/grpc/messages.js';
-import type { CatalogEntry, CatalogPackage } from './catalog-client.js';
-
-export { decodeStruct } from '../serve/grpc/messages.js';
-export type { ProvidedApi } from '../serve/grpc/messages.js';
+import type { CatalogEntry, CatalogPackage } from './catalog-queries.js';
 
 /** `api.Bundle`: a bundle in a channel. Texts and lists are empty where the server has none. */
 export interface RegistryBundle extends Omit<BundleMessage, 'deprecation'> {

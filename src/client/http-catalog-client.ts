@@ -17,7 +17,7 @@ import {
   checkAskedFor,
   readBlobs,
 } from './catalog-blobs.js';
-import type { BundleKey, CatalogClient, CatalogEntry, CatalogPackage } from './catalog-client.js';
+import type { BundleKey, CatalogQueries, CatalogEntry, CatalogPackage } from './catalog-queries.js';
 import { type ListedCatalog, readListing } from './catalog-listing.js';
 import { type ClientOptions, maxCollectedBytes } from './client-options.js';
 import { ContentCopy } from './content-copy.js';
@@ -48,7 +48,7 @@ const maxListingBytes = 16 * 1024 * 1024;
  * A client of the HTTP catalog API, that of opmate as well as catalogd's. Where the server knows no conditional
  * requests, everything counts as changed.
  */
-export class HttpCatalogClient implements CatalogClient<BundleBlob> {
+export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
   readonly #requests: HttpRequests;
   readonly #limits: LineLimits;
   /** Of the server, without a final slash. */

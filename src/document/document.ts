@@ -9,7 +9,8 @@ import {
 import { DiagnosticsError } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from './json.js';
-import { type PlacedYaml, YamlError, parseYamlWithPlaces } from './yaml.js';
+import { YamlError, parseYamlWithPlaces } from './yaml.js';
+import type { PlacedYaml } from './yaml-full.js';
 import { Field, type FieldReport } from './field.js';
 
 /** Diagnostics that one document keeps; further ones are counted. */

@@ -5,7 +5,6 @@ import { type PlacedYaml, parseFullYaml, parseFullYamlWithPlaces } from './yaml-
 
 export { encodeYaml } from './yaml-encode.js';
 export { YamlError };
-export type { PlacedYaml, YamlPath, YamlPlace } from './yaml-full.js';
 
 /** Caps on what one document may make of its reader. */
 export interface YamlLimits {

@@ -15,13 +15,25 @@ import type {
   ChannelFacts,
   DeprecationsFacts,
   PackageFacts,
-  ValidationReport,
-  WarningCode,
 } from '../model/facts.js';
 import { describeGraphFault, readGraph } from './channel-graph.js';
 import { formatMessage, formatPath } from '../core/diagnostic.js';
 import { NameIndex } from '../core/suggest.js';
 import type { CatalogDiagnostic, CatalogSubject } from '../model/catalog-diagnostic.js';
+
+/** The code of a warning of validation. */
+export type WarningCode = 'empty-catalog' | 'skipped-in-chain' | 'misspelled-name' | 'equal-versions';
+
+/** The outcome of validating a catalog. */
+export interface ValidationReport {
+  passed: boolean;
+  /** The message of `opm validate` for this catalog, possibly of several lines; undefined when it passes. */
+  message?: string;
+  /** Every problem, in order of package, channel, bundle. Empty exactly when it passes. */
+  problems: CatalogDiagnostic<'invalid'>[];
+  /** What `opm` lets pass but its author hardly meant, in the same order. */
+  warnings: CatalogDiagnostic<WarningCode>[];
+}
 
 /**
  * Checks a catalog as `opm validate` does, in two stages: how blobs refer to each other, where the first

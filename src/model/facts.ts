@@ -1,5 +1,4 @@
 import type { Diagnostic } from '../core/diagnostic.js';
-import type { CatalogDiagnostic } from './catalog-diagnostic.js';
 import type { ChannelEntry, DeprecationEntry } from './declarative-config.js';
 
 /**
@@ -65,18 +64,4 @@ export interface DeprecationsFacts {
   package: string;
   entries: DeprecationEntry[];
   origin?: BlobOrigin | undefined;
-}
-
-/** The code of a warning of validation. */
-export type WarningCode = 'empty-catalog' | 'skipped-in-chain' | 'misspelled-name' | 'equal-versions';
-
-/** The outcome of validating a catalog. */
-export interface ValidationReport {
-  passed: boolean;
-  /** The message of `opm validate` for this catalog, possibly of several lines; undefined when it passes. */
-  message?: string;
-  /** Every problem, in order of package, channel, bundle. Empty exactly when it passes. */
-  problems: CatalogDiagnostic<'invalid'>[];
-  /** What `opm` lets pass but its author hardly meant, in the same order. */
-  warnings: CatalogDiagnostic<WarningCode>[];
 }

@@ -3,7 +3,8 @@ import path from 'node:path';
 import { systemCode } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { openRegularFile } from '../files/read-file.js';
-import { type ArchiveProof, archiveIndexName, openArchiveSets } from '../oci/archive-set/archive-set.js';
+import { openArchiveSets } from '../oci/archive-set/archive-set-reader.js';
+import { type ArchiveProof, archiveIndexName } from '../oci/archive-set/archive-index.js';
 import { LayoutStore } from '../oci/layout/layout-store.js';
 import type { Descriptor } from '../oci/image/types.js';
 

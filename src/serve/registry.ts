@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { type DigestAlgorithm, digestOf, isDigest, parseDigest } from '../core/digest.js';
 import { LimitError, UsageError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
-import type { ArchiveProof } from '../oci/archive-set/archive-set.js';
+import type { ArchiveProof } from '../oci/archive-set/archive-index.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { referrerOf } from '../oci/layout/layout-content.js';

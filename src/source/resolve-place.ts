@@ -11,8 +11,6 @@ import {
   catalogsOnly,
 } from './source-options.js';
 
-export type { PlaceState, ResolvedPlace } from './drivers/driver.js';
-
 export interface ResolveOptions extends SourceOptions {
   /** The state that was seen before: it need not be downloaded again. */
   known?: PlaceState | undefined;

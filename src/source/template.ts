@@ -18,7 +18,7 @@ import { parseGoJson, quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { parseReference } from '../core/reference.js';
 import { type Version, parseVersion } from '../core/semver.js';
-import type { YamlPath } from '../document/yaml.js';
+import type { YamlPath } from '../document/yaml-full.js';
 import {
   type BundleBlob,
   type ChannelBlob,

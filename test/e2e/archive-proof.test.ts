@@ -3,7 +3,8 @@ import { mkdir, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promis
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeLock, parseLock } from '../../src/mirror/lock/lock.js';
-import { readArchiveIndex, writeArchiveSet } from '../../src/oci/archive-set/archive-set.js';
+import { writeArchiveSet } from '../../src/oci/archive-set/archive-set-writer.js';
+import { readArchiveIndex } from '../../src/oci/archive-set/archive-index.js';
 import { type Registry, startRegistry } from '../../src/serve/registry.js';
 import { ArchiveContent } from '../support/archive-content.js';
 import { useSandbox } from '../support/command-line.js';

@@ -6,12 +6,12 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { verifyArchiveSet } from '../../src/oci/archive-set/archive-verify.js';
 import {
+  parseArchiveIndex,
   type ArchiveIndex,
   readArchiveIndex,
-  verifyArchiveSet,
-} from '../../src/oci/archive-set/archive-set.js';
-import { parseArchiveIndex } from '../../src/oci/archive-set/archive-index.js';
+} from '../../src/oci/archive-set/archive-index.js';
 import { blobHeader } from '../../src/oci/archive-set/archive-layout.js';
 import { type Descriptor, mediaTypes } from '../../src/oci/image/types.js';
 import { ArchiveContent, layerBytes, someContent, sumsOf } from '../support/archive-content.js';
@@ -211,7 +211,7 @@ const script = `
 `;
 
 function scriptArgs(...args: string[]): string[] {
-  const module = pathToFileURL(path.join(projectRoot, 'dist/oci/archive-set/archive-set.js')).href;
+  const module = pathToFileURL(path.join(projectRoot, 'dist/oci/archive-set/archive-set-writer.js')).href;
   return ['--input-type=module', '-e', script, module, ...args];
 }
 

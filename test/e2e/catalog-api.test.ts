@@ -13,13 +13,8 @@ import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DirectoryCatalog } from '../../src/catalog/catalog.js';
-import { pruneContents } from '../../src/serve/catalogs/content-store.js';
-import {
-  type ContentReader,
-  type StoredContent,
-  openContent,
-  storeContent,
-} from '../../src/serve/catalogs/stored-content.js';
+import { pruneContents, openContent, storeContent } from '../../src/serve/catalogs/content-store.js';
+import type { ContentReader, StoredContent } from '../../src/serve/catalogs/stored-content.js';
 import { createCatalogServer } from '../../src/serve/http/catalog-server.js';
 import { createSelfSignedCertificate } from '../../src/serve/http/self-signed.js';
 import { closeHttpServer, replaceCertificate } from '../../src/serve/server/http-server.js';
@@ -784,7 +779,7 @@ describe('what users asked of catalogd', () => {
     const module = (name: string) => JSON.stringify(path.join(projectRoot, 'dist', name));
     const script = `
       const { DirectoryCatalog } = await import(${module('catalog/catalog.js')});
-      const { storeContent } = await import(${module('serve/catalogs/stored-content.js')});
+      const { storeContent } = await import(${module('serve/catalogs/content-store.js')});
       class KilledCatalog extends DirectoryCatalog {
         async *metas(options) {
           let read = 0;

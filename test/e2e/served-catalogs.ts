@@ -6,12 +6,8 @@ import { onTestFinished } from 'vitest';
 import { DirectoryCatalog } from '../../src/catalog/catalog.js';
 import type { Logger } from '../../src/core/log.js';
 import { HeldCatalogs } from '../../src/serve/catalogs/catalog-set.js';
-import {
-  type ServedCatalog,
-  type StoreOptions,
-  type StoredContent,
-  storeContent,
-} from '../../src/serve/catalogs/stored-content.js';
+import type { ServedCatalog, StoreOptions, StoredContent } from '../../src/serve/catalogs/stored-content.js';
+import { storeContent } from '../../src/serve/catalogs/content-store.js';
 import { type CatalogServerOptions, createCatalogServer } from '../../src/serve/http/catalog-server.js';
 import { closeHttpServer } from '../../src/serve/server/http-server.js';
 import { directoryWith } from '../support/temporary.js';

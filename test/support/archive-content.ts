@@ -9,7 +9,7 @@ import {
   type WriteArchiveOptions,
   type WrittenArchive,
   writeArchiveSet,
-} from '../../src/oci/archive-set/archive-set.js';
+} from '../../src/oci/archive-set/archive-set-writer.js';
 import { type Descriptor, mediaTypes } from '../../src/oci/image/types.js';
 import { bytesOf, descriptorOf } from './images.js';
 

@@ -75,6 +75,26 @@ const imports = filesBelow(source)
   .filter((file) => /\.tsx?$/.test(file))
   .flatMap(importsOf);
 
+/** Each import that leads back to where it was made, as `a imports b`: those within a strongly connected part. */
+function findCircles(imported: ReadonlyMap<string, readonly string[]>): string[] {
+  const reachable = (from: string): Set<string> => {
+    const seen = new Set<string>();
+    const next = [...(imported.get(from) ?? [])];
+    for (let module = next.pop(); module !== undefined; module = next.pop()) {
+      if (seen.has(module)) continue;
+      seen.add(module);
+      next.push(...(imported.get(module) ?? []));
+    }
+    return seen;
+  };
+  const inCircle = new Map([...imported.keys()].map((module) => [module, reachable(module)] as const));
+  return [...imported].flatMap(([module, targets]) =>
+    targets
+      .filter((target) => inCircle.get(target)?.has(module) === true)
+      .map((target) => `${module} imports ${target}`),
+  );
+}
+
 function rank(folder: string): number {
   return arrow.findIndex((level) => level.includes(folder));
 }
@@ -102,6 +122,26 @@ describe('architecture', () => {
     expect([...new Set(outside)].sort()).toEqual(['../../core/printable.js', '../answers.js']);
     const texts = filesBelow(path.join(source, 'view', 'page')).map((file) => readFileSync(file, 'utf8'));
     expect(texts.filter((text) => /innerHTML|outerHTML|insertAdjacentHTML|srcdoc/i.test(text))).toEqual([]);
+  });
+
+  it('has no circle of imports, of types neither', () => {
+    const byFile = new Map<string, string[]>();
+    for (const { file, target } of imports.filter((one) => one.target.startsWith('.'))) {
+      const module = path.join(path.dirname(file), target).replace(/\.js$/, '');
+      byFile.set(file.replace(/\.tsx?$/, ''), [...(byFile.get(file.replace(/\.tsx?$/, '')) ?? []), module]);
+    }
+    expect(findCircles(byFile)).toEqual([]);
+  });
+
+  it('exports types where they are made only, and from the library', () => {
+    const outside = filesBelow(source)
+      .filter((file) => file !== path.join(source, 'index.ts'))
+      .flatMap((file) =>
+        [...readFileSync(file, 'utf8').matchAll(/^export (type )?{([^}]*)} from '[^']+'/gm)]
+          .filter(([, type, names]) => type !== undefined || /\btype /.test(names as string))
+          .map(() => path.relative(root, file)),
+      );
+    expect(outside).toEqual([]);
   });
 
   it('keeps the command line out of the library', () => {

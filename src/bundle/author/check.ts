@@ -4,7 +4,8 @@ import { OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
-import { type PlacedYaml, parseYamlWithPlaces } from '../../document/yaml.js';
+import { parseYamlWithPlaces } from '../../document/yaml.js';
+import type { PlacedYaml } from '../../document/yaml-full.js';
 import {
   type ApiKey,
   csvApiServices,

@@ -1,7 +1,8 @@
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { type PlacedYaml, type YamlPath, parseYamlWithPlaces } from '../../document/yaml.js';
+import { parseYamlWithPlaces } from '../../document/yaml.js';
+import type { PlacedYaml, YamlPath } from '../../document/yaml-full.js';
 import { describeKind } from '../../document/field.js';
 import { type Of, conform, struct } from '../../kube/struct.js';
 import { labelFault } from '../../kube/names.js';

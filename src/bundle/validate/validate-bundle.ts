@@ -1,7 +1,8 @@
 import { decodeUtf8 } from '../../document/go-json.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import { type PlacedYaml, parseYamlWithPlaces } from '../../document/yaml.js';
+import { parseYamlWithPlaces } from '../../document/yaml.js';
+import type { PlacedYaml } from '../../document/yaml-full.js';
 import type { BundleFiles } from '../read.js';
 import { bundleObjectFaults } from './bundle-objects.js';
 import { communityFaults } from './community.js';

@@ -2,7 +2,7 @@ import { addContext, combineErrors } from '../../core/diagnostics-error.js';
 import { type ErrorCode, OpmateError } from '../../core/errors.js';
 import { goKindOf } from '../../document/go-json.js';
 import type { JsonValue } from '../../document/json.js';
-import type { YamlPath } from '../../document/yaml.js';
+import type { YamlPath } from '../../document/yaml-full.js';
 
 /** What the messages about the content of a template begin with. */
 export const rendering = 'rendering template: ';

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { isDigest } from '../../core/digest.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { ArchiveProof } from '../../oci/archive-set/archive-set.js';
+import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { parseVerificationKey } from '../../oci/archive-set/detached-signature.js';
 import type { CommandContext } from '../context.js';
 import { readInputFile } from '../input.js';

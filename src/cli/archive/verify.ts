@@ -3,13 +3,12 @@ import { formatDiagnostic } from '../../core/diagnostic.js';
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
+import { type ArchiveDiagnostic, verifyArchiveSet } from '../../oci/archive-set/archive-verify.js';
 import {
-  type ArchiveDiagnostic,
   type ArchiveIndex,
   archiveIndexName,
   readArchiveIndex,
-  verifyArchiveSet,
-} from '../../oci/archive-set/archive-set.js';
+} from '../../oci/archive-set/archive-index.js';
 import { type ArchiveProofFlags, archiveDirectoryOf, proofOf } from './options.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

@@ -13,7 +13,8 @@ import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { count, countMore, printable } from '../printable.js';
 import { parseReportFormat } from '../reports/formats.js';
-import { type Report, type ReportRule, pickFields, writeReport } from '../reports/report.js';
+import { type Report, pickFields, writeReport } from '../reports/report.js';
+import type { ReportRule } from '../reports/sarif.js';
 import { useSession } from '../session.js';
 
 type Finding = CatalogDiagnostic<CheckName>;

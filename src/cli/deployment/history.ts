@@ -10,7 +10,7 @@ import { printable } from '../printable.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { UsageError } from '../../core/errors.js';
-import { type ClusterOptions, openKubectl, requireName } from './apply.js';
+import { type ClusterOptions, openKubectl, requireName } from './approval.js';
 
 interface HistoryOptions extends ClusterOptions {
   namespace?: string;

@@ -9,7 +9,7 @@ import type { Applicable } from '../../deployment/cluster/apply.js';
 import { hashOfObjects } from '../../deployment/render-deployments.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { useSession } from '../session.js';
-import { type ApprovalOptions, applyOne, openKubectl } from './apply.js';
+import { type ApprovalOptions, applyOne, openKubectl } from './approval.js';
 import { placeOf, requireInventory } from './history.js';
 
 interface RollbackOptions extends ApprovalOptions {

@@ -18,7 +18,7 @@ import {
   planText,
   reportText,
   sleep,
-} from './apply.js';
+} from './approval.js';
 
 const defaultInterval = 5 * 60_000;
 const shortestInterval = 1000;

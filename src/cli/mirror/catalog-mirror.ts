@@ -20,7 +20,8 @@ import { type Place, formatPlace, parsePlace } from '../../mirror/mapping/image-
 import { formatTarget } from '../../mirror/mapping/mapping.js';
 import { type MirrorScope, findUnreachable } from '../../mirror/mapping/mirror-sets.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
-import { type TransferReport, transferImages } from '../../mirror/transfer/transfer.js';
+import { transferImages } from '../../mirror/transfer/transfer.js';
+import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import { OpmateError } from '../../core/errors.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

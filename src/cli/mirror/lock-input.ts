@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, fileError } from '../../core/errors.js';
 import { type ImageSetLock, lockName, parseLock, readLock } from '../../mirror/lock/lock.js';
-import { archiveIndexName, readArchiveIndex } from '../../oci/archive-set/archive-set.js';
+import { archiveIndexName, readArchiveIndex } from '../../oci/archive-set/archive-index.js';
 
 /**
  * Reads the lock that a user means by a name: a lock file, an archive by its directory or index, or a directory with

@@ -55,14 +55,13 @@ import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
 import { rebuildFrom } from '../../mirror/selection/rebuilt-source.js';
 import { type ArchivableSet, archiveImageSet } from '../../mirror/image-set/set-archive.js';
 import { type Shard, parseShard } from '../../mirror/lock/shard.js';
+import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
 import {
   type ArchiveIndex,
-  type OpenedArchive,
   archiveIndexName,
-  openArchiveSets,
   readArchiveIndex,
   signArchive,
-} from '../../oci/archive-set/archive-set.js';
+} from '../../oci/archive-set/archive-index.js';
 import { parseSigningKey } from '../../oci/archive-set/detached-signature.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { openReference } from '../../oci/image/open.js';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
-import type { TransferReport } from '../../mirror/transfer/transfer.js';
+import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import type { ClosableLogger } from '../logger.js';

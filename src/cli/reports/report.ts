@@ -1,4 +1,4 @@
-import { type Diagnostic, type Severity, formatMessage } from '../../core/diagnostic.js';
+import { type Diagnostic, formatMessage } from '../../core/diagnostic.js';
 import { redact } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
@@ -6,13 +6,7 @@ import { encodeYaml } from '../../document/yaml.js';
 import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
 import type { ReportFormat } from './formats.js';
-
-/** A kind of finding. */
-export interface ReportRule {
-  id: string;
-  level: Severity;
-  summary: string;
-}
+import type { ReportRule } from './sarif.js';
 
 /** The findings of a command. */
 export interface Report {

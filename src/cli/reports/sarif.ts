@@ -1,8 +1,14 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import type { Diagnostic, Severity } from '../../core/diagnostic.js';
 import { formatCatalogMessage, getSubjects } from '../../model/catalog-diagnostic.js';
-import type { ReportRule } from './report.js';
+
+/** A kind of finding. */
+export interface ReportRule {
+  id: string;
+  level: Severity;
+  summary: string;
+}
 
 /** Who reports. */
 export interface ReportTool {

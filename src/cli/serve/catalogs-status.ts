@@ -132,7 +132,7 @@ interface FoundPackage {
 
 async function packagesStored(context: CommandContext, options: CatalogsOptions): Promise<FoundPackage[]> {
   const storage = await findStorage(context, options);
-  const { openContent } = await import('../../serve/catalogs/stored-content.js');
+  const { openContent } = await import('../../serve/catalogs/content-store.js');
   const found: FoundPackage[] = [];
   for (const { name, labels, priority, contentHash } of await new CatalogRecords(storage).list()) {
     throwIfCancelled(context.signal);

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
 import { UsageError } from '../../core/errors.js';
 import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
-import { storeContent } from '../../serve/catalogs/stored-content.js';
+import { storeContent } from '../../serve/catalogs/content-store.js';
 import { catalogNameFault } from '../../serve/http/catalog-names.js';
 import { type CatalogServerFlags, prepareCatalogServer } from './catalog-server.js';
 import type { CommandContext, GlobalOptions } from '../context.js';

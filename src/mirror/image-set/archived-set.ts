@@ -2,7 +2,7 @@ import { OpmateError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Reference } from '../../core/reference.js';
-import type { OpenedArchive } from '../../oci/archive-set/archive-set.js';
+import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { openCatalogIn } from '../../source/drivers/image.js';

@@ -13,18 +13,17 @@ import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
 import { planSurveyed } from '../lock/surveyed-set.js';
 import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
 import { rebuildFrom } from '../selection/rebuilt-source.js';
-import {
-  type PinnedTransfer,
-  type StepFaults,
-  type SurveyedTransfer,
-  type Transfer,
-  type TransferOptions,
-  type TransferReport,
-  copyTransfers,
-  findSignatures,
-  pinTransfers,
-  surveyTransfers,
-} from '../transfer/transfer.js';
+import { pinTransfers, surveyTransfers } from '../transfer/transfer.js';
+import { findSignatures } from '../transfer/find-signatures.js';
+import { copyTransfers } from '../transfer/copy-transfers.js';
+import type {
+  PinnedTransfer,
+  StepFaults,
+  SurveyedTransfer,
+  Transfer,
+  TransferOptions,
+  TransferReport,
+} from '../transfer/transfer-types.js';
 
 /** What to do about an image that cannot be copied. */
 export type OnError = 'stop' | 'skip-image' | 'skip-bundle';

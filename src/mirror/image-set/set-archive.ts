@@ -4,16 +4,16 @@ import { OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { formatReference } from '../../core/reference.js';
 import {
-  type ArchiveIndex,
   type ArchivedBlob,
   type ArchivedImage,
   type WrittenArchive,
   writeArchiveSet,
-} from '../../oci/archive-set/archive-set.js';
+} from '../../oci/archive-set/archive-set-writer.js';
+import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import { type OpenReferenceOptions, type OpenedReference, openReference } from '../../oci/image/open.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type ImageSetLock, type LockedImage, encodeLock } from '../lock/lock.js';
-import type { PinnedTransfer } from '../transfer/transfer.js';
+import type { PinnedTransfer } from '../transfer/transfer-types.js';
 
 /** Images that are to be archived. */
 export interface ArchivableSet {

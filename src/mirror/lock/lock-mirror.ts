@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { parseReference } from '../../core/reference.js';
-import type { OpenedArchive } from '../../oci/archive-set/archive-set.js';
+import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { BytePlan } from './byte-plan.js';
 import { type MirrorTarget, destinationOf, pathBelow } from '../image-set/image-set-names.js';
@@ -11,14 +11,14 @@ import type { ImageSetLock } from './lock.js';
 import { type LockedTransfersOptions, targetNameOf, transfersOfLock } from './locked-transfers.js';
 import { type Shard, shardOf } from './shard.js';
 import { isComplete, planSurveyed } from './surveyed-set.js';
-import {
-  type PinnedTransfer,
-  type SurveyedTransfer,
-  type TransferOptions,
-  type TransferReport,
-  copyTransfers,
-  surveyTransfers,
-} from '../transfer/transfer.js';
+import { surveyTransfers } from '../transfer/transfer.js';
+import { copyTransfers } from '../transfer/copy-transfers.js';
+import type {
+  PinnedTransfer,
+  SurveyedTransfer,
+  TransferOptions,
+  TransferReport,
+} from '../transfer/transfer-types.js';
 
 export interface LockMirrorOptions extends LockedTransfersOptions {
   transfer: TransferOptions;

@@ -2,13 +2,15 @@ import { readdir } from 'node:fs/promises';
 import { compareBytes } from '../../core/order.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import type { ImageContents } from '../../oci/image/contents.js';
-import { type ArchiveIndex, archiveIndexName, openArchiveSets } from '../../oci/archive-set/archive-set.js';
+import { openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
+import { type ArchiveIndex, archiveIndexName } from '../../oci/archive-set/archive-index.js';
 import { readUnfinishedArchives } from '../../oci/archive-set/archive-progress.js';
 import { planBytes } from './byte-plan.js';
 import { type ImageSetLock, type LockedImage, encodeLock, nameOfLocked, parseLock } from './lock.js';
 import { type LockedTransfersOptions, targetNameOf, transfersOfLock } from './locked-transfers.js';
 import { isComplete, presenceOf } from './surveyed-set.js';
-import { type TransferOptions, surveyTransfers } from '../transfer/transfer.js';
+import { surveyTransfers } from '../transfer/transfer.js';
+import type { TransferOptions } from '../transfer/transfer-types.js';
 
 /** What of a lock is in its place, and what is left to copy. */
 export interface LockStatus {

@@ -2,7 +2,7 @@ import { type Reference, type RegistryReference, formatReference } from '../../c
 import { findSignatures } from '../transfer/find-signatures.js';
 import type { ImageSetLock, LockedImage } from './lock.js';
 import { transfersOfLock } from './locked-transfers.js';
-import type { PinnedTransfer, TransferOptions } from '../transfer/transfer.js';
+import type { PinnedTransfer, TransferOptions } from '../transfer/transfer-types.js';
 
 /**
  * A lock of `mirror plan` says nothing about signatures, which planning does not look for: this is the lock with

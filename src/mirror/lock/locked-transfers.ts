@@ -8,7 +8,7 @@ import {
 import type { OpenedReference } from '../../oci/image/open.js';
 import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
 import { type ImageSetLock, type LockedImage, nameOfLocked } from './lock.js';
-import type { PinnedTransfer } from '../transfer/transfer.js';
+import type { PinnedTransfer } from '../transfer/transfer-types.js';
 
 /** The longest registry and repository together that a reference may have. */
 const maxNameLength = 255;

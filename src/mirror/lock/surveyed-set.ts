@@ -1,6 +1,6 @@
 import { type BytePlan, planBytes } from './byte-plan.js';
 import type { LockedImage } from './lock.js';
-import type { SurveyedTransfer } from '../transfer/transfer.js';
+import type { SurveyedTransfer } from '../transfer/transfer-types.js';
 
 /** Whether the target needs nothing of an image. */
 export function isComplete({ manifests, isTagged }: SurveyedTransfer): boolean {

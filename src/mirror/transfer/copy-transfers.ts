@@ -8,7 +8,7 @@ import { isNonDistributable } from '../../oci/layout/layout-manifest.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import { type BlobPlace, type CopyBlobOptions, SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
-import type { SurveyedTransfer, TransferOptions, TransferReport } from './transfer.js';
+import type { SurveyedTransfer, TransferOptions, TransferReport } from './transfer-types.js';
 import {
   OpenPlaces,
   placeKey,

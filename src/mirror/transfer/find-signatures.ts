@@ -2,7 +2,7 @@ import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors
 import { silentLogger } from '../../core/log.js';
 import { type ImageContents, readContents, withReferrers } from '../../oci/image/contents.js';
 import type { OpenedReference } from '../../oci/image/open.js';
-import type { PinnedTransfer, Transfer, TransferOptions } from './transfer.js';
+import type { PinnedTransfer, Transfer, TransferOptions } from './transfer-types.js';
 import { OpenPlaces, placeKey, runStep, smallRequestsAtOnce } from './transfer-step.js';
 
 /** What is attached to an image by tag: signatures, attestations, lists of components. */

@@ -9,7 +9,7 @@ import {
   openReference,
   openTarget,
 } from '../../oci/image/open.js';
-import type { PinnedTransfer, StepFaults, Transfer, TransferOptions } from './transfer.js';
+import type { PinnedTransfer, StepFaults, Transfer, TransferOptions } from './transfer-types.js';
 
 /** What became of an image in a step: its result, that it is not at the source, or why it failed. */
 export type Outcome<R> = R | 'missing' | OpmateError;

@@ -1,12 +1,10 @@
-import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
-import type { Logger } from '../../core/log.js';
 import type { Reference } from '../../core/reference.js';
-import { type ContentManifest, type ImageContents, readContentsOf } from '../../oci/image/contents.js';
+import { type ImageContents, readContentsOf } from '../../oci/image/contents.js';
 import { type AskedTarget, surveyContents } from '../../oci/image/copy.js';
-import { type OpenReferenceOptions, type OpenedReference, openTarget } from '../../oci/image/open.js';
+import { type OpenedReference, openTarget } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
-import type { Descriptor, Platform } from '../../oci/image/types.js';
+import type { Descriptor } from '../../oci/image/types.js';
 import { copyTransfers } from './copy-transfers.js';
 import {
   OpenPlaces,
@@ -16,74 +14,14 @@ import {
   smallRequestsAtOnce,
   sortOutcomes,
 } from './transfer-step.js';
-
-export { copyTransfers } from './copy-transfers.js';
-export { findSignatures } from './find-signatures.js';
-
-/** An image to be copied. */
-export interface Transfer {
-  /** Where it is, or how to open a place that no reference names, such as an image that was just built. */
-  source: Reference | (() => Promise<OpenedReference>);
-  /** With a tag, or the digest of the source. */
-  target: Reference;
-  /** How messages name both. */
-  sourceName: string;
-  targetName: string;
-  /** Copied when everything else has been: a catalog, which should name only what is there. */
-  isLast?: boolean | undefined;
-  /** Of an index only these platforms' images. */
-  platforms?: readonly Platform[] | undefined;
-  /** What it consists of, where that is known already: then its source is asked only for what must be copied. */
-  contents?: ImageContents | undefined;
-}
-
-/** An image of which is known what it consists of. */
-export interface PinnedTransfer extends Transfer {
-  contents: ImageContents;
-}
-
-/** An image of which is known what the target lacks. */
-export interface SurveyedTransfer {
-  transfer: PinnedTransfer;
-  /** Manifests that the target repository lacks, in the order of the contents. */
-  manifests: readonly ContentManifest[];
-  /** Blobs that these need and the target repository lacks. */
-  blobs: readonly Descriptor[];
-  /** Whether the target's tag names the root already; true where it has none. */
-  isTagged: boolean;
-}
-
-/** What became of the images in a step that goes on after failures. */
-export interface StepFaults {
-  /** Images that are not at the source. */
-  missing: Transfer[];
-  failed: { transfer: Transfer; error: OpmateError }[];
-}
-
-export interface TransferOptions extends CancelOptions {
-  open: OpenReferenceOptions;
-  /** Large blobs under way to or from a registry at a time; of small requests there may be four times as many. */
-  maxPerRegistry: number;
-  /** Goes on after a failure. Images that are not at the source are passed over either way with `skipMissing`. */
-  continueOnError: boolean;
-  skipMissing: boolean;
-  /** Copies what refers to the images too. */
-  referrers?: boolean | undefined;
-  /** Looks for each image at its source, and copies none. */
-  dryRun?: boolean | undefined;
-  logger?: Logger | undefined;
-}
-
-/** What became of the transfers, each list in their order. */
-export interface TransferReport {
-  done: { transfer: Transfer; digest: string }[];
-  /** Images that are not at the source. */
-  missing: Transfer[];
-  failed: { transfer: Transfer; error: OpmateError }[];
-  /** Blobs and their bytes that were sent. */
-  blobs: number;
-  bytes: number;
-}
+import type {
+  PinnedTransfer,
+  StepFaults,
+  SurveyedTransfer,
+  Transfer,
+  TransferOptions,
+  TransferReport,
+} from './transfer-types.js';
 
 /** Bytes of manifests that are kept from reading to writing; those beyond are read again. */
 const maxKeptBytes = 32 * 1024 * 1024;

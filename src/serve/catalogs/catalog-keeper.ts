@@ -3,12 +3,8 @@ import { CancelledError, OpmateError, messageOf, throwIfCancelled } from '../../
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { Connection } from '../../oci/registry/connection.js';
 import { type CatalogPlace, isPinned } from '../../source/place.js';
-import {
-  type PlaceState,
-  type ResolvedPlace,
-  openResolved,
-  resolvePlace,
-} from '../../source/resolve-place.js';
+import { openResolved, resolvePlace } from '../../source/resolve-place.js';
+import type { PlaceState, ResolvedPlace } from '../../source/drivers/driver.js';
 import type { CatalogSource, SourceOptions } from '../../source/source-options.js';
 import path from 'node:path';
 import type { CatalogManifest, RefusedManifest } from './catalog-manifests.js';
@@ -23,7 +19,8 @@ import {
   secondsOf,
   withCondition,
 } from './catalog-status.js';
-import { type StoredContent, openContent, storeContent } from './stored-content.js';
+import type { StoredContent } from './stored-content.js';
+import { openContent, storeContent } from './content-store.js';
 
 /** Time as the keeper sees it. */
 export interface KeeperClock {

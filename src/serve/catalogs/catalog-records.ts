@@ -4,7 +4,7 @@ import { isDigest } from '../../core/digest.js';
 import { fileError, systemCode } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import type { PlaceState } from '../../source/resolve-place.js';
+import type { PlaceState } from '../../source/drivers/driver.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { sweepLeftovers } from '../../files/staging.js';

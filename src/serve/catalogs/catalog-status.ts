@@ -2,7 +2,7 @@ import path from 'node:path';
 import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
 import type { CatalogPlace } from '../../source/place.js';
-import type { PlaceState } from '../../source/resolve-place.js';
+import type { PlaceState } from '../../source/drivers/driver.js';
 import { type CatalogManifest, typeOf, unionTypes } from './catalog-manifests.js';
 
 /** A condition as objects of a cluster have them. (Source: ClusterCatalog.) */

@@ -2,10 +2,27 @@ import { digestOf } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
 import { isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
-import type { ContentBlob, MetasQuery, Section } from './stored-content.js';
 
 const version = 1;
 const fields = ['schema', 'package', 'name'] as const;
+
+/** Bytes of `catalog.jsonl`. */
+export interface Section {
+  offset: number;
+  length: number;
+}
+
+/** What `metas` asks for; an empty text is not asked for. */
+export interface MetasQuery {
+  schema: string;
+  package: string;
+  name: string;
+}
+
+/** A blob and where its line is, line break included. */
+export interface ContentBlob extends MetasQuery {
+  section: Section;
+}
 
 /** What the index says of the content that it belongs to. */
 export interface ContentState {

@@ -19,15 +19,10 @@ import {
   ContentIndexBuilder,
   type ContentState,
   parseContentIndex,
+  type MetasQuery,
+  type Section,
 } from './content-index.js';
-import type {
-  ContentPlace,
-  ContentReader,
-  MetasQuery,
-  Section,
-  StoreOptions,
-  StoredContent,
-} from './stored-content.js';
+import type { ContentPlace, ContentReader, StoreOptions, StoredContent } from './stored-content.js';
 
 const contentName = 'catalog.jsonl';
 const indexName = 'index.json';
@@ -39,12 +34,16 @@ const maxIndexBytes = 512 * 1024 * 1024;
 const maxKeyFileBytes = 1024;
 const bufferBytes = 4 * 1024 * 1024;
 
-/** See `storeContent`. */
-export async function store(catalog: Catalog, options: StoreOptions): Promise<StoredContent> {
+/**
+ * Reads all of a catalog and stores it, written whole or not at all. Content that the directory has already, sound to
+ * its last byte, is used instead, with its date. Throws what reading the catalog throws; then nothing is left of it.
+ * A directory that cannot be used is told as a warning.
+ */
+export async function storeContent(catalog: Catalog, options: StoreOptions): Promise<StoredContent> {
   const { key, directory, logger = silentLogger } = options;
   if (key !== undefined && directory !== undefined) {
     const hash = await readKey(directory, key);
-    const known = hash === undefined ? undefined : await openStored(hash, options);
+    const known = hash === undefined ? undefined : await openContent(hash, options);
     if (known !== undefined) return known;
   }
   const content = await storeSomewhere(catalog, options);
@@ -98,7 +97,7 @@ async function storeIn(staging: Staging, catalog: Catalog, options: StoreOptions
   const { logger = silentLogger } = options;
   try {
     const { index, hash } = await writeLines(catalog, file, options);
-    const existing = await openStored(hash, options);
+    const existing = await openContent(hash, options);
     if (existing !== undefined) {
       await file.close();
       return existing;
@@ -199,8 +198,11 @@ async function stageNameless(parent: string): Promise<Staging> {
   return { file: new DiskFile(handle, contentName), discard: () => Promise.resolve() };
 }
 
-/** See `openContent`. */
-export async function openStored(
+/**
+ * Opens content that is stored, once all of it has been checked; undefined if missing, or it is damaged,
+ * which is told as a warning.
+ */
+export async function openContent(
   hash: string,
   { directory, logger = silentLogger }: ContentPlace,
 ): Promise<StoredContent | undefined> {

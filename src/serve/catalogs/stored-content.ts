@@ -3,27 +3,9 @@
  * Never changes once it is stored; another state of the catalog is another StoredContent.
  */
 import type { Readable } from 'node:stream';
-import type { Catalog } from '../../catalog/catalog.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import type { Logger } from '../../core/log.js';
-
-/** Bytes of `catalog.jsonl`. */
-export interface Section {
-  offset: number;
-  length: number;
-}
-
-/** What `metas` asks for; an empty text is not asked for. */
-export interface MetasQuery {
-  schema: string;
-  package: string;
-  name: string;
-}
-
-/** A blob and where its line is, line break included. */
-export interface ContentBlob extends MetasQuery {
-  section: Section;
-}
+import type { ContentBlob, MetasQuery, Section } from './content-index.js';
 
 export interface StoredContent {
   /** `sha256:…` of `catalog.jsonl`. */
@@ -74,25 +56,6 @@ export interface StoreOptions extends ContentPlace, CancelOptions {
    * in the directory is taken as it is, without reading the catalog.
    */
   key?: string | undefined;
-}
-
-/**
- * Reads all of a catalog and stores it, written whole or not at all. Content that the directory has already, sound to
- * its last byte, is used instead, with its date. Throws what reading the catalog throws; then nothing is left of it.
- * A directory that cannot be used is told as a warning.
- */
-export async function storeContent(catalog: Catalog, options: StoreOptions): Promise<StoredContent> {
-  const { store } = await import('./content-store.js');
-  return store(catalog, options);
-}
-
-/**
- * Opens content that is stored, once all of it has been checked; undefined if missing, or it is damaged,
- * which is told as a warning.
- */
-export async function openContent(hash: string, place: ContentPlace): Promise<StoredContent | undefined> {
-  const { openStored } = await import('./content-store.js');
-  return openStored(hash, place);
 }
 
 /** A catalog that the HTTP API serves under a name. */

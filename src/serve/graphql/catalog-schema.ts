@@ -16,7 +16,7 @@ import {
 } from 'graphql';
 import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import type { MetasQuery } from '../catalogs/stored-content.js';
+import type { MetasQuery } from '../catalogs/content-index.js';
 import type { CatalogShape, FieldShape, ScalarName, SchemaShape } from './catalog-shape.js';
 import { toRootField, toTypeName } from './names.js';
 import type { SchemaSize } from './query-limits.js';

@@ -6,14 +6,8 @@ import { OpmateError, messageOf, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
-import type {
-  CatalogSet,
-  ContentBlob,
-  ContentReader,
-  MetasQuery,
-  Section,
-  ServedCatalog,
-} from '../catalogs/stored-content.js';
+import type { CatalogSet, ContentReader, ServedCatalog } from '../catalogs/stored-content.js';
+import type { ContentBlob, MetasQuery, Section } from '../catalogs/content-index.js';
 import { catalogNameFault } from './catalog-names.js';
 import { type Representation, evaluateConditions, selectRange } from './conditions.js';
 import { BufferPool, readSections, totalOf } from './content-stream.js';

@@ -1,4 +1,5 @@
-import type { ContentReader, Section } from '../catalogs/stored-content.js';
+import type { ContentReader } from '../catalogs/stored-content.js';
+import type { Section } from '../catalogs/content-index.js';
 
 const kilobyte = 1024;
 const smallest = 8 * kilobyte;

@@ -26,8 +26,6 @@ import { addToSemverChannels } from './semver-channels.js';
 import type { StagedBundle } from './stage.js';
 import { applySubstitution } from './substitutes.js';
 
-export { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './already-added.js';
-
 /** How new bundles enter the upgrade graph. */
 export type AddMode = 'replaces' | 'semver' | 'semver-skippatch';
 

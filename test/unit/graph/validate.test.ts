@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChannelEntry } from '../../../src/model/declarative-config.js';
 import type { CatalogDiagnostic } from '../../../src/model/catalog-diagnostic.js';
-import type { ValidationReport } from '../../../src/model/facts.js';
-import { validateCatalog, validateInTurns } from '../../../src/graph/validate.js';
+import { validateCatalog, validateInTurns, type ValidationReport } from '../../../src/graph/validate.js';
 import { bundle, catalog, factsOf, fixture, readFacts } from '../model/read-facts.js';
 
 function validate(blobs: object[]): ValidationReport {

@@ -4,13 +4,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { parseReference, type RegistryReference } from '../../../../src/core/reference.js';
 import { deleteImages } from '../../../../src/mirror/image-set/delete-images.js';
 import { tagOfDigest } from '../../../../src/mirror/image-set/image-set-names.js';
-import {
-  copyTransfers,
-  findSignatures,
-  pinTransfers,
-  surveyTransfers,
-  type TransferOptions,
-} from '../../../../src/mirror/transfer/transfer.js';
+import { pinTransfers, surveyTransfers } from '../../../../src/mirror/transfer/transfer.js';
+import { findSignatures } from '../../../../src/mirror/transfer/find-signatures.js';
+import { copyTransfers } from '../../../../src/mirror/transfer/copy-transfers.js';
+import type { TransferOptions } from '../../../../src/mirror/transfer/transfer-types.js';
 import type { Connection } from '../../../../src/oci/registry/connection.js';
 import { parsePlatform } from '../../../../src/oci/image/platform.js';
 import {

@@ -1,14 +1,10 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseReference } from '../../../../src/core/reference.js';
-import {
-  copyTransfers,
-  findSignatures,
-  pinTransfers,
-  surveyTransfers,
-  type Transfer,
-  type TransferOptions,
-} from '../../../../src/mirror/transfer/transfer.js';
+import { pinTransfers, surveyTransfers } from '../../../../src/mirror/transfer/transfer.js';
+import { findSignatures } from '../../../../src/mirror/transfer/find-signatures.js';
+import { copyTransfers } from '../../../../src/mirror/transfer/copy-transfers.js';
+import type { Transfer, TransferOptions } from '../../../../src/mirror/transfer/transfer-types.js';
 import { parsePlatform } from '../../../../src/oci/image/platform.js';
 import { mediaTypes } from '../../../../src/oci/image/types.js';
 import { type Registry, startRegistry } from '../../../../src/serve/registry.js';

@@ -1,10 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseReference } from '../../../../src/core/reference.js';
-import {
-  type Transfer,
-  type TransferOptions,
-  transferImages,
-} from '../../../../src/mirror/transfer/transfer.js';
+import { transferImages } from '../../../../src/mirror/transfer/transfer.js';
+import type { Transfer, TransferOptions } from '../../../../src/mirror/transfer/transfer-types.js';
 import { openLayout } from '../../../../src/oci/layout/layout.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../../support/fault-registry.js';

@@ -2,11 +2,8 @@ import { readFile, readdir, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readUnfinishedArchives } from '../../../../src/oci/archive-set/archive-progress.js';
-import {
-  type ArchivedBlob,
-  readArchiveIndex,
-  writeArchiveSet,
-} from '../../../../src/oci/archive-set/archive-set.js';
+import { type ArchivedBlob, writeArchiveSet } from '../../../../src/oci/archive-set/archive-set-writer.js';
+import { readArchiveIndex } from '../../../../src/oci/archive-set/archive-index.js';
 import { descriptorOf, streamOf } from '../../../support/images.js';
 import { directoryWith } from '../../../support/temporary.js';
 

@@ -19,15 +19,15 @@ import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
 import type { Logger } from '../../../../src/core/log.js';
-import { encodeArchiveIndex, idOf } from '../../../../src/oci/archive-set/archive-index.js';
-import { openOciArchive } from '../../../../src/oci/archive-set/archive-source.js';
 import {
+  encodeArchiveIndex,
+  idOf,
   type ArchiveIndex,
-  type ArchivedBlob,
-  openArchiveSets,
   readArchiveIndex,
-  writeArchiveSet,
-} from '../../../../src/oci/archive-set/archive-set.js';
+} from '../../../../src/oci/archive-set/archive-index.js';
+import { openOciArchive } from '../../../../src/oci/archive-set/archive-source.js';
+import { type ArchivedBlob, writeArchiveSet } from '../../../../src/oci/archive-set/archive-set-writer.js';
+import { openArchiveSets } from '../../../../src/oci/archive-set/archive-set-reader.js';
 import { type Descriptor, mediaTypes } from '../../../../src/oci/image/types.js';
 import { ArchiveContent, layerBytes, someContent, sumsOf } from '../../../support/archive-content.js';
 import { descriptorOf, readAll } from '../../../support/images.js';

@@ -3,11 +3,8 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
-import {
-  type ArchiveDiagnostic,
-  type ArchiveIndex,
-  verifyArchiveSet,
-} from '../../../../src/oci/archive-set/archive-set.js';
+import { type ArchiveDiagnostic, verifyArchiveSet } from '../../../../src/oci/archive-set/archive-verify.js';
+import type { ArchiveIndex } from '../../../../src/oci/archive-set/archive-index.js';
 import { mediaTypes } from '../../../../src/oci/image/types.js';
 import { ArchiveContent, layerBytes, someContent } from '../../../support/archive-content.js';
 import { bytesOf, descriptorOf } from '../../../support/images.js';

@@ -7,13 +7,8 @@ import { describe, expect, it } from 'vitest';
 import { type Catalog, DirectoryCatalog } from '../../../../src/catalog/catalog.js';
 import type { Meta } from '../../../../src/catalog/meta.js';
 import type { JsonObject } from '../../../../src/document/json.js';
-import { pruneContents } from '../../../../src/serve/catalogs/content-store.js';
-import {
-  type StoreOptions,
-  type StoredContent,
-  openContent,
-  storeContent,
-} from '../../../../src/serve/catalogs/stored-content.js';
+import { pruneContents, openContent, storeContent } from '../../../../src/serve/catalogs/content-store.js';
+import type { StoreOptions, StoredContent } from '../../../../src/serve/catalogs/stored-content.js';
 import { deadName, foreignName } from '../../../support/dead-process.js';
 import { directoryWith } from '../../../support/temporary.js';
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ContentReader, Section } from '../../../../src/serve/catalogs/stored-content.js';
+import type { ContentReader } from '../../../../src/serve/catalogs/stored-content.js';
+import type { Section } from '../../../../src/serve/catalogs/content-index.js';
 import { BufferPool, readSections } from '../../../../src/serve/http/content-stream.js';
 
 const megabyte = 1024 * 1024;

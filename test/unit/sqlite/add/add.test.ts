@@ -1,10 +1,10 @@
 import { silentLogger } from '../../../../src/core/log.js';
 import { describe, expect, it } from 'vitest';
+import type { AddOptions } from '../../../../src/sqlite/add/add.js';
 import {
-  type AddOptions,
   BundleImageAlreadyAddedError,
   VersionAlreadyAddedError,
-} from '../../../../src/sqlite/add/add.js';
+} from '../../../../src/sqlite/add/already-added.js';
 import type { BundleRecord } from '../../../../src/sqlite/schema/bundle-record.js';
 import type { Database } from '../../../../src/sqlite/schema/database.js';
 import { failureOf } from '../../../support/connect.js';

@@ -3,15 +3,10 @@ import { OpmateError, messageOf } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { printableLine } from '../core/printable.js';
-import {
-  type Version,
-  type VersionRange,
-  compareVersions,
-  parseRange,
-  parseVersion,
-} from '../core/semver.js';
+import { type Version, compareVersions, parseVersion } from '../core/semver.js';
 import { type ChannelEntry, propertyTypes, schemas } from '../model/declarative-config.js';
 import type { CatalogFacts, ChannelFacts } from '../model/facts.js';
+import { SkipRanges } from './skip-ranges.js';
 
 /** What to draw, and how. */
 export interface DrawOptions {
@@ -64,7 +59,7 @@ export const maxRangeLinks = 2_000;
  */
 export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): GraphDrawing {
   const versions = readVersions(facts);
-  const ranges = new RangeCache();
+  const ranges = new SkipRanges();
   const warnings: string[] = [];
   const channels = [...facts.channels].sort((a, b) => compareBytes(a.name, b.name));
   const keep = channelFilter(channels, versions, ranges, options);
@@ -76,7 +71,7 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
       compareVersions(versionIn(versions, b), versionIn(versions, a)),
     );
     for (const entry of newestFirst) {
-      const fault = entry.skipRange === '' ? undefined : ranges.get(entry.skipRange).fault;
+      const { fault } = ranges.read(entry.skipRange);
       if (fault === undefined) continue;
       const place = `${quoteGo(channel.package)}/${quoteGo(entry.name)}`;
       warnings.push(`ignoring invalid SkipRange for package/edge ${place}: ${fault}`);
@@ -101,7 +96,7 @@ function* writeGraph(
   facts: CatalogFacts,
   plans: Plan[],
   versions: ReadonlyMap<string, Version>,
-  ranges: RangeCache,
+  ranges: SkipRanges,
   markSkipped: boolean,
 ): Iterator<string> {
   const deprecated = readDeprecated(facts);
@@ -152,7 +147,7 @@ function* writeGraph(
 function* writeChannel(
   plan: Plan,
   versions: ReadonlyMap<string, Version>,
-  ranges: RangeCache,
+  ranges: SkipRanges,
   markSkipped: boolean,
   deprecated: ReadonlySet<string>,
   classes: Record<BundleClass, string[]>,
@@ -180,7 +175,7 @@ function* writeChannel(
       link(node(skip), 'skip', skipped.has(skip));
       if (markSkipped) skipped.add(skip);
     }
-    const { range } = entry.skipRange === '' ? noRange : ranges.get(entry.skipRange);
+    const range = ranges.get(entry.skipRange);
     if (range !== undefined && plan.drawsRangesOnce) {
       const id = rangeIds.get(entry.skipRange) ?? `${plan.id}-skipRange-${rangeIds.size}`;
       rangeIds.set(entry.skipRange, id);
@@ -210,7 +205,7 @@ const maxRangeChecks = 4_000_000;
 function hasMoreRangeLinks(
   entries: readonly ChannelEntry[],
   versions: ReadonlyMap<string, Version>,
-  ranges: RangeCache,
+  ranges: SkipRanges,
   most: number,
 ): boolean {
   if (most === Infinity) return false;
@@ -219,7 +214,7 @@ function hasMoreRangeLinks(
   const targets = entries.map((entry) => versionIn(versions, entry));
   let links = 0;
   for (const { skipRange } of withRange) {
-    const { range } = ranges.get(skipRange);
+    const range = ranges.get(skipRange);
     if (range === undefined) continue;
     for (const target of targets) if (range.contains(target) && ++links > most) return true;
   }
@@ -289,7 +284,7 @@ type ChannelFilter = (channel: ChannelFacts) => ChannelEntry[] | undefined;
 function channelFilter(
   channels: readonly ChannelFacts[],
   versions: ReadonlyMap<string, Version>,
-  ranges: RangeCache,
+  ranges: SkipRanges,
   options: DrawOptions,
 ): ChannelFilter {
   const only = options.package ?? '';
@@ -314,8 +309,7 @@ function channelFilter(
     if (name === floorName) return { name, replaces: '', skips: [], skipRange: '' };
     const replaces = entry.replaces !== '' && isAbove(entry.replaces) ? entry.replaces : '';
     const skips = entry.skips.filter(isAbove);
-    const skipRange =
-      entry.skipRange !== '' && ranges.get(entry.skipRange).range?.contains(floor) ? entry.skipRange : '';
+    const skipRange = ranges.get(entry.skipRange)?.contains(floor) === true ? entry.skipRange : '';
     const hadNone = entry.replaces === '' && entry.skips.length === 0 && entry.skipRange === '';
     const hasSome = replaces !== '' || skips.length > 0 || skipRange !== '';
     return hasSome || (hadNone && isAbove(name)) ? { name, replaces, skips, skipRange } : undefined;
@@ -324,29 +318,4 @@ function channelFilter(
     if (!wanted(channel) || (floorPackage !== '' && channel.package !== floorPackage)) return undefined;
     return nonEmpty(channel.entries.map(cut).filter((entry) => entry !== undefined));
   };
-}
-
-interface ParsedRange {
-  range?: VersionRange;
-  fault?: string;
-}
-
-const noRange: ParsedRange = {};
-
-/** Parses each range text once. */
-class RangeCache {
-  private readonly parsed = new Map<string, ParsedRange>();
-
-  get(text: string): ParsedRange {
-    let parsed = this.parsed.get(text);
-    if (parsed === undefined) {
-      try {
-        parsed = { range: parseRange(text) };
-      } catch (error) {
-        parsed = { fault: messageOf(error) };
-      }
-      this.parsed.set(text, parsed);
-    }
-    return parsed;
-  }
 }

@@ -1,14 +1,22 @@
 import { LimitError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { compareBytes } from '../core/order.js';
-import { type Version, type VersionRange, parseRange, tryParse } from '../core/semver.js';
+import { pushTo } from '../core/groups.js';
+import type { Version, VersionRange } from '../core/semver.js';
 import { compareVersionReleases } from './bundle-version.js';
+import { SkipRanges } from './skip-ranges.js';
 import { type BundleVersion, type PackageBundle, type PackageChannel } from './resolve-content.js';
 
 /** The bundle that an upgrade begins with. Without a version, no range can tell whether it skips it. */
 export interface UpgradeFrom {
   name: string;
   version: BundleVersion | undefined;
+}
+
+/** The same without the text of the version. */
+export interface UpgradeSource {
+  name: string;
+  version: { version: Version } | undefined;
 }
 
 /** Why a bundle may take the place of another: an entry of a channel says so. */
@@ -41,18 +49,18 @@ export class UpgradeGraph {
   readonly #ranges: { text: string; range: VersionRange }[];
   #steps = 0;
 
-  constructor(channels: readonly PackageChannel[]) {
+  constructor(channels: readonly PackageChannel[], parsed = new SkipRanges()) {
     let place = 0;
     for (const { name: channel, entries } of channels) {
       for (const { name: to, replaces, skips, skipRange } of entries) {
         const target = { to, channel, place: place++ };
-        if (replaces !== '') listIn(this.#byName, replaces).push({ target, kind: 'replaces' });
-        for (const skip of new Set(skips)) listIn(this.#byName, skip).push({ target, kind: 'skips' });
-        if (skipRange !== '') listIn(this.#byRange, skipRange).push(target);
+        if (replaces !== '') pushTo(this.#byName, replaces, { target, kind: 'replaces' });
+        for (const skip of new Set(skips)) pushTo(this.#byName, skip, { target, kind: 'skips' });
+        if (skipRange !== '') pushTo(this.#byRange, skipRange, target);
       }
     }
     this.#ranges = [...this.#byRange.keys()].flatMap((text) => {
-      const range = tryParse(parseRange, text);
+      const range = parsed.get(text);
       return range === undefined ? [] : [{ text, range }];
     });
   }
@@ -61,7 +69,7 @@ export class UpgradeGraph {
    * The edges from a bundle by one step, in order of channels and entries; of each entry the first kind that holds.
    * Throws LimitError for a graph that would take minutes.
    */
-  edgesFrom(from: UpgradeFrom): UpgradeEdge[] {
+  edgesFrom(from: UpgradeSource): UpgradeEdge[] {
     const edges = new Map<Target, UpgradeEdge>();
     for (const { target, kind } of this.#byName.get(from.name) ?? []) {
       const { to, channel } = target;
@@ -85,17 +93,32 @@ export class UpgradeGraph {
     this.#steps += steps;
     if (this.#steps <= maxSteps) return;
     throw new LimitError('the channels of the package have too many upgrades to follow', {
-      hint: 'choose fewer channels with --channel',
+      hint: 'choose fewer channels',
     });
   }
 }
 
-function listIn<K, V>(map: Map<K, V[]>, key: K): V[] {
-  const known = map.get(key);
-  if (known !== undefined) return known;
-  const list: V[] = [];
-  map.set(key, list);
-  return list;
+/**
+ * Yields the bundles that upgrades lead to from some, step by step, each once; not those that it begins with. It goes
+ * through known bundles only. `versions` are those of the bundles by name, as far as they are known.
+ */
+export function* walkUpgrades(
+  graph: UpgradeGraph,
+  from: Iterable<UpgradeSource>,
+  versions: ReadonlyMap<string, Version>,
+  isKnown: (name: string) => boolean = () => true,
+): Generator<string, void, undefined> {
+  const sources = [...from];
+  const seen = new Set(sources.map(({ name }) => name));
+  for (const source of sources) {
+    for (const { to: name } of graph.edgesFrom(source)) {
+      if (seen.has(name) || !isKnown(name)) continue;
+      seen.add(name);
+      yield name;
+      const version = versions.get(name);
+      sources.push({ name, version: version && { version } });
+    }
+  }
 }
 
 /** An edge in words, for `A VERB B in channel C`. */

@@ -3,7 +3,7 @@ import { messageOf, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { groupBy } from '../core/groups.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import { type Version, compareVersions, parseRange, parseRelease, parseVersion } from '../core/semver.js';
+import { type Version, compareVersions, parseRelease, parseVersion } from '../core/semver.js';
 import { type ChannelEntry, propertyTypes, schemas } from '../model/declarative-config.js';
 import { type ErrorTree, errorLines, joinErrorLines } from '../model/error-tree.js';
 import { type CompareBundles, adviseOnGraph, findSkippedInChain } from './graph-advice.js';
@@ -17,6 +17,7 @@ import type {
   PackageFacts,
 } from '../model/facts.js';
 import { describeGraphFault, readGraph } from './channel-graph.js';
+import { SkipRanges } from './skip-ranges.js';
 import { formatMessage, formatPath } from '../core/diagnostic.js';
 import { NameIndex } from '../core/suggest.js';
 import type { CatalogDiagnostic, CatalogSubject } from '../model/catalog-diagnostic.js';
@@ -109,7 +110,7 @@ class Validation {
   private readonly problems: CatalogDiagnostic<'invalid'>[] = [];
   private readonly warnings: CatalogDiagnostic<WarningCode>[] = [];
   private readonly unknownPackages = new Set<string>();
-  private readonly rangeFaults = new Map<string, string | undefined>();
+  private readonly ranges = new SkipRanges();
   private packageIndex: NameIndex | undefined;
   /** The first fault of the first stage, as `opm` words it. */
   private fatal: string | undefined;
@@ -618,7 +619,7 @@ class Validation {
       const hint = 'remove the empty item, or name a bundle';
       add({ text: `skip[${index}] is empty`, path: ['skips', index], in: 'entry', hint });
     }
-    const rangeFault = this.rangeFault(entry.skipRange);
+    const rangeFault = this.ranges.read(entry.skipRange).fault;
     if (rangeFault !== undefined) {
       const hint =
         'write comparisons separated by spaces, such as ">=1.0.0 <1.2.0"; "^", "~" and "-" are not known';
@@ -643,12 +644,6 @@ class Validation {
       add({ text, path: valuePath(bundle?.packageProperties[0]), in: 'bundle', hint });
     }
     return faults ?? noFaults;
-  }
-
-  private rangeFault(range: string): string | undefined {
-    if (range === '') return undefined;
-    if (!this.rangeFaults.has(range)) this.rangeFaults.set(range, faultOf(parseRange, range));
-    return this.rangeFaults.get(range);
   }
 
   private *checkVersions(model: PackageState, tree: ErrorTree): Steps<void> {

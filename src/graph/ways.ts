@@ -58,7 +58,7 @@ export function findWaysTo(
     const entry = entries.get(to);
     if (entry === undefined || ranges.has(entry.skipRange)) continue;
     ranges.add(entry.skipRange);
-    if (rules?.rangeOf(entry.skipRange) === undefined) continue;
+    if (rules?.ranges.get(entry.skipRange) === undefined) continue;
     if (budget !== undefined && (budget.left -= open.size) < 0) break;
     for (const name of open) {
       if (!rules.isInSkipRange(name, entry)) continue;

@@ -23,7 +23,8 @@ import type {
   DeprecationsFacts,
   PackageFacts,
 } from '../model/facts.js';
-import { formatBundleVersion, readBundleVersions } from '../graph/bundle-version.js';
+import { formatBundleVersion, readBundleVersion, readBundleVersions } from '../graph/bundle-version.js';
+import { UpgradeGraph } from '../graph/upgrade-graph.js';
 import { UpgradeRules } from '../graph/upgrade-rules.js';
 import { describeGraphFault, findHead, readGraph } from '../graph/channel-graph.js';
 import { validateInTurns } from '../graph/validate.js';
@@ -407,6 +408,8 @@ export class CatalogView {
 
   #placesOf({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
     const rules = new UpgradeRules(readBundleVersions(bundles.values()));
+    const version = readBundleVersion(bundles.get(name));
+    const source = { name, version: version && { version } };
     return [...channels.values()].flatMap((channel): BundlePlace[] => {
       const entry = channel.entries.find((other) => other.name === name);
       if (entry === undefined) return [];
@@ -416,7 +419,8 @@ export class CatalogView {
         .map((other) => other.name);
       // A skipped one is passed over, unless nothing else leads on.
       const { skipped } = readGraph(channel.entries);
-      const leadOn = others.filter((other) => rules.leads(name, other)).map((other) => other.name);
+      const edges = new UpgradeGraph([channel], rules.ranges).edgesFrom(source);
+      const leadOn = edges.map(({ to }) => to).filter((to) => to !== name);
       const installed = leadOn.filter((other) => !skipped.has(other));
       const updatesTo = installed.length > 0 ? installed : leadOn;
       const known = new Set(channel.entries.map((other) => other.name));

@@ -109,7 +109,7 @@ class ChannelExamination {
 
   #examineRange(entry: ChannelEntry, own: Version): void {
     const { name, skipRange } = entry;
-    const range = this.#rules.rangeOf(skipRange);
+    const range = this.#rules.ranges.get(skipRange);
     if (range === undefined) return;
     this.#comparisons.left -= this.#ordered.length;
     if (this.#comparisons.left < 0) return;
@@ -150,7 +150,7 @@ class ChannelExamination {
 
   /** Whether a range that parses holds none of the versions around its bounds. */
   #isEmpty(text: string): boolean {
-    const range = this.#rules.rangeOf(text);
+    const range = this.#rules.ranges.get(text);
     if (range === undefined || text.length > 1000) return false;
     const bounds = text.match(/\d+(\.(\d+|x)){1,2}[^\s<>=!|]*/g) ?? [];
     const versions = [...bounds, '0.0.0', '99999999.0.0'].map(around);

@@ -7,7 +7,8 @@ import type { BundleFacts, ChannelFacts } from '../../model/facts.js';
 import { onlyHead, readGraph } from '../../graph/channel-graph.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
 import { type PackageModel } from '../../graph/package-model.js';
-import { UpgradeRules } from '../../graph/upgrade-rules.js';
+import { SkipRanges } from '../../graph/skip-ranges.js';
+import { UpgradeGraph } from '../../graph/upgrade-graph.js';
 import { type VersionedName, isEarlyName, isOfName, readVersionedName } from './channel-names.js';
 import type { BundleRecord } from './examine-bundle.js';
 import { examineChannel } from './examine-channel.js';
@@ -164,7 +165,7 @@ class PackageExamination {
 
   /** Who is at the end of a channel of one minor version wants to go on in the channel of the next. */
   #examineGaps(channels: readonly HeadedChannel[]): void {
-    const rules = new UpgradeRules(this.#versions);
+    const ranges = new SkipRanges();
     for (const group of groupByPrefix(channels).values()) {
       const minors = group.filter(({ name, isDeprecated }) => name?.minor !== undefined && !isDeprecated);
       minors.sort((a, b) => compareNames(a.name as VersionedName, b.name as VersionedName));
@@ -174,8 +175,9 @@ class PackageExamination {
         if (before.name?.major !== next.name?.major || compareVersions(before.version, next.version) >= 0)
           continue;
         const { head } = before;
-        const { entries } = next.facts;
-        if (entries.some((entry) => entry.name === head || rules.leads(head, entry))) continue;
+        const source = { name: head, version: { version: before.version } };
+        const isListed = next.facts.entries.some((entry) => entry.name === head);
+        if (isListed || new UpgradeGraph([next.facts], ranges).edgesFrom(source).length > 0) continue;
         const message = `from ${quoteGo(head)}, the head of channel ${quoteGo(before.facts.name)}, nothing in this channel leads on`;
         const hint =
           'clusters that change to this channel stay where they are: let an entry replace it, or cover it with its skipRange';

@@ -4,6 +4,7 @@ import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { describeGraphFault, followReplaces, onlyHead, readGraph } from '../../graph/channel-graph.js';
 import { sortNewestFirst } from '../../graph/bundle-version.js';
+import { UpgradeGraph, type UpgradeSource, walkUpgrades } from '../../graph/upgrade-graph.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import { findWaysTo } from '../../graph/ways.js';
 
@@ -106,25 +107,18 @@ export class ChannelWays {
    * has a bundle of one of these names, or of this version.
    */
   reachableFrom(installed: ReadonlySet<string>, version: Version | undefined): Set<string> {
-    const found = new Set<string>();
-    if (this.head === undefined) return found;
+    if (this.head === undefined) return new Set();
     const leadsUp = this.#waysTo(this.head).next;
     const isOnWay = (name: string): boolean => name === this.head || leadsUp.has(name);
-    for (const name of installed) if (this.#entries.has(name) && isOnWay(name)) found.add(name);
-    for (const entry of this.#entries.values()) {
-      const { name } = entry;
-      if (found.has(name) || !isOnWay(name)) continue;
-      const isNext =
-        this.#rules.isInRange(version, entry) || [...installed].some((one) => this.#rules.leads(one, entry));
-      if (isNext) found.add(name);
-    }
-    for (const name of found) {
-      for (const entry of this.#entries.values()) {
-        if (found.has(entry.name) || !isOnWay(entry.name)) continue;
-        if (this.#rules.leads(name, entry)) found.add(entry.name);
-      }
-    }
-    return found;
+    const sourceOf = (name: string): UpgradeSource => {
+      const known = this.#versions.get(name) ?? version;
+      return { name, version: known && { version: known } };
+    };
+    const graph = new UpgradeGraph([{ name: '', entries: this.#list }], this.#rules.ranges);
+    // A range covers the version whatever the bundle is called.
+    const sources = [...installed, ''].map(sourceOf);
+    const running = [...installed].filter((name) => this.#entries.has(name) && isOnWay(name));
+    return new Set([...running, ...walkUpgrades(graph, sources, this.#versions, isOnWay)]);
   }
 
   /** See `keepWays`. */

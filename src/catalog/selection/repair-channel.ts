@@ -5,6 +5,7 @@ import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { onlyHead, readGraph } from '../../graph/channel-graph.js';
 import { sortNewestFirst } from '../../graph/bundle-version.js';
+import { UpgradeGraph, walkUpgrades } from '../../graph/upgrade-graph.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import { findWaysTo } from '../../graph/ways.js';
 
@@ -49,6 +50,7 @@ class ChannelRepair {
   /** Those that are left, as they become. */
   readonly #kept = new Map<string, ChannelEntry>();
   readonly #rules: UpgradeRules;
+  #upgrades: UpgradeGraph | undefined;
   #takenOver = 0;
 
   constructor(
@@ -133,10 +135,10 @@ class ChannelRepair {
 
   /** Both ranges in one; the second only where it says something that the first does not. */
   #joinRanges(first: string, second: string): string {
-    if (second === '' || this.#rules.rangeOf(second) === undefined) return first;
+    if (second === '' || this.#rules.ranges.get(second) === undefined) return first;
     if (first === '') return second;
     const parts = first.split('||').map((part) => part.trim());
-    if (parts.includes(second.trim()) || this.#rules.rangeOf(first) === undefined) return first;
+    if (parts.includes(second.trim()) || this.#rules.ranges.get(first) === undefined) return first;
     return `${first} || ${second}`;
   }
 
@@ -178,13 +180,11 @@ class ChannelRepair {
 
   /** The first entry left on the way that led on from one, past those that are gone. */
   #nextAfter(from: string): string | undefined {
-    const seen = new Set([from]);
-    for (const name of seen) {
-      for (const entry of this.#before) {
-        if (seen.has(entry.name) || !this.#rules.leads(name, entry)) continue;
-        if (this.#kept.has(entry.name)) return entry.name;
-        seen.add(entry.name);
-      }
+    this.#upgrades ??= new UpgradeGraph([{ name: '', entries: this.#before }], this.#rules.ranges);
+    const version = this.#versions.get(from);
+    const source = { name: from, version: version && { version } };
+    for (const name of walkUpgrades(this.#upgrades, [source], this.#versions)) {
+      if (this.#kept.has(name)) return name;
     }
     return undefined;
   }

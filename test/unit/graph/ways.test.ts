@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseVersion } from '../../../src/core/semver.js';
+import { type Version, parseVersion } from '../../../src/core/semver.js';
 import { followReplaces, readGraph } from '../../../src/graph/channel-graph.js';
+import { UpgradeGraph, walkUpgrades } from '../../../src/graph/upgrade-graph.js';
 import { UpgradeRules } from '../../../src/graph/upgrade-rules.js';
 import { findWaysTo } from '../../../src/graph/ways.js';
 import type { ChannelEntry } from '../../../src/model/declarative-config.js';
@@ -16,16 +17,21 @@ const entries = fc.uniqueArray(
   }),
   { selector: (entry) => entry.name },
 );
-const versions = new Map(
+const versions = new Map<string, Version>(
   Array.from({ length: 8 }, (_, minor) => [`a.v1.${minor}.0`, parseVersion(`1.${minor}.0`)] as const),
 );
 const rules = new UpgradeRules(versions);
+
+const isNamed = (from: string, { replaces, skips }: ChannelEntry): boolean =>
+  replaces === from || skips.includes(from);
+const leads = (from: string, to: ChannelEntry): boolean =>
+  from !== to.name && (isNamed(from, to) || rules.isInSkipRange(from, to));
 
 /** Adds whatever leads to something that was found, until nothing does. */
 function closure(
   list: readonly ChannelEntry[],
   target: string,
-  leads: UpgradeRules['leads'],
+  leads: (from: string, to: ChannelEntry) => boolean,
 ): ReadonlySet<string> {
   const found = new Set([target]);
   for (let size = 0; size !== found.size;) {
@@ -42,14 +48,31 @@ describe('graph/ways findWaysTo', () => {
     fc.assert(
       fc.property(entries, name, (list, target) => {
         const byName = new Map(list.map((entry) => [entry.name, entry]));
-        const isNamed = (from: string, { replaces, skips }: ChannelEntry): boolean =>
-          replaces === from || skips.includes(from);
         const named = findWaysTo([target], byName).reached;
         expect(named).toEqual(closure(list, target, isNamed));
         const { reached, next } = findWaysTo([target], byName, { rules });
-        expect(reached).toEqual(closure(list, target, (from, to) => rules.leads(from, to)));
+        expect(reached).toEqual(closure(list, target, leads));
         expect(new Set([target, ...next.keys()])).toEqual(reached);
-        for (const [from, to] of next) expect(rules.leads(from, byName.get(to) as ChannelEntry)).toBe(true);
+        for (const [from, to] of next) expect(leads(from, byName.get(to) as ChannelEntry)).toBe(true);
+      }),
+    );
+  });
+
+  it('leads back the ways that upgrades lead on', () => {
+    fc.assert(
+      fc.property(entries, name, (list, from) => {
+        const byName = new Map(list.map((entry) => [entry.name, entry]));
+        const version = versions.get(from);
+        const graph = new UpgradeGraph([{ name: 'stable', entries: list }]);
+        const found = walkUpgrades(graph, [{ name: from, version: version && { version } }], versions);
+        const leading = [...byName.keys()].filter(
+          (to) =>
+            to !== from &&
+            findWaysTo([to], byName, { rules, isKnown: () => true, candidates: versions.keys() }).reached.has(
+              from,
+            ),
+        );
+        expect(new Set(found)).toEqual(new Set(leading));
       }),
     );
   });

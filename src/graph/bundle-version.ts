@@ -10,11 +10,30 @@ export interface VersionRelease {
 
 /** Orders by version, then by release; a version without a release comes before those with one. */
 export function compareVersionReleases(a: VersionRelease, b: VersionRelease): number {
-  const order = compareVersions(a.version, b.version);
-  if (order !== 0) return order;
-  if (a.release.length === 0 || b.release.length === 0) return Math.sign(a.release.length - b.release.length);
-  // Segments compare as those of a prerelease do.
-  return compareVersions({ ...a.version, pre: a.release }, { ...b.version, pre: b.release });
+  return compareVersions(a.version, b.version) || compareReleases(a.release, b.release);
+}
+
+/** Orders the newest first; what has no version comes last. */
+export function compareNewestFirst(a: VersionRelease | undefined, b: VersionRelease | undefined): number {
+  if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
+  return compareVersionReleases(b, a);
+}
+
+/** Orders by version, equal ones by their build metadata as if it were a prerelease; none comes before any. */
+export function compareVersionBuilds(a: Version, b: Version): number {
+  return compareVersions(a, b) || compareReleases(readBuild(a), readBuild(b));
+}
+
+function readBuild({ build }: Version): Release {
+  // A number with a leading zero, which no prerelease has, compares as text.
+  return build.map((part) => tryParse(parseVersion, `0.0.0-${part}`)?.pre[0] ?? part);
+}
+
+/** Segments compare as those of a prerelease do. */
+function compareReleases(a: Release, b: Release): number {
+  if (a.length === 0 || b.length === 0) return Math.sign(a.length - b.length);
+  const plain = { major: 0, minor: 0, patch: 0, build: [] };
+  return compareVersions({ ...plain, pre: a }, { ...plain, pre: b });
 }
 
 /** Writes version and release as bundle names have them: `1.2.0-3`; empty without a property. */
@@ -39,10 +58,14 @@ export function readBundleVersions(bundles: Iterable<BundleFacts>): Map<string, 
   return versions;
 }
 
-/** Orders by version; bundles without one come before all others. */
-export function compareKnownVersions(a: Version | undefined, b: Version | undefined): number {
+/** Orders by version, or as `compare` does; bundles without one come before all others. */
+export function compareKnownVersions(
+  a: Version | undefined,
+  b: Version | undefined,
+  compare = compareVersions,
+): number {
   if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);
-  return compareVersions(a, b);
+  return compare(a, b);
 }
 
 /** Returns bundle names newest first; of equal versions in byte order, those without a version last. */

@@ -2,7 +2,7 @@ import { quoteGo } from '../core/go-json-quote.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { parseConstraint } from '../core/semver-range.js';
 import { type VersionRange } from '../core/semver.js';
-import { compareVersionReleases } from './bundle-version.js';
+import { compareNewestFirst, compareVersionReleases } from './bundle-version.js';
 import {
   type BundleVersion,
   type PackageBundle,
@@ -252,24 +252,18 @@ function byPreference(a: JudgedBundle, b: JudgedBundle): number {
     (candidate.isMatch ? 0 : 2) + (candidate.deprecation === undefined ? 0 : 1);
   return (
     rank(a) - rank(b) ||
-    compareVersionsDown(a.bundle, b.bundle) ||
+    compareNewestFirst(readableVersion(a.bundle), readableVersion(b.bundle)) ||
     compareBytes(a.bundle.name, b.bundle.name) ||
     compareBytes(a.bundle.image, b.bundle.image)
   );
-}
-
-/** Highest first; versions that cannot be read come last. */
-function compareVersionsDown(a: PackageBundle, b: PackageBundle): number {
-  const [x, y] = [readableVersion(a), readableVersion(b)];
-  if (x === undefined || y === undefined) return Number(x === undefined) - Number(y === undefined);
-  return compareVersionReleases(y, x);
 }
 
 function whyWorse(other: JudgedBundle, best: JudgedBundle): string {
   if (other.candidate.deprecation !== undefined && best.candidate.deprecation === undefined) {
     return 'deprecated';
   }
-  if (compareVersionsDown(best.bundle, other.bundle) === 0) return `the same version as ${best.bundle.name}`;
+  const order = compareNewestFirst(readableVersion(best.bundle), readableVersion(other.bundle));
+  if (order === 0) return `the same version as ${best.bundle.name}`;
   return `a lower version than ${best.bundle.name}`;
 }
 

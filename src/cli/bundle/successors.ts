@@ -4,7 +4,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { SemverError, compareVersions } from '../../core/semver.js';
 import { findHead } from '../../graph/channel-graph.js';
-import { compareVersionReleases } from '../../graph/bundle-version.js';
+import { compareNewestFirst, compareVersionReleases } from '../../graph/bundle-version.js';
 import {
   type BundleVersion,
   type PackageBundle,
@@ -211,11 +211,9 @@ function successorsIn(
   const graph = new UpgradeGraph([channel]);
   const head = findHead(channel.entries);
   const versionOf = ({ to }: UpgradeEdge): BundleVersion | undefined => readableVersion(bundles.get(to));
-  const direct = graph.edgesFrom(from).sort((a, b) => {
-    const [x, y] = [versionOf(a), versionOf(b)];
-    const order = x === undefined || y === undefined ? 0 : compareVersionReleases(y, x);
-    return order || Number(x === undefined) - Number(y === undefined) || compareBytes(a.to, b.to);
-  });
+  const direct = graph
+    .edgesFrom(from)
+    .sort((a, b) => compareNewestFirst(versionOf(a), versionOf(b)) || compareBytes(a.to, b.to));
   const longest = head === '' ? undefined : longestPath(graph, bundles, from, head);
   const shortest =
     head === '' ? undefined : shortestPath(graph, bundles, from, (bundle) => bundle.name === head);

@@ -1,6 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError, type Version, compareVersions, parseVersion } from '../../core/semver.js';
+import { compareVersionBuilds } from '../../graph/bundle-version.js';
 import type { PackageChannels } from '../schema/package-channels.js';
 import { aggregateErrors } from '../schema/aggregate.js';
 
@@ -21,18 +22,12 @@ export function headVersion(version: string): Version {
   return parseVersion(version === '' ? noVersion : version);
 }
 
-/**
- * Orders versions by precedence, and equal ones by their build metadata as if it were a prerelease; none comes
- * before any. Throws SemverError for build metadata that cannot be compared: a number with a leading zero.
- */
+/** See `compareVersionBuilds`. Throws SemverError for build metadata that opm refuses to compare: a number with a leading zero. */
 export function compareWithBuild(a: Version, b: Version): number {
   const order = compareVersions(a, b);
-  if (order !== 0 || (a.build.length === 0 && b.build.length === 0)) return order;
-  return compareVersions(buildRank(a), buildRank(b));
-}
-
-function buildRank({ build }: Version): Version {
-  return build.length === 0 ? parseVersion('0.0.0') : parseVersion(`1.0.0-${build.join('.')}`);
+  if (order !== 0) return order;
+  for (const { build } of [a, b]) if (build.length > 0) parseVersion(`1.0.0-${build.join('.')}`);
+  return compareVersionBuilds(a, b);
 }
 
 /**

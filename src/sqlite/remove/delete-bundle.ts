@@ -1,6 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import { type Version, compareVersions, parseVersion, tryParse } from '../../core/semver.js';
+import { type Version, parseVersion, tryParse } from '../../core/semver.js';
+import { compareKnownVersions, compareVersionBuilds } from '../../graph/bundle-version.js';
 import type { BundleManifests } from '../schema/bundle-record.js';
 import { type ChannelNode, hasBundle, readChain, writeChain } from '../schema/channel-edges.js';
 import { type ColumnValue, type Database, textOf } from '../schema/database.js';
@@ -251,20 +252,7 @@ function newestFirst(bundles: readonly BundleRow[]): BundleRow[] | undefined {
 
 /** As `registry add` orders bundles: build metadata counts among equals, and no version is the least. */
 export function compareByVersion(a: Pick<BundleRow, 'version'>, b: Pick<BundleRow, 'version'>): number {
-  if (a.version === undefined || b.version === undefined) {
-    return Number(a.version !== undefined) - Number(b.version !== undefined);
-  }
-  const order = compareVersions(a.version, b.version);
-  if (order !== 0) return order;
-  const [left, right] = [a.version.build, b.version.build];
-  if (left.length === 0 || right.length === 0) return Math.sign(left.length - right.length);
-  return compareVersions(releaseOf(left), releaseOf(right));
-}
-
-/** Build metadata as a version, so that its parts compare as those of a prerelease do. */
-function releaseOf(build: readonly string[]): Version {
-  const pre = build.map((part) => (/^(0|[1-9]\d{0,14})$/.test(part) ? Number(part) : part));
-  return { major: 0, minor: 0, patch: 0, pre, build: [] };
+  return compareKnownVersions(a.version, b.version, compareVersionBuilds);
 }
 
 /**

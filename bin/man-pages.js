@@ -6,4 +6,4 @@ const { version } = JSON.parse(await readFile(new URL('../package.json', import.
 const directory = new URL('../dist/man/', import.meta.url);
 await rm(directory, { recursive: true, force: true });
 await mkdir(directory, { recursive: true });
-for (const [name, text] of manPages(version)) await writeFile(new URL(name, directory), text);
+for (const [name, text] of await manPages(version)) await writeFile(new URL(name, directory), text);

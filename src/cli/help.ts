@@ -2,30 +2,37 @@ import type { Command } from 'commander';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { NameIndex } from '../core/suggest.js';
+import type { CommandLine } from './command/command-line.js';
 
 /** Returns the full name of a command: `opmate catalog filter`. */
 export function commandPath(command: Command): string {
   return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 }
 
-/** Prints what `help WORDS` asks for; `help options` lists the global options. Throws UsageError. */
-export function printHelp(program: Command, words: readonly string[], print: (text: string) => void): void {
-  if (words.length === 1 && words[0] === 'options') return print(globalOptionsText(program));
+/** Returns what `help WORDS` asks for; `help options` lists the global options. Throws UsageError. */
+export async function helpFor(commandLine: CommandLine, words: readonly string[]): Promise<string> {
+  const { program } = commandLine;
+  if (words.length === 1 && words[0] === 'options') return globalOptionsText(program);
   let command = program;
   for (const word of words) {
     const next = findCommand(command, word);
     if (next === undefined) throw unknownCommand(command, word);
     command = next;
   }
-  command.outputHelp();
+  return helpText(commandLine, command);
 }
 
-/** Returns the line at the end of a command's help that leads to the global options. */
-export function footerOf(command: Command): string {
-  if (command.parent === null) return '';
-  let program = command;
-  while (program.parent !== null) program = program.parent;
-  return `\nSee "${program.name()} help options" for global options.\n`;
+/** Returns the help of a command: what `--help` prints. */
+export async function helpText(commandLine: CommandLine, command: Command): Promise<string> {
+  await commandLine.loadBelow(command);
+  const examples = commandLine.declarationOf(command)?.examples ?? [];
+  const shown = examples.map(([purpose, line]) => `  # ${purpose}\n  ${line}\n`);
+  const isRoot = command.parent === null;
+  // Its options are those of every command, which have a page of their own.
+  if (isRoot) command.configureHelp({ ...command.configureHelp(), visibleOptions: () => [] });
+  const footer = `\nSee "${commandLine.program.name()} help options" for global options.\n`;
+  const examplesText = shown.length === 0 ? '' : `\nExamples:\n${shown.join('\n')}`;
+  return `${command.helpInformation()}${examplesText}${footer}`;
 }
 
 /** Returns the error for a word that names no command, with the nearest command as its hint. */
@@ -62,7 +69,7 @@ function findElsewhere(program: Command, word: string): string | undefined {
 function globalOptionsText(program: Command): string {
   const help = program.createHelp();
   help.prepareContext({});
-  const options = help.visibleOptions(program).filter((option) => option.long !== '--help');
+  const options = program.options.filter((option) => !option.hidden);
   const terms = options.map((option) => help.optionTerm(option));
   const width = Math.max(...terms.map((term) => term.length));
   const items = options.map((option, at) =>

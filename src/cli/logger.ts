@@ -1,7 +1,8 @@
 import type { Ora } from 'ora';
 import { redact } from '../core/errors.js';
 import type { LogFields, LogLevel, Logger, ProgressEvent } from '../core/log.js';
-import type { CommandContext, GlobalOptions } from './context.js';
+import type { CommandContext } from './context.js';
+import type { GlobalOptions } from './command/global-flags.js';
 import { printable } from './printable.js';
 
 const order: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, debug: 3 };

@@ -1,16 +1,22 @@
 import type { Command, Option } from 'commander';
 import type { CommandContext } from './context.js';
-import { createProgram } from './program.js';
+import { createCommandLine } from './program.js';
 
 /**
  * The man pages of the command tree, by file name: `opmate.1`, and one for each command that stands directly below,
  * with all that is below it. The same tree gives the same bytes. Hidden commands and options have no place in them.
  */
-export function manPages(version: string): Map<string, string> {
+export async function manPages(version: string): Promise<Map<string, string>> {
   // Of the world the tree asks for the environment only, and only in order to show what is hidden.
   const context = { environment: {} } as CommandContext;
   const none = (): void => undefined;
-  const program = createProgram(context, 'opmate', { say: none, starts: none, run: () => Promise.resolve() });
+  const commandLine = createCommandLine(context, 'opmate', {
+    print: none,
+    onCommand: none,
+    run: () => Promise.resolve(),
+  });
+  const { program } = commandLine;
+  await commandLine.loadBelow(program, { deeply: true });
   const commands = commandsOf(program);
   const pages = new Map([['opmate.1', mainPage(program, commands, version)]]);
   for (const command of commands) {

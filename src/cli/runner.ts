@@ -1,12 +1,7 @@
 import type { Command } from 'commander';
-import type { GlobalOptions } from './context.js';
+import type { GlobalOptions } from './command/global-flags.js';
 
-/**
- * How the tree hands a command over: `starts` before its options are checked, `run` with its options. `say`
- * takes the texts that commander would print.
- */
+/** Runs a command with its options, for the commands that are not declared in files of their own yet. */
 export interface Runner {
-  say(text: string): void;
-  starts(command: Command): void;
   run(command: Command, action: (options: GlobalOptions) => Promise<number | void>): Promise<void>;
 }

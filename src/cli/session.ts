@@ -4,7 +4,8 @@ import type { OpenReferenceOptions } from '../oci/image/open.js';
 import { parsePlatform } from '../oci/image/platform.js';
 import type { Platform } from '../oci/image/types.js';
 import { type Session, openSession } from '../source/session.js';
-import type { CommandContext, GlobalOptions } from './context.js';
+import type { CommandContext } from './context.js';
+import type { GlobalOptions } from './command/global-flags.js';
 import { type ClosableLogger, createLogger } from './logger.js';
 
 /** A session whose logger the command line can close before it writes data. */
@@ -31,7 +32,7 @@ export async function useSession<T>(
         authFile: options.authfile,
         useHttp: options.useHttp === true || options.skipTls === true,
         skipTlsVerify: options.skipTlsVerify === true,
-        insecure: options.insecure === true || options.insecureAt,
+        insecure: options.insecure,
         caFile: options.caFile,
         certDir: options.certDir,
         allowedPrivateHosts: options.allowPrivateHost,

@@ -2,15 +2,17 @@ import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { expect, it } from 'vitest';
-import { createProgram } from '../../src/cli/program.js';
+import { createCommandLine } from '../../src/cli/program.js';
 import { createWorld } from './cli/world.js';
 
 const root = path.resolve(import.meta.dirname, '../..');
-const program = createProgram(createWorld(), 'opmate', {
+const commandLine = createCommandLine(createWorld(), 'opmate', {
   run: () => Promise.resolve(),
-  starts: () => undefined,
-  say: () => undefined,
+  onCommand: () => undefined,
+  print: () => undefined,
 });
+const { program } = commandLine;
+await commandLine.loadBelow(program, { deeply: true });
 
 function filesOf(directory: string): string[] {
   return readdirSync(path.join(root, directory), { recursive: true, encoding: 'utf8' })

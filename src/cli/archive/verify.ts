@@ -1,3 +1,6 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { reportOutput } from '../command/shared-flags.js';
+import { archiveProofFlags } from './flags.js';
 import path from 'node:path';
 import { formatDiagnostic } from '../../core/diagnostic.js';
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
@@ -9,61 +12,64 @@ import {
   archiveIndexName,
   readArchiveIndex,
 } from '../../oci/archive-set/archive-index.js';
-import { type ArchiveProofFlags, archiveDirectoryOf, proofOf } from './options.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { archiveDirectoryOf, proofOf } from './options.js';
 import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
-import { parseReportFormat } from '../reports/formats.js';
 import { writeReport } from '../reports/report.js';
-
-interface ArchiveVerifyOptions extends GlobalOptions, ArchiveProofFlags {
-  output?: string;
-}
 
 /**
  * `opmate archive verify DIR`: reads all of an archive. Says on stdout that it is sound, or each fault on stderr;
  * with `-o json` the verdict is data on stdout. Exit code 3 when it is damaged, 1 when it is not the one that `--id` or
  * `--verify-key` wants.
  */
-export async function archiveVerify(
-  context: CommandContext,
-  directory: string,
-  options: ArchiveVerifyOptions,
-): Promise<number> {
-  const format = parseReportFormat(options.output ?? 'text');
-  const place = archiveDirectoryOf(directory, context);
-  const proof = await proofOf(options, context);
-  const logger = createLogger(context, options);
-  let index: ArchiveIndex | undefined;
-  let faults: ArchiveDiagnostic[];
-  try {
-    index = await readArchiveIndex(place, proof);
-    faults = await verifyArchiveSet(place, { logger, proof, signal: context.signal });
-  } catch (error) {
-    const isDamaged = error instanceof OpmateError && damages.has(error.code);
-    if (!isDamaged || index !== undefined) throw error;
-    faults = diagnosticsFrom(error).map((one) => ({ ...one, code: 'invalid-index', file: archiveIndexName }));
-  } finally {
-    logger.close();
-  }
-  const named = faults.map((fault) => ({ ...fault, file: path.join(directory, fault.file) }));
-  if (format !== 'text') {
-    const value = (): JsonObject => toValue(index, faults);
-    await writeReport(context, { command: 'opmate archive verify', diagnostics: named, value }, format);
-  } else if (faults.length > 0) {
-    for (const fault of named) logger.log('error', formatDiagnostic(fault));
-  } else if (index !== undefined) {
-    const { parts, blobs, images, bytes } = getAmounts(index);
-    const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${bytes} bytes`;
-    await writeAll(context.stdout, `${index.id}: ${amounts}: sound\n`);
-    if (index.base !== undefined) {
-      logger.log('info', `it needs ${index.base}, which is an archive of its own`);
+export const command = defineCommand({
+  summary: 'read a whole archive and report damaged or missing content',
+  arguments: [argument('<archive>', 'directory of the archive')],
+  flags: { output: reportOutput, ...archiveProofFlags },
+  examples: [
+    ['Check an archive after it was carried', 'opmate archive verify ./archive'],
+    ['Write the findings as JSON', 'opmate archive verify ./archive -o json'],
+  ],
+  async run({ context, args: [directory], options }) {
+    const { output: format = 'text' } = options;
+    const place = archiveDirectoryOf(directory, context);
+    const proof = await proofOf(options, context);
+    const logger = createLogger(context, options);
+    let index: ArchiveIndex | undefined;
+    let faults: ArchiveDiagnostic[];
+    try {
+      index = await readArchiveIndex(place, proof);
+      faults = await verifyArchiveSet(place, { logger, proof, signal: context.signal });
+    } catch (error) {
+      const isDamaged = error instanceof OpmateError && damages.has(error.code);
+      if (!isDamaged || index !== undefined) throw error;
+      faults = diagnosticsFrom(error).map((one) => ({
+        ...one,
+        code: 'invalid-index',
+        file: archiveIndexName,
+      }));
+    } finally {
+      logger.close();
     }
-  }
-  return faults.length === 0 ? exitCodes.done : exitCodes.findings;
-}
+    const named = faults.map((fault) => ({ ...fault, file: path.join(directory, fault.file) }));
+    if (format !== 'text') {
+      const value = (): JsonObject => toValue(index, faults);
+      await writeReport(context, { command: 'opmate archive verify', diagnostics: named, value }, format);
+    } else if (faults.length > 0) {
+      for (const fault of named) logger.log('error', formatDiagnostic(fault));
+    } else if (index !== undefined) {
+      const { parts, blobs, images, bytes } = getAmounts(index);
+      const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${bytes} bytes`;
+      await writeAll(context.stdout, `${index.id}: ${amounts}: sound\n`);
+      if (index.base !== undefined) {
+        logger.log('info', `it needs ${index.base}, which is an archive of its own`);
+      }
+    }
+    return faults.length === 0 ? exitCodes.done : exitCodes.findings;
+  },
+});
 
 /** An index that can be read and is wrong is damage; one that cannot be read says nothing about the archive. */
 const damages: ReadonlySet<string> = new Set(['SYNTAX', 'INVALID', 'LIMIT']);

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { addContentOptions, sourceDescription } from '../deployment/content-options.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { outputFormatOf } from '../options.js';
 import type { Runner } from '../runner.js';
 

@@ -1,7 +1,8 @@
 import path from 'node:path';
 import { type BundleRequest, generateBundle, shownPath } from '../../bundle/author/generate.js';
 import { replaceFiles } from '../../files/replace-file.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { requireFlag } from '../options.js';
 import { useSession } from '../session.js';
 import { tellWarnings } from './findings.js';

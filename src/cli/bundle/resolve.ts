@@ -16,7 +16,8 @@ import {
   resolveBundle,
 } from '../../graph/resolve.js';
 import { type NamedCatalog, parseNamedCatalog, readNamedCatalog } from './resolve-catalogs.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';

@@ -24,7 +24,8 @@ import {
   streamOf,
 } from '../../graph/upgrade-graph.js';
 import { parseNamedCatalog, readNamedCatalog } from './resolve-catalogs.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';

@@ -1,72 +1,84 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { choice, flag, list, text } from '../command/flags.js';
+import { editDryRun, imageTemplate, migrateLevel } from '../command/shared-flags.js';
 import { parseImageTemplate } from '../../bundle/image-template.js';
 import { parseBundle } from '../../bundle/parse.js';
 import { type NewBundle, newBundle } from '../../catalog/edit/new-bundle.js';
-import { type AddMode, planAdd } from '../../catalog/edit/plan-add.js';
+import { planAdd } from '../../catalog/edit/plan-add.js';
 import { mapConcurrent } from '../../core/concurrency.js';
-import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
+import { CancelledError, OpmateError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
-import { quoteGo } from '../../document/go-json.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderBundleSource } from '../../source/render.js';
 import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
 import { editCatalog } from './edit.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
 import { type CommandSession, useSession } from '../session.js';
 
-interface CatalogAddOptions extends GlobalOptions {
-  dryRun?: boolean;
-  overwrite?: boolean;
-  channels?: string[];
-  mode?: string;
-  replaces?: string;
-  skips?: string[];
-  skipRange?: string;
-  defaultChannel?: string;
-  migrateLevel?: string;
-  alphaImageRefTemplate?: string;
-}
-
 /** `opmate catalog add`: bundles get blobs and entries in a catalog directory. */
-export async function catalogAdd(
-  context: CommandContext,
-  directory: string,
-  references: readonly string[],
-  given: GlobalOptions,
-): Promise<number> {
-  const options = given as CatalogAddOptions;
-  const {
-    channels,
-    replaces,
-    skips,
-    skipRange,
-    defaultChannel,
-    alphaImageRefTemplate: imageTemplate,
-  } = options;
-  const mode = modeOf(options.mode);
-  const migrationLevel = resolveMigrationLevel(options.migrateLevel ?? '');
-  if (imageTemplate !== undefined) parseImageTemplate(imageTemplate);
-  const overwrite = options.overwrite === true;
-  return useSession(context, options, (session) =>
-    editCatalog(context, session, directory, options, async (catalog) => {
-      const bundles = await readBundles(references, session, { imageTemplate, migrationLevel });
-      return planAdd(catalog, bundles, {
-        mode,
-        channels,
-        replaces,
-        skips,
-        skipRange,
-        defaultChannel,
-        overwrite,
-      });
+export const command = defineCommand({
+  summary: 'add bundles to channels of a catalog; unrelated blobs keep their bytes',
+  arguments: [
+    argument('<directory>', 'file-based catalog'),
+    argument('<bundles...>', 'bundle: image, layout, archive or directory'),
+  ],
+  flags: {
+    channels: list('name', 'channels to add to (default: those of the bundles)'),
+    mode: choice(
+      'mode',
+      ['replaces', 'semver', 'semver-skippatch'],
+      'update mode: replaces (as declared) or semver (by version)',
+      { default: 'replaces' },
+    ),
+    replaces: text('bundle', 'bundle to replace (default: as declared); "" for none'),
+    skips: list('bundle', 'bundles to skip (default: as declared, in replaces mode); "" for none', {
+      mayBeNone: true,
     }),
-  );
-}
-
-function modeOf(text = 'replaces'): AddMode {
-  if (text === 'replaces' || text === 'semver' || text === 'semver-skippatch') return text;
-  throw new UsageError(`invalid --mode value ${quoteGo(text)}, expected (replaces|semver|semver-skippatch)`);
-}
+    skipRange: text('range', 'versions to skip (default: as declared); "" for none'),
+    defaultChannel: text('name', 'new default channel'),
+    migrateLevel,
+    alphaImageRefTemplate: imageTemplate('bundles that are not from a registry'),
+    overwrite: flag('replace bundles that already exist'),
+    dryRun: editDryRun,
+  },
+  examples: [
+    [
+      'Add a release to a channel',
+      'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.1.0 --channels stable',
+    ],
+    [
+      'Show the changes first',
+      'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.1.0 --channels stable --dry-run',
+    ],
+  ],
+  async run({ context, args: [directory, references], options }) {
+    const {
+      channels,
+      replaces,
+      skips,
+      skipRange,
+      defaultChannel,
+      alphaImageRefTemplate: imageTemplate,
+    } = options;
+    const migrationLevel = resolveMigrationLevel(options.migrateLevel ?? '');
+    if (imageTemplate !== undefined) parseImageTemplate(imageTemplate);
+    const overwrite = options.overwrite;
+    return useSession(context, options, (session) =>
+      editCatalog(context, session, directory, options, async (catalog) => {
+        const bundles = await readBundles(references, session, { imageTemplate, migrationLevel });
+        return planAdd(catalog, bundles, {
+          mode: options.mode,
+          channels,
+          replaces,
+          skips,
+          skipRange,
+          defaultChannel,
+          overwrite,
+        });
+      }),
+    );
+  },
+});
 
 /** Reads all bundles, many at once. Throws OpmateError with every one that cannot be read. */
 async function readBundles(

@@ -1,3 +1,7 @@
+import type { GlobalOptions } from '../command/global-flags.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { flag, list, repeated, text } from '../command/flags.js';
+import { imageOutputFlags } from '../index/image-output-flags.js';
 import path from 'node:path';
 import { realpath } from 'node:fs/promises';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
@@ -10,11 +14,10 @@ import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { withCatalog } from './input.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import {
   type ImageOutput,
-  type ImageOutputFlags,
   checkImageOutput,
   openBase,
   planImageOutputs,
@@ -27,77 +30,94 @@ import { tellFindings } from '../bundle/findings.js';
 import { defaultImage, parseLabels } from '../root/generate-dockerfile.js';
 import { describeVerdict, judge } from '../root/validate.js';
 
-interface CatalogBuildOptions extends GlobalOptions, ImageOutputFlags {
-  baseImage?: string;
-  platforms?: string[];
-  extraLabels?: string[];
-  cache?: boolean;
-  created?: string;
-  skipValidation?: boolean;
-}
-
 /**
  * `opmate catalog build`: the image of a catalog, pushed or saved. Prints what it is called, by digest. All that speaks
  * against the catalog goes to stderr, with the exit code for findings, and then nothing is written.
  */
-export async function catalogBuild(
-  context: CommandContext,
-  directory: string,
-  given: GlobalOptions,
-): Promise<number> {
-  const options = given as CatalogBuildOptions;
-  const outputs = planImageOutputs(options);
-  const platforms = platformsOf(options);
-  const labels = parseLabels(options.extraLabels ?? []);
-  const created = options.created === undefined ? undefined : timeOf(options.created);
-  return useSession(context, options, async (session) => {
-    await checkPlaces(directory, outputs);
-    const { logger, signal, limits, followLinks } = session;
-    const { files, findings } = await listFiles(directory, { label: directory, limits, signal, followLinks });
-    if (findings.length > 0) {
-      logger.close();
-      await tellFindings(context, findings);
-      return exitCodes.findings;
-    }
-    if (files.length === 0) logger.log('warn', `${directory}: is empty, and so is the catalog`);
-    else if (options.skipValidation !== true && !(await isValid(context, directory, session)))
-      return exitCodes.findings;
-    return withTemporaryDirectory(session, async (temporary) => {
-      const base = await openBase(session, options.baseImage, '--base-image', defaultImage);
-      try {
-        const name = options.baseImage || defaultImage;
-        const chosen = session.platform === undefined ? platforms : [session.platform];
-        const images = await buildCatalogImages(files, {
-          // None is from scratch, which is for every platform.
-          bases:
-            platforms === undefined || base.images.length === 0
-              ? base.images
-              : chooseBases(base.images, platforms, name),
-          platforms: chosen ?? catalogPlatforms,
-          cache: options.cache === true ? await makeCache(directory, files, session, temporary) : undefined,
-          labels,
-          created,
-          directory: temporary,
-          signal,
-        });
-        const all = images.map((image) => formatPlatform(image.platform)).join(', ');
-        logger.log(
-          'info',
-          `built ${count(images.length, 'image')} of ${count(files.length, 'file')}: ${all}`,
-        );
-        let made = '';
-        for (const output of outputs) made += `${await putImages(session, output, images, temporary)}\n`;
+export const command = defineCommand({
+  summary: 'build a catalog image for all platforms and push or save it',
+  arguments: [argument('<directory>', 'catalog directory')],
+  flags: {
+    ...imageOutputFlags,
+    baseImage: text('image', `base image with opm, or scratch (default: ${defaultImage})`, { short: 'i' }),
+    platforms: list('os/arch', 'platforms to build for (default: all platforms of the base image)'),
+    extraLabels: repeated('key=value', 'additional labels, comma-separated', { short: 'l' }),
+    cache: flag('include the serve cache in the image'),
+    created: text('time', 'creation time of the image (default: 1970-01-01T00:00:00Z)'),
+    skipValidation: flag('build an image even if the catalog is invalid'),
+  },
+  examples: [
+    [
+      'Build and push a catalog image',
+      'opmate catalog build ./catalog -t registry.example.com/demo/new-catalog:v2 -i scratch',
+    ],
+    [
+      'Save the image to a layout directory',
+      'opmate catalog build ./catalog --save oci:layout:v2 -i scratch',
+    ],
+  ],
+  async run({ context, args: [directory], options }) {
+    const outputs = planImageOutputs(options);
+    const platforms = platformsOf(options);
+    const labels = parseLabels(options.extraLabels ?? []);
+    const created = options.created === undefined ? undefined : timeOf(options.created);
+    return useSession(context, options, async (session) => {
+      await checkPlaces(directory, outputs);
+      const { logger, signal, limits, followLinks } = session;
+      const { files, findings } = await listFiles(directory, {
+        label: directory,
+        limits,
+        signal,
+        followLinks,
+      });
+      if (findings.length > 0) {
         logger.close();
-        await writeAll(context.stdout, made);
-        return exitCodes.done;
-      } finally {
-        await base.close();
+        await tellFindings(context, findings);
+        return exitCodes.findings;
       }
+      if (files.length === 0) logger.log('warn', `${directory}: is empty, and so is the catalog`);
+      else if (!options.skipValidation && !(await isValid(context, directory, session)))
+        return exitCodes.findings;
+      return withTemporaryDirectory(session, async (temporary) => {
+        const base = await openBase(session, options.baseImage, '--base-image', defaultImage);
+        try {
+          const name = options.baseImage || defaultImage;
+          const chosen = session.platform === undefined ? platforms : [session.platform];
+          const images = await buildCatalogImages(files, {
+            // None is from scratch, which is for every platform.
+            bases:
+              platforms === undefined || base.images.length === 0
+                ? base.images
+                : chooseBases(base.images, platforms, name),
+            platforms: chosen ?? catalogPlatforms,
+            cache: options.cache ? await makeCache(directory, files, session, temporary) : undefined,
+            labels,
+            created,
+            directory: temporary,
+            signal,
+          });
+          const all = images.map((image) => formatPlatform(image.platform)).join(', ');
+          logger.log(
+            'info',
+            `built ${count(images.length, 'image')} of ${count(files.length, 'file')}: ${all}`,
+          );
+          let made = '';
+          for (const output of outputs) made += `${await putImages(session, output, images, temporary)}\n`;
+          logger.close();
+          await writeAll(context.stdout, made);
+          return exitCodes.done;
+        } finally {
+          await base.close();
+        }
+      });
     });
-  });
-}
+  },
+});
 
-function platformsOf({ platforms, platform }: CatalogBuildOptions): Platform[] | undefined {
+function platformsOf({
+  platforms,
+  platform,
+}: GlobalOptions & { platforms: string[] | undefined }): Platform[] | undefined {
   if (platforms === undefined) return undefined;
   if (platform !== undefined) {
     throw new UsageError('--platform and --platforms cannot be used together', { hint: 'keep --platforms' });

@@ -1,46 +1,56 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { type FlagValues, flag, text } from '../command/flags.js';
+import { editDryRun } from '../command/shared-flags.js';
 import { planDeprecate } from '../../catalog/edit/plan-deprecate.js';
 import { UsageError } from '../../core/errors.js';
 import { decodeUtf8 } from '../../document/go-json.js';
 import { editCatalog } from './edit.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import { requireFlag } from '../options.js';
 import { useSession } from '../session.js';
 
-interface CatalogDeprecateOptions extends GlobalOptions {
-  dryRun?: boolean;
-  undo?: boolean;
-  package?: string;
-  channel?: string;
-  bundle?: string;
-  message?: string;
-  messageFile?: string;
-}
+const flags = {
+  package: text('name', 'package; deprecated itself if neither channel nor bundle is given'),
+  channel: text('name', 'channel to deprecate'),
+  bundle: text('name', 'bundle to deprecate'),
+  message: text('text', 'deprecation message'),
+  messageFile: text('file', 'file with the deprecation message; - for stdin'),
+  undo: flag('remove the deprecation'),
+  dryRun: editDryRun,
+};
 
 /** `opmate catalog deprecate`: a package, channel or bundle of a catalog directory is told as deprecated, or not any more. */
-export async function catalogDeprecate(
-  context: CommandContext,
-  directory: string,
-  given: GlobalOptions,
-): Promise<number> {
-  const options = given as CatalogDeprecateOptions;
-  const name = requireFlag(options.package, 'package');
-  const { channel, bundle } = options;
-  const message = await messageOf(context, options);
-  return useSession(context, options, (session) =>
-    editCatalog(context, session, directory, options, (catalog) =>
-      planDeprecate(catalog, { package: name, channel, bundle, message }),
-    ),
-  );
-}
+export const command = defineCommand({
+  summary: 'deprecate a package, channel or bundle',
+  arguments: [argument('<directory>', 'file-based catalog')],
+  flags,
+  examples: [
+    [
+      'Deprecate a channel',
+      'opmate catalog deprecate ./catalog --package demo --channel alpha --message "use stable"',
+    ],
+    ['Take it back', 'opmate catalog deprecate ./catalog --package demo --channel alpha --undo'],
+  ],
+  async run({ context, args: [directory], options }) {
+    const name = requireFlag(options.package, 'package');
+    const { channel, bundle } = options;
+    const message = await messageOf(context, options);
+    return useSession(context, options, (session) =>
+      editCatalog(context, session, directory, options, (catalog) =>
+        planDeprecate(catalog, { package: name, channel, bundle, message }),
+      ),
+    );
+  },
+});
 
 /** Undefined to take a deprecation back. */
 async function messageOf(
   context: CommandContext,
-  options: CatalogDeprecateOptions,
+  options: FlagValues<typeof flags>,
 ): Promise<string | undefined> {
   const { message, messageFile } = options;
-  const isUndone = options.undo === true;
+  const isUndone = options.undo;
   const given = [message !== undefined, messageFile !== undefined, isUndone].filter(Boolean).length;
   if (given !== 1) {
     throw new UsageError(

@@ -1,79 +1,84 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { choice, list, text } from '../command/flags.js';
+import { catalogForms, reportOutput } from '../command/shared-flags.js';
 import { groupBy } from '../../core/groups.js';
 import { type CheckName, checks, chooseChecks, severities } from '../../catalog/doctor/checks.js';
 import { diagnoseCatalog } from '../../catalog/doctor/diagnose.js';
 import { parseOpenShiftVersion } from '../../catalog/doctor/openshift.js';
 import { type Diagnostic, type Severity, formatMessage, formatPlace } from '../../core/diagnostic.js';
-import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import { inReference } from '../../source/reference-error.js';
 import { withCatalog } from './input.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { count, countMore, printable } from '../printable.js';
-import { parseReportFormat } from '../reports/formats.js';
 import { type Report, pickFields, writeReport } from '../reports/report.js';
 import type { ReportRule } from '../reports/sarif.js';
 import { useSession } from '../session.js';
 
 type Finding = CatalogDiagnostic<CheckName>;
 
-interface CatalogDoctorOptions extends GlobalOptions {
-  output?: string;
-  openshift?: string;
-  check?: string[];
-  skipCheck?: string[];
-  package?: string[];
-  failOn?: string;
-  severity?: string;
-}
-
 /** `opmate catalog doctor`: what is wrong with a catalog, or will be; exit code 3 where that is bad enough. */
-export async function catalogDoctor(
-  context: CommandContext,
-  reference: string,
-  given: GlobalOptions,
-): Promise<number> {
-  const options = given as CatalogDoctorOptions;
-  const { package: packages } = options;
-  const format = parseReportFormat(options.output ?? 'text');
-  const limit = severities.indexOf(severityOf('--fail-on', options.failOn ?? 'warning'));
-  const chosen = {
-    checks: chooseChecks(options.check, options.skipCheck),
-    openshift: options.openshift === undefined ? undefined : parseOpenShiftVersion(options.openshift),
-    packages: packages === undefined ? undefined : new Set(packages),
-    severity: severityOf('--severity', options.severity ?? 'notice'),
-  };
-  const findings = await useSession(context, given, (session) =>
-    withCatalog(reference, session, async ({ catalog }) => {
-      const { signal, logger } = session;
-      try {
-        return await diagnoseCatalog(catalog, { ...chosen, signal, logger });
-      } catch (error) {
-        throw inReference(error, reference);
-      }
+export const command = defineCommand({
+  summary: 'report errors and risks of a catalog, worst first; exit with 3 on findings',
+  arguments: [argument('<ref>', `catalog: ${catalogForms}`)],
+  flags: {
+    output: reportOutput,
+    openshift: text('version', 'OpenShift version that the catalog is for, e.g. 4.18', {
+      group: 'Selection',
     }),
-  );
-  const isFailure = ({ severity }: Diagnostic): boolean => severities.indexOf(severity) <= limit;
-  const passed = !findings.some(isFailure);
-  const report: Report = {
-    command: 'opmate catalog doctor',
-    diagnostics: findings,
-    isFailure,
-    rules: [...chosen.checks].map(toRule),
-    text: () => describe(findings),
-    value: () => toValue(findings, passed),
-  };
-  await writeReport(context, report, format);
-  return passed ? exitCodes.done : exitCodes.findings;
-}
-
-function severityOf(flag: string, value: string): Severity {
-  const severity = severities.find((name) => name === value);
-  if (severity !== undefined) return severity;
-  throw new UsageError(`invalid ${flag} value ${quoteGo(value)}, expected (${severities.join('|')})`);
-}
+    check: list('name', 'run only these checks', { group: 'Selection' }),
+    skipCheck: list('name', 'skip these checks', { group: 'Selection' }),
+    package: list('name', 'report only on these packages', { group: 'Selection' }),
+    severity: choice('severity', severities, 'minimum severity to report', {
+      default: 'notice',
+      group: 'Selection',
+    }),
+    failOn: choice('severity', severities, 'minimum severity of findings that set exit code 3', {
+      default: 'warning',
+    }),
+  },
+  examples: [
+    ['Check a catalog before a release', 'opmate catalog doctor ./catalog'],
+    [
+      'Fail only on errors, for one OpenShift version',
+      'opmate catalog doctor ./catalog --openshift 4.18 --fail-on error',
+    ],
+  ],
+  async run({ context, args: [reference], options }) {
+    const { package: packages, output: format = 'text' } = options;
+    const limit = severities.indexOf(options.failOn);
+    const chosen = {
+      checks: chooseChecks(options.check, options.skipCheck),
+      openshift: options.openshift === undefined ? undefined : parseOpenShiftVersion(options.openshift),
+      packages: packages === undefined ? undefined : new Set(packages),
+      severity: options.severity,
+    };
+    const findings = await useSession(context, options, (session) =>
+      withCatalog(reference, session, async ({ catalog }) => {
+        const { signal, logger } = session;
+        try {
+          return await diagnoseCatalog(catalog, { ...chosen, signal, logger });
+        } catch (error) {
+          throw inReference(error, reference);
+        }
+      }),
+    );
+    const isFailure = ({ severity }: Diagnostic): boolean => severities.indexOf(severity) <= limit;
+    const passed = !findings.some(isFailure);
+    const report: Report = {
+      command: 'opmate catalog doctor',
+      diagnostics: findings,
+      isFailure,
+      rules: [...chosen.checks].map(toRule),
+      text: () => describe(findings),
+      value: () => toValue(findings, passed),
+    };
+    await writeReport(context, report, format);
+    return passed ? exitCodes.done : exitCodes.findings;
+  },
+});
 
 function toRule(id: CheckName): ReportRule {
   const { severity, summary } = checks[id];

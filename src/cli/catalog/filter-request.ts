@@ -1,3 +1,4 @@
+import { type Flag, type FlagValues, choice, flag, list, repeated, text } from '../command/flags.js';
 import type { CatalogFilter, Criteria } from '../../catalog/selection/catalog-filter.js';
 import {
   checkVersion,
@@ -10,31 +11,44 @@ import {
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 
-/** The flags of `catalog filter` that say what is kept. */
-export interface FilterFlags {
-  packages?: string[];
-  channels?: string[];
-  versions?: string[];
-  minVersion?: string[];
-  maxVersion?: string[];
-  reachableFrom?: string[];
-  createdSince?: string;
-  latest?: string[];
-  headsOnly?: boolean;
-  undated?: string;
-  defaultChannel?: string[];
-  dropPackage?: string[];
-  dropChannel?: string[];
-  dropBundle?: string[];
-  dropDeprecated?: boolean;
-  exact?: boolean;
-}
+const scoped = (value: string, summary: string): Flag<string[] | undefined> =>
+  repeated(value, summary, { group: 'Selection' });
+const names = (value: string, summary: string): Flag<string[] | undefined> =>
+  list(value, summary, { group: 'Selection' });
+
+/** What a filter keeps, as flags. */
+export const filterFlags = {
+  packages: list('name', 'keep only these packages', { short: 'p', group: 'Selection' }),
+  channels: names('[package/]channel', 'keep only these channels in packages that have any of them'),
+  versions: scoped('[scope=]range', "keep versions in a range such as '>=1.2.0 <2.0.0'"),
+  minVersion: scoped('[scope=]version', 'keep this version and higher ones'),
+  maxVersion: scoped('[scope=]version', 'keep this version and lower ones'),
+  reachableFrom: scoped('[scope=]installed', 'keep bundles reachable from an installed bundle'),
+  createdSince: text('date|months', 'keep bundles created on or after DATE, or within the last N months', {
+    group: 'Selection',
+  }),
+  latest: scoped('[scope=]count', 'keep only the N newest matching bundles per channel'),
+  headsOnly: flag('the same as --latest 1', { group: 'Selection' }),
+  undated: choice('choice', ['keep', 'drop'], 'handling of bundles without a creation date (default: keep)', {
+    group: 'Selection',
+  }),
+  defaultChannel: scoped('package=channel', 'new default channel of a package'),
+  dropPackage: names('name', 'drop these packages'),
+  dropChannel: names('[package/]channel', 'drop these channels'),
+  dropBundle: names('[package/]bundle', 'drop these bundles and rewire edges around them'),
+  dropDeprecated: flag('drop deprecated packages, channels and bundles', { group: 'Selection' }),
+  exact: flag('keep only matching bundles and rewire edges around removed ones', { group: 'Selection' }),
+};
 
 /**
  * Adds what flags say to a filter. `today` is what months are counted back from. Throws UsageError for a value that is
  * none.
  */
-export function addFlags(filter: CatalogFilter, flags: FilterFlags, today: Date): void {
+export function addFlags(
+  filter: CatalogFilter,
+  flags: Partial<FlagValues<typeof filterFlags>>,
+  today: Date,
+): void {
   const addScoped = (
     flag: string,
     values: readonly string[] | undefined,
@@ -84,9 +98,6 @@ export function addFlags(filter: CatalogFilter, flags: FilterFlags, today: Date)
     filter.dropBundles.push({ ...parseQualifiedName(text), where: '--drop-bundle' });
   }
   if (flags.undated !== undefined) {
-    if (flags.undated !== 'keep' && flags.undated !== 'drop') {
-      throw new UsageError(`invalid --undated value ${quoteGo(flags.undated)}, expected (keep|drop)`);
-    }
     filter.undated = flags.undated;
   }
   filter.dropDeprecated ||= flags.dropDeprecated === true;

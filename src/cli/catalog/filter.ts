@@ -1,3 +1,7 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { type FlagValues, choice, flag, text } from '../command/flags.js';
+import { filterFlags } from './filter-request.js';
+import { catalogForms, migrateLevel } from '../command/shared-flags.js';
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
 import { Assembly } from '../../catalog/assemble.js';
@@ -18,60 +22,74 @@ import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { replaceFiles, replacedFile } from '../../files/replace-file.js';
 import { inReference } from '../../source/reference-error.js';
 import { readFilterFile } from '../../catalog/selection/filter-file.js';
-import { type FilterFlags, addFlags } from './filter-request.js';
+import { addFlags } from './filter-request.js';
 import { type FilterReport, filterReport, filterText } from './filter-text.js';
 import { withCatalog } from './input.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
-import { catalogFormat } from '../formats.js';
+import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import { writeAll } from '../output.js';
 import { type CommandSession, useSession } from '../session.js';
 
-interface CatalogFilterOptions extends GlobalOptions, FilterFlags {
-  filter?: string;
-  directory?: string;
-  output?: string;
-  migrateLevel?: string;
-  report?: string;
-  dryRun?: boolean;
-}
+const flags = {
+  ...filterFlags,
+  filter: text('file', 'CatalogFilter file with these criteria; - for stdin', {
+    short: 'f',
+    group: 'Selection',
+  }),
+  directory: text('directory', 'new or empty directory to write to; - for stdout', {
+    short: 'o',
+    group: 'Output',
+  }),
+  output: choice('format', ['json', 'yaml'], 'output format (default: json)', { group: 'Output' }),
+  migrateLevel,
+  report: text('file', 'write kept bundles and reasons to a JSON file', { group: 'Output' }),
+  dryRun: flag('print what would be kept, with reasons, without writing a catalog', { group: 'Output' }),
+};
 
 /** `opmate catalog filter`: a part of a catalog as a valid catalog, and what it needed in addition to what was asked. */
-export async function catalogFilter(
-  context: CommandContext,
-  reference: string,
-  given: GlobalOptions,
-): Promise<void> {
-  const options = given as CatalogFilterOptions;
-  const { directory, output, dryRun = false, report: reportFile } = options;
-  const format = catalogFormat(output);
-  const migrationLevel = resolveMigrationLevel(options.migrateLevel ?? '');
-  if (directory === undefined && output === undefined && !dryRun) {
-    throw new UsageError('nothing says where the catalog goes', {
-      hint: 'give -o DIRECTORY, or -o - for standard output; --dry-run only tells what would be kept',
+export const command = defineCommand({
+  summary: 'keep part of a catalog as a valid catalog',
+  arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
+  flags,
+  examples: [
+    [
+      'Keep the channel heads of one package',
+      'opmate catalog filter ./catalog -p demo --heads-only -o small-catalog',
+    ],
+    ['Print what would be kept, and why', 'opmate catalog filter ./catalog -p demo --dry-run'],
+    ['Filter by a file', 'opmate catalog filter ./catalog -f filter.yaml -o -'],
+  ],
+  async run({ context, args: [reference], options }) {
+    const { directory, output, dryRun, report: reportFile } = options;
+    const format = output ?? 'json';
+    const migrationLevel = resolveMigrationLevel(options.migrateLevel ?? '');
+    if (directory === undefined && output === undefined && !dryRun) {
+      throw new UsageError('nothing says where the catalog goes', {
+        hint: 'give -o DIRECTORY, or -o - for standard output; --dry-run only tells what would be kept',
+      });
+    }
+    const filter = await readFilter(context, options);
+    const isForStdout = directory === undefined || directory === '-';
+    await useSession(context, options, async (session) => {
+      if (!isForStdout && !dryRun) await requireEmptyDirectory(directory);
+      if (reportFile !== undefined) await requirePlace(reportFile);
+      await withCatalog(reference, session, async ({ catalog }) => {
+        const shown = withoutCredentials(reference);
+        const chosen = await choose(catalog, filter, reference, session);
+        tell(chosen.filtered, session);
+        const report = filterReport(shown, chosen.before, chosen.filtered);
+        const made = { catalog, ...chosen, format, migrationLevel };
+        const writeOutput = (): Promise<void> =>
+          dryRun
+            ? writeDryRun(context, report, output, session)
+            : write(context, made, isForStdout ? undefined : directory, session);
+        const { signal } = session;
+        const files = reportFile === undefined ? [] : [{ target: reportFile, text: jsonOf(report) }];
+        await replaceFiles(files, { signal, then: writeOutput });
+      });
     });
-  }
-  const filter = await readFilter(context, options);
-  const isForStdout = directory === undefined || directory === '-';
-  await useSession(context, options, async (session) => {
-    if (!isForStdout && !dryRun) await requireEmptyDirectory(directory);
-    if (reportFile !== undefined) await requirePlace(reportFile);
-    await withCatalog(reference, session, async ({ catalog }) => {
-      const shown = withoutCredentials(reference);
-      const chosen = await choose(catalog, filter, reference, session);
-      tell(chosen.filtered, session);
-      const report = filterReport(shown, chosen.before, chosen.filtered);
-      const made = { catalog, ...chosen, format, migrationLevel };
-      const writeOutput = (): Promise<void> =>
-        dryRun
-          ? writeDryRun(context, report, output, session)
-          : write(context, made, isForStdout ? undefined : directory, session);
-      const { signal } = session;
-      const files = reportFile === undefined ? [] : [{ target: reportFile, text: jsonOf(report) }];
-      await replaceFiles(files, { signal, then: writeOutput });
-    });
-  });
-}
+  },
+});
 
 /** Finds out before anything is written whether a file can be. */
 async function requirePlace(file: string): Promise<void> {
@@ -83,7 +101,10 @@ async function requirePlace(file: string): Promise<void> {
   }
 }
 
-async function readFilter(context: CommandContext, options: CatalogFilterOptions): Promise<CatalogFilter> {
+async function readFilter(
+  context: CommandContext,
+  options: FlagValues<typeof flags>,
+): Promise<CatalogFilter> {
   const { filter: file } = options;
   const today = context.now();
   const filter =

@@ -1,47 +1,52 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { flag, list, text } from '../command/flags.js';
+import { editDryRun } from '../command/shared-flags.js';
 import { planRemove } from '../../catalog/edit/plan-remove.js';
 import { quoteGo } from '../../document/go-json.js';
 import { editCatalog } from './edit.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
 import { requireFlag } from '../options.js';
 import { useSession } from '../session.js';
-
-interface CatalogRemoveOptions extends GlobalOptions {
-  dryRun?: boolean;
-  force?: boolean;
-  package?: string;
-  bundle?: string[];
-  channel?: string[];
-  defaultChannel?: string;
-}
 
 /**
  * `opmate catalog remove`: bundles, channels or a package leave a catalog directory. Where clusters would lose their way
  * to the head, it lists them and ends with exit code 3, unless it is forced.
  */
-export async function catalogRemove(
-  context: CommandContext,
-  directory: string,
-  given: GlobalOptions,
-): Promise<number> {
-  const options = given as CatalogRemoveOptions;
-  const name = requireFlag(options.package, 'package');
-  const { bundle: bundles, channel: channels, defaultChannel } = options;
-  const isForced = options.force === true;
-  return useSession(context, options, (session) =>
-    editCatalog(context, session, directory, options, (catalog) => {
-      const plan = planRemove(catalog, { package: name, bundles, channels, defaultChannel });
-      const level = isForced ? 'warn' : 'error';
-      for (const orphans of plan.orphans) {
-        const subject = `package ${quoteGo(name)}, channel ${quoteGo(orphans.channel)}`;
-        const names = orphans.bundles.map(quoteGo).join(', ');
-        session.logger.log(level, `${subject}: no way to a head any more from ${names}`);
-      }
-      if (plan.orphans.length === 0 || isForced) return plan;
-      session.logger.log(
-        'error',
-        `${directory}: nothing is removed, since clusters may be left behind; use --force to remove it anyway`,
-      );
-      return undefined;
-    }),
-  );
-}
+export const command = defineCommand({
+  summary:
+    'remove bundles, channels or a package and repair the upgrade graph; exit with 3 if installed bundles would be stranded',
+  arguments: [argument('<directory>', 'file-based catalog')],
+  flags: {
+    package: text('name', 'package; removed completely if neither bundles nor channels are given'),
+    bundle: list('name', 'bundles to remove'),
+    channel: list('name', 'channels to remove'),
+    defaultChannel: text('name', 'new default channel'),
+    force: flag('remove even if installed bundles are stranded'),
+    dryRun: editDryRun,
+  },
+  examples: [
+    ['Remove a release', 'opmate catalog remove ./catalog --package demo --bundle demo.v1.0.0'],
+    ['Remove a package', 'opmate catalog remove ./catalog --package demo --force'],
+  ],
+  async run({ context, args: [directory], options }) {
+    const name = requireFlag(options.package, 'package');
+    const { bundle: bundles, channel: channels, defaultChannel } = options;
+    const isForced = options.force;
+    return useSession(context, options, (session) =>
+      editCatalog(context, session, directory, options, (catalog) => {
+        const plan = planRemove(catalog, { package: name, bundles, channels, defaultChannel });
+        const level = isForced ? 'warn' : 'error';
+        for (const orphans of plan.orphans) {
+          const subject = `package ${quoteGo(name)}, channel ${quoteGo(orphans.channel)}`;
+          const names = orphans.bundles.map(quoteGo).join(', ');
+          session.logger.log(level, `${subject}: no way to a head any more from ${names}`);
+        }
+        if (plan.orphans.length === 0 || isForced) return plan;
+        session.logger.log(
+          'error',
+          `${directory}: nothing is removed, since clusters may be left behind; use --force to remove it anyway`,
+        );
+        return undefined;
+      }),
+    );
+  },
+});

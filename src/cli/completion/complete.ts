@@ -1,7 +1,6 @@
-import type { Command } from 'commander';
+import { argument, defineCommand } from '../command/declaration.js';
 import { namesFor } from './names.js';
 import { wantedName } from './words.js';
-import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';
 
@@ -12,19 +11,21 @@ const patienceMs = 1500;
  * What completion scripts call: names of packages or channels that the last word may become, one a line. The words
  * are those of the line after the command's name, as they were typed. Says nothing where it knows nothing.
  */
-export async function complete(
-  context: CommandContext,
-  words: readonly string[],
-  program: Command,
-): Promise<void> {
-  const wanted = wantedName(program, words, context.homeDirectory);
-  if (wanted === undefined || !/^[A-Za-z0-9._,-]*$/.test(wanted.before)) return;
-  const patience = new AbortController();
-  const timer = setTimeout(() => patience.abort(), patienceMs);
-  const names = await namesFor(wanted, context, {
-    signal: AbortSignal.any([context.signal, patience.signal]),
-  });
-  clearTimeout(timer);
-  const safe = names.filter((name) => printableLine(name) === name);
-  await writeAll(context.stdout, safe.map((name) => `${wanted.before}${name}\n`).join(''));
-}
+export const command = defineCommand({
+  summary: 'complete a name, for completion scripts',
+  arguments: [argument('[word...]')],
+  async run({ context, args: [words], commands }) {
+    const { program } = commands;
+    await commands.loadNamed(words);
+    const wanted = wantedName(program, words, context.homeDirectory);
+    if (wanted === undefined || !/^[A-Za-z0-9._,-]*$/.test(wanted.before)) return;
+    const patience = new AbortController();
+    const timer = setTimeout(() => patience.abort(), patienceMs);
+    const names = await namesFor(wanted, context, {
+      signal: AbortSignal.any([context.signal, patience.signal]),
+    });
+    clearTimeout(timer);
+    const safe = names.filter((name) => printableLine(name) === name);
+    await writeAll(context.stdout, safe.map((name) => `${wanted.before}${name}\n`).join(''));
+  },
+});

@@ -1,16 +1,24 @@
-import type { Command } from 'commander';
+import { argument, defineCommand } from '../command/declaration.js';
 import { UsageError } from '../../core/errors.js';
-import { completionScript, shells } from './scripts.js';
-import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
+import { completionScript, shells } from './scripts.js';
 
 /** `opmate completion`: a script that completes commands and options in a shell, on stdout. */
-export async function completion(context: CommandContext, shell: string, program: Command): Promise<void> {
-  const known = shells.find((name) => name === shell);
-  if (known === undefined) {
-    throw new UsageError(`${shell}: no completion for this shell`, {
-      hint: `use one of ${shells.join(', ')}`,
-    });
-  }
-  await writeAll(context.stdout, completionScript(known, program));
-}
+export const command = defineCommand({
+  summary: 'print a completion script for a shell',
+  arguments: [argument('<shell>', 'shell', { choices: shells })],
+  examples: [
+    ['Complete in this bash', 'source <(opmate completion bash)'],
+    ['Complete in every fish', 'opmate completion fish > ~/.config/fish/completions/opmate.fish'],
+  ],
+  async run({ context, args: [shell], commands }) {
+    const known = shells.find((name) => name === shell);
+    if (known === undefined) {
+      throw new UsageError(`${shell}: no completion for this shell`, {
+        hint: `use one of ${shells.join(', ')}`,
+      });
+    }
+    await commands.loadBelow(commands.program, { deeply: true });
+    await writeAll(context.stdout, completionScript(known, commands.program));
+  },
+});

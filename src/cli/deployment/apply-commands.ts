@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../context.js';
-import { milliseconds, outputFormatOf, separated } from '../options.js';
+import { outputFormatOf, separated } from '../options.js';
+import { milliseconds } from '../command/values.js';
 import type { Runner } from '../runner.js';
 
 /** Adds what works on a cluster to `bundle deployment`: `apply`, `history`, `rollback`. */

@@ -1,5 +1,6 @@
 import { UsageError } from '../../core/errors.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';

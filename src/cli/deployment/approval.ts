@@ -17,7 +17,8 @@ import {
 import { Kubectl } from '../../deployment/cluster/kubectl.js';
 import { describeId, keyOf } from '../../deployment/cluster/objects.js';
 import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import type { DeploymentOptions } from './input.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';

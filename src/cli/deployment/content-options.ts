@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { GlobalOptions } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { collect } from '../options.js';
 
 /** Options of every command that reads bundles. */

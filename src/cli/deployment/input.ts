@@ -17,7 +17,8 @@ import { readContentLock, writeContentLock } from '../../source/content/content-
 import { readSecrets } from '../../source/secrets.js';
 import { contentOptionsOf } from '../bundle/content.js';
 import { certificateProviderOf } from './certificate-provider.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { readInput, readInputFile } from '../input.js';
 import type { CommandSession } from '../session.js';
 

@@ -7,7 +7,8 @@ import {
 } from '../../deployment/cluster/inventory.js';
 import type { Applicable } from '../../deployment/cluster/apply.js';
 import { hashOfObjects } from '../../deployment/render-deployments.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { useSession } from '../session.js';
 import { type ApprovalOptions, applyOne, openKubectl } from './approval.js';
 import { placeOf, requireInventory } from './history.js';

@@ -18,7 +18,8 @@ import {
   indexDockerfile,
   settleDatabase,
 } from '../../sqlite/read/index-image.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { openBase, putImages } from './image-output.js';
 import { writeAll } from '../output.js';

@@ -82,9 +82,9 @@ export interface ImageOutput {
 
 /** Options of the commands that build images. */
 export interface ImageOutputFlags {
-  tag?: string;
-  push?: boolean;
-  save?: string;
+  tag?: string | undefined;
+  push?: boolean | undefined;
+  save?: string | undefined;
 }
 
 /**

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import type { CommandContext } from '../context.js';
 import { unknownCommand } from '../help.js';
 import { addOcMirrorFlags, readOcMirrorFlags } from './oc-mirror-flags.js';
-import { booleanFlag, collect, outputFormatOf, reportFormatOption } from '../options.js';
+import { booleanFlag, collect, outputFormatOf } from '../options.js';
 import type { Runner } from '../runner.js';
 
 /** Adds `opmate catalog mirror` and `opmate mirror`. */
@@ -216,24 +216,6 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
           context,
           readOcMirrorFlags(options, undefined),
         ),
-      ),
-    );
-}
-
-/** Adds `opmate archive`. */
-export function addArchiveCommands(program: Command, context: CommandContext, runner: Runner): void {
-  program
-    .command('archive')
-    .description('work with mirror archives on disk')
-    .command('verify')
-    .description('read a whole archive and report damaged or missing content')
-    .argument('<archive>', 'directory of the archive')
-    .option('--id <digest>', 'require this archive ID')
-    .option('--verify-key <file>', 'require a signature by this public key')
-    .addOption(reportFormatOption())
-    .action((directory: string, _options, command: Command) =>
-      runner.run(command, async (options) =>
-        (await import('../archive/verify.js')).archiveVerify(context, directory, options),
       ),
     );
 }

@@ -1,7 +1,8 @@
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock/lock-diff.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { readNamedLock } from './lock-input.js';
 import { writeAll } from '../output.js';

@@ -1,5 +1,5 @@
 import { UsageError } from '../../core/errors.js';
-import type { GlobalOptions } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { booleanFlag, booleanOf, hiddenOption } from '../options.js';
 
 /** Flags with a value that `oc-mirror` needs and opmate does not. */
@@ -78,7 +78,7 @@ export function readOcMirrorFlags<T extends GlobalOptions>(options: T, destinati
   };
   const target = /^docker:\/\/([^/]+)/.exec(destination ?? '')?.[1];
   if (!isVerified.target || !isVerified.source)
-    read.insecureAt = (registry: string): boolean => !isVerified[registry === target ? 'target' : 'source'];
+    read.insecure = (registry: string): boolean => !isVerified[registry === target ? 'target' : 'source'];
   return read as T;
 }
 

@@ -1,7 +1,8 @@
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import type { ClosableLogger } from '../logger.js';
 import { booleanOf } from '../options.js';
@@ -20,9 +21,10 @@ export interface CopyFlags extends GlobalOptions {
 
 /** The global options, with what `oc` calls otherwise. */
 export function globalOptionsOf<T extends CopyFlags>(options: T): T {
-  const insecure = booleanOf(options, 'insecure');
+  const insecure =
+    booleanOf(options, 'insecure') || (typeof options.insecure === 'function' && options.insecure);
   const authfile = options.registryConfig ?? options.authfile;
-  const caFile = insecure ? undefined : (options.certificateAuthority ?? options.caFile);
+  const caFile = insecure === true ? undefined : (options.certificateAuthority ?? options.caFile);
   return {
     ...options,
     insecure,

@@ -1,63 +1,73 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { flag } from '../command/flags.js';
 import { UsageError } from '../../core/errors.js';
 import { isDigest } from '../../core/digest.js';
 import { type Reference, parseReference, parseTargetReference } from '../../core/reference.js';
 import { copyImage } from '../../oci/image/copy.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference, openTarget } from '../../oci/image/open.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
 import { openOptionsOf, useSession } from '../session.js';
-
-interface OciCopyOptions extends GlobalOptions {
-  referrers?: boolean;
-}
 
 /**
  * `opmate oci copy`: an image with all its platforms, or only that of `--platform`, byte for byte. Prints
  * the digest that is now at the target.
  */
-export async function ociCopy(
-  context: CommandContext,
-  source: string,
-  target: string,
-  options: OciCopyOptions,
-): Promise<void> {
-  const parsedTarget = parseTargetReference(target);
-  await useSession(context, options, async (session) => {
-    const { logger, signal, platform } = session;
-    const openOptions = await openOptionsOf(session);
-    const from = await openReference(parseReference(source), openOptions);
-    try {
-      const named = withTagOf(parsedTarget, from.reference);
-      // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
-      // One platform's image is copied alone: an index without its other images is of no use.
-      const { descriptor } =
-        platform === undefined
-          ? await from.repository.getManifest(from.reference, session)
-          : await openImage(from.repository, from.reference, session);
-      const to = await openTarget(named, openOptions);
+export const command = defineCommand({
+  summary: 'copy an image between registries, layouts and archives',
+  arguments: [
+    argument('<source>', 'image in a registry, layout or archive'),
+    argument('<target>', 'registry reference or oci:DIR[:TAG]'),
+  ],
+  flags: { referrers: flag('also copy referrers such as signatures') },
+  examples: [
+    [
+      'Save an image to a layout directory',
+      'opmate oci copy registry.example.com/demo/bundle:v1.0.0 oci:layout:v1',
+    ],
+    [
+      'Push an image from a layout directory',
+      'opmate oci copy oci:layout:v1 registry.example.com/demo/copy:v1',
+    ],
+  ],
+  async run({ context, args: [source, target], options }) {
+    const parsedTarget = parseTargetReference(target);
+    await useSession(context, options, async (session) => {
+      const { logger, signal, platform } = session;
+      const openOptions = await openOptionsOf(session);
+      const from = await openReference(parseReference(source), openOptions);
       try {
-        const result = await copyImage(from.repository, descriptor.digest, to.repository, to.reference, {
-          referrers: options.referrers,
-          logger,
-          signal,
-        });
-        logger.log('info', `copied ${source} to ${target}`, {
-          manifests: result.manifests,
-          blobs: result.blobs.copied,
-          bytes: result.bytes,
-        });
-        logger.close();
-        const { digest } = result.descriptor;
-        await writeAll(context.stdout, `${digest}\n`);
+        const named = withTagOf(parsedTarget, from.reference);
+        // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
+        // One platform's image is copied alone: an index without its other images is of no use.
+        const { descriptor } =
+          platform === undefined
+            ? await from.repository.getManifest(from.reference, session)
+            : await openImage(from.repository, from.reference, session);
+        const to = await openTarget(named, openOptions);
+        try {
+          const result = await copyImage(from.repository, descriptor.digest, to.repository, to.reference, {
+            referrers: options.referrers,
+            logger,
+            signal,
+          });
+          logger.log('info', `copied ${source} to ${target}`, {
+            manifests: result.manifests,
+            blobs: result.blobs.copied,
+            bytes: result.bytes,
+          });
+          logger.close();
+          const { digest } = result.descriptor;
+          await writeAll(context.stdout, `${digest}\n`);
+        } finally {
+          await to.close();
+        }
       } finally {
-        await to.close();
+        await from.close();
       }
-    } finally {
-      await from.close();
-    }
-  });
-}
+    });
+  },
+});
 
 /** A target without tag and digest takes the tag of the source. */
 function withTagOf(target: Reference, tag: string): Reference {

@@ -1,72 +1,84 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { flag, parsed, repeated, text } from '../command/flags.js';
+import { byteSize } from '../command/values.js';
+import { connectionFlags, tlsFlags } from '../serve/server-flags.js';
+import { archiveProofFlags } from '../archive/flags.js';
 import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { startRegistry } from '../../serve/registry.js';
 import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
-import { type ArchiveProofFlags, archiveDirectoryOf, proofOf } from '../archive/options.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import { archiveDirectoryOf, proofOf } from '../archive/options.js';
 import { portOf, tlsFilesOf } from '../serve/listen-options.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
-
-interface OciServeOptions extends GlobalOptions, ArchiveProofFlags {
-  port?: string;
-  host?: string;
-  tlsCert?: string;
-  tlsKey?: string;
-  archiveBase?: string[];
-  htpasswd?: string;
-  insecureListen?: boolean;
-  readOnly?: boolean;
-  /** Bytes. */
-  maxSize?: number;
-  allowHost?: string[];
-  maxConnections?: number;
-}
 
 /**
  * `opmate oci serve`: a layout directory or an archive of `opmate mirror` as a registry, until it is interrupted.
  * Prints its address.
  */
-export async function ociServe(
-  context: CommandContext,
-  directory: string,
-  options: OciServeOptions,
-): Promise<number> {
-  const { host = '127.0.0.1', htpasswd, insecureListen, readOnly, maxSize } = options;
-  const logger = createLogger(context, options);
-  const port = portOf(options, '5000');
-  const files = tlsFilesOf(options);
-  if (readOnly === true && maxSize !== undefined) {
-    throw new UsageError('--read-only and --max-size exclude each other');
-  }
-  const tls = files === undefined ? undefined : await readCertificateFiles(files);
-  const registry = await startRegistry({
-    directory,
-    archiveBases: (options.archiveBase ?? []).map((text) => archiveDirectoryOf(text, context)),
-    archiveProof: await proofOf(options, context),
-    host,
-    port,
-    htpasswd,
-    insecureListen,
-    readOnly,
-    maxSize,
-    allowedHosts: options.allowHost,
-    maxConnections: options.maxConnections,
-    logger,
-    ...(tls !== undefined && { tls }),
-  });
-  const watcher =
-    files === undefined || tls === undefined
-      ? undefined
-      : watchCertificateFiles(files, tls, (next) => registry.replaceCertificate(next), logger);
-  try {
-    await writeAll(context.stdout, `${registry.url}\n`);
-    await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
-  } finally {
-    watcher?.stop();
-    await registry.close();
-    logger.close();
-  }
-  // Being told to stop is how a server ends.
-  return 0;
-}
+export const command = defineCommand({
+  summary: 'serve a layout directory, or a mirror archive read-only, as a registry',
+  arguments: [argument('<directory>', 'layout directory, created if missing, or mirror archive')],
+  flags: {
+    port: text('port', 'port to listen on; 0 selects a free one', {
+      short: 'p',
+      default: '5000',
+      group: 'Server',
+    }),
+    host: text('address', 'address to listen on', { default: '127.0.0.1', group: 'Server' }),
+    htpasswd: text('file', 'require users of this htpasswd file (bcrypt)', { group: 'Server' }),
+    insecureListen: flag('allow non-loopback addresses without --htpasswd', { group: 'Server' }),
+    readOnly: flag('refuse pushes and deletions'),
+    maxSize: parsed('size', 'maximum size of all blobs and uploads, e.g. 50G', byteSize),
+    ...tlsFlags,
+    ...connectionFlags,
+    archiveBase: repeated('directory', 'base archive of the archive', { group: 'Input' }),
+    ...archiveProofFlags,
+  },
+  examples: [
+    ['Serve a layout directory as a registry', 'opmate oci serve ./layout'],
+    [
+      'Serve an archive of opmate mirror to a cluster',
+      'opmate oci serve ./archive --host 0.0.0.0 --htpasswd users.htpasswd',
+    ],
+  ],
+  async run({ context, args: [directory], options }) {
+    const { host, htpasswd, insecureListen, readOnly, maxSize } = options;
+    const logger = createLogger(context, options);
+    const port = portOf(options, '5000');
+    const files = tlsFilesOf(options);
+    if (readOnly && maxSize !== undefined) {
+      throw new UsageError('--read-only and --max-size exclude each other');
+    }
+    const tls = files === undefined ? undefined : await readCertificateFiles(files);
+    const registry = await startRegistry({
+      directory,
+      archiveBases: (options.archiveBase ?? []).map((text) => archiveDirectoryOf(text, context)),
+      archiveProof: await proofOf(options, context),
+      host,
+      port,
+      htpasswd,
+      insecureListen,
+      readOnly,
+      maxSize,
+      allowedHosts: options.allowHost,
+      maxConnections: options.maxConnections,
+      logger,
+      ...(tls !== undefined && { tls }),
+    });
+    const watcher =
+      files === undefined || tls === undefined
+        ? undefined
+        : watchCertificateFiles(files, tls, (next) => registry.replaceCertificate(next), logger);
+    try {
+      await writeAll(context.stdout, `${registry.url}\n`);
+      await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
+    } finally {
+      watcher?.stop();
+      await registry.close();
+      logger.close();
+    }
+    // Being told to stop is how a server ends.
+    return 0;
+  },
+});

@@ -12,7 +12,8 @@ import { type AddMode, type AddReport, addBundles } from '../../sqlite/add/add.j
 import { openDatabase } from '../../sqlite/schema/database.js';
 import { type EditOptions, editDatabase } from '../../sqlite/schema/edit.js';
 import type { StagedBundle } from '../../sqlite/add/stage.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInput } from '../input.js';
 import { count } from '../printable.js';

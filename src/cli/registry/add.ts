@@ -1,6 +1,7 @@
 import { type AddFlags, addToDatabase, planAdd, reportAdded } from './add-bundles.js';
 import type { CommandContext } from '../context.js';
-import { databaseOf, itemsOf, listAndDatabase } from '../options.js';
+import { databaseOf, listAndDatabase } from '../options.js';
+import { itemsOf } from '../command/values.js';
 import { useSession } from '../session.js';
 
 interface RegistryAddOptions extends AddFlags {

@@ -21,10 +21,12 @@ import { buildIndexImages, settleDatabase } from '../../sqlite/read/index-image.
 import { type LoadReport, ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
 import { loadPackageManifests } from '../../sqlite/legacy/package-manifests.js';
 import { type AddPlan, addToDatabase, planAdd, reportAdded } from './add-bundles.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { type OpenedBase, openBase, putImages } from '../index/image-output.js';
-import { booleanOf, itemsOf } from '../options.js';
+import { booleanOf } from '../options.js';
+import { itemsOf } from '../command/values.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';

@@ -1,6 +1,7 @@
 import { sortedByBytes } from '../../core/order.js';
 import { openIndex } from '../../source/library.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';

@@ -1,5 +1,6 @@
 import { createDatabase } from '../../sqlite/schema/edit.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { databaseOf } from '../options.js';
 import { useSession } from '../session.js';
 

@@ -17,7 +17,8 @@ import {
 import { openImageSource } from '../../source/drivers/image.js';
 import type { CatalogSource, Source } from '../../source/source-options.js';
 import { openSource } from '../../source/source.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count, printableLine } from '../printable.js';

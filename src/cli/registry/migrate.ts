@@ -1,7 +1,8 @@
 import { UsageError } from '../../core/errors.js';
 import { migrateFile } from '../../sqlite/schema/edit.js';
 import { latestVersion } from '../../sqlite/schema/schema.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { useSession } from '../session.js';
 
 interface RegistryMigrateOptions extends GlobalOptions {

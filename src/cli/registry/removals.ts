@@ -7,7 +7,7 @@ import type { DeprecateReport } from '../../sqlite/remove/deprecate.js';
 import type { PruneReport } from '../../sqlite/remove/prune.js';
 import type { RemoveReport } from '../../sqlite/remove/remove.js';
 import type { StrandedReport } from '../../sqlite/remove/stranded.js';
-import type { GlobalOptions } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { count } from '../printable.js';
 import type { CommandSession } from '../session.js';
 

@@ -1,60 +1,67 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { repeated, text } from '../command/flags.js';
 import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { catalogDockerfile } from '../../catalog/dockerfile.js';
 import { OpmateError, UsageError, messageOf, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
-
-interface GenerateDockerfileOptions extends GlobalOptions {
-  baseImage?: string;
-  builderImage?: string;
-  binaryImage?: string;
-  extraLabels?: string[];
-}
 
 /** The image that catalogs are built on unless told: any release of opm serves file-based ones. */
 export const defaultImage = 'quay.io/operator-framework/opm:latest';
 
 /** `opmate generate dockerfile`: writes `<directory>.Dockerfile` beside the catalog; never over a file. */
-export async function generateDockerfile(
-  context: CommandContext,
-  directory: string,
-  options: GenerateDockerfileOptions,
-): Promise<void> {
-  const { baseImage, binaryImage, builderImage } = options;
-  if (baseImage !== undefined && binaryImage !== undefined) {
-    throw new UsageError('--base-image and --binary-image cannot be used together', {
-      hint: 'keep --base-image',
+export const command = defineCommand({
+  summary: 'write a Dockerfile next to a catalog directory',
+  tool: 'opm',
+  arguments: [argument('<directory>', 'catalog directory')],
+  flags: {
+    baseImage: text('image', `image to build on (default: ${defaultImage})`, { short: 'i' }),
+    builderImage: text('image', `image to build the serve cache with (default: ${defaultImage})`, {
+      short: 'b',
+    }),
+    binaryImage: text('image', 'the old name of --base-image', { hidden: true }),
+    extraLabels: repeated('key=value', 'additional labels, comma-separated', { short: 'l' }),
+  },
+  examples: [
+    ['Write catalog.Dockerfile', 'opmate generate dockerfile ./catalog'],
+    ['Build on an image without opm', 'opmate generate dockerfile ./catalog -i scratch'],
+  ],
+  async run({ context, args: [directory], options }) {
+    const { baseImage, binaryImage, builderImage } = options;
+    if (baseImage !== undefined && binaryImage !== undefined) {
+      throw new UsageError('--base-image and --binary-image cannot be used together', {
+        hint: 'keep --base-image',
+      });
+    }
+    if (binaryImage !== undefined) {
+      context.stderr.write('warning: --binary-image is the old name of --base-image and --builder-image\n');
+    }
+    const builder = builderImage ?? binaryImage ?? defaultImage;
+    if (builder === 'scratch') {
+      throw new OpmateError('INVALID', 'invalid builder image: "scratch"', {
+        hint: 'the builder image runs a command; scratch can be the --base-image only',
+      });
+    }
+    const labels = parseLabels(options.extraLabels ?? []);
+    const found = await stat(directory).catch((error: unknown) => {
+      const reason = systemCode(error) === 'ENOENT' ? 'no such file or directory' : messageOf(error);
+      throw new OpmateError('NOT_FOUND', `stat ${directory}: ${reason}`, { cause: error });
     });
-  }
-  if (binaryImage !== undefined) {
-    context.stderr.write('warning: --binary-image is the old name of --base-image and --builder-image\n');
-  }
-  const builder = builderImage ?? binaryImage ?? defaultImage;
-  if (builder === 'scratch') {
-    throw new OpmateError('INVALID', 'invalid builder image: "scratch"', {
-      hint: 'the builder image runs a command; scratch can be the --base-image only',
+    if (!found.isDirectory()) {
+      throw new OpmateError('INVALID', `provided root path ${quoteGo(directory)} is not a directory`);
+    }
+    const clean = path.normalize(directory).replace(/(?<=.)\/$/, '');
+    const name = path.basename(clean) === '' ? clean : path.basename(clean);
+    const target = path.join(path.dirname(clean), `${name}.Dockerfile`);
+    const content = catalogDockerfile({
+      name,
+      base: baseImage ?? binaryImage ?? defaultImage,
+      builder,
+      labels,
     });
-  }
-  const labels = parseLabels(options.extraLabels ?? []);
-  const found = await stat(directory).catch((error: unknown) => {
-    const reason = systemCode(error) === 'ENOENT' ? 'no such file or directory' : messageOf(error);
-    throw new OpmateError('NOT_FOUND', `stat ${directory}: ${reason}`, { cause: error });
-  });
-  if (!found.isDirectory()) {
-    throw new OpmateError('INVALID', `provided root path ${quoteGo(directory)} is not a directory`);
-  }
-  const clean = path.normalize(directory).replace(/(?<=.)\/$/, '');
-  const name = path.basename(clean) === '' ? clean : path.basename(clean);
-  const target = path.join(path.dirname(clean), `${name}.Dockerfile`);
-  const content = catalogDockerfile({
-    name,
-    base: baseImage ?? binaryImage ?? defaultImage,
-    builder,
-    labels,
-  });
-  await writeNewFile(target, content);
-}
+    await writeNewFile(target, content);
+  },
+});
 
 /** Pairs of `key=value`, also several with commas, by key; of two with the same key the last counts. Throws INVALID. */
 export function parseLabels(values: readonly string[]): Map<string, string> {

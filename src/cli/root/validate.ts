@@ -1,3 +1,5 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { catalogForms, reportOutput } from '../command/shared-flags.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { placeDiagnostics } from '../../catalog/locate.js';
@@ -14,17 +16,11 @@ import { validateCatalog } from '../../graph/validate.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { openSource } from '../../source/source.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { countMore, printable } from '../printable.js';
-import { parseReportFormat } from '../reports/formats.js';
 import { type Report, pickFields, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
-
-interface ValidateCommandOptions extends GlobalOptions {
-  output?: string;
-}
 
 /** What checking a catalog has found. */
 export interface Verdict {
@@ -38,31 +34,38 @@ export interface Verdict {
  * `opmate validate`: every problem of a catalog. Without `-o` the findings go to stderr and stdout stays
  * empty; with it the verdict is data on stdout. Exit code 1 when the catalog is not valid, as `opm` has it.
  */
-export async function validate(
-  context: CommandContext,
-  directory: string,
-  options: ValidateCommandOptions,
-): Promise<number> {
-  const format = options.output === undefined ? undefined : parseReportFormat(options.output);
-  return useSession(context, options, async (session) => {
-    await checkDirectory(directory);
-    const source = await openSource(directory, session);
-    try {
-      if (source.kind === 'bundle') {
-        throw new OpmateError('UNSUPPORTED', `${directory}: is a bundle, not a catalog`, {
-          hint: 'opmate render shows whether a bundle can be read',
-        });
+export const command = defineCommand({
+  summary: 'check a catalog and report every problem',
+  tool: 'opm',
+  arguments: [argument('<directory>', `catalog: ${catalogForms}`)],
+  flags: { output: reportOutput },
+  examples: [
+    ['Check a catalog directory', 'opmate validate ./catalog'],
+    ['Annotate a pull request on GitHub', 'opmate validate ./catalog -o github'],
+    ['Check the catalog in an image', 'opmate validate registry.example.com/demo/catalog:v1'],
+  ],
+  async run({ context, args: [directory], options }) {
+    const { output: format } = options;
+    return useSession(context, options, async (session) => {
+      await checkDirectory(directory);
+      const source = await openSource(directory, session);
+      try {
+        if (source.kind === 'bundle') {
+          throw new OpmateError('UNSUPPORTED', `${directory}: is a bundle, not a catalog`, {
+            hint: 'opmate render shows whether a bundle can be read',
+          });
+        }
+        const verdict = await judge(source.catalog, session);
+        session.logger.close();
+        if (format !== undefined) await writeReport(context, toReport(verdict), format);
+        else await writeAll(context.stderr, describeVerdict(verdict));
+        return verdict.message === undefined ? exitCodes.done : exitCodes.failed;
+      } finally {
+        await source.close();
       }
-      const verdict = await judge(source.catalog, session);
-      session.logger.close();
-      if (format !== undefined) await writeReport(context, toReport(verdict), format);
-      else await writeAll(context.stderr, describeVerdict(verdict));
-      return verdict.message === undefined ? exitCodes.done : exitCodes.failed;
-    } finally {
-      await source.close();
-    }
-  });
-}
+    });
+  },
+});
 
 /**
  * `opm` validates directories only; here an image or the file of a sqlite index will do as well, but a path

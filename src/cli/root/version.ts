@@ -1,34 +1,41 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { outputFormat } from '../command/shared-flags.js';
 import { readFile } from 'node:fs/promises';
 import { encodeGoJson } from '../../document/go-json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { platformOfMachine } from '../../source/session.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
 import { writeAll } from '../output.js';
-
-interface VersionOptions extends GlobalOptions {
-  output?: string;
-}
 
 /**
  * `opmate version`: the line that `opm version` prints, which scripts parse, with opmate's own version; or
  * the same as data with `-o`.
  */
-export async function version(context: CommandContext, options: VersionOptions): Promise<void> {
-  const own = await ownVersion();
-  const { commit, date } = await readBuild();
-  const { os, architecture } = platformOfMachine(context.architecture);
-  if (options.output !== undefined) {
-    const build = commit === '' ? {} : { commit, buildDate: date };
-    const value = { version: own, ...build, os, architecture, node: process.versions.node };
-    const text = options.output === 'yaml' ? encodeYaml(value) : `${encodeGoJson(value, { indent: 2 })}\n`;
-    await writeAll(context.stdout, text);
-    return;
-  }
-  const line =
-    `Version: version.Version{OpmVersion:"v${own}", GitCommit:"${commit}", BuildDate:"${date}", ` +
-    `GoOs:"${os}", GoArch:"${architecture}"}\n`;
-  await writeAll(context.stdout, line);
-}
+export const command = defineCommand({
+  summary: 'print the version',
+  tool: 'opm',
+  arguments: [argument('[ignored...]')],
+  flags: { output: outputFormat(['json', 'yaml']) },
+  examples: [
+    ['Print the version in the form of opm', 'opmate version'],
+    ['Print the version as data', 'opmate version -o json'],
+  ],
+  async run({ context, options }) {
+    const own = await ownVersion();
+    const { commit, date } = await readBuild();
+    const { os, architecture } = platformOfMachine(context.architecture);
+    if (options.output !== undefined) {
+      const build = commit === '' ? {} : { commit, buildDate: date };
+      const value = { version: own, ...build, os, architecture, node: process.versions.node };
+      const text = options.output === 'yaml' ? encodeYaml(value) : `${encodeGoJson(value, { indent: 2 })}\n`;
+      await writeAll(context.stdout, text);
+      return;
+    }
+    const line =
+      `Version: version.Version{OpmVersion:"v${own}", GitCommit:"${commit}", BuildDate:"${date}", ` +
+      `GoOs:"${os}", GoArch:"${architecture}"}\n`;
+    await writeAll(context.stdout, line);
+  },
+});
 
 /** The version of opmate. */
 export async function ownVersion(): Promise<string> {

@@ -1,3 +1,6 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { text } from '../command/flags.js';
+import { catalogForms } from '../command/shared-flags.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { onAbort } from '../../core/concurrency.js';
 import { closeHttpServer } from '../../serve/server/http-server.js';
@@ -8,7 +11,7 @@ import { type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { CurrentView, type OpenedView } from '../../view/current-view.js';
 import { createViewServer } from '../../view/view-server.js';
 import { openCatalog } from '../catalog/input.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
 import { addressOf, portOf } from '../serve/listen-options.js';
 import { writeAll } from '../output.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -16,46 +19,53 @@ import { type CommandSession, useSession } from '../session.js';
 /** Nobody waits for what a page asked when its server ends. */
 const graceMs = 1_000;
 
-interface ViewCommandOptions extends GlobalOptions {
-  compare?: string;
-  port?: string;
-  host?: string;
-}
-
 /** `opmate view`: a page that shows a catalog, until the command is told to stop. Prints its URL. */
-export async function view(
-  context: CommandContext,
-  reference: string,
-  options: ViewCommandOptions,
-): Promise<void> {
-  const { compare, host = '127.0.0.1' } = options;
-  const address = { host, port: portOf(options) };
-  await useSession(context, options, async (session) => {
-    const { logger, signal } = session;
-    const references = compare === undefined ? [reference] : [reference, compare];
-    const readers: (() => Promise<string>)[] = [];
-    for (const one of references) {
-      const reader = await localStateReader(one, session);
-      if (reader !== undefined) readers.push(reader);
-    }
-    const current = new CurrentView({
-      open: (stop) => openReferences(reference, compare, withSignal(session, stop)),
-      readState: async () => (await Promise.all(readers.map((read) => read()))).join('\n'),
-    });
-    try {
-      await current.use(true, () => undefined);
-      const page = await startPage(context, current, address, '--port', session);
-      logger.log('info', 'press Ctrl+C to stop');
-      try {
-        await new Promise<void>((resolve) => void onAbort(signal, resolve));
-      } finally {
-        await page.close();
+export const command = defineCommand({
+  summary: 'show a catalog in the browser: packages, upgrade graphs, bundles, problems',
+  arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
+  flags: {
+    compare: text('catalog', 'show the differences from this older catalog'),
+    port: text('port', 'port to listen on; 0 selects a free one', {
+      short: 'p',
+      default: '0',
+      group: 'Server',
+    }),
+    host: text('address', 'address to listen on', { default: '127.0.0.1', group: 'Server' }),
+  },
+  examples: [
+    ['Show a catalog directory', 'opmate view ./catalog'],
+    ['Show what changed since an older catalog', 'opmate view ./catalog --compare ./older-catalog'],
+  ],
+  async run({ context, args: [reference], options }) {
+    const { compare, host } = options;
+    const address = { host, port: portOf(options) };
+    await useSession(context, options, async (session) => {
+      const { logger, signal } = session;
+      const references = compare === undefined ? [reference] : [reference, compare];
+      const readers: (() => Promise<string>)[] = [];
+      for (const one of references) {
+        const reader = await localStateReader(one, session);
+        if (reader !== undefined) readers.push(reader);
       }
-    } finally {
-      await current.close();
-    }
-  });
-}
+      const current = new CurrentView({
+        open: (stop) => openReferences(reference, compare, withSignal(session, stop)),
+        readState: async () => (await Promise.all(readers.map((read) => read()))).join('\n'),
+      });
+      try {
+        await current.use(true, () => undefined);
+        const page = await startPage(context, current, address, '--port', session);
+        logger.log('info', 'press Ctrl+C to stop');
+        try {
+          await new Promise<void>((resolve) => void onAbort(signal, resolve));
+        } finally {
+          await page.close();
+        }
+      } finally {
+        await current.close();
+      }
+    });
+  },
+});
 
 /** The same session, whose work also ends when `stop` fires. */
 function withSignal(session: CommandSession, stop: AbortSignal): CommandSession {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { CommandContext } from '../context.js';
-import { milliseconds, outputFormatOf } from '../options.js';
+import { outputFormatOf } from '../options.js';
+import { milliseconds } from '../command/values.js';
 import type { Runner } from '../runner.js';
 
 /** Adds `opmate catalogs`: what a server of many catalogs is doing. */

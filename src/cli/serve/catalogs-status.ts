@@ -7,7 +7,8 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import { encodeYaml } from '../../document/yaml.js';
 import { CatalogRecords, contentsOf, readServerUrl } from '../../serve/catalogs/catalog-records.js';
 import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';
 import { formatTable } from '../table.js';

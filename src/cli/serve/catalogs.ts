@@ -12,7 +12,8 @@ import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
 import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
 import { watchManifests } from '../../serve/catalogs/catalog-watch.js';
 import { type CatalogServerFlags, prepareCatalogServer } from './catalog-server.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 

@@ -1,7 +1,8 @@
 import { type Command, Option } from 'commander';
 import { UsageError } from '../../core/errors.js';
 import type { CommandContext } from '../context.js';
-import { booleanFlag, catalogForms, collect, positiveInteger } from '../options.js';
+import { booleanFlag, catalogForms, collect } from '../options.js';
+import { positiveInteger } from '../command/values.js';
 import type { Runner } from '../runner.js';
 
 /** Adds `opmate serve`. */

@@ -5,7 +5,8 @@ import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
 import { storeContent } from '../../serve/catalogs/content-store.js';
 import { catalogNameFault } from '../../serve/http/catalog-names.js';
 import { type CatalogServerFlags, prepareCatalogServer } from './catalog-server.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { writeAll } from '../output.js';
 import type { CommandSession } from '../session.js';
 

@@ -23,7 +23,8 @@ import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/
 import { inReference } from '../../source/reference-error.js';
 import type { Source } from '../../source/source-options.js';
 import { openSource } from '../../source/source.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { portOf, tlsFilesOf } from './listen-options.js';
 import { booleanOf } from '../options.js';
 import { type CommandSession, useSession } from '../session.js';

@@ -7,19 +7,19 @@ import { manPages } from '../../../src/cli/man-pages.js';
 import { projectRoot } from '../../support/command-line.js';
 import { directoryWith } from '../../support/temporary.js';
 
-const pages = manPages('1.2.3');
+const pages = await manPages('1.2.3');
 const { man } = JSON.parse(await readFile(path.join(projectRoot, 'package.json'), 'utf8')) as {
   man?: string[];
 };
 const has = (name: string): boolean => spawnSync('which', [name]).status === 0;
 
 describe('cli/man-pages', () => {
-  it('makes a page of each command, the same each time', () => {
+  it('makes a page of each command, the same each time', async () => {
     expect([...pages.keys()]).toEqual(
       expect.arrayContaining(['opmate.1', 'opmate-catalog.1', 'opmate-list.1']),
     );
     expect([...pages.keys()].join()).not.toMatch(/alpha|help|__complete/);
-    expect(manPages('1.2.3')).toEqual(pages);
+    expect(await manPages('1.2.3')).toEqual(pages);
     for (const [name, text] of pages) {
       expect(
         text.startsWith(

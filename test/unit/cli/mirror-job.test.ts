@@ -6,7 +6,7 @@ import {
   parseDestination,
   workspaceOf,
 } from '../../../src/cli/mirror/image-set-options.js';
-import { createProgram } from '../../../src/cli/program.js';
+import { createCommandLine } from '../../../src/cli/program.js';
 import { digestOf } from '../../../src/core/digest.js';
 import { readImageSetConfiguration } from '../../../src/mirror/image-set/image-set-config.js';
 import { parseLock } from '../../../src/mirror/lock/lock.js';
@@ -53,13 +53,13 @@ const [container] = pod.containers;
 /** The options and operands that the command tree reads from arguments. */
 async function parseArgs(args: readonly string[]): Promise<{ options: ImageSetFlags; operands: string[] }> {
   let parsed: { options: ImageSetFlags; operands: string[] } | undefined;
-  const program = createProgram(createWorld(), 'opmate', {
-    say: () => undefined,
-    starts: () => undefined,
-    run: (command) => {
-      parsed = { options: command.optsWithGlobals<ImageSetFlags>(), operands: command.args };
-      return Promise.resolve();
-    },
+  const { program } = createCommandLine(createWorld(), 'opmate', {
+    print: () => undefined,
+    onCommand: () => undefined,
+    run: () => Promise.resolve(),
+  });
+  program.hook('preAction', (_program, command) => {
+    parsed = { options: command.optsWithGlobals<ImageSetFlags>(), operands: command.args };
   });
   await program.parseAsync([...args], { from: 'user' });
   if (parsed === undefined) throw new Error('no command is run');

@@ -54,7 +54,6 @@ describe('cli/catalog-filter-request', () => {
       { createdSince: 'May' },
       '--created-since "May": expected a day such as 2024-01-31, or a number of months',
     ],
-    [{ undated: 'maybe' }, 'invalid --undated value "maybe", expected (keep|drop)'],
     [{ defaultChannel: ['stable'] }, '--default-channel "stable": expected package=channel'],
     [
       { reachableFrom: ['widget='] },

@@ -8,13 +8,14 @@ import { validateCatalog } from '../../graph/validate.js';
 import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
 import { rememberNames } from '../completion/cache.js';
-import type { CommandContext, GlobalOptions } from '../context.js';
+import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 
-/** `opmate list packages|channels|bundles`: a table on stdout. A catalog that is not valid is not listed. */
-export async function list(
+/** Prints a table of the packages, channels or bundles of a catalog. Throws INVALID for a catalog that is not valid. */
+export async function printList(
   context: CommandContext,
   noun: 'packages' | 'channels' | 'bundles',
   reference: string,

@@ -1,0 +1,231 @@
+import { Argument as CommanderArgument, Command, Option } from 'commander';
+import { UsageError } from '../../core/errors.js';
+import type { CommandContext } from '../context.js';
+import type { AnyCommand, Argument, LoadedCommands } from './declaration.js';
+import { type Flag, type Flags, flagGroups } from './flags.js';
+import { helpFormat } from './help-format.js';
+import { type GlobalOptions, checkGlobalOptions, globalFlags } from './global-flags.js';
+import type { CommandNode, CommandTree } from './tree.js';
+
+/** What the command line tells whoever runs it. */
+export interface CommandLineEvents {
+  /** Takes a text that commander prints. */
+  print(text: string): void;
+  /** A command is known, and its flags are not read yet. */
+  onCommand(command: Command): void;
+  /** Runs a command, whose call is complete. */
+  run(work: () => Promise<number | void>): Promise<void>;
+}
+
+interface Loaded {
+  declaration: AnyCommand;
+  flags: Flags;
+}
+
+/**
+ * The command tree as commander has it. Names are known from the beginning; flags and arguments of a command are
+ * added when it is named, by `load`.
+ */
+export class CommandLine implements LoadedCommands {
+  readonly program: Command;
+  readonly #nodes = new Map<Command, CommandNode>();
+  readonly #loaded = new Map<Command, Loaded>();
+  readonly #context: CommandContext;
+  readonly #events: CommandLineEvents;
+
+  constructor(name: string, tree: CommandTree, context: CommandContext, events: CommandLineEvents) {
+    this.#context = context;
+    this.#events = events;
+    this.program = new Command(name);
+    this.program
+      .exitOverride()
+      .configureOutput({
+        writeOut: (text) => events.print(text),
+        writeErr: (text) => events.print(text),
+      })
+      .configureHelp(helpFormat);
+    addFlags(this.program, globalFlags);
+    this.#addTree(this.program, tree);
+  }
+
+  #addTree(parent: Command, tree: CommandTree): void {
+    parent.hook('preSubcommand', async (_parent, command) => {
+      await this.load(command);
+      this.#events.onCommand(command);
+    });
+    for (const [name, node] of Object.entries(tree)) {
+      const showsAlpha = this.#context.environment['HELP_ALPHA'] === 'true';
+      const hidden = node.hidden === 'alpha' ? !showsAlpha : (node.hidden ?? false);
+      const command = parent.command(name, { hidden });
+      if (node.aliases !== undefined) command.aliases(node.aliases);
+      if (node.summary !== undefined) command.description(node.summary);
+      if (node.section !== undefined) command.helpGroup(`${node.section}:`);
+      this.#nodes.set(command, node);
+      if (node.commands !== undefined) this.#addTree(command, node.commands);
+    }
+  }
+
+  /** Loads the declaration of a command, where it has one. */
+  async load(command: Command): Promise<AnyCommand | undefined> {
+    const loaded = this.#loaded.get(command);
+    if (loaded !== undefined) return loaded.declaration;
+    const declaration = (await this.#nodes.get(command)?.load?.())?.command;
+    if (declaration === undefined) return undefined;
+    const flags = (declaration.flags ?? {}) as Flags;
+    this.#loaded.set(command, { declaration, flags });
+    const { summary, description } = declaration;
+    command.summary(summary);
+    command.description(description === undefined ? summary : `${summary}\n\n${description}`);
+    for (const one of (declaration.arguments ?? []) as readonly Argument[]) {
+      const made = new CommanderArgument(one.spec, one.summary);
+      if (one.choices !== undefined) made.argChoices = [...one.choices];
+      command.addArgument(made);
+    }
+    addFlags(command, flags);
+    command.action(() => this.#run(command, declaration, flags));
+    return declaration;
+  }
+
+  async loadBelow(command: Command, { deeply = false } = {}): Promise<void> {
+    await this.load(command);
+    await Promise.all(
+      command.commands.map((sub) => (deeply ? this.loadBelow(sub, { deeply }) : this.load(sub))),
+    );
+  }
+
+  async loadNamed(words: readonly string[]): Promise<void> {
+    let command = this.program;
+    for (const word of words) {
+      const next = command.commands.find((sub) => sub.name() === word || sub.aliases().includes(word));
+      if (next === undefined) continue;
+      command = next;
+      await this.load(command);
+    }
+  }
+
+  /** Returns the declaration of a command that was loaded. */
+  declarationOf(command: Command): AnyCommand | undefined {
+    return this.#loaded.get(command)?.declaration;
+  }
+
+  /** Whether a command is in the tree. */
+  isDeclared(command: Command): boolean {
+    return this.#nodes.has(command);
+  }
+
+  /** Returns the tool that has a command too; of one that is not loaded its group's. */
+  toolOf(command: Command): AnyCommand['tool'] {
+    const declaration = this.declarationOf(command);
+    if (declaration !== undefined) return declaration.tool;
+    const { parent } = command;
+    return this.#nodes.get(command)?.tool ?? (parent === null ? undefined : this.#nodes.get(parent)?.tool);
+  }
+
+  #run(command: Command, declaration: AnyCommand, flags: Flags): Promise<void> {
+    return this.#events.run(() => {
+      const raw = command.optsWithGlobals<Record<string, unknown>>();
+      const options = {
+        ...(valuesOf(globalFlags, raw) as unknown as GlobalOptions),
+        ...valuesOf(flags, raw),
+      };
+      checkGlobalOptions(options);
+      refuseEmptyPaths({ ...globalFlags, ...flags }, raw);
+      const args = command.processedArgs as never;
+      return declaration.run({ context: this.#context, commands: this, args, options });
+    });
+  }
+}
+
+function addFlags(command: Command, flags: Flags): void {
+  const byGroup = Object.entries(flags).sort(([, a], [, b]) => groupRank(a) - groupRank(b));
+  for (const [key, one] of byGroup) {
+    const long = longName(key);
+    addOption(command, long, one);
+    if (one.value === undefined) {
+      for (const value of ['true', 'false']) command.addOption(new Option(`${long}=${value}`).hideHelp());
+    }
+    for (const alias of one.aliases ?? []) {
+      addOption(command, `--${alias}`, { ...one, short: undefined, hidden: true, default: undefined });
+    }
+  }
+}
+
+function groupRank({ group }: Flag<unknown>): number {
+  return group === undefined ? -1 : flagGroups.indexOf(group);
+}
+
+function addOption(
+  command: Command,
+  long: string,
+  one: Omit<Flag<unknown>, 'short'> & { short?: string | undefined },
+): void {
+  const { short, value, summary, parse, choices, hidden, group } = one;
+  const flags = [
+    ...(short === undefined ? [] : [`-${short},`]),
+    long,
+    ...(value === undefined ? [] : [value]),
+  ];
+  const option = new Option(flags.join(' '), summary);
+  if (choices !== undefined) option.argChoices = [...choices];
+  // A default is set when the value is read, so that a repeatable flag does not begin with it.
+  if (value !== undefined && one.default !== undefined) option.defaultValueDescription = String(one.default);
+  if (parse !== undefined) option.argParser((given, previous) => parse(given, previous, long));
+  if (hidden === true) option.hideHelp();
+  if (group !== undefined) option.helpGroup(`${group}:`);
+  command.addOption(option);
+}
+
+/** `maxEntries` → `--max-entries`; a key that is quoted because of other characters stays as it is. */
+function longName(key: string): string {
+  return `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** Reads the values of flags from what commander has read, under their names or older ones. */
+function valuesOf(flags: Flags, raw: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const [key, one] of Object.entries(flags)) {
+    const names = [key, ...(one.aliases ?? []).map(attributeName)];
+    values[key] = one.value === undefined ? switchOf(names, one.default, raw) : valueOf(names, one, raw);
+  }
+  return values;
+}
+
+function switchOf(
+  names: readonly string[],
+  otherwise: unknown,
+  raw: Readonly<Record<string, unknown>>,
+): unknown {
+  if (names.some((name) => raw[`${name}=false`] === true)) return false;
+  if (names.some((name) => raw[name] === true || raw[`${name}=true`] === true)) return true;
+  return otherwise;
+}
+
+function valueOf(
+  names: readonly string[],
+  one: Flag<unknown>,
+  raw: Readonly<Record<string, unknown>>,
+): unknown {
+  const given = names.map((name) => raw[name]).filter((value) => value !== undefined);
+  if (given.every(Array.isArray) && given.length > 1) return given.flat();
+  return given[0] ?? one.default;
+}
+
+/** As commander makes it of the name of an option. */
+function attributeName(name: string): string {
+  return name.replace(/-(.)/g, (_all, letter: string) => letter.toUpperCase());
+}
+
+/** Refuses an empty path, which would otherwise name the working directory: an unset variable of a script. */
+function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>): void {
+  for (const [key, one] of Object.entries(flags)) {
+    if (one.mayBeEmpty === true || !/^<(?:file|directory|path|archive)>$/.test(one.value ?? '')) continue;
+    const value = raw[key];
+    if (value !== '' && !(Array.isArray(value) && value.includes(''))) continue;
+    throw emptyPath(longName(key));
+  }
+}
+
+/** Returns the error for a flag whose path is empty. */
+export function emptyPath(name: string): UsageError {
+  return new UsageError(`${name}: expected a path, got ""`, { hint: 'name a path, or leave the option out' });
+}

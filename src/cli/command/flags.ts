@@ -1,0 +1,184 @@
+import { InvalidArgumentError } from 'commander';
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
+import { itemsOf } from './values.js';
+
+/** The headings below which `--help` lists options, in this order. */
+export const flagGroups = [
+  'Selection',
+  'Input',
+  'Output',
+  'Behavior',
+  'Cluster',
+  'Server',
+  'Registry',
+  'Limits',
+] as const;
+/** One of `flagGroups`. */
+export type FlagGroup = (typeof flagGroups)[number];
+
+/** What a shell offers for a value. */
+export type Completion = 'file' | 'directory' | 'package' | 'channel';
+
+/** What every flag may say of itself. */
+export interface FlagTraits {
+  /** One letter. */
+  readonly short?: string;
+  readonly group?: FlagGroup;
+  /** Works, and is neither shown in help nor offered by shells. */
+  readonly hidden?: boolean;
+  /** Older names, which go on working unseen; without dashes. */
+  readonly aliases?: readonly string[];
+  /** For people; not a default that is set. */
+  readonly usually?: string;
+  readonly completes?: Completion;
+  /** An empty path means none, as in `opm`, or the command refuses it in words of its own. */
+  readonly mayBeEmpty?: boolean;
+}
+
+/** The declaration of one flag, whose value is a `T`. Its long name is its key in a record of flags. */
+export interface Flag<T> extends FlagTraits {
+  readonly summary: string;
+  /** The placeholder of the value with its brackets; undefined for a switch. */
+  readonly value?: string;
+  /** Named in help and offered by shells. */
+  readonly choices?: readonly string[];
+  readonly default?: T | undefined;
+  /**
+   * Makes the value of the text, and for repeatable flags of the values before it. `name` is the flag as it is
+   * typed, for messages. Throws InvalidArgumentError or UsageError.
+   */
+  parse?(text: string, previous: T | undefined, name: string): T;
+}
+
+/** Flags by the camel-case form of their names. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- flags of every type of value
+export type Flags = Readonly<Record<string, Flag<any>>>;
+/** The values of flags, by the same keys. */
+export type FlagValues<F extends Flags> = {
+  -readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : never;
+};
+
+/** Declares a switch: false unless given; also takes `=true` and `=false`, as in Go programs. */
+export function flag(summary: string, traits: FlagTraits & { default?: boolean } = {}): Flag<boolean> {
+  return { default: false, ...traits, summary };
+}
+
+/** Declares a flag with a text. */
+export function text(
+  value: string,
+  summary: string,
+  traits: FlagTraits & { default: string; choices?: readonly string[] },
+): Flag<string>;
+export function text(
+  value: string,
+  summary: string,
+  traits?: FlagTraits & { choices?: readonly string[] },
+): Flag<string | undefined>;
+export function text(
+  value: string,
+  summary: string,
+  traits: FlagTraits & { default?: string; choices?: readonly string[] } = {},
+): Flag<string | undefined> {
+  return { ...traits, value: `<${value}>`, summary };
+}
+
+/** Declares a flag whose value is read by `parse`. */
+export function parsed<T>(
+  value: string,
+  summary: string,
+  parse: (text: string) => T,
+  traits?: FlagTraits & { choices?: readonly string[] },
+): Flag<T | undefined>;
+export function parsed<T>(
+  value: string,
+  summary: string,
+  parse: (text: string) => T,
+  traits: FlagTraits & { default: T; choices?: readonly string[] },
+): Flag<T>;
+export function parsed<T>(
+  value: string,
+  summary: string,
+  parse: (text: string) => T,
+  traits: FlagTraits & { default?: T | undefined; choices?: readonly string[] } = {},
+): Flag<T | undefined> {
+  return { ...traits, value: `<${value}>`, summary, parse: (given) => parse(given) };
+}
+
+/** Declares a flag with one of a few values. */
+export function choice<const C extends string>(
+  value: string,
+  choices: readonly C[],
+  summary: string,
+  traits: FlagTraits & { default: NoInfer<C> },
+): Flag<C>;
+export function choice<const C extends string>(
+  value: string,
+  choices: readonly C[],
+  summary: string,
+  traits?: FlagTraits,
+): Flag<C | undefined>;
+export function choice<const C extends string>(
+  value: string,
+  choices: readonly C[],
+  summary: string,
+  traits: FlagTraits & { default?: C } = {},
+): Flag<C | undefined> {
+  return {
+    ...traits,
+    value: `<${value}>`,
+    summary,
+    choices,
+    parse: (given, _, name) => oneOf(name, given, choices),
+  };
+}
+
+/** Declares a flag whose value may be left out: then it is true. */
+export function optional(
+  value: string,
+  summary: string,
+  traits: FlagTraits = {},
+): Flag<string | true | undefined> {
+  return { ...traits, value: `[${value}]`, summary };
+}
+
+/** Declares a repeatable flag, one value each time. */
+export function repeated(
+  value: string,
+  summary: string,
+  traits: FlagTraits = {},
+): Flag<string[] | undefined> {
+  return {
+    ...traits,
+    value: `<${value}>`,
+    summary: `${summary}, repeatable`,
+    parse: (given, previous) => [...(previous ?? []), given],
+  };
+}
+
+/**
+ * Declares a repeatable flag whose values are lists separated by commas. A list has at least one item: an empty
+ * variable of a script is not "all" or "none", except with `mayBeNone`.
+ */
+export function list(
+  value: string,
+  summary: string,
+  { mayBeNone = false, ...traits }: FlagTraits & { mayBeNone?: boolean } = {},
+): Flag<string[] | undefined> {
+  return {
+    ...traits,
+    value: `<${value},…>`,
+    summary: `${summary}, repeatable`,
+    parse: (given, previous) => {
+      const items = itemsOf(given);
+      if (items.length === 0 && !mayBeNone) throw new InvalidArgumentError('expected at least one item');
+      return [...(previous ?? []), ...items];
+    },
+  };
+}
+
+function oneOf<C extends string>(name: string, given: string, choices: readonly C[]): C {
+  const found = choices.find((one) => one === given);
+  if (found !== undefined) return found;
+  throw new UsageError(`invalid ${name} value ${quoteGo(given)}, expected (${choices.join('|')})`);
+}

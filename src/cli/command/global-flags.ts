@@ -1,0 +1,54 @@
+import { InvalidArgumentError } from 'commander';
+import { UsageError } from '../../core/errors.js';
+import type { LogLevel } from '../../core/log.js';
+import { type Flag, type FlagValues, choice, flag, parsed, repeated, text } from './flags.js';
+import { byteSize, milliseconds, positiveInteger } from './values.js';
+
+const logLevels: readonly LogLevel[] = ['error', 'warn', 'info', 'debug'];
+
+/** `trace` is what oc-mirror calls the last one. */
+function logLevel(given: string): LogLevel {
+  const found = logLevels.find((level) => level === (given === 'trace' ? 'debug' : given));
+  if (found !== undefined) return found;
+  throw new InvalidArgumentError(`expected ${logLevels.slice(0, -1).join(', ')} or debug`);
+}
+
+/** The flags of every command, before or after its name. */
+export const globalFlags = {
+  debug: flag('show debug messages, causes and stack traces'),
+  verbose: flag('show debug messages', { short: 'v' }),
+  logLevel: parsed('level', 'minimum log level (default: info)', logLevel, { choices: logLevels }),
+  logFormat: choice('format', ['text', 'json'], 'log format'),
+  authfile: text('file', 'credentials file; takes precedence over all others'),
+  platform: text('os/arch', 'platform to select from multi-platform images (default: the host)'),
+  useHttp: flag('use plain HTTP for registries'),
+  skipTlsVerify: flag('do not verify registry certificates'),
+  skipTls: flag('the old name of --use-http', { hidden: true }),
+  caFile: text('file', 'additional certificate authorities, as a PEM file'),
+  certDir: text('directory', 'additional directory of <host:port>/*.crt, *.cert and *.key'),
+  allowPrivateHost: repeated('host', 'allow redirects and token servers at this private host'),
+  retryTimeout: parsed('duration', 'total retry time of a request (default: 60s)', milliseconds),
+  followLinks: flag('follow symbolic links that leave a bundle, catalog or manifest directory'),
+  maxEntries: parsed('count', 'maximum number of entries in an image (default: 200000)', positiveInteger),
+  maxUnpackedSize: parsed('size', 'maximum unpacked size of an image (default: 4G)', byteSize),
+  maxRatio: parsed('ratio', 'maximum decompression ratio above 64 MiB (default: 200)', positiveInteger),
+} satisfies Record<string, Flag<unknown>>;
+
+/** The values of the global flags, and what flags of some commands add to them. */
+export interface GlobalOptions extends Partial<FlagValues<typeof globalFlags>> {
+  /** Plain HTTP and unverified certificates are allowed, for all registries or some. */
+  insecure?: boolean | ((registry: string) => boolean) | undefined;
+}
+
+/** Refuses combinations of global flags, in the words of `opm`. Throws UsageError. */
+export function checkGlobalOptions({ skipTls, skipTlsVerify, useHttp }: GlobalOptions): void {
+  if (skipTls && useHttp) {
+    throw new UsageError('invalid flag combination: cannot use --use-http with --skip-tls');
+  }
+  if (skipTls && skipTlsVerify) {
+    throw new UsageError('invalid flag combination: cannot use --skip-tls-verify with --skip-tls');
+  }
+  if (skipTlsVerify && useHttp) {
+    throw new UsageError('invalid flag combination: --use-http and --skip-tls-verify cannot both be true');
+  }
+}

@@ -1,0 +1,44 @@
+import { reportFormats } from '../reports/formats.js';
+import { type Flag, type FlagTraits, choice, flag, text } from './flags.js';
+
+/** What a catalog of the command line may be, for help. */
+export const catalogForms =
+  'directory, image, sqlite index, or URL of a served catalog, archive or git repository';
+
+/** `-o` with these formats. */
+export function outputFormat<const C extends string>(
+  choices: readonly C[],
+  traits: { default: NoInfer<C> },
+): Flag<C>;
+export function outputFormat<const C extends string>(choices: readonly C[]): Flag<C | undefined>;
+export function outputFormat<const C extends string>(
+  choices: readonly C[],
+  traits: { default?: C } = {},
+): Flag<C | undefined> {
+  return choice('format', choices, 'output format', {
+    short: 'o',
+    group: 'Output',
+    ...(traits as { default: C }),
+  });
+}
+
+/** `-o` of commands that write catalogs or records. */
+export const catalogOutput = outputFormat(['json', 'yaml'], { default: 'json' });
+
+/** `-o` of commands that report findings. */
+export const reportOutput = outputFormat(reportFormats);
+
+/** `--migrate-level`; the level is checked by `resolveMigrationLevel`, in the words of `opm`. */
+export const migrateLevel: Flag<string | undefined> = text('level', 'run migrations up to this level', {
+  choices: ['none', 'bundle-object-to-csv-metadata', 'all'],
+});
+
+/** Returns the flag for the image references of bundles that have none. */
+export function imageTemplate(of: string, traits: FlagTraits = {}): Flag<string | undefined> {
+  return text('template', `image reference template for ${of}`, traits);
+}
+
+/** What commands that edit files share. */
+export const editDryRun: Flag<boolean> = flag('print the changes as a unified diff without writing them', {
+  group: 'Output',
+});

@@ -1,0 +1,13 @@
+import { flag, text } from '../command/flags.js';
+
+/** Flags of the commands that build images. */
+export const imageOutputFlags = {
+  tag: text('reference', 'image reference; pushed to it unless --save is given', {
+    short: 't',
+    group: 'Output',
+  }),
+  push: flag('also push the image to --tag when --save is given', { group: 'Output' }),
+  save: text('place', 'save the image to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE', {
+    group: 'Output',
+  }),
+};

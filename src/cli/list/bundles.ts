@@ -1,0 +1,22 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { catalogForms } from '../command/shared-flags.js';
+import { printList } from './table.js';
+
+/** `opmate list bundles`. */
+export const command = defineCommand({
+  summary: 'list the bundles of a catalog',
+  tool: 'opm',
+  arguments: [
+    argument('<reference>', `catalog: ${catalogForms}`),
+    argument('[package]', 'show only this package'),
+  ],
+  examples: [
+    ['List the bundles of a catalog directory', 'opmate list bundles ./catalog'],
+    [
+      'List those of one package in an image',
+      'opmate list bundles registry.example.com/demo/catalog:v1 demo',
+    ],
+  ],
+  run: ({ context, args: [reference, packageName], options }) =>
+    printList(context, 'bundles', reference, packageName, options),
+});

@@ -1,0 +1,22 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { catalogForms } from '../command/shared-flags.js';
+import { printList } from './table.js';
+
+/** `opmate list channels`. */
+export const command = defineCommand({
+  summary: 'list the channels of a catalog',
+  tool: 'opm',
+  arguments: [
+    argument('<reference>', `catalog: ${catalogForms}`),
+    argument('[package]', 'show only this package'),
+  ],
+  examples: [
+    ['List the channels of a catalog directory', 'opmate list channels ./catalog'],
+    [
+      'List those of one package in an image',
+      'opmate list channels registry.example.com/demo/catalog:v1 demo',
+    ],
+  ],
+  run: ({ context, args: [reference, packageName], options }) =>
+    printList(context, 'channels', reference, packageName, options),
+});

@@ -1,0 +1,34 @@
+import { parsed, repeated, text } from '../command/flags.js';
+import { positiveInteger } from '../command/values.js';
+
+/** Flags of servers over HTTP that limit who connects. */
+export const connectionFlags = {
+  maxConnections: parsed('count', 'maximum number of open connections (default: 1000)', positiveInteger, {
+    group: 'Server',
+  }),
+  allowHost: repeated('name', 'allowed Host header of HTTP requests; others are refused', {
+    group: 'Server',
+  }),
+};
+
+/** Flags of servers with TLS. */
+export const tlsFlags = {
+  tlsCert: text('file', 'TLS certificate; reloaded when it changes', { group: 'Server' }),
+  tlsKey: text('file', 'TLS private key', { group: 'Server' }),
+};
+
+/** Flags of every server of the gRPC registry API. */
+export const registryServerFlags = {
+  port: text('port', 'port to listen on; 0 selects a free one', {
+    short: 'p',
+    default: '50051',
+    group: 'Server',
+  }),
+  host: text('address', 'address to listen on (default: all)', { group: 'Server' }),
+  terminationLog: text('file', 'file for the failure message (default: /dev/termination-log, if it exists)', {
+    short: 't',
+    mayBeEmpty: true,
+    group: 'Server',
+  }),
+  ...tlsFlags,
+};

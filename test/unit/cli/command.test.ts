@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { CommandLine } from '../../../src/cli/command/command-line.js';
+import { argument, defineCommand } from '../../../src/cli/command/declaration.js';
+import { choice, flag, list, optional, parsed, repeated, text } from '../../../src/cli/command/flags.js';
+import { leaf } from '../../../src/cli/command/tree.js';
+import { positiveInteger } from '../../../src/cli/command/values.js';
+import { createWorld } from './world.js';
+
+/** What a command with all kinds of flags is called with. */
+async function call(line: string): Promise<unknown> {
+  let seen: unknown;
+  const command = defineCommand({
+    summary: 'try flags',
+    arguments: [argument('<first>'), argument('[rest...]')],
+    flags: {
+      output: choice('format', ['json', 'yaml'], 'output format', { short: 'o', default: 'json' }),
+      count: parsed('count', 'how many', positiveInteger, { default: 4 }),
+      package: list('name', 'packages', { aliases: ['packages'] }),
+      label: repeated('label', 'labels'),
+      http: optional('address', 'also over HTTP'),
+      name: text('name', 'name', { aliases: ['old-name'] }),
+      file: text('file', 'file'),
+      force: flag('force'),
+      verify: flag('verify', { default: true }),
+    },
+    run({ args, options }) {
+      seen = { args, ...options };
+      return Promise.resolve();
+    },
+  });
+  const commandLine = new CommandLine('opmate', { try: leaf(async () => ({ command })) }, createWorld(), {
+    print: () => undefined,
+    onCommand: () => undefined,
+    run: async (work) => void (await work()),
+  });
+  await commandLine.program.parseAsync(['try', ...line.split(' ')], { from: 'user' });
+  return seen;
+}
+
+describe('cli/command', () => {
+  it('passes defaults for flags that are not on the line', async () => {
+    expect(await call('a')).toMatchObject({
+      args: ['a', []],
+      output: 'json',
+      count: 4,
+      package: undefined,
+      http: undefined,
+      force: false,
+      verify: true,
+    });
+  });
+
+  it('reads values, lists, switches and older names', async () => {
+    expect(
+      await call(
+        'a b c -o yaml --count 2 --package x,y --packages z --label k=1,2 --label l --http --old-name n',
+      ),
+    ).toMatchObject({
+      args: ['a', ['b', 'c']],
+      output: 'yaml',
+      count: 2,
+      package: ['x', 'y', 'z'],
+      label: ['k=1,2', 'l'],
+      http: true,
+      name: 'n',
+    });
+    expect(await call('a --force=true --verify=false --http=:80')).toMatchObject({
+      force: true,
+      verify: false,
+      http: ':80',
+    });
+  });
+
+  it('passes global flags, wherever they are on the line', async () => {
+    expect(await call('--max-entries 7 a --debug')).toMatchObject({
+      maxEntries: 7,
+      debug: true,
+      useHttp: false,
+    });
+  });
+
+  it.each([
+    ['a --output xml', 'invalid --output value "xml", expected (json|yaml)'],
+    ['a --file=', '--file: expected a path, got ""'],
+    ['a --package=,', "option '--package <name,…>' argument ',' is invalid. expected at least one item"],
+  ])('refuses %s', async (line, message) => {
+    await expect(call(line)).rejects.toThrow(message);
+  });
+});

@@ -14,6 +14,7 @@ const arrow = [
   ['model'],
   ['graph'],
   ['archive'],
+  ['helm'],
   ['oci'],
   ['bundle'],
   ['catalog'],

@@ -1,0 +1,85 @@
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import type { ChartFiles } from './chart.js';
+
+interface Rule {
+  pattern: RegExp;
+  isNegated: boolean;
+  directoriesOnly: boolean;
+  /** Compared with the whole path, and not with its last part alone. */
+  isWhole: boolean;
+}
+
+const maxRules = 1000;
+
+/**
+ * Returns the files of a chart directory without those that its `.helmignore` names. Throws OpmateError for `**`, as
+ * Helm does. (Source: Helm 3, ignore.Rules.)
+ */
+export function withoutIgnored(files: ChartFiles, label: string): ChartFiles {
+  const text = files.get('.helmignore')?.toString() ?? '';
+  const rules = [...readRules(text, label), ...readRules('templates/.?*', label)];
+  const ignored = new Map<string, boolean>();
+  const isIgnored = (path: string, isDirectory: boolean): boolean => {
+    const known = ignored.get(path);
+    if (known !== undefined) return known;
+    const parent = path.slice(0, Math.max(0, path.lastIndexOf('/')));
+    const result = (parent !== '' && isIgnored(parent, true)) || matches(rules, path, isDirectory);
+    ignored.set(path, result);
+    return result;
+  };
+  return new Map([...files].filter(([path]) => !isIgnored(path, false)));
+}
+
+/** A rule that is met decides; a negated one ignores what it does not match. */
+function matches(rules: readonly Rule[], path: string, isDirectory: boolean): boolean {
+  const base = path.slice(path.lastIndexOf('/') + 1);
+  for (const { pattern, isNegated, directoriesOnly, isWhole } of rules) {
+    const isMatch = pattern.test(isWhole ? path : base);
+    if (isNegated) {
+      if (directoriesOnly && !isDirectory) return true;
+      if (!isMatch) return true;
+      continue;
+    }
+    if (directoriesOnly && !isDirectory) continue;
+    if (isMatch) return true;
+  }
+  return false;
+}
+
+function readRules(text: string, label: string): Rule[] {
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'));
+  if (lines.length > maxRules)
+    throw new OpmateError('LIMIT', `${label}: .helmignore: more than ${maxRules} rules`);
+  return lines.map((line) => {
+    if (line.includes('**'))
+      throw new OpmateError('UNSUPPORTED', `${label}: .helmignore: ${quoteGo(line)}: ** is not supported`);
+    const isNegated = line.startsWith('!');
+    const plain = isNegated ? line.slice(1) : line;
+    const directoriesOnly = plain.endsWith('/');
+    const name = directoriesOnly ? plain.slice(0, -1) : plain;
+    const isWhole = name.includes('/');
+    return { isNegated, directoriesOnly, isWhole, pattern: pathPattern(name.replace(/^\//, '')) };
+  });
+}
+
+/** A pattern of Go's filepath.Match. */
+function pathPattern(glob: string): RegExp {
+  const source = glob.replace(
+    /\\(.)|\*|\?|\[[^\]]*\]|[.+^$()|{}\]\\]/g,
+    (part, escaped: string | undefined) => {
+      if (escaped !== undefined) return `\\u{${(escaped.codePointAt(0) as number).toString(16)}}`;
+      if (part === '*') return '[^/]*';
+      if (part === '?') return '[^/]';
+      return part.length > 1 ? part : `\\${part}`;
+    },
+  );
+  try {
+    return new RegExp(`^${source}$`, 'u');
+  } catch {
+    return /(?!)/;
+  }
+}

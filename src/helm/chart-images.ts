@@ -1,0 +1,274 @@
+import { parseReference } from '../core/reference.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { parseYaml } from '../document/yaml.js';
+import { type Chart } from './chart.js';
+import { type EnabledChart, prepareChart } from './chart-values.js';
+import type { JsonPath } from './json-path.js';
+import { type FaultyTemplate, type RenderOptions, renderChart } from './render-chart.js';
+import { printValue, toJsonValue } from './template/go-values.js';
+
+/** An image that a chart needs. */
+export interface ChartImage {
+  /** As the chart writes it; it has a tag or a digest. */
+  text: string;
+  /** Where it was found, from the root of the chart. */
+  file: string;
+  /** Read from a template or from values that could not be rendered, so that it may be one too many. */
+  isGuess: boolean;
+}
+
+export interface ChartImages {
+  images: ChartImage[];
+  /** One sentence each, which names chart and file. */
+  warnings: string[];
+}
+
+export interface FindImagesOptions extends RenderOptions {
+  paths?: readonly JsonPath[] | undefined;
+}
+
+/** Documents of one chart. */
+const maxDocuments = 50_000;
+/** Warnings of one kind that are spelled out. */
+const maxNamed = 20;
+
+/**
+ * Renders a chart with its default values and returns the images of all pods that its manifests describe: of
+ * workloads, CronJobs, hooks, tests and lists of these, of init and ephemeral containers and image volumes, and what
+ * `paths` lead to. Of templates that cannot be evaluated the images are read from their text and from the values, and
+ * marked. `label` names the chart in messages.
+ *
+ * Throws OpmateError for a chart that Helm would refuse too: a template that does not parse, calls `fail` or `required`,
+ * or gives no YAML.
+ */
+export function findChartImages(chart: Chart, label: string, options: FindImagesOptions = {}): ChartImages {
+  const collection = new ImageCollection(label, options.paths ?? []);
+  const prepared = prepareChart(chart);
+  for (const { chart: of, name } of prepared.absent)
+    collection.warn(
+      `chart ${quoteGo(of)}: dependency ${quoteGo(name)} is missing in charts/: its images are not mirrored`,
+    );
+  const { files, faulty } = renderChart(prepared, options);
+  for (const { path, text, fault } of faulty) {
+    if (fault.kind !== 'syntax' && fault.kind !== 'refused') continue;
+    // Only with what the template lies in does its own line make sense.
+    const place = `${fault.template ?? path}:${fault.line ?? 1}`;
+    throw new OpmateError('INVALID', `${label}: ${place}: ${fault.message}`, {
+      ...(text === '' ? {} : hintOf(fault.kind)),
+    });
+  }
+  for (const { path, text } of definitionsOf(prepared.root, prepared.root.name))
+    collection.addFile(path, text);
+  for (const { path, text } of files) collection.addFile(path, text);
+  if (faulty.length > 0) guessImages(prepared.root, toJsonValue(prepared.values), faulty, collection);
+  return collection.finish();
+}
+
+function hintOf(kind: 'syntax' | 'refused'): { hint?: string } {
+  return kind === 'refused'
+    ? { hint: 'the chart cannot be rendered with its default values: list its images in additionalImages' }
+    : {};
+}
+
+function definitionsOf({ chart, charts }: EnabledChart, prefix: string): { path: string; text: string }[] {
+  return [
+    ...[...chart.crds].map(([path, text]) => ({ path: `${prefix}/${path}`, text })),
+    ...charts.flatMap((one) => definitionsOf(one, `${prefix}/charts/${one.name}`)),
+  ];
+}
+
+class ImageCollection {
+  readonly #label: string;
+  readonly #paths: readonly JsonPath[];
+  readonly #images = new Map<string, ChartImage>();
+  readonly #untagged = new Map<string, string>();
+  readonly #elsewhere = new Map<string, string>();
+  readonly #warnings: string[] = [];
+  #documents = 0;
+
+  constructor(label: string, paths: readonly JsonPath[]) {
+    this.#label = label;
+    this.#paths = paths;
+    for (const { text, hasPaths } of paths)
+      if (!hasPaths) this.warn(`imagePaths: ${quoteGo(text)} has no braces: it leads nowhere`);
+  }
+
+  warn(sentence: string): void {
+    this.#warnings.push(`${this.#label}: ${sentence}`);
+  }
+
+  /** Adds the images of a file with any number of documents. Throws OpmateError for one that is no YAML. */
+  addFile(path: string, text: string): void {
+    for (const part of splitDocuments(text)) {
+      if (++this.#documents > maxDocuments)
+        throw new OpmateError('LIMIT', `${this.#label}: more than ${maxDocuments} documents`);
+      let value: JsonValue;
+      try {
+        value = parseYaml(part);
+      } catch (error) {
+        if (!(error instanceof OpmateError)) throw error;
+        throw new OpmateError(error.code, `${this.#label}: ${path}: ${error.message}`, { cause: error });
+      }
+      this.#addDocument(path, value);
+    }
+  }
+
+  #addDocument(path: string, value: JsonValue): void {
+    for (const text of podImages(value, 0)) this.add(text, path, false);
+    for (const one of this.#paths) {
+      // Results are separated by blanks, as kubectl prints them.
+      for (const text of one.find(value).join(' ').split(' '))
+        if (isTagged(text)) this.add(text, path, false);
+    }
+    for (const text of imageFields(value, 0)) if (isTagged(text)) this.#elsewhere.set(text, path);
+  }
+
+  add(text: string, file: string, isGuess: boolean): void {
+    const known = this.#images.get(text);
+    if (known !== undefined) {
+      known.isGuess &&= isGuess;
+      return;
+    }
+    if (isTagged(text)) this.#images.set(text, { text, file, isGuess });
+    else if (text.trim() !== '') this.#untagged.set(text, file);
+  }
+
+  finish(): ChartImages {
+    const images = [...this.#images.values()];
+    const named = (found: ReadonlyMap<string, string>): string[] => {
+      const shown = [...found].slice(0, maxNamed).map(([text, file]) => `${quoteGo(text)} (${file})`);
+      return found.size > maxNamed ? [...shown, `and ${found.size - maxNamed} more`] : shown;
+    };
+    for (const text of this.#images.keys()) this.#elsewhere.delete(text);
+    if (this.#untagged.size > 0)
+      this.warn(`not mirrored, neither tag nor digest: ${named(this.#untagged).join(', ')}`);
+    if (this.#elsewhere.size > 0)
+      this.warn(
+        `not mirrored, in no pod: ${named(this.#elsewhere).join(', ')}; add imagePaths for what is needed`,
+      );
+    return { images, warnings: this.#warnings };
+  }
+}
+
+/** Splits at lines of `---`, as Helm does. */
+function splitDocuments(text: string): string[] {
+  return text.split(/(?:^|\n)---[^\S\n]*(?=\n|$|[^\s-])/).filter((part) => part.trim() !== '');
+}
+
+/** Whether a text names an image with tag or digest. */
+function isTagged(text: string): boolean {
+  if (text === '' || text.length > 500) return false;
+  try {
+    const reference = parseReference(text);
+    return reference.transport === 'docker' && (reference.tag ?? reference.digest) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+const maxListDepth = 10;
+const containerKeys = ['initContainers', 'containers', 'ephemeralContainers'];
+
+/** The images of an object that is, or makes, pods; and of the items of a list. */
+function podImages(value: JsonValue | undefined, depth: number): string[] {
+  if (!isJsonObject(value) || depth > maxListDepth) return [];
+  const items = Array.isArray(value['items'])
+    ? value['items'].flatMap((item) => podImages(item, depth + 1))
+    : [];
+  const at = (...keys: string[]): JsonValue | undefined =>
+    keys.reduce<JsonValue | undefined>((found, key) => (isJsonObject(found) ? found[key] : undefined), value);
+  const specs = [
+    at('spec'),
+    at('spec', 'template', 'spec'),
+    at('spec', 'jobTemplate', 'spec', 'template', 'spec'),
+    at('template', 'spec'),
+  ];
+  return [...specs.filter(isJsonObject).flatMap(containerImages), ...items];
+}
+
+function containerImages(spec: JsonObject): string[] {
+  const containers = containerKeys.flatMap((key) => objectsIn(spec[key]).map((one) => one['image']));
+  const volumes = objectsIn(spec['volumes']).map(({ image }) =>
+    isJsonObject(image) ? image['reference'] : undefined,
+  );
+  return [...containers, ...volumes].filter((image) => typeof image === 'string');
+}
+
+function objectsIn(value: JsonValue | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
+
+const maxDepth = 200;
+
+/** Texts of keys that end in `image`, wherever they are. */
+function imageFields(value: JsonValue, depth: number): string[] {
+  if (typeof value !== 'object' || value === null || depth > maxDepth) return [];
+  if (Array.isArray(value)) return value.flatMap((item) => imageFields(item, depth + 1));
+  return Object.entries(value).flatMap(([key, item]) =>
+    typeof item === 'string' ? (/image$/i.test(key) ? [item] : []) : imageFields(item, depth + 1),
+  );
+}
+
+/** A line that names an image in a template. */
+const imageLine = /^[ \t]*(?:-[ \t]+)?["']?[\w.-]*image["']?[ \t]*:[ \t]*(.+?)[ \t]*$/gim;
+
+/** Reads images from the text of templates that were not rendered, and from the values. */
+function guessImages(
+  root: EnabledChart,
+  values: JsonValue,
+  faulty: readonly FaultyTemplate[],
+  collection: ImageCollection,
+): void {
+  for (const { path, text, fault, evaluate } of faulty) {
+    const place = `${fault.template ?? path}:${fault.line ?? 1}`;
+    const of = fault.template === undefined || fault.template === path ? '' : `${path}: `;
+    collection.warn(
+      `${of}${place}: not evaluated: ${fault.message}; images are read from its text and from the values, check them`,
+    );
+    for (const [, written = ''] of text.matchAll(imageLine)) {
+      const made = written.includes('{{') ? evaluate(written) : written;
+      if (made !== undefined) collection.add(withoutQuotes(made), path, true);
+    }
+  }
+  for (const { text, file } of valueImages(values, root))
+    if (isTagged(text)) collection.add(text, file, true);
+}
+
+function withoutQuotes(text: string): string {
+  const plain = text.replace(/[ \t]+#.*$/, '').trim();
+  return /^(["']).*\1$/.test(plain) ? plain.slice(1, -1) : plain;
+}
+
+/** Images in values: texts of `image` keys, and repository, tag and digest beside each other. */
+function valueImages(values: JsonValue, root: EnabledChart): ChartImage[] {
+  const file = `${root.name}/values.yaml`;
+  const appVersion = root.chart.metadata['appVersion'];
+  const fallback = typeof appVersion === 'string' ? appVersion : root.chart.version;
+  const found: ChartImage[] = imageFields(values, 0).map((text) => ({ text, file, isGuess: true }));
+  const walk = (value: JsonValue, depth: number): void => {
+    if (typeof value !== 'object' || value === null || depth > maxDepth) return;
+    if (Array.isArray(value)) {
+      for (const item of value) walk(item, depth + 1);
+      return;
+    }
+    const part = (...keys: string[]): string => {
+      const one = keys
+        .map((key) => value[key])
+        .find((item) => item !== undefined && item !== null && item !== '');
+      return typeof one === 'string' || typeof one === 'number' ? printValue(one) : '';
+    };
+    const [registry, repository] = [part('registry'), part('repository', 'name', 'image')];
+    const isImage = repository !== '' && (Object.hasOwn(value, 'repository') || registry !== '');
+    if (isImage) {
+      const [tag, digest] = [part('tag', 'version') || fallback, part('digest', 'sha')];
+      const name = registry === '' ? repository : `${registry}/${repository}`;
+      const pin = digest === '' ? '' : `@${digest.includes(':') ? digest : `sha256:${digest}`}`;
+      found.push({ text: `${name}:${tag}${pin}`, file, isGuess: true });
+    }
+    for (const item of Object.values(value)) walk(item, depth + 1);
+  };
+  walk(values, 0);
+  return found;
+}

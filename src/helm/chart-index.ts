@@ -1,0 +1,119 @@
+import { OpmateError } from '../core/errors.js';
+import { addContext } from '../core/diagnostics-error.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { compareBytes } from '../core/order.js';
+import { parseConstraint } from '../core/semver-range.js';
+import { type Version, compareVersions, tryParse } from '../core/semver.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { parseYaml } from '../document/yaml.js';
+import { parseLooseVersion } from './template/functions/versions.js';
+
+/** One version of a chart in the index of a repository. */
+export interface IndexedChart {
+  name: string;
+  /** As it is written. */
+  version: string;
+  urls: string[];
+  /** `sha256:…` of the archive, where the index tells it. */
+  digest: string | undefined;
+  isLibrary: boolean;
+}
+
+/** The charts of a repository by name, the newest version first. */
+export type ChartIndex = ReadonlyMap<string, readonly IndexedChart[]>;
+
+/** Bytes of an index; public ones have up to 30 MiB. */
+export const maxIndexBytes = 64 * 1024 * 1024;
+const maxVersions = 500_000;
+
+interface ReadChart extends IndexedChart {
+  parsed: Version | undefined;
+}
+
+/**
+ * Reads the `index.yaml` of a repository. Entries without version or address are left out, as by Helm. Throws
+ * OpmateError, which `label` begins.
+ */
+export function parseChartIndex(text: string, label: string): ChartIndex {
+  let value: JsonValue;
+  try {
+    value = parseYaml(text);
+  } catch (error) {
+    throw error instanceof OpmateError ? addContext(error, { subject: label }) : error;
+  }
+  const entries = isJsonObject(value) ? value['entries'] : undefined;
+  if (!isJsonObject(value) || (entries !== undefined && entries !== null && !isJsonObject(entries)))
+    throw new OpmateError('INVALID', `${label}: not the index of a chart repository`);
+  const index = new Map<string, IndexedChart[]>();
+  let count = 0;
+  for (const [name, versions] of Object.entries(entries ?? {})) {
+    if (!Array.isArray(versions)) continue;
+    count += versions.length;
+    if (count > maxVersions) throw new OpmateError('LIMIT', `${label}: more than ${maxVersions} versions`);
+    const read = versions.filter(isJsonObject).flatMap((entry): ReadChart[] => readEntry(name, entry));
+    read.sort((a, b) => compareParsed(b.parsed, a.parsed) || compareBytes(b.version, a.version));
+    index.set(name, read);
+  }
+  return index;
+}
+
+function readEntry(name: string, entry: JsonObject): ReadChart[] {
+  const { version, urls, digest, type } = entry;
+  if (typeof version !== 'string' || version === '' || !Array.isArray(urls)) return [];
+  const usable = urls.filter((url) => typeof url === 'string' && url !== '') as string[];
+  if (usable.length === 0) return [];
+  const hex = typeof digest === 'string' ? /^(?:sha256:)?([0-9a-f]{64})$/.exec(digest)?.[1] : undefined;
+  const parsed = tryParse(parseLooseVersion, version);
+  return [
+    { name, version, urls: usable, digest: hex && `sha256:${hex}`, isLibrary: type === 'library', parsed },
+  ];
+}
+
+function compareParsed(a: Version | undefined, b: Version | undefined): number {
+  if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);
+  return compareVersions(a, b);
+}
+
+/**
+ * Returns the version of a chart that a configuration asks for: the one that is written so, else the newest that meets
+ * the constraint; the newest stable one where none is asked for. Throws OpmateError NOT_FOUND, and INVALID for what is
+ * no constraint. (Source: Helm 3, repo.IndexFile.Get.)
+ */
+export function findChart(
+  index: ChartIndex,
+  name: string,
+  version: string | undefined,
+  label: string,
+): IndexedChart {
+  const versions = index.get(name);
+  if (versions === undefined || versions.length === 0)
+    throw new OpmateError('NOT_FOUND', `${label}: chart ${quoteGo(name)}: not found`);
+  const found = matchVersion(versions, version, `${label}: chart ${quoteGo(name)}`);
+  if (found !== undefined) return found;
+  const known = versions.slice(0, 5).map((one) => one.version);
+  const rest = versions.length > known.length ? ', …' : '';
+  throw new OpmateError(
+    'NOT_FOUND',
+    `${label}: chart ${quoteGo(name)}: version ${quoteGo(version ?? '*')} not found`,
+    {
+      hint: `use one of ${known.join(', ')}${rest}`,
+    },
+  );
+}
+
+/** Returns the item that a version or constraint means, of items that are sorted newest first. Throws OpmateError. */
+export function matchVersion<T extends { version: string }>(
+  items: readonly T[],
+  version: string | undefined,
+  label: string,
+): T | undefined {
+  const exact = items.find((one) => one.version === version);
+  if (exact !== undefined) return exact;
+  const range = tryParse(parseConstraint, version === undefined || version === '' ? '*' : version);
+  if (range === undefined)
+    throw new OpmateError('INVALID', `${label}: invalid version ${quoteGo(version ?? '')}`);
+  return items.find((one) => {
+    const parsed = tryParse(parseLooseVersion, one.version);
+    return parsed !== undefined && range.contains(parsed);
+  });
+}

@@ -1,0 +1,167 @@
+import { OpmateError } from '../core/errors.js';
+import { parseConstraint } from '../core/semver-range.js';
+import { tryParse } from '../core/semver.js';
+import type { JsonObject, JsonValue } from '../document/json.js';
+import type { Chart, ChartDependency } from './chart.js';
+import { type GoMap, deepCopy, getKey, isGoMap, setKey } from './template/go-values.js';
+import { parseLooseVersion } from './template/functions/versions.js';
+
+/** A chart as it takes part in a rendering: under its alias, with the sub-charts that are enabled. */
+export interface EnabledChart {
+  chart: Chart;
+  /** The alias, else the name. */
+  name: string;
+  /** Default values, with those that it imports. */
+  values: JsonObject;
+  charts: EnabledChart[];
+}
+
+export interface PreparedChart {
+  root: EnabledChart;
+  values: GoMap;
+  /** Dependencies that Chart.yaml names and `charts/` lacks, with the chart that names them. */
+  absent: { chart: string; name: string }[];
+}
+
+/**
+ * Applies aliases, conditions, tags and imports of dependencies, and merges default values downwards. (Source: Helm
+ * 3, chartutil.ProcessDependencies and CoalesceValues.)
+ */
+export function prepareChart(chart: Chart): PreparedChart {
+  const absent: PreparedChart['absent'] = [];
+  const root = enable(chart, chart.name, {}, absent);
+  importValues(root);
+  const values: GoMap = {};
+  coalesce(root, values);
+  return { root, values, absent };
+}
+
+/** All sub-charts by alias, with those that nothing names; disabled ones are left out, from the top downwards. */
+function enable(chart: Chart, name: string, values: GoMap, absent: PreparedChart['absent']): EnabledChart {
+  const made: EnabledChart = { chart, name, values: deepCopy(chart.values) as JsonObject, charts: [] };
+  const named = new Set(chart.dependencies.map((one) => one.name));
+  const candidates: { chart: Chart; name: string; dependency: ChartDependency | undefined }[] = chart.charts
+    .filter((one) => !named.has(one.name))
+    .map((one) => ({ chart: one, name: one.name, dependency: undefined }));
+  for (const dependency of chart.dependencies) {
+    const found = chart.charts.find(
+      (one) => one.name === dependency.name && fits(one.version, dependency.version),
+    );
+    if (found === undefined) absent.push({ chart: chart.name, name: dependency.name });
+    else candidates.push({ chart: found, name: dependency.alias ?? dependency.name, dependency });
+  }
+  // What conditions ask: the values from above over those of this chart and all below it.
+  const asked = deepCopy(values) as GoMap;
+  coalesce({ ...made, charts: candidates.map((one) => everything(one.chart, one.name)) }, asked);
+  for (const { chart: inner, name: alias, dependency } of candidates) {
+    if (dependency !== undefined && !isEnabled(dependency, asked)) continue;
+    const own = getKey(asked, alias);
+    made.charts.push(enable(inner, alias, isGoMap(own) ? own : {}, absent));
+  }
+  return made;
+}
+
+function everything(chart: Chart, name: string): EnabledChart {
+  return { chart, name, values: chart.values, charts: chart.charts.map((one) => everything(one, one.name)) };
+}
+
+function fits(version: string, constraint: string): boolean {
+  if (constraint === '' || version === constraint) return true;
+  const range = tryParse(parseConstraint, constraint);
+  const parsed = tryParse(parseLooseVersion, version);
+  return range !== undefined && parsed !== undefined && range.contains(parsed);
+}
+
+/** A condition that is set takes precedence over tags. */
+function isEnabled({ conditions, tags }: ChartDependency, values: GoMap): boolean {
+  for (const path of conditions) {
+    const found = valueAt(values, path);
+    if (typeof found === 'boolean') return found;
+  }
+  const table = getKey(values, 'tags');
+  if (!isGoMap(table)) return true;
+  const set = tags.map((tag) => getKey(table, tag)).filter((value) => typeof value === 'boolean');
+  return set.length === 0 || set.includes(true);
+}
+
+function valueAt(values: GoMap, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>(
+      (found, key) => (isGoMap(found as JsonValue) ? getKey(found as GoMap, key) : undefined),
+      values,
+    );
+}
+
+/** Copies values of sub-charts into those of their parents, from the bottom upwards. */
+function importValues(chart: EnabledChart): void {
+  for (const inner of chart.charts) importValues(inner);
+  for (const dependency of chart.chart.dependencies) {
+    const inner = chart.charts.find((one) => one.name === (dependency.alias ?? dependency.name));
+    if (inner === undefined) continue;
+    for (const rule of dependency.importValues) {
+      const [from, to] =
+        typeof rule === 'string'
+          ? [`exports.${rule}`, '.']
+          : isGoMap(rule)
+            ? [rule['child'], rule['parent']]
+            : [];
+      const found = typeof from === 'string' ? valueAt(inner.values, from) : undefined;
+      if (typeof to !== 'string' || !isGoMap(found as JsonValue)) continue;
+      const table = to === '.' ? chart.values : tableAt(chart.values, to);
+      fill(table, deepCopy(found as GoMap) as GoMap);
+    }
+  }
+}
+
+function tableAt(values: GoMap, path: string): GoMap {
+  let table = values;
+  for (const key of path.split('.')) {
+    const next = getKey(table, key);
+    const made: GoMap = isGoMap(next) ? next : {};
+    setKey(table, key, made);
+    table = made;
+  }
+  return table;
+}
+
+/** Fills `values` with the defaults of a chart, and below its sub-charts' names with theirs. */
+function coalesce(chart: EnabledChart, values: GoMap, depth = 0): void {
+  if (depth > 50) throw new OpmateError('LIMIT', `chart ${chart.name}: values nested too deeply`);
+  for (const [key, value] of Object.entries(chart.values)) {
+    const own = getKey(values, key);
+    if (!Object.hasOwn(values, key)) setKey(values, key, deepCopy(value));
+    // A null takes a default away.
+    else if (own === null) delete values[key];
+    else if (isGoMap(own) && isGoMap(value)) fill(own, deepCopy(value) as GoMap);
+  }
+  for (const inner of chart.charts) {
+    const own = getKey(values, inner.name);
+    if (own !== undefined && own !== null && !isGoMap(own))
+      throw new OpmateError(
+        'INVALID',
+        `chart ${chart.name}: values of ${inner.name}: expected keys and values`,
+      );
+    const table: GoMap = isGoMap(own) ? own : {};
+    setKey(values, inner.name, table);
+    shareGlobals(values, table);
+    coalesce(inner, table, depth + 1);
+  }
+}
+
+/** Globals of a parent take precedence. */
+function shareGlobals(from: GoMap, to: GoMap): void {
+  const [parent, own] = [getKey(from, 'global'), getKey(to, 'global')];
+  const made = isGoMap(parent) ? (deepCopy(parent) as GoMap) : {};
+  if (isGoMap(own)) fill(made, own);
+  setKey(to, 'global', made);
+}
+
+function fill(target: GoMap, source: GoMap): void {
+  for (const [key, value] of Object.entries(source)) {
+    const own = getKey(target, key);
+    if (own === undefined) setKey(target, key, value);
+    else if (own === null) delete target[key];
+    else if (isGoMap(own) && isGoMap(value)) fill(own, value);
+  }
+}

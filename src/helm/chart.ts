@@ -1,0 +1,188 @@
+import { Readable } from 'node:stream';
+import { type ArchiveLimits, ArchiveMeter } from '../archive/limits.js';
+import { readTar } from '../archive/tar-reader.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { addContext } from '../core/diagnostics-error.js';
+import { LimitError, OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { sortedByBytes } from '../core/order.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { parseYaml } from '../document/yaml.js';
+
+/** A chart with its sub-charts, as it was packed: no condition or alias is applied yet. */
+export interface Chart {
+  name: string;
+  version: string;
+  isLibrary: boolean;
+  /** Chart.yaml. */
+  metadata: JsonObject;
+  /** values.yaml. */
+  values: JsonObject;
+  dependencies: ChartDependency[];
+  /** Files below templates/ by path within the chart. */
+  templates: ReadonlyMap<string, string>;
+  /** Definitions of custom resources by path within the chart. */
+  crds: ReadonlyMap<string, string>;
+  /** What is none of the above, by path within the chart. */
+  files: ReadonlyMap<string, Buffer>;
+  charts: Chart[];
+}
+
+/** A dependency as Chart.yaml, or requirements.yaml of older charts, names it. */
+export interface ChartDependency {
+  name: string;
+  version: string;
+  alias: string | undefined;
+  conditions: string[];
+  tags: string[];
+  importValues: JsonValue[];
+}
+
+/** Files of a chart by path within it. */
+export type ChartFiles = ReadonlyMap<string, Buffer>;
+
+const mebibyte = 1024 * 1024;
+
+/** Caps on one chart with all its sub-charts. */
+export const chartLimits: ArchiveLimits = {
+  maxEntries: 20_000,
+  maxUnpackedSize: 100 * mebibyte,
+  maxFileSize: 16 * mebibyte,
+  maxMetadataFileSize: 16 * mebibyte,
+  maxRatio: 200,
+  ratioThreshold: 16 * mebibyte,
+};
+
+/** How deep charts may be within each other. */
+const maxDepth = 20;
+const maxDependencies = 1000;
+
+/**
+ * Reads the files of a packed chart, whose paths begin with the name of the chart. Throws OpmateError for what is no
+ * chart archive, for paths that lead out of it, and beyond limits.
+ */
+export async function readChartArchive(
+  source: Readable,
+  label: string,
+  { meter = new ArchiveMeter(chartLimits), signal }: { meter?: ArchiveMeter } & CancelOptions = {},
+): Promise<ChartFiles> {
+  const files = new Map<string, Buffer>();
+  for await (const entry of readTar(source, { label, meter, signal })) {
+    if (entry.type !== 'file') continue;
+    const slash = entry.path.indexOf('/');
+    if (slash < 0) continue;
+    if (entry.size > meter.limits.maxFileSize)
+      throw new LimitError(`${label}: ${quoteGo(entry.path)}: more than ${meter.limits.maxFileSize} bytes`);
+    const chunks: Buffer[] = [];
+    for await (const chunk of entry.body) chunks.push(chunk);
+    files.set(entry.path.slice(slash + 1), Buffer.concat(chunks));
+  }
+  return files;
+}
+
+/**
+ * Makes a chart of its files, with the sub-charts in `charts/`. Throws OpmateError for missing or faulty Chart.yaml and
+ * values.yaml.
+ */
+export async function loadChart(
+  files: ChartFiles,
+  label: string,
+  options: { meter?: ArchiveMeter; depth?: number } & CancelOptions = {},
+): Promise<Chart> {
+  const { depth = 0, meter = new ArchiveMeter(chartLimits), signal } = options;
+  if (depth > maxDepth) throw new LimitError(`${label}: charts nested deeper than ${maxDepth}`);
+  const metadata = readObject(files, 'Chart.yaml', label);
+  if (metadata === undefined) throw new OpmateError('INVALID', `${label}: Chart.yaml: not found`);
+  const [name, version] = [textOf(metadata['name']), textOf(metadata['version'])];
+  if (name === '' || version === '')
+    throw new OpmateError('INVALID', `${label}: Chart.yaml: missing ${name === '' ? 'name' : 'version'}`);
+  const requirements = readObject(files, 'requirements.yaml', label);
+  const listed = metadata['dependencies'] ?? requirements?.['dependencies'] ?? null;
+  const templates = new Map<string, string>();
+  const crds = new Map<string, string>();
+  const others = new Map<string, Buffer>();
+  const inner = new Map<string, Map<string, Buffer>>();
+  const special = new Set([
+    'Chart.yaml',
+    'Chart.lock',
+    'values.yaml',
+    'values.schema.json',
+    'requirements.yaml',
+    'requirements.lock',
+  ]);
+  for (const path of sortedByBytes(files.keys())) {
+    const bytes = files.get(path) as Buffer;
+    if (path.startsWith('templates/')) templates.set(path, toText(bytes));
+    else if (path.startsWith('charts/')) {
+      const [part = '', ...rest] = path.slice('charts/'.length).split('/');
+      if (/^[_.]/.test(part)) continue;
+      const known = inner.get(part) ?? new Map<string, Buffer>();
+      inner.set(part, known.set(rest.join('/'), bytes));
+    } else if (!special.has(path)) {
+      others.set(path, bytes);
+      if (/^crds\/.*\.(?:ya?ml|json)$/.test(path)) crds.set(path, toText(bytes));
+    }
+  }
+  const charts: Chart[] = [];
+  for (const [part, own] of inner) {
+    const packed = own.get('');
+    // A file that is no archive is nothing to Helm either.
+    if (packed !== undefined && !part.endsWith('.tgz')) continue;
+    const where = `${label}: charts/${part}`;
+    const content =
+      packed === undefined
+        ? own
+        : await readChartArchive(Readable.from([packed], { objectMode: false }), where, { meter, signal });
+    charts.push(await loadChart(content, where, { depth: depth + 1, meter, signal }));
+  }
+  return {
+    ...{ name, version, metadata, templates, crds, charts },
+    isLibrary: metadata['type'] === 'library',
+    values: readObject(files, 'values.yaml', label) ?? {},
+    dependencies: readDependencies(listed, label),
+    files: others,
+  };
+}
+
+function readDependencies(listed: JsonValue, label: string): ChartDependency[] {
+  if (listed === null) return [];
+  if (!Array.isArray(listed) || listed.length > maxDependencies)
+    throw new OpmateError('INVALID', `${label}: dependencies: expected a list of at most ${maxDependencies}`);
+  return listed.filter(isJsonObject).map((one) => ({
+    name: textOf(one['name']),
+    version: textOf(one['version']),
+    alias: textOf(one['alias']) === '' ? undefined : textOf(one['alias']),
+    conditions: textOf(one['condition'])
+      .split(',')
+      .map((path) => path.trim())
+      .filter((path) => path !== ''),
+    tags: Array.isArray(one['tags']) ? one['tags'].map(textOf) : [],
+    importValues: Array.isArray(one['import-values']) ? one['import-values'] : [],
+  }));
+}
+
+function readObject(files: ChartFiles, path: string, label: string): JsonObject | undefined {
+  const bytes = files.get(path);
+  if (bytes === undefined) return undefined;
+  const file = `${label}: ${path}`;
+  let value: JsonValue;
+  try {
+    value = parseYaml(toText(bytes));
+  } catch (error) {
+    throw error instanceof OpmateError ? addContext(error, { subject: file }) : error;
+  }
+  if (value === null) return {};
+  if (isJsonObject(value)) return value;
+  throw new OpmateError('INVALID', `${file}: expected keys and values`);
+}
+
+function toText(bytes: Buffer): string {
+  const text = bytes.toString('utf8');
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
+}
+
+/** A version may be written as a number. */
+function textOf(value: JsonValue | undefined): string {
+  if (typeof value === 'string') return value;
+  return typeof value === 'number' || typeof value === 'bigint' ? String(value) : '';
+}

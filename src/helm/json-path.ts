@@ -1,0 +1,319 @@
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { sortedByBytes } from '../core/order.js';
+import { type JsonValue, isJsonObject } from '../document/json.js';
+import { unquote } from './template/parse.js';
+
+/** A path as kubectl reads it: text, and in braces what leads to values. */
+export interface JsonPath {
+  text: string;
+  /** Whether any braces are in it; without them it is only text. */
+  hasPaths: boolean;
+  /** Results as text, in order; missing keys yield none. Throws LIMIT. */
+  find: (root: JsonValue) => string[];
+}
+
+type Step =
+  | { kind: 'key'; name: string }
+  | { kind: 'all' }
+  | { kind: 'recursive' }
+  | { kind: 'root' }
+  | { kind: 'slice'; start: number | undefined; end: number | undefined; step: number }
+  | { kind: 'union'; steps: Step[] }
+  | { kind: 'filter'; left: Operand; operator: string; right: Operand | undefined };
+
+type Operand = { steps: Step[] } | { value: JsonValue };
+
+const maxLength = 4096;
+const maxResults = 100_000;
+
+/**
+ * Parses a path in the dialect of kubectl: `{.a.b[*].c}`, `['a']`, `[0:2]`, `[0,1]`, `..`, `[?(@.name=="x")]`. Throws
+ * OpmateError INVALID, and UNSUPPORTED for `range`. (Source: k8s.io/client-go/util/jsonpath.)
+ */
+export function parseJsonPath(text: string): JsonPath {
+  if (text.length > maxLength) throw fault(text, `longer than ${maxLength} characters`);
+  const parts: (string | Step[])[] = [];
+  let at = 0;
+  let hasPaths = false;
+  while (at < text.length) {
+    const open = text.indexOf('{', at);
+    if (open < 0) {
+      parts.push(text.slice(at));
+      break;
+    }
+    if (open > at) parts.push(text.slice(at, open));
+    const parser = new PathParser(text, open + 1);
+    parts.push(parser.parse());
+    hasPaths = true;
+    at = parser.end;
+  }
+  return {
+    text,
+    hasPaths,
+    find: (root) =>
+      parts.flatMap((part) => (typeof part === 'string' ? [part] : evaluate(part, root, text).map(print))),
+  };
+}
+
+function fault(text: string, problem: string): OpmateError {
+  const hint = 'write it as kubectl does, e.g. {.spec.template.spec.containers[*].image}';
+  return new OpmateError('INVALID', `invalid path ${quoteGo(text)}: ${problem}`, { hint });
+}
+
+class PathParser {
+  readonly #text: string;
+  #at: number;
+
+  constructor(text: string, at: number) {
+    this.#text = text;
+    this.#at = at;
+  }
+
+  /** Behind the closing brace. */
+  get end(): number {
+    return this.#at;
+  }
+
+  parse(): Step[] {
+    const steps: Step[] = [];
+    for (;;) {
+      const one = this.#text[this.#at];
+      if (one === undefined) throw fault(this.#text, 'unclosed action');
+      if (one === '}') {
+        this.#at++;
+        return steps;
+      }
+      if (/\s/.test(one)) this.#at++;
+      else if (one === '"' || one === "'") {
+        // A text in quotes is no image.
+        this.#quoted();
+      } else if (/^(?:range|end)\b/.test(this.#text.slice(this.#at)))
+        throw new OpmateError('UNSUPPORTED', `invalid path ${quoteGo(this.#text)}: range is not supported`);
+      else steps.push(...this.#step());
+    }
+  }
+
+  #step(): Step[] {
+    const text = this.#text;
+    const one = text[this.#at] as string;
+    if (one === '$') {
+      this.#at++;
+      return [{ kind: 'root' }];
+    }
+    if (one === '@') {
+      this.#at++;
+      return [];
+    }
+    if (text.startsWith('..', this.#at)) {
+      // The dot before a name is left for the next step.
+      this.#at += /^\.\.[[.]/.test(text.slice(this.#at, this.#at + 3)) ? 2 : 1;
+      return [{ kind: 'recursive' }];
+    }
+    if (one === '.') this.#at++;
+    if (text[this.#at] === '*') {
+      this.#at++;
+      return [{ kind: 'all' }];
+    }
+    if (text[this.#at] === '[') return [this.#bracket()];
+    return this.#name();
+  }
+
+  #name(): Step[] {
+    let name = '';
+    for (; this.#at < this.#text.length; this.#at++) {
+      const one = this.#text[this.#at] as string;
+      if (/[.[\]{}|,()"'*$@=!<>\s]/.test(one)) break;
+      if (one === '\\') this.#at++;
+      name += this.#text[this.#at] ?? '';
+    }
+    if (name === '') {
+      const one = this.#text[this.#at];
+      if (one === '}' || one === undefined || one === ')') return [];
+      throw fault(this.#text, `unrecognized character ${quoteGo(one)}`);
+    }
+    return [{ kind: 'key', name }];
+  }
+
+  #quoted(): string {
+    const quote = this.#text[this.#at] as string;
+    const start = ++this.#at;
+    for (; this.#at < this.#text.length; this.#at++) {
+      if (this.#text[this.#at] === '\\') this.#at++;
+      else if (this.#text[this.#at] === quote) {
+        const inner = this.#text.slice(start, this.#at++);
+        return unquote(inner) ?? inner;
+      }
+    }
+    throw fault(this.#text, 'unterminated quoted string');
+  }
+
+  #bracket(): Step {
+    this.#at++;
+    if (/^\s*\?\s*\(/.test(this.#text.slice(this.#at, this.#at + 20))) return this.#filter();
+    const steps: Step[] = [];
+    for (;;) {
+      this.#space();
+      const one = this.#text[this.#at];
+      if (one === undefined) throw fault(this.#text, 'unterminated array');
+      if (one === "'") steps.push({ kind: 'key', name: this.#quoted() });
+      else if (one === '*') {
+        this.#at++;
+        steps.push({ kind: 'all' });
+      } else {
+        const match = /^(-?\d+)?(:)?(-?\d+)?(:)?(-?\d+)?/.exec(this.#text.slice(this.#at)) as RegExpExecArray;
+        const [all, start, colon, end, , step] = match;
+        if (all === '')
+          throw fault(
+            this.#text,
+            this.#text.includes(']', this.#at)
+              ? `invalid array index ${this.#text.slice(this.#at - 1, this.#text.indexOf(']', this.#at) + 1)}`
+              : 'unterminated array',
+          );
+        this.#at += all.length;
+        const from = start === undefined ? undefined : Number(start);
+        const to =
+          colon === undefined
+            ? from === -1
+              ? undefined
+              : (from ?? 0) + 1
+            : end === undefined
+              ? undefined
+              : Number(end);
+        steps.push({ kind: 'slice', start: from, end: to, step: Number(step ?? 1) });
+      }
+      this.#space();
+      const next = this.#text[this.#at++];
+      if (next === ']') return steps.length === 1 ? (steps[0] as Step) : { kind: 'union', steps };
+      if (next === undefined) throw fault(this.#text, 'unterminated array');
+      if (next !== ',') throw fault(this.#text, `invalid array index ${quoteGo(next)}`);
+    }
+  }
+
+  #filter(): Step {
+    this.#at = this.#text.indexOf('(', this.#at) + 1;
+    const left = this.#operand();
+    this.#space();
+    const operator = /^(?:==|!=|<=|>=|<|>|=)/.exec(this.#text.slice(this.#at))?.[0] ?? '';
+    this.#at += operator.length;
+    const right = operator === '' ? undefined : this.#operand();
+    this.#space();
+    const close = /^\)\s*\]/.exec(this.#text.slice(this.#at));
+    if (close === null) throw fault(this.#text, 'unterminated filter');
+    this.#at += close[0].length;
+    return { kind: 'filter', left, operator: operator === '=' ? '==' : operator, right };
+  }
+
+  #operand(): Operand {
+    this.#space();
+    const one = this.#text[this.#at];
+    if (one === '"' || one === "'") return { value: this.#quoted() };
+    const literal = /^(?:-?\d+(?:\.\d+)?|true|false)(?=[\s)=!<>])/.exec(this.#text.slice(this.#at))?.[0];
+    if (literal !== undefined) {
+      this.#at += literal.length;
+      return { value: literal === 'true' || literal === 'false' ? literal === 'true' : Number(literal) };
+    }
+    const steps: Step[] = [];
+    while (this.#at < this.#text.length && !/[\s)=!<>}]/.test(this.#text[this.#at] as string)) {
+      const before = this.#at;
+      steps.push(...this.#step());
+      if (this.#at === before) break;
+    }
+    return { steps };
+  }
+
+  #space(): void {
+    while (/\s/.test(this.#text[this.#at] ?? '')) this.#at++;
+  }
+}
+
+function evaluate(steps: readonly Step[], root: JsonValue, text: string): JsonValue[] {
+  return steps.reduce<JsonValue[]>(
+    (values, step) => {
+      const next = values.flatMap((value) => apply(step, value, root, text));
+      if (next.length > maxResults)
+        throw new OpmateError('LIMIT', `path ${quoteGo(text)}: more than ${maxResults} results`);
+      return next;
+    },
+    [root],
+  );
+}
+
+function apply(step: Step, value: JsonValue, root: JsonValue, text: string): JsonValue[] {
+  switch (step.kind) {
+    case 'root':
+      return [root];
+    case 'key':
+      if (!isJsonObject(value) || !Object.hasOwn(value, step.name)) return [];
+      return [value[step.name] as JsonValue];
+    case 'all':
+      return childrenOf(value);
+    case 'recursive':
+      return [value, ...descendants(value)];
+    case 'slice':
+      return sliceOf(value, step);
+    case 'union':
+      return step.steps.flatMap((one) => apply(one, value, root, text));
+    case 'filter':
+      return childrenOf(value).filter((one) => holds(step, one, root, text));
+  }
+}
+
+function childrenOf(value: JsonValue): JsonValue[] {
+  if (Array.isArray(value)) return value;
+  return isJsonObject(value) ? sortedByBytes(Object.keys(value)).map((key) => value[key] as JsonValue) : [];
+}
+
+function descendants(value: JsonValue): JsonValue[] {
+  const found: JsonValue[] = [];
+  const walk = (one: JsonValue): void => {
+    for (const child of childrenOf(one)) {
+      if (typeof child !== 'object' || child === null) continue;
+      found.push(child);
+      walk(child);
+    }
+  };
+  walk(value);
+  return found;
+}
+
+function sliceOf(value: JsonValue, { start, end, step }: Step & { kind: 'slice' }): JsonValue[] {
+  if (!Array.isArray(value) || step <= 0) return [];
+  const place = (index: number): number => (index < 0 ? index + value.length : index);
+  const picked = value.slice(place(start ?? 0), end === undefined ? undefined : place(end));
+  return picked.filter((_, i) => i % step === 0);
+}
+
+function holds(
+  { left, operator, right }: Step & { kind: 'filter' },
+  item: JsonValue,
+  root: JsonValue,
+  text: string,
+): boolean {
+  const read = (operand: Operand): JsonValue[] =>
+    'value' in operand
+      ? [operand.value]
+      : operand.steps.reduce<JsonValue[]>(
+          (values, step) => values.flatMap((one) => apply(step, one, root, text)),
+          [item],
+        );
+  const [a] = read(left);
+  if (right === undefined) return a !== undefined;
+  const [b] = read(right);
+  if (a === undefined || b === undefined) return false;
+  switch (operator) {
+    case '==':
+      return a === b;
+    case '!=':
+      return a !== b;
+    default: {
+      if (typeof a !== typeof b || (typeof a !== 'number' && typeof a !== 'string')) return false;
+      const [x, y] = [a, b as number | string];
+      return operator === '<' ? x < y : operator === '<=' ? x <= y : operator === '>' ? x > y : x >= y;
+    }
+  }
+}
+
+function print(value: JsonValue): string {
+  return typeof value === 'string' ? value : typeof value === 'object' && value !== null ? '' : String(value);
+}

@@ -1,0 +1,318 @@
+import { Script, createContext } from 'node:vm';
+import { systemCode } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { encodeYaml } from '../document/yaml.js';
+import { type EnabledChart, type PreparedChart } from './chart-values.js';
+import type { EvaluationLimits } from './template/budget.js';
+import { TemplateSet } from './template/evaluate.js';
+import { TemplateFault } from './template/fault.js';
+import { helmFunctions } from './template/functions/index.js';
+import {
+  type GoMap,
+  type GoMethod,
+  type GoValue,
+  GoStruct,
+  getKey,
+  isGoMap,
+  setKey,
+  toText,
+} from './template/go-values.js';
+
+/** A file of a chart as it was rendered. */
+export interface RenderedFile {
+  /** Path from the root chart, which its name begins. */
+  path: string;
+  text: string;
+}
+
+/** A template that was not rendered, and what it is evaluated with. */
+export interface FaultyTemplate {
+  path: string;
+  text: string;
+  fault: TemplateFault;
+  /** Evaluates a piece of it; undefined where that fails too. */
+  evaluate: (text: string) => string | undefined;
+}
+
+export interface RenderedChart {
+  files: RenderedFile[];
+  faulty: FaultyTemplate[];
+}
+
+export interface RenderOptions {
+  limits?: Partial<EvaluationLimits> | undefined;
+  /** For all templates of the chart; 20 seconds by default. */
+  maxMilliseconds?: number | undefined;
+}
+
+/**
+ * Renders a chart with its default values, as oc-mirror does: no release name, no namespace, Kubernetes v1.20.0 and the
+ * API versions that Helm assumes without a cluster. Templates are rendered one by one; what cannot be evaluated is
+ * told per template. Notes are left out. Hooks and tests are rendered as all else.
+ */
+export function renderChart(prepared: PreparedChart, options: RenderOptions = {}): RenderedChart {
+  const rendering = new Rendering(prepared, options);
+  const { maxMilliseconds = 20_000 } = options;
+  try {
+    // Also ends what counts no steps, as a regular expression that backtracks.
+    script.runInContext(createContext({ work: () => rendering.run() }), { timeout: maxMilliseconds });
+  } catch (error) {
+    if (systemCode(error) !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
+    rendering.stop(new TemplateFault('limit', `rendering takes longer than ${maxMilliseconds} ms`));
+  }
+  return rendering.result;
+}
+
+const script = new Script('work()');
+
+interface Template {
+  path: string;
+  text: string;
+  data: GoMap;
+  basePath: string;
+}
+
+class Rendering {
+  readonly result: RenderedChart = { files: [], faulty: [] };
+  readonly #templates: Template[] = [];
+  readonly #set: TemplateSet;
+
+  constructor({ root, values }: PreparedChart, { limits }: RenderOptions) {
+    this.#set = new TemplateSet({ functions: helmFunctions, limits });
+    this.#collect(root, root.name, values, true);
+    // Deeper ones first, so that a chart can define anew what its sub-charts define.
+    this.#templates.sort((a, b) => depthOf(b) - depthOf(a) || compareBytes(b.path, a.path));
+  }
+
+  run(): void {
+    for (const template of this.#templates) {
+      try {
+        this.#set.add(template.path, template.text);
+      } catch (error) {
+        this.#refuse(template, error);
+      }
+    }
+    const failed = new Set(this.result.faulty.map(({ path }) => path));
+    const rendered = this.#templates.filter(({ path }) => isRendered(path) && !failed.has(path));
+    for (const template of rendered) {
+      try {
+        // All templates of a chart share their data: some change it for those that are rendered after them.
+        template.data['Template'] = { Name: template.path, BasePath: template.basePath };
+        this.result.files.push({ path: template.path, text: this.#set.render(template.path, template.data) });
+      } catch (error) {
+        this.#refuse(template, error);
+      }
+    }
+    this.result.files.sort((a, b) => compareBytes(a.path, b.path));
+  }
+
+  /** What is not rendered yet is faulty. */
+  stop(fault: TemplateFault): void {
+    const done = new Set([...this.result.files, ...this.result.faulty].map(({ path }) => path));
+    for (const template of this.#templates)
+      if (isRendered(template.path) && !done.has(template.path))
+        this.result.faulty.push(this.#faulty(template, fault));
+  }
+
+  #refuse(template: Template, error: unknown): void {
+    const fault = error instanceof RangeError ? new TemplateFault('limit', 'nested too deeply') : error;
+    if (!(fault instanceof TemplateFault)) throw error;
+    this.result.faulty.push(this.#faulty(template, fault.at(template.path, 1)));
+  }
+
+  #faulty({ path, text, data }: Template, fault: TemplateFault): FaultyTemplate {
+    const evaluate = (piece: string): string | undefined => {
+      if (fault.kind === 'limit') return undefined;
+      try {
+        return this.#set.renderText(piece, data);
+      } catch (error) {
+        if (error instanceof TemplateFault) return undefined;
+        throw error;
+      }
+    };
+    return { path, text, fault, evaluate };
+  }
+
+  #collect(chart: EnabledChart, prefix: string, values: GoMap, isRoot: boolean): GoMap {
+    const subcharts: GoMap = {};
+    const files = filesOf(chart.chart.files);
+    const data: GoMap = {
+      Values: values,
+      Chart: chartStruct(chart, isRoot),
+      Files: files,
+      Release: { Name: '', Namespace: '', Service: 'Helm', IsInstall: false, IsUpgrade: false, Revision: 0n },
+      Capabilities: capabilities,
+      Subcharts: subcharts,
+    };
+    for (const inner of chart.charts) {
+      const own = getKey(values, inner.name);
+      const made = this.#collect(inner, `${prefix}/charts/${inner.name}`, isGoMap(own) ? own : {}, false);
+      setKey(subcharts, inner.name, made);
+    }
+    for (const [path, text] of chart.chart.templates) {
+      if (chart.chart.isLibrary && !isPartial(path)) continue;
+      const name = `${prefix}/${path}`;
+      this.#templates.push({ path: name, text, data, basePath: `${prefix}/templates` });
+    }
+    return data;
+  }
+}
+
+const depthOf = ({ path }: Template): number => path.split('/').length;
+
+function isPartial(path: string): boolean {
+  return path.slice(path.lastIndexOf('/') + 1).startsWith('_');
+}
+
+function isRendered(path: string): boolean {
+  return !isPartial(path) && !path.endsWith('.txt');
+}
+
+const metadataFields: Readonly<Record<string, string>> = {
+  ...{ Name: 'name', Home: 'home', Sources: 'sources', Version: 'version', Description: 'description' },
+  ...{ Keywords: 'keywords', Icon: 'icon', APIVersion: 'apiVersion', Condition: 'condition', Tags: 'tags' },
+  ...{ AppVersion: 'appVersion', Annotations: 'annotations', KubeVersion: 'kubeVersion', Type: 'type' },
+};
+const lists = new Set(['sources', 'keywords']);
+
+function chartStruct({ chart, name }: EnabledChart, isRoot: boolean): GoStruct {
+  const { metadata } = chart;
+  const members: Record<string, GoValue | GoMethod> = {};
+  for (const [field, key] of Object.entries(metadataFields)) {
+    const value = metadata[key] ?? null;
+    if (lists.has(key)) members[field] = Array.isArray(value) ? value : [];
+    else if (key === 'annotations') members[field] = isGoMap(value) ? value : {};
+    else members[field] = value === null ? '' : toText(value);
+  }
+  members['Name'] = name;
+  members['Version'] = chart.version;
+  members['Deprecated'] = metadata['deprecated'] === true;
+  members['IsRoot'] = isRoot;
+  members['Maintainers'] = structs('*chart.Maintainer', metadata['maintainers'], {
+    Name: 'name',
+    Email: 'email',
+    URL: 'url',
+  });
+  const dependency = {
+    Name: 'name',
+    Version: 'version',
+    Repository: 'repository',
+    Condition: 'condition',
+    Alias: 'alias',
+  };
+  members['Dependencies'] = structs('*chart.Dependency', metadata['dependencies'], dependency);
+  return new GoStruct('chart.Metadata', members, { ...metadata, name } as JsonObject);
+}
+
+function structs(
+  type: string,
+  listed: JsonValue | undefined,
+  fields: Readonly<Record<string, string>>,
+): GoValue[] {
+  if (!Array.isArray(listed)) return [];
+  return listed.filter(isJsonObject).map((one) => {
+    const members = Object.entries(fields).map(
+      ([field, key]) => [field, toText(getKey(one, key) ?? '')] as const,
+    );
+    return new GoStruct(type, Object.fromEntries(members), one);
+  });
+}
+
+/** Files of a chart that are no templates, as templates see them. */
+function filesOf(files: ReadonlyMap<string, Buffer>): GoStruct {
+  const read = (name: GoValue | undefined): string => files.get(toText(name ?? ''))?.toString() ?? '';
+  const content: GoMap = {};
+  for (const [name, bytes] of files) setKey(content, name, bytes.toString());
+  const byName = (encode: (bytes: Buffer) => string): GoMap => {
+    const made: GoMap = {};
+    for (const [name, bytes] of files) setKey(made, name.slice(name.lastIndexOf('/') + 1), encode(bytes));
+    return made;
+  };
+  const asYaml = (value: GoMap): string =>
+    files.size === 0 ? '' : encodeYaml(value as JsonObject).replace(/\n$/, '');
+  return new GoStruct(
+    'engine.files',
+    {
+      Get: ([name]) => read(name),
+      GetBytes: ([name]) => read(name),
+      Lines: ([name]) => (read(name) === '' ? [] : read(name).replace(/\n$/, '').split('\n')),
+      Glob: ([pattern]) => {
+        const matcher = globPattern(toText(pattern ?? ''));
+        return filesOf(new Map([...files].filter(([name]) => matcher.test(name))));
+      },
+      AsConfig: () => asYaml(byName((bytes) => bytes.toString())),
+      AsSecrets: () => asYaml(byName((bytes) => bytes.toString('base64'))),
+    },
+    content,
+  );
+}
+
+/** A pattern of the library that Helm matches files with: `*` within a directory, `**` over all, `{a,b}`. */
+export function globPattern(glob: string): RegExp {
+  let source = '';
+  let depth = 0;
+  for (let i = 0; i < glob.length; i++) {
+    const one = glob[i] as string;
+    if (one === '*') {
+      const crossesDirectories = glob[i + 1] === '*';
+      if (crossesDirectories) i++;
+      source += crossesDirectories ? '.*' : '[^/]*';
+    } else if (one === '?') source += '[^/]';
+    else if (one === '{') source += (depth++, '(?:');
+    else if (one === '}' && depth > 0) source += (depth--, ')');
+    else if (one === ',' && depth > 0) source += '|';
+    else if (one === '[' && glob.includes(']', i)) {
+      const end = glob.indexOf(']', i);
+      source += `[${glob
+        .slice(i + 1, end)
+        .replace(/^!/, '^')
+        .replaceAll('\\', '\\\\')}]`;
+      i = end;
+    } else source += one.replace(/[.+^$()|\\\]}]/, '\\$&');
+  }
+  try {
+    return new RegExp(`^${source}${')'.repeat(depth)}$`, 's');
+  } catch {
+    return /(?!)/;
+  }
+}
+
+/** What Helm assumes without a cluster. (Source: chartutil.DefaultCapabilities.) */
+const apiVersions = new Set(
+  [
+    'v1 admissionregistration.k8s.io/v1 admissionregistration.k8s.io/v1alpha1 admissionregistration.k8s.io/v1beta1',
+    'internal.apiserver.k8s.io/v1alpha1 apps/v1 apps/v1beta1 apps/v1beta2 authentication.k8s.io/v1',
+    'authentication.k8s.io/v1alpha1 authentication.k8s.io/v1beta1 authorization.k8s.io/v1',
+    'authorization.k8s.io/v1beta1 autoscaling/v1 autoscaling/v2 autoscaling/v2beta1 autoscaling/v2beta2 batch/v1',
+    'batch/v1beta1 certificates.k8s.io/v1 certificates.k8s.io/v1beta1 certificates.k8s.io/v1alpha1',
+    'coordination.k8s.io/v1alpha2 coordination.k8s.io/v1beta1 coordination.k8s.io/v1 discovery.k8s.io/v1',
+    'discovery.k8s.io/v1beta1 events.k8s.io/v1 events.k8s.io/v1beta1 extensions/v1beta1',
+    'flowcontrol.apiserver.k8s.io/v1 flowcontrol.apiserver.k8s.io/v1beta1 flowcontrol.apiserver.k8s.io/v1beta2',
+    'flowcontrol.apiserver.k8s.io/v1beta3 networking.k8s.io/v1 networking.k8s.io/v1alpha1',
+    'networking.k8s.io/v1beta1 node.k8s.io/v1 node.k8s.io/v1alpha1 node.k8s.io/v1beta1 policy/v1 policy/v1beta1',
+    'rbac.authorization.k8s.io/v1 rbac.authorization.k8s.io/v1beta1 rbac.authorization.k8s.io/v1alpha1',
+    'resource.k8s.io/v1beta1 resource.k8s.io/v1alpha3 scheduling.k8s.io/v1alpha1 scheduling.k8s.io/v1beta1',
+    'scheduling.k8s.io/v1 storage.k8s.io/v1beta1 storage.k8s.io/v1 storage.k8s.io/v1alpha1',
+    'storagemigration.k8s.io/v1alpha1 apiextensions.k8s.io/v1beta1 apiextensions.k8s.io/v1',
+  ].flatMap((line) => line.split(' ')),
+);
+
+const kubeVersion = 'v1.20.0';
+const helmVersion = 'v3.21.4';
+
+const capabilities: GoValue = new GoStruct('*chartutil.Capabilities', {
+  KubeVersion: new GoStruct('chartutil.KubeVersion', {
+    ...{ Version: kubeVersion, Major: '1', Minor: '20' },
+    GitVersion: () => kubeVersion,
+    String: () => kubeVersion,
+  }),
+  APIVersions: new GoStruct(
+    'chartutil.VersionSet',
+    { Has: ([version]) => apiVersions.has(toText(version ?? '')) },
+    [...apiVersions],
+  ),
+  HelmVersion: new GoStruct('version.BuildInfo', {
+    ...{ Version: helmVersion, GitCommit: '', GitTreeState: '', GoVersion: '' },
+  }),
+});

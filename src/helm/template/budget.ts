@@ -1,0 +1,79 @@
+import { TemplateFault } from './fault.js';
+import { type GoValue, isGoMap, maxTextLength } from './go-values.js';
+
+/** Caps on what the templates of one chart may cost. */
+export interface EvaluationLimits {
+  /** Actions, function calls and turns of loops. */
+  maxSteps: number;
+  /** Characters that are written, those of included templates each time. */
+  maxOutput: number;
+  /** Templates that include each other. */
+  maxDepth: number;
+  /** Items of one list or map. */
+  maxItems: number;
+}
+
+export const defaultEvaluationLimits: EvaluationLimits = {
+  maxSteps: 1_000_000,
+  maxOutput: 64 * 1024 * 1024,
+  maxDepth: 100,
+  maxItems: 100_000,
+};
+
+/** Counts what an evaluation costs. Every method throws TemplateFault of the kind `limit`. */
+export class Budget {
+  readonly limits: EvaluationLimits;
+  #steps = 0;
+  #output = 0;
+  #depth = 0;
+
+  constructor(limits: Partial<EvaluationLimits> = {}) {
+    this.limits = { ...defaultEvaluationLimits, ...limits };
+  }
+
+  countSteps(steps: number): void {
+    this.#steps += steps;
+    if (this.#steps > this.limits.maxSteps)
+      throw new TemplateFault('limit', `more than ${this.limits.maxSteps} steps`);
+  }
+
+  countOutput(length: number): void {
+    this.#output += length;
+    if (this.#output > this.limits.maxOutput)
+      throw new TemplateFault('limit', `more than ${this.limits.maxOutput} characters of output`);
+  }
+
+  nested<T>(work: () => T): T {
+    if (this.#depth >= this.limits.maxDepth)
+      throw new TemplateFault(
+        'limit',
+        `templates include each other more than ${this.limits.maxDepth} levels deep`,
+      );
+    this.#depth++;
+    try {
+      return work();
+    } finally {
+      this.#depth--;
+    }
+  }
+
+  /** Returns a value that a function has made, unless it is too large. */
+  checkValue(value: GoValue): GoValue {
+    if (typeof value === 'string') this.requireLength(value.length);
+    else if (Array.isArray(value)) this.requireItems(value.length);
+    else if (isGoMap(value)) this.countSteps(1);
+    return value;
+  }
+
+  /** Throws before a text of so many characters is made. */
+  requireLength(length: number): void {
+    if (length > maxTextLength)
+      throw new TemplateFault('limit', `a text of more than ${maxTextLength} characters`);
+  }
+
+  requireItems(items: number): void {
+    if (items > this.limits.maxItems)
+      throw new TemplateFault('limit', `a list of more than ${this.limits.maxItems} items`);
+    this.countSteps(Math.ceil(items / 10));
+  }
+}

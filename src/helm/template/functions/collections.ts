@@ -1,0 +1,217 @@
+import { LimitError } from '../../../core/errors.js';
+import { evaluationFault } from '../fault.js';
+import {
+  type GoMap,
+  type GoValue,
+  GoStruct,
+  deepCopy,
+  fieldOf,
+  getKey,
+  isEqual,
+  isGoMap,
+  isTrue,
+  keysOf,
+  kindOf,
+  setKey,
+  toText,
+  typeOf,
+} from '../go-values.js';
+import { type FunctionTable, define } from './define.js';
+
+function dict(values: readonly GoValue[]): GoMap {
+  const made: GoMap = {};
+  for (let i = 0; i < values.length; i += 2)
+    setKey(made, toText(values[i] as GoValue), i + 1 < values.length ? (values[i + 1] as GoValue) : '');
+  return made;
+}
+
+/** Fills in what a map lacks, or with `isOverwriting` replaces what another has; nothing is replaced by an empty value. */
+export function mergeInto(target: GoMap, source: GoMap, isOverwriting: boolean, depth = 0): GoMap {
+  if (depth > 500) throw new LimitError('merge: nested too deeply');
+  for (const [key, value] of Object.entries(source)) {
+    const own = getKey(target, key);
+    if (isGoMap(own) && isGoMap(value)) mergeInto(own, value, isOverwriting, depth + 1);
+    else if (own === undefined || (isOverwriting ? isTrue(value) : !isTrue(own))) setKey(target, key, value);
+  }
+  return target;
+}
+
+const merge = define('mm*', ([target, ...sources]) =>
+  sources.reduce<GoMap>((made, source) => mergeInto(made, deepCopy(source) as GoMap, false), target),
+);
+const mergeOverwrite = define('mm*', ([target, ...sources]) =>
+  sources.reduce<GoMap>((made, source) => mergeInto(made, deepCopy(source) as GoMap, true), target),
+);
+
+const asList = (value: GoValue): GoValue[] => {
+  if (Array.isArray(value)) return value;
+  if (value === null) return [];
+  if (value instanceof GoStruct && Array.isArray(value.content)) return value.content;
+  throw evaluationFault(`type ${typeOf(value)} is not a list`);
+};
+
+/** A function of a list also by its name with `must`. */
+function both(name: string, call: FunctionTable[string]): FunctionTable {
+  return { [name]: call, [`must${name.slice(0, 1).toUpperCase()}${name.slice(1)}`]: call };
+}
+
+const push = define('aa', ([items, item]) => [...asList(items), item]);
+
+function slice(items: GoValue, indexes: readonly GoValue[]): GoValue {
+  const [start = 0n, end] = indexes;
+  const whole = typeof items === 'string' ? items : asList(items);
+  const [from, to] = [Number(start), end === undefined ? whole.length : Number(end)];
+  if (!(from >= 0 && to >= from && to <= whole.length)) throw evaluationFault('slice: index out of range');
+  return whole.slice(from, to);
+}
+
+function index(value: GoValue, keys: readonly GoValue[]): GoValue {
+  return keys.reduce<GoValue>((found, key) => {
+    if (found === null) throw evaluationFault('index of nil pointer');
+    if (found instanceof GoStruct) return fieldOf(found, toText(key));
+    if (isGoMap(found)) {
+      if (typeof key !== 'string') throw evaluationFault(`value has type ${typeOf(key)}; should be string`);
+      return getKey(found, key) ?? null;
+    }
+    if (!Array.isArray(found) && typeof found !== 'string')
+      throw evaluationFault(`can't index item of type ${typeOf(found)}`);
+    const at = Number(key);
+    if (!Number.isInteger(at) || at < 0 || at >= found.length)
+      throw evaluationFault(`index out of range: ${toText(key)}`);
+    return typeof found === 'string' ? BigInt(Buffer.from(found)[at] ?? 0) : (found[at] as GoValue);
+  }, value);
+}
+
+/** Functions on lists and maps, and on the types of values. (Source: Masterminds/sprig v3, text/template.) */
+export const collectionFunctions: FunctionTable = {
+  list: define('a*', (values) => values),
+  tuple: define('a*', (values) => values),
+  dict: define('a*', (values) => dict(values)),
+  get: define('ms', ([map, key]) => getKey(map, key) ?? ''),
+  set: define('msa', ([map, key, value]) => {
+    setKey(map, key, value);
+    return map;
+  }),
+  unset: define('ms', ([map, key]) => {
+    delete map[key];
+    return map;
+  }),
+  hasKey: define('ms', ([map, key]) => Object.hasOwn(map, key)),
+  pluck: define('sm*', ([key, ...maps]) =>
+    (maps as GoMap[]).flatMap((map) =>
+      Object.hasOwn(map, key as string) ? [map[key as string] as GoValue] : [],
+    ),
+  ),
+  keys: define('m*', (maps) => maps.flatMap(keysOf)),
+  values: define('m', ([map]) => keysOf(map).map((key) => map[key] as GoValue)),
+  pick: define('ma*', ([map, ...keys]) =>
+    dict(
+      (keys as GoValue[])
+        .map(toText)
+        .flatMap((key) => (Object.hasOwn(map as GoMap, key) ? [key, (map as GoMap)[key] as GoValue] : [])),
+    ),
+  ),
+  omit: define('ma*', ([map, ...keys]) => {
+    const left = new Set((keys as GoValue[]).map(toText));
+    return dict(Object.entries(map as GoMap).flatMap(([key, value]) => (left.has(key) ? [] : [key, value])));
+  }),
+  dig: define('a*', (args) => {
+    const [map = null, otherwise = null] = args.slice(-2).reverse();
+    let found: GoValue = map;
+    for (const key of args.slice(0, -2)) {
+      if (!isGoMap(found)) return otherwise;
+      const next = getKey(found, toText(key));
+      if (next === undefined) return otherwise;
+      found = next;
+    }
+    return found;
+  }),
+  ...{ merge, mustMerge: merge, mergeOverwrite, mustMergeOverwrite: mergeOverwrite },
+  ...both(
+    'deepCopy',
+    define('a', ([value]) => deepCopy(value)),
+  ),
+  ...both('push', push),
+  ...both('append', push),
+  ...both(
+    'prepend',
+    define('aa', ([items, item]) => [item, ...asList(items)]),
+  ),
+  ...both(
+    'first',
+    define('a', ([items]) => (typeof items === 'string' ? items.slice(0, 1) : (asList(items)[0] ?? null))),
+  ),
+  ...both(
+    'last',
+    define('a', ([items]) => asList(items).at(-1) ?? null),
+  ),
+  ...both(
+    'rest',
+    define('a', ([items]) => asList(items).slice(1)),
+  ),
+  ...both(
+    'initial',
+    define('a', ([items]) => asList(items).slice(0, -1)),
+  ),
+  ...both(
+    'reverse',
+    define('a', ([items]) => [...asList(items)].reverse()),
+  ),
+  ...both(
+    'uniq',
+    define('a', ([items], { budget }) => {
+      const kept: GoValue[] = [];
+      for (const item of asList(items)) {
+        budget.countSteps(kept.length + 1);
+        if (!kept.some((one) => isEqual(one, item))) kept.push(item);
+      }
+      return kept;
+    }),
+  ),
+  ...both(
+    'without',
+    define('aa*', ([items, ...gone]) =>
+      asList(items as GoValue).filter((item) => !(gone as GoValue[]).some((one) => isEqual(one, item))),
+    ),
+  ),
+  ...both(
+    'has',
+    define('aa', ([item, items]) => asList(items).some((one) => isEqual(one, item))),
+  ),
+  ...both(
+    'compact',
+    define('a', ([items]) => asList(items).filter(isTrue)),
+  ),
+  ...both(
+    'slice',
+    define('aa*', ([items, ...indexes]) => slice(items as GoValue, indexes as GoValue[])),
+  ),
+  ...both(
+    'chunk',
+    define('ia', ([size, items]) => {
+      const all = asList(items);
+      const chunks: GoValue[] = [];
+      for (let i = 0; i < all.length; i += Math.max(1, size))
+        chunks.push(all.slice(i, i + Math.max(1, size)));
+      return chunks;
+    }),
+  ),
+  concat: define('a*', (lists, { budget }) => {
+    budget.requireItems(lists.reduce<number>((sum, one) => sum + asList(one).length, 0));
+    return lists.flatMap(asList);
+  }),
+  index: define('aa*', ([value, ...keys]) => index(value as GoValue, keys as GoValue[])),
+  len: define('a', ([value]) => {
+    if (typeof value === 'string') return BigInt(Buffer.byteLength(value));
+    const content = value instanceof GoStruct ? value.content : value;
+    if (Array.isArray(content)) return BigInt(content.length);
+    if (isGoMap(content)) return BigInt(Object.keys(content).length);
+    throw evaluationFault(`len of type ${typeOf(content)}`);
+  }),
+  typeOf: define('a', ([value]) => typeOf(value)),
+  kindOf: define('a', ([value]) => kindOf(value)),
+  typeIs: define('sa', ([type, value]) => typeOf(value) === type),
+  typeIsLike: define('sa', ([type, value]) => typeOf(value).replace(/^\*/, '') === type.replace(/^\*/, '')),
+  kindIs: define('sa', ([kind, value]) => kindOf(value) === kind),
+  deepEqual: define('aa', ([a, b]) => isEqual(a, b)),
+};

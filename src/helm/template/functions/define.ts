@@ -1,0 +1,72 @@
+import type { CallContext, TemplateFunction } from '../evaluate.js';
+import { TemplateFault, evaluationFault } from '../fault.js';
+import { type GoMap, type GoValue, isGoMap, typeOf } from '../go-values.js';
+
+/** What a letter of a signature stands for. */
+interface Kinds {
+  /** Text. */
+  s: string;
+  /** An int; a whole float too, of which Go demands a conversion. */
+  i: number;
+  l: GoValue[];
+  m: GoMap;
+  b: boolean;
+  a: GoValue;
+}
+
+type Arguments<S extends string> = S extends `${infer K extends keyof Kinds}*`
+  ? Kinds[K][]
+  : S extends `${infer K extends keyof Kinds}${infer Rest}`
+    ? [Kinds[K], ...Arguments<Rest>]
+    : [];
+
+/**
+ * Makes a function whose arguments are checked against a signature: one letter each, of which the last may be followed
+ * by `*` for any number. Faults are TemplateFaults of the kind `evaluation`.
+ */
+export function define<const S extends string>(
+  signature: S,
+  call: (args: Arguments<S>, context: CallContext) => GoValue,
+): TemplateFunction {
+  const isVariadic = signature.endsWith('*');
+  const kinds = [...signature.replace('*', '')] as (keyof Kinds)[];
+  const required = isVariadic ? kinds.length - 1 : kinds.length;
+  return (args, context) => {
+    if (args.length < required || (!isVariadic && args.length > required))
+      throw evaluationFault(
+        `wrong number of args: want ${isVariadic ? 'at least ' : ''}${required} got ${args.length}`,
+      );
+    const checked = args.map((value, i) =>
+      convert(value, kinds[Math.min(i, kinds.length - 1)] as keyof Kinds),
+    );
+    return call(checked as Arguments<S>, context);
+  };
+}
+
+function convert(value: GoValue, kind: keyof Kinds): unknown {
+  if (kind === 'a') return value;
+  if (kind === 'i' && (typeof value === 'bigint' || Number.isInteger(value))) return Number(value);
+  // A nil is an empty map or list where one is expected.
+  if (value === null && (kind === 'm' || kind === 'l')) return kind === 'm' ? {} : [];
+  const isOfKind =
+    (kind === 's' && typeof value === 'string') ||
+    (kind === 'b' && typeof value === 'boolean') ||
+    (kind === 'l' && Array.isArray(value)) ||
+    (kind === 'm' && isGoMap(value));
+  if (isOfKind) return value;
+  const expected = { s: 'string', i: 'int', l: 'list', m: 'map', b: 'bool' }[kind];
+  throw evaluationFault(
+    value === null
+      ? `invalid value; expected ${expected}`
+      : `wrong type for value; expected ${expected}; got ${typeOf(value)}`,
+  );
+}
+
+/** A function of Helm that is not evaluated; `why` says what it would need. */
+export function lacking(name: string, why: string): TemplateFunction {
+  return () => {
+    throw new TemplateFault('unsupported', `function ${name}: ${why}`);
+  };
+}
+
+export type FunctionTable = Readonly<Record<string, TemplateFunction>>;

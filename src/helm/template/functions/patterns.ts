@@ -1,0 +1,108 @@
+import { evaluationFault } from '../fault.js';
+import type { Budget } from '../budget.js';
+import { type FunctionTable, define } from './define.js';
+
+const classes: Readonly<Record<string, string>> = {
+  ...{
+    alnum: 'A-Za-z0-9',
+    alpha: 'A-Za-z',
+    blank: ' \\t',
+    cntrl: '\\x00-\\x1f\\x7f',
+    digit: '0-9',
+    lower: 'a-z',
+  },
+  ...{ punct: '!-\\/:-@\\[-`{-~', space: '\\s', upper: 'A-Z', word: '\\w', xdigit: '0-9A-Fa-f' },
+};
+
+/** Translates a pattern of Go's RE2. Patterns that backtrack without end meet the time limit of a rendering. */
+function compile(pattern: string, flags = ''): RegExp {
+  const [, own = '', rest = pattern] = /^\(\?([imsU]+)\)([\s\S]*)$/.exec(pattern) ?? [];
+  const source = rest
+    .replaceAll('(?P<', '(?<')
+    .replace(/\\z/g, '$(?![\\s\\S])')
+    .replace(/\\A/g, '^')
+    .replace(/\[:(\w+):\]/g, (all, name: string) => classes[name] ?? all);
+  try {
+    return new RegExp(source, flags + own.replace('U', ''));
+  } catch {
+    throw evaluationFault(`error parsing regexp: ${pattern.slice(0, 200)}`);
+  }
+}
+
+function matches(pattern: string, text: string, count: number, budget: Budget): RegExpExecArray[] {
+  const found: RegExpExecArray[] = [];
+  for (const match of text.matchAll(compile(pattern, 'g'))) {
+    if (count >= 0 && found.length >= count) break;
+    budget.countSteps(1);
+    found.push(match);
+  }
+  return found;
+}
+
+function replaceAll(pattern: string, text: string, template: string, budget: Budget): string {
+  let length = text.length;
+  return text.replace(compile(pattern, 'g'), (...args: unknown[]) => {
+    const last = args.at(-1);
+    const groups = typeof last === 'object' ? (last as Record<string, string | undefined>) : {};
+    const made = template.replace(
+      /\$(?:\$|\{(\w+)\}|(\w+))/g,
+      (all, braced: string | undefined, plain: string | undefined) => {
+        const name = braced ?? plain;
+        if (name === undefined) return all === '$$' ? '$' : all;
+        const group = /^\d+$/.test(name) ? args[Number(name)] : groups[name];
+        return typeof group === 'string' ? group : '';
+      },
+    );
+    length += made.length;
+    budget.requireLength(length);
+    return made;
+  });
+}
+
+function both(name: string, call: FunctionTable[string]): FunctionTable {
+  return { [name]: call, [`mustR${name.slice(1)}`]: call };
+}
+
+/** Functions with regular expressions. */
+export const patternFunctions: FunctionTable = {
+  ...both(
+    'regexMatch',
+    define('ss', ([pattern, text]) => compile(pattern).test(text)),
+  ),
+  ...both(
+    'regexFind',
+    define('ss', ([pattern, text]) => compile(pattern).exec(text)?.[0] ?? ''),
+  ),
+  ...both(
+    'regexFindAll',
+    define('ssi', ([pattern, text, count], { budget }) =>
+      matches(pattern, text, count, budget).map(([all]) => all),
+    ),
+  ),
+  ...both(
+    'regexReplaceAll',
+    define('sss', ([pattern, text, by], { budget }) => replaceAll(pattern, text, by, budget)),
+  ),
+  ...both(
+    'regexReplaceAllLiteral',
+    define('sss', ([pattern, text, by], { budget }) => {
+      budget.requireLength((text.length + 1) * (by.length + 1));
+      return text.replace(compile(pattern, 'g'), () => by);
+    }),
+  ),
+  ...both(
+    'regexSplit',
+    define('ssi', ([pattern, text, count], { budget }) => {
+      const parts: string[] = [];
+      let from = 0;
+      for (const match of matches(pattern, text, -1, budget)) {
+        if (count > 0 && parts.length === count - 1) break;
+        if (match[0] === '' && (match.index === 0 || match.index === text.length)) continue;
+        parts.push(text.slice(from, match.index));
+        from = match.index + match[0].length;
+      }
+      return count === 0 ? [] : [...parts, text.slice(from)];
+    }),
+  ),
+  regexQuoteMeta: define('s', ([text]) => text.replace(/[\\.+*?()|[\]{}^$]/g, '\\$&')),
+};

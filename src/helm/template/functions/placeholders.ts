@@ -1,0 +1,37 @@
+import { type GoMap, GoStruct } from '../go-values.js';
+import { type FunctionTable, define, lacking } from './define.js';
+
+/** What is random in Helm is the same in every run here: it names no image. */
+const text = 'opmate';
+
+const letters = define('i', ([length], { budget }) => {
+  budget.requireLength(length);
+  return 'a'.repeat(Math.max(0, length));
+});
+const certificate = define(
+  'a*',
+  () => new GoStruct('sprig.certificate', { Cert: text, Key: text }, { Cert: text, Key: text }),
+);
+
+/** Functions whose results are random or come from a cluster. */
+export const placeholderFunctions: FunctionTable = {
+  ...{ randAlphaNum: letters, randAlpha: letters, randAscii: letters },
+  randNumeric: define('i', ([length], { budget }) => {
+    budget.requireLength(length);
+    return '0'.repeat(Math.max(0, length));
+  }),
+  randBytes: define('i', () => ''),
+  uuidv4: define('', () => '00000000-0000-4000-8000-000000000000'),
+  bcrypt: define('s', () => text),
+  htpasswd: define('ss', ([user]) => `${user}:${text}`),
+  derivePassword: define('a*', () => text),
+  genPrivateKey: define('s', () => text),
+  ...{ genCA: certificate, genCAWithKey: certificate, buildCustomCert: certificate },
+  ...{ genSelfSignedCert: certificate, genSelfSignedCertWithKey: certificate },
+  ...{ genSignedCert: certificate, genSignedCertWithKey: certificate },
+  getHostByName: define('s', () => ''),
+  // As without a cluster: `helm template` finds nothing either.
+  lookup: define('ssss', (): GoMap => ({})),
+  encryptAES: define('ss', () => text),
+  decryptAES: lacking('decryptAES', 'nothing is decrypted'),
+};

@@ -1,0 +1,121 @@
+import { type GoValue, GoStruct, toInt, toText } from '../go-values.js';
+import { type FunctionTable, define } from './define.js';
+
+const months = [
+  'January',
+  'February',
+  'March',
+  'April',
+  'May',
+  'June',
+  'July',
+  'August',
+  'September',
+  'October',
+  'November',
+  'December',
+];
+const days = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+
+/** Formats a time in UTC by a layout of Go. */
+function formatTime(layout: string, time: Date): string {
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const hour = time.getUTCHours();
+  const parts: Readonly<Record<string, string>> = {
+    ...{ '2006': String(time.getUTCFullYear()), '06': two(time.getUTCFullYear() % 100) },
+    ...{
+      January: months[time.getUTCMonth()] as string,
+      Jan: (months[time.getUTCMonth()] as string).slice(0, 3),
+    },
+    ...{ '01': two(time.getUTCMonth() + 1), '1': String(time.getUTCMonth() + 1) },
+    ...{ Monday: days[time.getUTCDay()] as string, Mon: (days[time.getUTCDay()] as string).slice(0, 3) },
+    ...{
+      '02': two(time.getUTCDate()),
+      _2: String(time.getUTCDate()).padStart(2),
+      '2': String(time.getUTCDate()),
+    },
+    ...{
+      '15': two(hour),
+      '03': two(hour % 12 || 12),
+      '3': String(hour % 12 || 12),
+      PM: hour < 12 ? 'AM' : 'PM',
+      pm: hour < 12 ? 'am' : 'pm',
+    },
+    ...{ '04': two(time.getUTCMinutes()), '4': String(time.getUTCMinutes()) },
+    ...{ '05': two(time.getUTCSeconds()), '5': String(time.getUTCSeconds()) },
+    ...{ MST: 'UTC', 'Z07:00': 'Z', Z0700: 'Z', '-07:00': '+00:00', '-0700': '+0000', '-07': '+00' },
+  };
+  return layout.replace(
+    /2006|January|Jan|Monday|Mon|MST|Z07:00|Z0700|-07:00|-0700|-07|0[1-6]|15|_2|[1-5]|PM|pm/g,
+    (part) => parts[part] ?? part,
+  );
+}
+
+/** The same in every run, so that a chart that prints the time renders alike. */
+const epoch = new Date(0);
+
+const timeOf = (value: GoValue): Date => {
+  if (value instanceof GoStruct && typeof value.content === 'string') return new Date(value.content);
+  return typeof value === 'number' || typeof value === 'bigint' ? new Date(Number(value) * 1000) : epoch;
+};
+
+function timeStruct(time: Date): GoStruct {
+  return new GoStruct(
+    'time.Time',
+    {
+      Format: ([layout = '']) => formatTime(toText(layout), time),
+      Unix: () => BigInt(Math.floor(time.getTime() / 1000)),
+      Year: () => BigInt(time.getUTCFullYear()),
+      Month: () => months[time.getUTCMonth()] as string,
+      Day: () => BigInt(time.getUTCDate()),
+      String: () => formatTime('2006-01-02 15:04:05 -0700 MST', time),
+      UTC: () => timeStruct(time),
+    },
+    time.toISOString(),
+  );
+}
+
+const units: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1, ms: 0.001 };
+
+function secondsOf(text: string): number {
+  let seconds = 0;
+  for (const [, amount, unit] of text.matchAll(/([\d.]+)(h|ms|m|s)/g))
+    seconds += Number(amount) * (units[unit as string] as number);
+  return text.startsWith('-') ? -seconds : seconds;
+}
+
+function durationText(seconds: number): string {
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
+  const rest = `${Math.floor(seconds % 60)}s`;
+  return hours > 0 ? `${hours}h${minutes}m${rest}` : minutes > 0 ? `${minutes}m${rest}` : rest;
+}
+
+const modify = define('sa', ([change, time]) => {
+  const moved = new Date(timeOf(time).getTime() + secondsOf(change) * 1000);
+  return timeStruct(Number.isNaN(moved.getTime()) ? epoch : moved);
+});
+const inZone = define('sas', ([layout, time]) => formatTime(layout, timeOf(time)));
+const toDate = define('ss', ([, text]) => {
+  const time = new Date(text);
+  return timeStruct(Number.isNaN(time.getTime()) ? epoch : time);
+});
+
+/** Functions on times; `now` is the beginning of 1970. */
+export const timeFunctions: FunctionTable = {
+  now: define('', () => timeStruct(epoch)),
+  date: define('sa', ([layout, time]) => formatTime(layout, timeOf(time))),
+  ...{ dateInZone: inZone, date_in_zone: inZone },
+  htmlDate: define('a', ([time]) => formatTime('2006-01-02', timeOf(time))),
+  htmlDateInZone: define('as', ([time]) => formatTime('2006-01-02', timeOf(time))),
+  ...{ dateModify: modify, date_modify: modify, mustDateModify: modify, must_date_modify: modify },
+  ...{ toDate, mustToDate: toDate },
+  unixEpoch: define('a', ([time]) => String(Math.floor(timeOf(time).getTime() / 1000))),
+  ago: define('a', () => '0s'),
+  // Of an int sprig makes nothing.
+  duration: define('a', ([seconds]) =>
+    durationText(typeof seconds === 'string' ? Number(toInt(seconds)) : 0),
+  ),
+  durationRound: define('a', ([value]) =>
+    typeof value === 'string' ? durationText(secondsOf(value)) : '0s',
+  ),
+};

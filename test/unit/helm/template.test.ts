@@ -1,0 +1,241 @@
+import { describe, expect, it } from 'vitest';
+import { prepareChart } from '../../../src/helm/chart-values.js';
+import { loadChart } from '../../../src/helm/chart.js';
+import { type RenderOptions, renderChart } from '../../../src/helm/render-chart.js';
+
+const files = {
+  'Chart.yaml': 'apiVersion: v2\nname: expr\nversion: 0.1.0\nappVersion: "2.5"\n',
+  'values.yaml':
+    'name: Web App\nport: 8080\nbig: 1000000\nratio: 0.25\non: true\nempty: ""\nlist: [a, b, c]\nnums: [3, 1, 2]\nmap: {x: 1, q: {z: deep}}\nnothing: null\nimage: {registry: quay.io, repository: acme/app, tag: "1.2"}\n',
+  'f.txt': 'one\ntwo\n',
+  'templates/_h.tpl': '{{- define "e.x" -}}v={{ .v }}{{- end -}}',
+};
+
+async function render(template: string, options: RenderOptions = {}) {
+  const all = Object.entries({ ...files, 'templates/t.yaml': template });
+  const chart = await loadChart(new Map(all.map(([name, text]) => [name, Buffer.from(text)])), 'expr');
+  const { files: rendered, faulty } = renderChart(prepareChart(chart), options);
+  return { text: rendered[0]?.text, faults: faulty.map(({ fault }) => fault) };
+}
+
+/** What `helm template` 3.17 prints for each. */
+const printed: [template: string, text: string][] = [
+  ['{{ .Values.name | lower | replace " " "-" }}', 'web-app'],
+  ['{{ .Values.port }} {{ .Values.big }} {{ .Values.ratio }}', '8080 1e+06 0.25'],
+  [
+    '{{ .Values.port | int | add 1 }} {{ add 1 2 3 }} {{ sub 5 3 }} {{ mul 2 3 }} {{ div 7 2 }} {{ mod 7 2 }}',
+    '8081 6 2 6 3 1',
+  ],
+  [
+    '{{ printf "%s:%v|%5d|%-5s|%05d|%q|%t|%.2f|%x|%T" "a" 1 42 "b" 7 "q" true 1.5 255 .Values.port }}',
+    'a:1|   42|b    |00007|"q"|true|1.50|ff|float64',
+  ],
+  [
+    '{{ printf "%d" .Values.port }} {{ printf "%s" .Values.list }} {{ printf "%v" .Values.map }} {{ print 1 2 "a" "b" 3 }}',
+    '%!d(float64=8080) [a b c] map[q:map[z:deep] x:1] 1 2ab3',
+  ],
+  [
+    '{{ .Values.missing }}|{{ .Values.missing | default "d" }}|{{ .Values.nothing | default "n" }}|{{ default "x" .Values.empty }}',
+    '|d|n|x',
+  ],
+  [
+    '{{ if and .Values.on (eq .Values.name "Web App") }}yes{{ else }}no{{ end }} {{ if or .Values.empty .Values.missing }}yes{{ else if .Values.on }}elif{{ end }}',
+    'no ',
+  ],
+  [
+    '{{ range $i, $e := .Values.list }}{{ $i }}={{ $e }},{{ end }}{{ range $k, $v := .Values.map }}{{ $k }};{{ end }}',
+    '0=a,1=b,2=c,q;x;',
+  ],
+  [
+    '{{ range .Values.missing }}x{{ else }}none{{ end }} {{ with .Values.image }}{{ .registry }}/{{ .repository }}:{{ .tag }}{{ end }}',
+    'none quay.io/acme/app:1.2',
+  ],
+  ['{{ $x := 1 }}{{ range .Values.list }}{{ $x = add $x 1 }}{{ end }}{{ $x }}', '4'],
+  [
+    '{{ range until 5 }}{{ if eq . 3 }}{{ break }}{{ end }}{{ if eq . 1 }}{{ continue }}{{ end }}{{ . }}{{ end }}',
+    '02',
+  ],
+  ['{{ toYaml .Values.map | nindent 2 }}', '\n  q:\n    z: deep\n  x: 1'],
+  [
+    '{{ toJson .Values.image }} {{ .Values.list | toJson }} {{ toPrettyJson .Values.nums }}',
+    '{"registry":"quay.io","repository":"acme/app","tag":"1.2"} ["a","b","c"] [\n  3,\n  1,\n  2\n]',
+  ],
+  [
+    '{{ .Values.list | join "," }} {{ first .Values.list }} {{ last .Values.list }} {{ rest .Values.list }} {{ initial .Values.list }} {{ has "b" .Values.list }} {{ without .Values.list "b" }}',
+    'a,b,c a c [b c] [a b] true [a c]',
+  ],
+  [
+    '{{ dict "a" 1 "b" (list 1 2) | toJson }} {{ (dict "a" (dict "b" "c")).a.b }} {{ get (dict "k" "v") "k" }} {{ hasKey .Values.map "x" }}',
+    '{"a":1,"b":[1,2]} c v true',
+  ],
+  [
+    '{{ merge (dict "a" 1) (dict "a" 2 "b" 3) | toJson }} {{ mergeOverwrite (dict "a" 1) (dict "a" 2 "b" 3) | toJson }} {{ dig "q" "z" "def" .Values.map }} {{ dig "r" "z" "def" .Values.map }}',
+    '{"a":1,"b":3} {"a":2,"b":3} deep def',
+  ],
+  [
+    '{{ pick .Values.image "tag" | toJson }} {{ omit .Values.image "tag" | toJson }} {{ keys .Values.image | sortAlpha }} {{ values (dict "a" 1) }}',
+    '{"tag":"1.2"} {"registry":"quay.io","repository":"acme/app"} [registry repository tag] [1]',
+  ],
+  [
+    '{{ trunc 3 "abcdef" }} {{ trunc -3 "abcdef" }} {{ trimSuffix "-" "a-" }} {{ trimPrefix "v" "v1" }} {{ trimAll "$" "$5$" }} {{ upper "a" }} {{ title "hello world" }} {{ untitle "Hello World" }} {{ repeat 3 "ab" }} {{ substr 1 3 "hello" }} {{ nospace "a b" }} {{ initials "First Try" }} {{ abbrev 5 "hello world" }} {{ contains "el" "hello" }} {{ hasPrefix "he" "hello" }} {{ quote 1 "a" }} {{ squote "b" }} {{ cat "a" 1 "b" }}',
+    'abc def a 1 5 A Hello World hello world ababab el ab FT he... true true "1" "a" \'b\' a 1 b',
+  ],
+  [
+    '{{ snakecase "FirstName" }} {{ camelcase "http_server" }} {{ kebabcase "FirstName" }} {{ swapcase "aB" }} {{ plural "one" "many" 2 }} {{ wrap 5 "hello big world" }}',
+    'first_name HttpServer first-name Ab many hello\nbig\nworld',
+  ],
+  [
+    '{{ semverCompare ">=1.2.0" "1.3.0" }} {{ semverCompare "^1.2" "v1.9.1" }} {{ semverCompare ">=1.16-0" .Capabilities.KubeVersion.GitVersion }} {{ (semver "1.2.3-rc.1").Major }} {{ (semver "1.2.3").Minor }}',
+    'true true true 1 2',
+  ],
+  [
+    '{{ regexMatch "^[a-z]+$" "abc" }} {{ regexReplaceAll "a(x*)b" "-ab-axxb-" "${1}W" }} {{ regexFind "[0-9]+" "a12b3" }} {{ regexFindAll "[0-9]" "1a2b3" 2 }} {{ regexSplit "z+" "pizza" -1 }} {{ regexReplaceAllLiteral "a" "banana" "$1" }}',
+    'true -W-xxW- 12 [1 2] [pi a] b$1n$1n$1',
+  ],
+  [
+    '{{ b64enc "hello" }} {{ b64dec "aGVsbG8=" }} {{ b32enc "hi" }} {{ sha256sum "x" | trunc 8 }} {{ sha1sum "x" }} {{ adler32sum "x" }}',
+    'aGVsbG8= hello NBUQ==== 2d711642 11f6ad8ec52a2984abaafd7c3b516503785c2072 7929977',
+  ],
+  [
+    '{{ ternary "a" "b" true }} {{ ternary "a" "b" false }} {{ coalesce "" nil "c" }} {{ empty "" }} {{ empty 0 }} {{ kindOf .Values.list }} {{ typeOf .Values.port }} {{ typeOf 1 }} {{ kindIs "map" .Values.map }}',
+    'a b c true true slice float64 int true',
+  ],
+  [
+    '{{ split "." "1.2.3" | toJson }} {{ (split ":" "a:b")._1 }} {{ splitList ":" "a:b" }} {{ splitn ":" 2 "a:b:c" | toJson }}',
+    '{"_0":"1","_1":"2","_2":"3"} b [a b] {"_0":"a","_1":"b:c"}',
+  ],
+  [
+    '{{ index .Values.list 1 }} {{ index .Values "map" "x" }} {{ len .Values.list }} {{ len "abc" }} {{ slice .Values.list 1 2 }} {{ not true }} {{ ne 1 2 }} {{ lt 1 2 }} {{ ge 2 2 }} {{ eq 1 2 1 }}',
+    'b 1 3 3 [b] false true true true true',
+  ],
+  [
+    '{{ int "12" }} {{ int64 "0x10" }} {{ float64 "1.5" }} {{ atoi "7" }} {{ toString 5 }} {{ toStrings (list 1 2) }} {{ max 1 5 3 }} {{ min 4 2 }} {{ ceil 1.2 }} {{ floor 1.8 }} {{ round 1.2345 2 }} {{ seq 1 3 }} {{ untilStep 3 6 2 }} {{ seq 5 }}',
+    '12 16 1.5 7 5 [1 2] 5 2 2 1 1.23 1 2 3 [3 5] 1 2 3 4 5',
+  ],
+  ['{{ $m := dict "a" 1 }}{{ $_ := set $m "b" 2 }}{{ $_ := unset $m "a" }}{{ $m | toJson }}', '{"b":2}'],
+  [
+    '{{ base "a/b.txt" }} {{ dir "a/b/c" }} {{ ext "x.tar.gz" }} {{ clean "a//b/../c" }} {{ isAbs "/a" }}',
+    'b.txt a/b .gz a/c true',
+  ],
+  [
+    '{{ (fromYaml "a: 1\\nb: [x]").b }} {{ (fromJson "{\\"a\\":{\\"b\\":2}}").a.b }} {{ fromYamlArray "- 1\\n- 2" }} {{ (fromYaml "a: [").Error | empty }}',
+    '[x] 2 [1 2] false',
+  ],
+  [
+    '{{ tpl "{{ .Values.name }}-{{ .Chart.Name }}" . }} {{ include "e.x" (dict "v" 3) }} {{ template "e.x" (dict "v" 4) }} {{ .Chart.AppVersion }} {{ .Template.Name }} {{ .Template.BasePath }}',
+    'Web App-expr v=3 v=4 2.5 expr/templates/t.yaml expr/templates',
+  ],
+  [
+    'a {{- " b" -}}   c {{/* comment */}} d {{- /* trimmed */ -}}  e {{"\\x41\\u00e9\\n" | trim}} {{`raw \\n`}} {{ \'a\' }} {{ 0x1F }} {{ 1e3 }} {{ -5 }}',
+    'a bc  de Aé raw \\n 97 31 1000 -5',
+  ],
+  [
+    '{{ uniq (list 1 2 1) }} {{ compact (list 1 0 "" "a") }} {{ reverse (list 1 2) }} {{ concat (list 1) (list 2) }} {{ append (list 1) 2 }} {{ prepend (list 1) 0 }} {{ chunk 2 (list 1 2 3) }} {{ pluck "a" (dict "a" 1) (dict "a" 2) }}',
+    '[1 2] [1 a] [2 1] [1 2] [1 2] [0 1] [[1 2] [3]] [1 2]',
+  ],
+  [
+    '{{ date "2006-01-02" (toDate "2006-01-02" "2024-03-05") }} {{ duration 95 }} {{ htmlDate (toDate "2006-01-02" "2024-03-05") }}',
+    '2024-03-05 0s 2024-03-05',
+  ],
+  [
+    '{{ (urlParse "https://u:p@host:80/path?q=1#f").host }} {{ urlJoin (dict "scheme" "http" "host" "h" "path" "/p") }} {{ html "<a>" }} {{ urlquery "a b&c" }}',
+    'host:80 http://h/p &lt;a&gt; a+b%26c',
+  ],
+  [
+    '{{ lookup "v1" "Pod" "" "" | len }} {{ lookup "v1" "Pod" "" "x" | empty }} {{ $.Values.name }} {{ (list 1 2) }} {{ dict }} {{ list }} {{ true }}',
+    '0 true Web App [1 2] map[] [] true',
+  ],
+  [
+    '{{ quote nil "a" }} {{ toString nil }} {{ printf "%v" nil }} {{ print nil }} {{ .Values.nothing | quote }} {{ toYaml .Values.nothing }} {{ toJson nil }} {{ join "," nil }}',
+    '"a" <nil> <nil> <nil>  null null ',
+  ],
+  [
+    '{{ and 1 0 2 }} {{ or 0 "" "x" }} {{ and true .Values.on }} {{ 12345678.0 }} {{ 100000.0 }} {{ 0.00001 }} {{ 1.0 }} {{ mulf 1.5 2 }} {{ addf 1 2.5 }} {{ divf 1 3 }}',
+    '0 x  1.2345678e+07 100000 1e-05 1 3 3.5 0.3333333333333333',
+  ],
+  [
+    '{{ indent 2 "a\\nb" }} {{ nindent 2 "a" }} {{ replace "a" "b" "aaa" }} {{ trim "  a " }} {{ splitList "," "" }} {{ list "" | toJson }} {{ dict "a" nil | toYaml }}',
+    '  a\n  b \n  a bbb a [] [""] a: null',
+  ],
+  [
+    '{{ .Release.Service }} {{ .Capabilities.KubeVersion.Major }} {{ .Capabilities.APIVersions.Has "apps/v1" }} {{ .Capabilities.APIVersions.Has "x/v1" }} {{ .Files.Get "f.txt" }}|{{ range $p, $_ := .Files.Glob "*.txt" }}{{ $p }}{{ end }} {{ (.Files.Glob "*.txt").AsConfig }} {{ .Files.Lines "f.txt" }}',
+    'Helm 1 true false one\ntwo\n|f.txt f.txt: |\n  one\n  two [one two]',
+  ],
+];
+
+describe('helm/template', () => {
+  it.each(printed)('evaluates %s as Helm does', async (template, text) => {
+    expect(await render(template)).toEqual({ text, faults: [] });
+  });
+
+  it.each([
+    ['a\n{{ nofunction }}', 'syntax', 'function "nofunction" not defined', 2],
+    ['{{ if true }}', 'syntax', 'unexpected EOF', 1],
+    ['{{ end }}', 'syntax', 'unexpected {{end}}', 1],
+    ['\n\n{{ .Values.list', 'syntax', 'unclosed action', 3],
+    ['{{ $x }}', 'syntax', 'undefined variable "$x"', 1],
+    ['{{/* a', 'syntax', 'unclosed comment', 1],
+    ['{{ break }}', 'syntax', '{{break}} outside {{range}}', 1],
+    ['{{ 1 | 2 }}', 'syntax', 'non executable command in pipeline', 1],
+    ['{{ env "HOME" }}', 'syntax', 'function "env" not defined', 1],
+    ['a\n{{ required "set it" .Values.missing }}', 'refused', 'set it', 2],
+    ['{{ fail "no" }}', 'refused', 'no', 1],
+    ['\n{{ .Values.missing.deep }}', 'evaluation', 'nil pointer evaluating interface {}.deep', 2],
+    ['{{ .Values.name.deep }}', 'evaluation', 'can\u0027t evaluate field deep in type string', 1],
+    ['{{ trim 1 }}', 'evaluation', 'trim: wrong type for value; expected string; got int', 1],
+    ['{{ include "no.such" . }}', 'evaluation', 'include: no template "no.such"', 1],
+    ['{{ index .Values.list 7 }}', 'evaluation', 'index: index out of range: 7', 1],
+    ['{{ div 1 0 }}', 'evaluation', 'div: division by zero', 1],
+    ['{{ toToml .Values }}', 'unsupported', 'function toToml: TOML is not written', 1],
+  ])('names the fault and the line of %j', async (template, kind, message, line) => {
+    const { faults } = await render(template);
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toMatchObject({ kind, message, line, template: 'expr/templates/t.yaml' });
+  });
+
+  it.each([
+    ['endless inclusion', '{{ define "l" }}{{ include "l" . }}{{ end }}{{ include "l" . }}'],
+    [
+      'endless evaluation of text',
+      '{{ $d := dict }}{{ $_ := set $d "t" "{{ tpl .t . }}" }}{{ tpl $d.t $d }}',
+    ],
+    [
+      'nested loops',
+      '{{ range until 9999 }}{{ range until 9999 }}{{ range until 9999 }}x{{ end }}{{ end }}{{ end }}',
+    ],
+    ['a long list', '{{ until 2000000000 }}'],
+    ['a long text', '{{ repeat 2000000000 "x" }}'],
+    [
+      'a text that doubles',
+      '{{ $s := "xxxxxxxxxxxxxxxx" }}{{ range until 60 }}{{ $s = print $s $s }}{{ end }}',
+    ],
+    ['a list that doubles', '{{ $l := list 1 2 }}{{ range until 60 }}{{ $l = concat $l $l }}{{ end }}'],
+    ['a value that contains itself', '{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toYaml $d }}'],
+    [
+      'a value that shares its parts',
+      '{{ $d := dict }}{{ range until 60 }}{{ $d = dict "a" $d "b" $d }}{{ end }}{{ $d }}',
+    ],
+    ['a replacement that grows', '{{ $s := repeat 4000 "a" }}{{ replace "a" (repeat 40000 "b") $s }}'],
+    ['deep parentheses', `{{ ${'('.repeat(5000)}1${')'.repeat(5000)} }}`],
+    ['deep blocks', '{{ if true }}'.repeat(5000) + '{{ end }}'.repeat(5000)],
+    [
+      'a wide column',
+      '{{ range until 5000 }}{{ printf "%9999d" 1 }}{{ end }}{{ range until 5000 }}{{ printf "%9999d" 1 }}{{ end }}',
+    ],
+  ])('ends %s', async (_what, template) => {
+    const { faults } = await render(template, { limits: { maxSteps: 100_000 } });
+    expect(faults.map(({ kind }) => kind)).toEqual(['limit']);
+  });
+
+  it('ends a regular expression that takes too long', async () => {
+    const template = '{{ regexMatch "^(a+)+$" (print (repeat 40 "a") "b") }}';
+    const { faults } = await render(template, { maxMilliseconds: 200 });
+    expect(faults.map(({ message }) => message)).toEqual(['rendering takes longer than 200 ms']);
+  });
+
+  it('keeps keys of every name apart from what objects have', async () => {
+    const template =
+      '{{ $d := dict "__proto__" 1 "constructor" 2 }}{{ $d | toJson }}{{ .Values.constructor }}{{ .Values.toString }}{{ hasKey .Values "__proto__" }}';
+    expect(await render(template)).toEqual({ text: '{"__proto__":1,"constructor":2}false', faults: [] });
+  });
+});

@@ -1,3 +1,4 @@
+import type { Diagnostic } from '../../core/diagnostic.js';
 import type { VersionRange } from '../../core/semver.js';
 
 /**
@@ -22,14 +23,26 @@ export interface CatalogFilter {
   dropDeprecated: boolean;
   /** Whether `createdSince` takes bundles that do not tell when they were created. */
   undated: 'keep' | 'drop';
-  /** Only what is asked for is kept, and edges lead past the rest, instead of keeping what stands between. */
-  exact: boolean;
+  /**
+   * What is kept in addition to what is asked for. `needed`: what the way to the head goes through (`keepWays`); `chain`:
+   * what stands between along the upgrade chain (`keepChain`); `nothing`: edges lead past the rest (`repairChannel`).
+   */
+  keep: 'needed' | 'chain' | 'nothing';
+  /** A default channel that is left out gives way to the one with the highest head, or is refused. */
+  lostDefault: 'replace' | 'refuse';
+  /** Bundles that are wanted whatever else is said. A package that has only these gets the first channel as its default. */
+  also: ChannelBundles;
 }
+
+/** Names of bundles by package, then channel. */
+export type ChannelBundles = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
+
+/** Where something was asked for, as messages begin with it: a flag as the subject, or a file with line and column. */
+export type RequestPlace = Pick<Diagnostic, 'subject' | 'file' | 'line' | 'column'>;
 
 export interface NamedRequest {
   name: string;
-  /** Where it was asked for, as messages begin with it: a flag, or a file with line and column. */
-  where: string;
+  where: RequestPlace;
 }
 
 /** A channel; of each package that has it where no package is named. */
@@ -41,7 +54,7 @@ export interface ChannelRequest extends NamedRequest {
 export interface ScopedCriteria {
   package: string | undefined;
   channel: string | undefined;
-  where: string;
+  where: RequestPlace;
   criteria: Criteria;
 }
 
@@ -49,6 +62,8 @@ export interface ScopedCriteria {
 export interface Criteria {
   /** A range as OLM reads it, prereleases by plain precedence. */
   versions?: { text: string; range: VersionRange };
+  /** One bundle of this version: of several the one that is written the same, else the nearest to the head. */
+  version?: string;
   /** Least version, itself included; prereleases as `rangeOf` says. */
   minVersion?: string;
   maxVersion?: string;
@@ -72,14 +87,17 @@ export function emptyFilter(): CatalogFilter {
     dropBundles: [],
     dropDeprecated: false,
     undated: 'keep',
-    exact: false,
+    keep: 'needed',
+    lostDefault: 'replace',
+    also: new Map(),
   };
 }
 
 /** Criteria in words, to go on after `no bundle`. */
 export function describeCriteria(criteria: Criteria): string {
-  const { versions, minVersion, maxVersion, latest, reachableFrom, createdSince } = criteria;
+  const { version, versions, minVersion, maxVersion, latest, reachableFrom, createdSince } = criteria;
   const parts: string[] = [];
+  if (version !== undefined) parts.push(`with version ${version}`);
   if (versions !== undefined) parts.push(`in range ${versions.text}`);
   if (minVersion !== undefined) parts.push(`from version ${minVersion}`);
   if (maxVersion !== undefined) parts.push(`up to version ${maxVersion}`);

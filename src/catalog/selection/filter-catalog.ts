@@ -1,25 +1,27 @@
-import { NameIndex, describeMissing, listNames, suggestName } from '../../core/suggest.js';
+import { NameIndex, describeMissing, joinNames, listNames, suggestName } from '../../core/suggest.js';
+import { type Diagnostic, compareDiagnostics, formatMessage, withSubject } from '../../core/diagnostic.js';
+import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
-import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
-import { type Version, compareVersions, parseVersion, tryParse } from '../../core/semver.js';
+import { type Version, compareVersions, formatVersion, parseVersion, tryParse } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
-import { describeGraphFault, readGraph } from '../../graph/channel-graph.js';
-import { type CatalogFilter, type Criteria, describeCriteria } from './catalog-filter.js';
+import {
+  type ChannelGraph,
+  describeGraphFault,
+  describeHeadFault,
+  onlyHead,
+  readGraph,
+} from '../../graph/channel-graph.js';
+import { type CatalogFilter, type Criteria, type RequestPlace, describeCriteria } from './catalog-filter.js';
+import { type KeptEntries, keepChain } from './keep-chain.js';
 import { ChannelWays } from './keep-ways.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
 import { type PackageModel, findHighestChannel, readPackages } from '../../graph/package-model.js';
 import { repairChannel } from './repair-channel.js';
 import { type CatalogSelection, type KeptBundle, addPart, keepChannels, requireValid } from './selection.js';
 import { nearestVersions, rangeOf } from './version-bounds.js';
-
-/** What a filter keeps of a catalog. */
-export interface FilteredCatalog extends CatalogSelection {
-  /** One sentence each: edges that lead past what was dropped, new heads and default channels. */
-  changes: string[];
-}
 
 export interface FilterOptions {
   /** How messages name the catalog. */
@@ -36,31 +38,42 @@ export interface FilterOptions {
  *   there.
  * - What is to be kept is not cut out of its channel: between bundles that are kept stay those that the way from one to
  *   the other goes through (see `keepWays`), each with its reason in `kept`. For an edge that leads past a bundle is an
- *   upgrade that the author of the operator never offered; a catalog must not invent it unasked. With `exact` it is
- *   asked for: then only what was asked for is kept.
+ *   upgrade that the author of the operator never offered; a catalog must not invent it unasked. `keep` may ask for it:
+ *   then only what was asked for is kept; or for the stretch of the upgrade chain that an image set means.
  * - A channel of which nothing is left goes, and so does a package. If the default channel goes, that of the channels
- *   left whose head has the highest version takes its place, unless the filter names one.
+ *   left whose head has the highest version takes its place, unless the filter names one, or refuses it.
  * - Deprecations are carried for what is left, and custom blobs with their package.
  *
- * Throws OpmateError: whatever was asked for by its name and is not there or has nothing that is wanted, all in one
- * error with the nearest names and versions, and a catalog of which nothing valid can be made.
+ * Throws DiagnosticsError with whatever was asked for by its name and is not there or has nothing that is wanted, with
+ * the nearest names and versions, and channels that are at fault already; OpmateError for a catalog of which nothing
+ * valid can be made.
  */
 export function filterCatalog(
   facts: CatalogFacts,
   filter: CatalogFilter,
   options: FilterOptions,
-): FilteredCatalog {
+): CatalogSelection {
   return new CatalogChoice(facts, filter, options).choose();
 }
 
-const nothingSaid: Criteria = {};
+/** What is unavailable; its hint is the nearest name or version. */
+interface Fault {
+  code?: 'not-found' | 'invalid-value';
+  subject?: string;
+  problem: string;
+  hint?: string | undefined;
+}
+
+type Fail = (where: RequestPlace, fault: Fault) => void;
 
 class CatalogChoice {
   readonly #models: ReadonlyMap<string, PackageModel>;
   readonly #filter: CatalogFilter;
   readonly #options: FilterOptions;
-  readonly #faults = new Map<string, OpmateError>();
-  readonly #result: FilteredCatalog = {
+  readonly #faults = new Map<string, Diagnostic>();
+  /** Packages that were asked for with a name that they lack. */
+  readonly #misnamed = new Set<string | undefined>();
+  readonly #result: CatalogSelection = {
     isWhole: false,
     facts: { packages: [], channels: [], bundles: [], deprecations: [] },
     packages: [],
@@ -75,17 +88,21 @@ class CatalogChoice {
     this.#options = options;
   }
 
-  choose(): FilteredCatalog {
+  choose(): CatalogSelection {
     this.#requireNames();
-    this.#throwFaults();
-    const { packages, dropPackages } = this.#filter;
-    const asked = packages === undefined ? undefined : new Set(packages.map(({ name }) => name));
+    const { packages, dropPackages, also } = this.#filter;
+    const asked = packages?.map(({ name }) => name) ?? this.#models.keys();
     const dropped = new Set(dropPackages.map(({ name }) => name));
-    for (const [name, model] of this.#models) {
-      if (asked?.has(name) === false || dropped.has(name)) continue;
-      new PackageFilter(name, model, this.#filter, this.#options, this.#result, this.#fail).choose();
+    for (const name of new Set([...asked, ...also.keys()])) {
+      const model = this.#models.get(name);
+      if (model === undefined || dropped.has(name)) continue;
+      const isMisnamed = this.#misnamed.has(name) || this.#misnamed.has(undefined);
+      const one = new PackageFilter(model, this.#filter, this.#options, this.#result, this.#fail);
+      one.choose(isMisnamed);
     }
-    this.#throwFaults();
+    if (this.#faults.size > 0) {
+      throw new DiagnosticsError([...this.#faults.values()].sort(compareDiagnostics));
+    }
     const { facts } = this.#result;
     if (facts.packages.length === 0) {
       const { catalog } = this.#options;
@@ -99,15 +116,12 @@ class CatalogChoice {
     return this.#result;
   }
 
-  readonly #fail = (where: string, problem: string, hint: string | undefined): void => {
-    const message = `${where}: ${problem}`;
-    if (!this.#faults.has(message))
-      this.#faults.set(message, new OpmateError('NOT_FOUND', message, { hint }));
+  readonly #fail: Fail = ({ subject, ...place }, { code = 'not-found', ...fault }): void => {
+    const diagnostic: Diagnostic = { severity: 'error', code, ...fault, ...place };
+    const message = formatMessage(diagnostic);
+    if (this.#faults.has(message)) return;
+    this.#faults.set(message, subject === undefined ? diagnostic : withSubject(diagnostic, subject));
   };
-
-  #throwFaults(): void {
-    if (this.#faults.size > 0) throw combineErrors([...this.#faults.values()]);
-  }
 
   /** Everything that is named must be there. */
   #requireNames(): void {
@@ -117,20 +131,25 @@ class CatalogChoice {
     const index = new NameIndex(this.#models.keys());
     const isSelected = (name: string): boolean =>
       packages === undefined || packages.some((one) => one.name === name);
-    const requirePackage = (name: string, where: string, mustBeSelected = true): PackageModel | undefined => {
+    const requirePackage = (
+      name: string,
+      where: RequestPlace,
+      mustBeSelected = true,
+    ): PackageModel | undefined => {
       const model = this.#models.get(name);
       if (model === undefined) {
         const hint = suggestName('package', name, this.#models.keys(), index);
-        this.#fail(where, describeMissing('package', name, catalog), hint);
+        this.#fail(where, { problem: describeMissing('package', name, catalog), hint });
       } else if (mustBeSelected && !isSelected(name)) {
-        this.#fail(where, `package ${quoteGo(name)} is not among the chosen packages`, 'choose it as well');
+        const problem = `package ${quoteGo(name)} is not among the chosen packages`;
+        this.#fail(where, { problem, hint: 'choose it as well' });
       } else return model;
       return undefined;
     };
     const requireChannel = (
       name: string,
       of: string | undefined,
-      where: string,
+      where: RequestPlace,
       mustBeSelected = true,
     ): void => {
       const model = of === undefined ? undefined : requirePackage(of, where, mustBeSelected);
@@ -141,7 +160,9 @@ class CatalogChoice {
       if (models.some(([, one]) => one.channels.has(name))) return;
       const known = new Set(models.flatMap(([, one]) => [...one.channels.keys()]));
       const scope = of === undefined ? 'the chosen packages' : `package ${quoteGo(of)} of ${catalog}`;
-      this.#fail(where, describeMissing('channel', name, scope), suggestName('channel', name, known));
+      this.#misnamed.add(of);
+      const hint = suggestName('channel', name, known);
+      this.#fail(where, { problem: describeMissing('channel', name, scope), hint });
     };
     for (const { name, where } of packages ?? []) requirePackage(name, where);
     for (const { name, where } of dropPackages) requirePackage(name, where, false);
@@ -159,7 +180,8 @@ class CatalogChoice {
       if (models.some(({ bundles }) => bundles.has(name))) continue;
       const known = new Set(models.flatMap(({ bundles }) => [...bundles.keys()]));
       const scope = of === undefined ? catalog : `package ${quoteGo(of)} of ${catalog}`;
-      this.#fail(where, describeMissing('bundle', name, scope), suggestName('bundle', name, known));
+      const hint = suggestName('bundle', name, known);
+      this.#fail(where, { problem: describeMissing('bundle', name, scope), hint });
     }
   }
 }
@@ -172,34 +194,43 @@ class PackageFilter {
   readonly #model: PackageModel;
   readonly #filter: CatalogFilter;
   readonly #options: FilterOptions;
-  readonly #result: FilteredCatalog;
-  readonly #fail: (where: string, problem: string, hint: string | undefined) => void;
+  readonly #result: CatalogSelection;
+  readonly #fail: Fail;
+  readonly #also: ReadonlyMap<string, ReadonlySet<string>>;
   readonly #versions: ReadonlyMap<string, Version>;
   readonly #changes: string[] = [];
   readonly #warnings: string[] = [];
   /** Why channels are left out. */
   readonly #leftOut: string[] = [];
+  /** Channels of which nothing is wanted. */
+  readonly #empty = new Map<string, string>();
+  #isAtFault = false;
   readonly #kept: KeptBundle[] = [];
   readonly #undated = new Set<string>();
 
   constructor(
-    name: string,
     model: PackageModel,
     filter: CatalogFilter,
     options: FilterOptions,
-    result: FilteredCatalog,
-    fail: (where: string, problem: string, hint: string | undefined) => void,
+    result: CatalogSelection,
+    fail: Fail,
   ) {
-    this.#name = name;
+    this.#name = model.facts.name;
     this.#model = model;
     this.#filter = filter;
     this.#options = options;
     this.#result = result;
-    this.#fail = fail;
+    this.#fail = (where, fault) => {
+      this.#isAtFault = true;
+      fail(where, fault);
+    };
+    this.#also = filter.also.get(this.#name) ?? new Map();
     this.#versions = readBundleVersions(model.bundles.values());
   }
 
-  choose(): void {
+  /** Adds what is kept to the result. A package that was asked for with a wrong name is at fault already. */
+  choose(isMisnamed: boolean): void {
+    this.#isAtFault = isMisnamed;
     const channels = this.#isDeprecated(schemas.package, '') ? [] : this.#chooseChannels();
     if (channels.length === 0) {
       this.#leaveOut();
@@ -231,15 +262,16 @@ class PackageFilter {
 
   /** Nothing of the package is left: a fault where it was asked for by its name. */
   #leaveOut(): void {
+    if (this.#isAtFault) return;
     const { packages = [], criteria, channels } = this.#filter;
-    const named: { where: string }[] = [
+    const named: { where: RequestPlace }[] = [
       ...packages.filter(({ name }) => name === this.#name),
       ...[...channels, ...criteria].filter((one) => one.package === this.#name),
     ];
     const problem = `nothing of package ${quoteGo(this.#name)} in ${this.#options.catalog} is left`;
     const why = this.#whyNothing();
     const [first] = named;
-    if (first !== undefined) this.#fail(first.where, problem, why || undefined);
+    if (first !== undefined) this.#fail(first.where, { problem, hint: why || undefined });
     else {
       this.#result.warnings.push(
         `package ${quoteGo(this.#name)}: is left out, since nothing of it is left${why === '' ? '' : ` (${why})`}`,
@@ -265,13 +297,19 @@ class PackageFilter {
     const gone = this.#droppedBundles();
     return [...this.#model.channels.values()].flatMap((channel) => {
       const { name } = channel;
-      if (asked?.has(name) === false || droppedNames.has(name)) return [];
+      const isAsked = this.#isAsked && asked?.has(name) !== false;
+      if ((!isAsked && !this.#also.has(name)) || droppedNames.has(name)) return [];
       if (this.#isDeprecated(schemas.channel, name)) return [];
       const left = this.#repair(channel, gone);
-      if (left.entries.length > 0 || channel.entries.length === 0) return this.#chooseOf(left);
+      if (left.entries.length > 0 || channel.entries.length === 0) return this.#chooseOf(left, isAsked);
       this.#leftOut.push(`channel ${quoteGo(name)} has no bundle that is not dropped`);
       return [];
     });
+  }
+
+  /** Whether there is more to it than bundles that are wanted whatever is said. */
+  get #isAsked(): boolean {
+    return this.#filter.packages?.some(({ name }) => name === this.#name) !== false;
   }
 
   /** Undefined for all channels. */
@@ -307,45 +345,45 @@ class PackageFilter {
 
   #repair(channel: ChannelFacts, gone: ReadonlySet<string>): ChannelFacts {
     const { entries, changes } = repairChannel(channel.entries, gone, this.#versions);
+    if (entries.length === channel.entries.length) return channel;
     const subject = `package ${quoteGo(this.#name)}, channel ${quoteGo(channel.name)}`;
     for (const change of changes) this.#changes.push(`${subject}: ${change}`);
     return { ...channel, entries };
   }
 
   /** The channel with what is wanted of it and what that needs; none where nothing is. */
-  #chooseOf(channel: ChannelFacts): ChannelFacts[] {
-    const { criteria, where } = this.#criteriaOf(channel.name);
-    if (Object.keys(criteria).length === 0) return [channel];
-    const fault = describeGraphFault(readGraph(channel.entries));
-    if (fault !== undefined) {
-      throw new OpmateError(
-        'INVALID',
-        `${this.#options.catalog}: package ${quoteGo(this.#name)}, channel ${quoteGo(channel.name)}: ${fault}`,
-        { hint: 'the catalog itself is at fault; opmate validate says more' },
-      );
-    }
-    const ways = new ChannelWays(channel.entries, this.#versions);
-    const wanted = this.#wantedOf(channel, ways, criteria);
-    if (wanted.size === 0) {
-      const problem = `channel ${quoteGo(channel.name)} has no bundle ${describeCriteria(criteria)}`;
-      const hint = this.#nearest(channel, criteria);
-      if (where === undefined) this.#leftOut.push(`${problem}${hint === undefined ? '' : ` (${hint})`}`);
-      else this.#fail(where, `package ${quoteGo(this.#name)} in ${this.#options.catalog}: ${problem}`, hint);
+  #chooseOf(channel: ChannelFacts, isAsked: boolean): ChannelFacts[] {
+    const { criteria, where, isOfChannel } = this.#criteriaOf(channel.name);
+    if (isAsked && Object.keys(criteria).length === 0) return [channel];
+    const graph = readGraph(channel.entries);
+    const also = [...(this.#also.get(channel.name) ?? [])].filter((name) => graph.entries.has(name));
+    const wanted = isAsked ? this.#wantedOf(channel, graph, where, criteria) : new Set<string>();
+    if (wanted === undefined) return [];
+    if (wanted.size + also.length === 0) {
+      if (isAsked) this.#leaveOutChannel(channel, criteria, isOfChannel ? where : undefined);
       return [];
     }
-    const isWanted = ({ name }: ChannelEntry): boolean => wanted.has(name);
-    if (this.#filter.exact) {
-      const rest = channel.entries.filter((entry) => !isWanted(entry)).map(({ name }) => name);
+    if (this.#filter.keep === 'nothing') {
+      const names = new Set([...wanted, ...also]);
+      const rest = channel.entries.filter(({ name }) => !names.has(name)).map(({ name }) => name);
       return [this.#repair(channel, new Set(rest))];
     }
-    const { names, reasons } = ways.keep(wanted);
-    const entries = channel.entries.filter(({ name }) => names.has(name));
+    const kept = this.#keep(channel, graph, criteria, wanted, also);
+    if (kept === undefined) {
+      this.#failGraph(where, channel, describeGraphFault(graph));
+      return [];
+    }
+    const entries = channel.entries.filter(({ name }) => kept.names.has(name));
+    if (entries.length === 0) {
+      this.#leaveOutChannel(channel, criteria, isOfChannel ? where : undefined);
+      return [];
+    }
     for (const { name: bundle } of entries) {
-      const reason = reasons.get(bundle);
+      const reason = kept.reasons.get(bundle);
       if (reason === undefined) continue;
       this.#kept.push({ package: this.#name, channel: channel.name, bundle, reason });
     }
-    const { head } = ways;
+    const head = onlyHead(graph);
     const [newHead] = readGraph(entries).heads;
     if (newHead !== head) {
       const subject = `package ${quoteGo(this.#name)}, channel ${quoteGo(channel.name)}`;
@@ -356,20 +394,108 @@ class PackageFilter {
     return [{ ...channel, entries }];
   }
 
-  /** What counts for a channel; `where` some of it was said for this very channel. */
-  #criteriaOf(channel: string): { criteria: Criteria; where: string | undefined } {
+  /** The wanted entries of a channel with those that they need; undefined where its chain is a cycle. */
+  #keep(
+    channel: ChannelFacts,
+    graph: ChannelGraph,
+    criteria: Criteria,
+    wanted: ReadonlySet<string>,
+    also: readonly string[],
+  ): KeptEntries | undefined {
+    const alone = { names: wanted, reasons: new Map<string, string>() };
+    if (this.#filter.keep === 'needed') {
+      return new ChannelWays(channel.entries, this.#versions).keep(new Set([...wanted, ...also]));
+    }
+    const isOne = criteria.latest === 1 || criteria.version !== undefined || wanted.size === 0;
+    const asked = isOne
+      ? alone
+      : keepChain(channel.entries, graph, (name) => {
+          const version = wanted.has(name) ? this.#versions.get(name) : undefined;
+          // Builds of one version count each: else the newest of them, and with it the head, would be left out.
+          return version && formatVersion(version);
+        });
+    if (asked === undefined) return undefined;
+    const all = new Set([...asked.names, ...also]);
+    if (all.size === asked.names.size) return asked;
+    // One bundle alone is a valid channel.
+    if (all.size === 1) return { ...alone, names: all };
+    if (onlyHead(graph) === undefined) return undefined;
+    const longer = keepChain(channel.entries, graph, (name) => (all.has(name) ? name : undefined));
+    if (longer === undefined) return undefined;
+    // What only skipped entries skip is not found along the chain.
+    const isWhole = [...all].some((name) => !longer.names.has(name));
+    return {
+      names: isWhole ? new Set(graph.entries.keys()) : longer.names,
+      reasons: new Map([...asked.reasons, ...longer.reasons]),
+    };
+  }
+
+  #failGraph(where: RequestPlace, channel: ChannelFacts, fault = 'its upgrade chain is a cycle'): void {
+    this.#fail(where, {
+      code: 'invalid-value',
+      subject: `package ${quoteGo(this.#name)} in ${this.#options.catalog}`,
+      problem: `channel ${quoteGo(channel.name)}: ${fault}`,
+      hint: 'the catalog itself is at fault; opmate validate says more',
+    });
+  }
+
+  /** Nothing of a channel is wanted: a fault where that was said of this very channel. */
+  #leaveOutChannel(channel: ChannelFacts, criteria: Criteria, where: RequestPlace | undefined): void {
+    const problem = `channel ${quoteGo(channel.name)} has no bundle ${describeCriteria(criteria)}`;
+    const hint = this.#nearest(channel, criteria);
+    this.#empty.set(channel.name, problem);
+    if (where === undefined) this.#leftOut.push(`${problem}${hint === undefined ? '' : ` (${hint})`}`);
+    else {
+      const subject = `package ${quoteGo(this.#name)} in ${this.#options.catalog}`;
+      this.#fail(where, { subject, problem, hint });
+    }
+  }
+
+  /** What counts for a channel, where the narrowest of it was said, and whether that was said of this very channel. */
+  #criteriaOf(channel: string): { criteria: Criteria; where: RequestPlace; isOfChannel: boolean } {
     const scoped = this.#filter.criteria.filter(
       (one) => (one.package ?? this.#name) === this.#name && (one.channel ?? channel) === channel,
     );
     const breadth = (one: { package: string | undefined; channel: string | undefined }): number =>
       one.package === undefined ? 0 : one.channel === undefined ? 1 : 2;
     const sorted = scoped.sort((a, b) => breadth(a) - breadth(b));
-    const criteria: Criteria = Object.assign({}, nothingSaid, ...sorted.map((one) => one.criteria));
+    const criteria: Criteria = Object.assign({}, ...sorted.map((one) => one.criteria));
     const narrowest = sorted.at(-1);
-    return { criteria, where: narrowest?.channel === undefined ? undefined : narrowest.where };
+    return { criteria, where: narrowest?.where ?? {}, isOfChannel: narrowest?.channel !== undefined };
   }
 
-  #wantedOf({ entries }: ChannelFacts, ways: ChannelWays, criteria: Criteria): Set<string> {
+  /** Names of entries; undefined for a channel that is at fault. */
+  #wantedOf(
+    channel: ChannelFacts,
+    graph: ChannelGraph,
+    where: RequestPlace,
+    criteria: Criteria,
+  ): Set<string> | undefined {
+    const fault = this.#filter.keep === 'chain' ? describeHeadFault(graph) : describeGraphFault(graph);
+    if (fault !== undefined) {
+      this.#failGraph(where, channel, fault);
+      return undefined;
+    }
+    if (criteria.version !== undefined) return this.#exactVersion(graph, criteria.version);
+    return this.#wantedBy(criteria, channel, new ChannelWays(channel.entries, this.#versions));
+  }
+
+  #exactVersion({ entries, chain }: ChannelGraph, text: string): Set<string> {
+    const wanted = parseVersion(text);
+    const isExact = (name: string): boolean => {
+      const version = this.#versions.get(name);
+      return version !== undefined && compareVersions(version, wanted) === 0;
+    };
+    const rank = (name: string): number => {
+      if (formatVersion(this.#versions.get(name) as Version) === text) return -1;
+      const place = chain.indexOf(name);
+      return place < 0 ? chain.length : place;
+    };
+    const found = [...entries.keys()].filter(isExact);
+    return new Set(found.sort((a, b) => rank(a) - rank(b) || compareBytes(a, b)).slice(0, 1));
+  }
+
+  #wantedBy(criteria: Criteria, { entries }: ChannelFacts, ways: ChannelWays): Set<string> {
     const { versions, minVersion, maxVersion, reachableFrom, createdSince, latest } = criteria;
     const tests: ((name: string) => boolean)[] = [];
     if (versions !== undefined) {
@@ -426,7 +552,7 @@ class PackageFilter {
 
   /** The versions next to those that were asked for. */
   #nearest({ entries }: ChannelFacts, criteria: Criteria): string | undefined {
-    const { minVersion, maxVersion, reachableFrom, versions } = criteria;
+    const { version, minVersion = version, maxVersion = version, reachableFrom, versions } = criteria;
     const known = entries.map(({ name }) => this.#versions.get(name));
     if (minVersion !== undefined || maxVersion !== undefined) {
       return nearestVersions({ minVersion, maxVersion }, known);
@@ -450,22 +576,43 @@ class PackageFilter {
     const subject = `package ${quoteGo(this.#name)}`;
     if (asked !== undefined) {
       if (!names.has(asked.name)) {
-        const problem = `${subject} in ${this.#options.catalog}: nothing of channel ${quoteGo(asked.name)} is left`;
-        this.#fail(
-          asked.where,
-          `${problem}, so it cannot be the default channel`,
-          listNames('known channels:', names),
-        );
+        const problem = `nothing of channel ${quoteGo(asked.name)} is left, so it cannot be the default channel`;
+        const hint = listNames('known channels:', names);
+        if (this.#model.channels.has(asked.name))
+          this.#fail(asked.where, { subject: `${subject} in ${this.#options.catalog}`, problem, hint });
       } else if (asked.name !== own) {
         this.#changes.push(`${subject}: its default channel is ${quoteGo(asked.name)} now`);
       }
       return asked.name;
     }
     if (names.has(own)) return own;
+    if (!this.#isAsked) return [...this.#also.keys()].find((name) => names.has(name)) ?? own;
+    if (this.#filter.lostDefault === 'refuse') {
+      this.#refuseDefault(own, names);
+      return own;
+    }
     const chosen = findHighestChannel(channels, this.#versions);
     this.#changes.push(
       `${subject}: its default channel is ${quoteGo(chosen)} now, since ${quoteGo(own)} is left out`,
     );
     return chosen;
+  }
+
+  #refuseDefault(own: string, names: ReadonlySet<string>): void {
+    if (this.#isAtFault) return;
+    const { packages, criteria } = this.#filter;
+    const [{ where } = { where: {} }] = [
+      ...(packages ?? []).filter(({ name }) => name === this.#name),
+      ...criteria,
+    ];
+    const subject = `package ${quoteGo(this.#name)} in ${this.#options.catalog}`;
+    const set = `set defaultChannel to one of ${joinNames([...names])}`;
+    const reason = this.#empty.get(own);
+    const problem = reason ?? `its default channel ${quoteGo(own)} is not among the chosen channels`;
+    const hint =
+      reason === undefined
+        ? `add it, or ${set}`
+        : `it is the default channel: ${set}, or choose other versions`;
+    this.#fail(where, { subject, problem, hint });
   }
 }

@@ -1,7 +1,13 @@
 import type { DocumentPath } from '../../core/diagnostic.js';
 import { type WrittenDocument, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
-import { type CatalogFilter, type Criteria, emptyFilter } from './catalog-filter.js';
+import {
+  type CatalogFilter,
+  type Criteria,
+  type NamedRequest,
+  type RequestPlace,
+  emptyFilter,
+} from './catalog-filter.js';
 import {
   checkVersion,
   maxCount,
@@ -63,7 +69,7 @@ class FilterFileReader {
     if (fields.packages.isPresent) filter.packages = [];
     for (const item of fields.packages.optionalList()) this.#addPackage(item);
     filter.undated = fields.undated.optionalChoice(['keep', 'drop']) ?? filter.undated;
-    filter.exact = fields.exact.optionalBoolean();
+    if (fields.exact.optionalBoolean()) filter.keep = 'nothing';
     const drop = fields.drop.isPresent ? fields.drop.object(dropKeys) : undefined;
     if (drop === undefined) return;
     filter.dropPackages.push(...this.#readNames(drop.packages));
@@ -76,15 +82,15 @@ class FilterFileReader {
     filter.dropDeprecated = drop.deprecated.optionalBoolean();
   }
 
-  #formatPlace(path: DocumentPath): string {
+  #placeOf(path: DocumentPath): RequestPlace {
     const { line, column } = this.#document.placeOf(path);
-    return `${this.#document.name}:${line}:${column}`;
+    return { file: this.#document.name, line, column };
   }
 
-  #readNames(list: Field): { name: string; where: string }[] {
+  #readNames(list: Field): NamedRequest[] {
     return list.optionalList().flatMap((item) => {
       const name = item.text();
-      return name === undefined ? [] : [{ name, where: this.#formatPlace(item.path) }];
+      return name === undefined ? [] : [{ name, where: this.#placeOf(item.path) }];
     });
   }
 
@@ -92,11 +98,11 @@ class FilterFileReader {
     const fields = readNamed(item, packageKeys);
     const name = fields?.name.text();
     if (fields === undefined || name === undefined) return;
-    (this.#filter.packages ??= []).push({ name, where: this.#formatPlace(item.path) });
+    (this.#filter.packages ??= []).push({ name, where: this.#placeOf(item.path) });
     this.#addCriteria(fields, item.path, name, undefined);
     const defaultChannel = fields.defaultChannel.optionalText();
     if (defaultChannel !== undefined) {
-      const where = this.#formatPlace(fields.defaultChannel.path);
+      const where = this.#placeOf(fields.defaultChannel.path);
       this.#filter.defaultChannels.push({ package: name, name: defaultChannel, where });
     }
     const channels = fields.channels.optionalList();
@@ -107,7 +113,7 @@ class FilterFileReader {
       const read = readNamed(channel, channelKeys);
       const channelName = read?.name.text();
       if (read === undefined || channelName === undefined) continue;
-      const where = this.#formatPlace(channel.path);
+      const where = this.#placeOf(channel.path);
       this.#filter.channels.push({ package: name, name: channelName, where });
       this.#addCriteria(read, channel.path, name, channelName);
     }
@@ -136,7 +142,7 @@ class FilterFileReader {
     this.#filter.criteria.push({
       package: packageName,
       channel,
-      where: this.#formatPlace(path),
+      where: this.#placeOf(path),
       criteria,
     });
   }

@@ -7,13 +7,7 @@ import { sortNewestFirst } from '../../graph/bundle-version.js';
 import { UpgradeGraph, type UpgradeSource, walkUpgrades } from '../../graph/upgrade-graph.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import { findWaysTo } from '../../graph/ways.js';
-
-/** The entries of a channel that are kept, and why those that were not asked for are. */
-export interface KeptWays {
-  names: ReadonlySet<string>;
-  /** By name; each continues a sentence that begins with the bundle. */
-  reasons: ReadonlyMap<string, string>;
-}
+import { type KeptEntries, describeBetween } from './keep-chain.js';
 
 /**
  * Adds to entries of a valid channel those that they need to be a valid channel by themselves in which every one of
@@ -27,7 +21,7 @@ export function keepWays(
   entries: readonly ChannelEntry[],
   asked: ReadonlySet<string>,
   versions: ReadonlyMap<string, Version>,
-): KeptWays {
+): KeptEntries {
   return new ChannelWays(entries, versions).keep(asked);
 }
 
@@ -122,7 +116,7 @@ export class ChannelWays {
   }
 
   /** See `keepWays`. */
-  keep(asked: ReadonlySet<string>): KeptWays {
+  keep(asked: ReadonlySet<string>): KeptEntries {
     const none = new Map<string, string>();
     if (asked.size === 0 || asked.size === this.#entries.size) return { names: asked, reasons: none };
     const hadWay = this.head === undefined ? none : this.#waysTo(this.head).next;
@@ -170,7 +164,7 @@ export class ChannelWays {
     asked: ReadonlySet<string>,
     { target, next }: WaysTo,
     hadWay: (name: string) => boolean,
-  ): KeptWays | undefined {
+  ): KeptEntries | undefined {
     const names = new Set(asked);
     const reasons = new Map<string, string>();
     const add = (name: string, reason: string): void => {
@@ -211,9 +205,7 @@ export class ChannelWays {
     const [from, to] = [this.chain.indexOf(target), this.chain.indexOf(name)];
     if (from < 0) return;
     for (let at = from + 1; at < to; at++) {
-      const [newer, older] = [this.chain[at - 1] ?? '', this.chain[at + 1] ?? ''];
-      const reason = `stands in the upgrade chain between ${quoteGo(newer)} and ${quoteGo(older)}`;
-      add(this.chain[at] as string, reason);
+      add(this.chain[at] as string, describeBetween(this.chain, at));
     }
   }
 

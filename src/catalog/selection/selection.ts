@@ -1,11 +1,12 @@
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
-import { type PackageModel, keepDeprecations } from '../../graph/package-model.js';
+import { compareBytes } from '../../core/order.js';
+import { type PackageModel, keepDeprecations, readPackages } from '../../graph/package-model.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { validateCatalog } from '../../graph/validate.js';
 
-/** A bundle that was not asked for, and why it is still mirrored. */
+/** A bundle that was not asked for, and why it is still kept. */
 export interface KeptBundle {
   package: string;
   channel: string;
@@ -37,8 +38,24 @@ export interface CatalogSelection {
   packages: SelectedPackage[];
   /** By package, channel and place in the channel. */
   kept: KeptBundle[];
-  /** What was left out although the configuration may have meant it. */
+  /** What was left out although it may have been meant. */
   warnings: string[];
+  /** One sentence each: edges that lead past what was dropped, new heads and default channels. */
+  changes: string[];
+}
+
+/** Takes a catalog as it is. */
+export function wholeCatalog(facts: CatalogFacts): CatalogSelection {
+  const packages = [...readPackages(facts).values()].map(
+    ({ facts: { name, defaultChannel }, channels, bundles }): SelectedPackage => ({
+      name,
+      defaultChannel,
+      channels: summarizeChannels(channels.values()),
+      bundles: bundles.size,
+    }),
+  );
+  packages.sort((a, b) => compareBytes(a.name, b.name));
+  return { isWhole: true, facts, packages, kept: [], warnings: [], changes: [] };
 }
 
 /** Makes the part of a package that has these channels, with its bundles and deprecations, and its summary. */
@@ -73,7 +90,7 @@ export function addPart(facts: CatalogFacts, part: CatalogFacts): void {
 }
 
 /** Sums up channels that are kept. */
-export function summarizeChannels(channels: Iterable<ChannelFacts>): SelectedChannel[] {
+function summarizeChannels(channels: Iterable<ChannelFacts>): SelectedChannel[] {
   return [...channels].map(({ name, entries }) => ({
     name,
     head: readGraph(entries).heads[0] ?? '',

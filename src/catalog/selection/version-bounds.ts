@@ -28,13 +28,6 @@ export function rangeOf(
   };
 }
 
-/** Bounds in words, to go on after `version`. */
-export function rangeText({ minVersion, maxVersion }: VersionBounds): string {
-  if (minVersion === maxVersion) return minVersion ?? '';
-  if (maxVersion === undefined) return `from ${minVersion}`;
-  return minVersion === undefined ? `up to ${maxVersion}` : `from ${minVersion} to ${maxVersion}`;
-}
-
 /** The versions next to those that were asked for, as a hint. */
 export function nearestVersions(
   { minVersion, maxVersion }: VersionBounds,

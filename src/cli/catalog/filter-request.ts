@@ -56,14 +56,14 @@ export function addFlags(
   ) => {
     for (const value of values ?? []) {
       const { package: of, channel, text } = scopeOf(value);
-      const where = `--${flag}`;
-      const criteria = orUsage(where, text, () => read(text));
-      filter.criteria.push({ package: of, channel, where, criteria });
+      const criteria = orUsage(`--${flag}`, text, () => read(text));
+      filter.criteria.push({ package: of, channel, where: { subject: `--${flag}` }, criteria });
     }
   };
-  for (const name of flags.packages ?? []) (filter.packages ??= []).push({ name, where: '--packages' });
+  for (const name of flags.packages ?? [])
+    (filter.packages ??= []).push({ name, where: { subject: '--packages' } });
   for (const text of flags.channels ?? []) {
-    filter.channels.push({ ...parseQualifiedName(text), where: '--channels' });
+    filter.channels.push({ ...parseQualifiedName(text), where: { subject: '--channels' } });
   }
   addScoped('versions', flags.versions, (text) => ({ versions: parseVersionRange(text) }));
   addScoped('min-version', flags.minVersion, (text) => ({ minVersion: checkVersion(text) }));
@@ -75,12 +75,12 @@ export function addFlags(
   addScoped('latest', flags.latest, (text) => ({ latest: parseCount(text) }));
   const everywhere = { package: undefined, channel: undefined };
   if (flags.headsOnly === true) {
-    filter.criteria.push({ ...everywhere, where: '--heads-only', criteria: { latest: 1 } });
+    filter.criteria.push({ ...everywhere, where: { subject: '--heads-only' }, criteria: { latest: 1 } });
   }
   if (flags.createdSince !== undefined) {
     const text = flags.createdSince;
-    const where = '--created-since';
-    const createdSince = orUsage(where, text, () => parseSince(text, today));
+    const where = { subject: '--created-since' };
+    const createdSince = orUsage(where.subject, text, () => parseSince(text, today));
     filter.criteria.push({ ...everywhere, where, criteria: { createdSince } });
   }
   for (const value of flags.defaultChannel ?? []) {
@@ -88,28 +88,29 @@ export function addFlags(
     if (of === undefined || channel !== undefined || text === '') {
       throw new UsageError(`--default-channel ${quoteGo(value)}: expected package=channel`);
     }
-    filter.defaultChannels.push({ package: of, name: text, where: '--default-channel' });
+    filter.defaultChannels.push({ package: of, name: text, where: { subject: '--default-channel' } });
   }
-  for (const name of flags.dropPackage ?? []) filter.dropPackages.push({ name, where: '--drop-package' });
+  for (const name of flags.dropPackage ?? [])
+    filter.dropPackages.push({ name, where: { subject: '--drop-package' } });
   for (const text of flags.dropChannel ?? []) {
-    filter.dropChannels.push({ ...parseQualifiedName(text), where: '--drop-channel' });
+    filter.dropChannels.push({ ...parseQualifiedName(text), where: { subject: '--drop-channel' } });
   }
   for (const text of flags.dropBundle ?? []) {
-    filter.dropBundles.push({ ...parseQualifiedName(text), where: '--drop-bundle' });
+    filter.dropBundles.push({ ...parseQualifiedName(text), where: { subject: '--drop-bundle' } });
   }
   if (flags.undated !== undefined) {
     filter.undated = flags.undated;
   }
   filter.dropDeprecated ||= flags.dropDeprecated === true;
-  filter.exact ||= flags.exact === true;
+  if (flags.exact === true) filter.keep = 'nothing';
 }
 
-function orUsage<T>(where: string, text: string, read: () => T): T {
+function orUsage<T>(flag: string, text: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw new UsageError(`${where} ${quoteGo(text)}: ${error.message}`, { hint: error.hint });
+    throw new UsageError(`${flag} ${quoteGo(text)}: ${error.message}`, { hint: error.hint });
   }
 }
 

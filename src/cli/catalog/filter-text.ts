@@ -1,4 +1,4 @@
-import type { FilteredCatalog } from '../../catalog/selection/filter-catalog.js';
+import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { count, printable } from '../printable.js';
 
@@ -25,7 +25,7 @@ export interface FilterReport {
 }
 
 /** Puts together what is kept of `facts`. */
-export function filterReport(catalog: string, facts: CatalogFacts, filtered: FilteredCatalog): FilterReport {
+export function filterReport(catalog: string, facts: CatalogFacts, filtered: CatalogSelection): FilterReport {
   const before = new Map<string, number>();
   const countOne = (...parts: string[]): void => {
     const key = parts.join('\0');

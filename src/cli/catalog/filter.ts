@@ -9,7 +9,8 @@ import { writeCatalogDirectory } from '../../catalog/directory-writer.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { type CatalogFilter, emptyFilter } from '../../catalog/selection/catalog-filter.js';
 import { creationDayOf } from '../../catalog/selection/creation-days.js';
-import { type FilteredCatalog, filterCatalog } from '../../catalog/selection/filter-catalog.js';
+import { filterCatalog } from '../../catalog/selection/filter-catalog.js';
+import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { UsageError, fileError } from '../../core/errors.js';
@@ -117,7 +118,7 @@ async function readFilter(
 
 interface Chosen {
   before: CatalogFacts;
-  filtered: FilteredCatalog;
+  filtered: CatalogSelection;
   /** The blobs of other schemas. */
   others: BlobOrigin[];
 }
@@ -155,7 +156,7 @@ async function choose(
 }
 
 /** What was kept in addition to what was asked for, what was changed, and what was left out. */
-function tell({ kept, changes, warnings }: FilteredCatalog, { logger }: CommandSession): void {
+function tell({ kept, changes, warnings }: CatalogSelection, { logger }: CommandSession): void {
   for (const { package: of, channel, bundle, reason } of kept) {
     const subject = `package ${quoteGo(of)}, channel ${quoteGo(channel)}`;
     logger.log('info', `${subject}: keeps ${quoteGo(bundle)}, which ${reason}`);

@@ -56,8 +56,9 @@ function filter(facts: CatalogFacts, request: Partial<CatalogFilter>, days: Reco
   return { ...filtered, left };
 }
 
-const everywhere = { package: undefined, channel: undefined, where: '--flag' };
-const named = (name: string) => ({ name, where: '--flag' });
+const where = { subject: '--flag' };
+const everywhere = { package: undefined, channel: undefined, where };
+const named = (name: string) => ({ name, where });
 const ranged = (text: string) => ({ versions: { text, range: parseRange(text) } });
 
 describe('catalog/selection/filter-catalog', () => {
@@ -94,7 +95,7 @@ describe('catalog/selection/filter-catalog', () => {
         reason: 'stands on the way from "1.0" to the head "1.2"',
       },
     ]);
-    const exact = filter(two, { ...request, exact: true });
+    const exact = filter(two, { ...request, keep: 'nothing' });
     expect(exact.left).toEqual({ 'gadget/stable': '1.0 1.2' });
     expect(exact.facts.channels[0]?.entries[1]).toEqual({
       name: '1.2',
@@ -271,7 +272,8 @@ describe('catalog/selection/filter-catalog', () => {
           fc.pre(validateCatalog(facts).passed);
           const isThere = entries.some(({ name }) => name === `1.${drop}`);
           const dropBundles = isThere ? [{ package: undefined, ...named(`1.${drop}`) }] : [];
-          const request = { criteria: [{ ...everywhere, criteria: chosen }], exact, dropBundles };
+          const keep: CatalogFilter['keep'] = exact ? 'nothing' : 'needed';
+          const request = { criteria: [{ ...everywhere, criteria: chosen }], keep, dropBundles };
           let filtered;
           try {
             filtered = filter(facts, request);

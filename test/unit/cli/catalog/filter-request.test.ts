@@ -86,25 +86,29 @@ exact: true
     expect(matchesSchema(load(text))).toBe(true);
     expect(read(text)).toMatchObject({
       packages: [
-        { name: 'gadget', where: 'filter.yaml:4:5' },
-        { name: 'widget', where: 'filter.yaml:5:5' },
+        { name: 'gadget', where: { file: 'filter.yaml', line: 4, column: 5 } },
+        { name: 'widget', where: { file: 'filter.yaml', line: 5, column: 5 } },
       ],
       channels: [
         { package: 'widget', name: 'fast' },
-        { package: 'widget', name: 'stable', where: 'filter.yaml:10:9' },
+        { package: 'widget', name: 'stable', where: { file: 'filter.yaml', line: 10, column: 9 } },
       ],
       criteria: [
         { package: undefined, channel: undefined, criteria: { latest: 1 } },
         { package: 'widget', channel: undefined, criteria: { minVersion: '1.0.0' } },
         { package: 'widget', channel: 'stable', criteria: { latest: 2, versions: { text: '>=1.2.0' } } },
       ],
-      defaultChannels: [{ package: 'widget', name: 'stable', where: 'filter.yaml:6:5' }],
+      defaultChannels: [
+        { package: 'widget', name: 'stable', where: { file: 'filter.yaml', line: 6, column: 5 } },
+      ],
       dropPackages: [],
-      dropChannels: [{ package: 'widget', name: 'old', where: 'filter.yaml:14:14' }],
+      dropChannels: [
+        { package: 'widget', name: 'old', where: { file: 'filter.yaml', line: 14, column: 14 } },
+      ],
       dropBundles: [{ package: undefined, name: 'widget.v1.0.1' }],
       dropDeprecated: true,
       undated: 'drop',
-      exact: true,
+      keep: 'nothing',
     });
     expect(read('{"kind": "CatalogFilter"}')).toEqual(emptyFilter());
   });

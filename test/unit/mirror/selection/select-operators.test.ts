@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
 import { readImageSetConfiguration } from '../../../../src/mirror/image-set/image-set-config.js';
 import { type CatalogSelection } from '../../../../src/catalog/selection/selection.js';
-import { type ChannelBundles, selectOperators } from '../../../../src/mirror/selection/select-operators.js';
+import type { ChannelBundles } from '../../../../src/catalog/selection/catalog-filter.js';
+import { selectOperators } from '../../../../src/mirror/selection/select-operators.js';
 import type { ChannelEntry } from '../../../../src/model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../../../src/model/facts.js';
 import { validateCatalog } from '../../../../src/graph/validate.js';
@@ -200,7 +201,7 @@ describe('mirror/select-operators', () => {
     const selection = select(two, widget(versions('1.1.0', undefined)));
     expect(leftOf(selection)).toEqual(['widget/stable: 1.1.0 2.0.0']);
     expect(selection.warnings).toEqual([
-      'package "widget": channel "beta" has no version from 1.1.0, so it is left out',
+      'package "widget": channel "beta" has no bundle from version 1.1.0 (the nearest are 0.3.0 and 0.3.1), so it is left out',
     ]);
   });
 
@@ -218,11 +219,12 @@ describe('mirror/select-operators', () => {
     ];
     expect(faultsOf(two, text.join('\n'))).toEqual([
       'set.yaml:6:7: package "widgt" not found in quay.io/acme/index:v1 (did you mean "widget"?)',
-      'set.yaml:9:9: package "gadget" in quay.io/acme/index:v1: channel "alpah" not found (did you mean "alpha"?)',
-      'set.yaml:10:9: package "gadget" in quay.io/acme/index:v1: channel "alpha" has no version from 3.0.0 ' +
+      'set.yaml:9:9: channel "alpah" not found in package "gadget" of quay.io/acme/index:v1 (did you mean "alpha"?)',
+      'set.yaml:10:9: package "gadget" in quay.io/acme/index:v1: channel "alpha" has no bundle from version 3.0.0 ' +
         '(the nearest are 1.0.0 and 1.0.1)',
-      'set.yaml:12:7: package "widget" in quay.io/acme/index:v1: none of its channels has a version from 7.0.0 ' +
-        '(the nearest are 1.1.0 and 2.0.0)',
+      'set.yaml:12:7: nothing of package "widget" in quay.io/acme/index:v1 is left (channel "stable" has no bundle ' +
+        'from version 7.0.0 (the nearest are 1.1.0 and 2.0.0); channel "beta" has no bundle from version 7.0.0 ' +
+        '(the nearest are 0.3.0 and 0.3.1))',
     ]);
   });
 
@@ -234,18 +236,19 @@ describe('mirror/select-operators', () => {
     ],
     [
       'defaultChannel: stabel',
-      'set.yaml:6:7: package "widget" in quay.io/acme/index:v1: defaultChannel: channel "stabel" not found ' +
+      'set.yaml:6:7: channel "stabel" not found in package "widget" of quay.io/acme/index:v1 ' +
         '(did you mean "stable"?)',
     ],
     [
       'maxVersion: 0.2.0',
-      'set.yaml:6:7: package "widget" in quay.io/acme/index:v1: channel "stable" has no version up to 0.2.0 ' +
+      'set.yaml:6:7: package "widget" in quay.io/acme/index:v1: channel "stable" has no bundle up to version 0.2.0 ' +
         '(it is the default channel: set defaultChannel to one of "beta", or choose other versions)',
     ],
     [
       'minVersion: 1.0.1\nmaxVersion: 1.0.1',
-      'set.yaml:6:7: package "widget" in quay.io/acme/index:v1: none of its channels has a version 1.0.1 ' +
-        '(the nearest are 1.0.0 and 1.1.0)',
+      'set.yaml:6:7: nothing of package "widget" in quay.io/acme/index:v1 is left (channel "stable" has no bundle ' +
+        'with version 1.0.1 (the nearest are 1.0.0 and 1.1.0); channel "beta" has no bundle with version 1.0.1 ' +
+        '(the nearest are 0.3.0 and 0.3.1))',
     ],
   ])('refuses %s', (text, fault) => {
     expect(faultsOf(two, widget(text))).toEqual([fault]);
@@ -341,7 +344,7 @@ describe('mirror/select-operators', () => {
           selection = select(facts, widget(versions(min, max) || 'channels: []'));
         } catch (error) {
           // Nothing in range, or the least above the most; never a result that is not valid.
-          expect((error as OpmateError).message).toMatch(/no version|is greater/);
+          expect((error as OpmateError).message).toMatch(/nothing of package|is greater/);
           return;
         }
         valid++;

@@ -1,0 +1,98 @@
+import { listNames } from '../../core/suggest.js';
+import { quoteGo } from '../../document/go-json.js';
+import {
+  type ChannelGraph,
+  describeGraphFault,
+  followReplaces,
+  readGraph,
+} from '../../graph/channel-graph.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
+
+/** The entries of a channel that are kept, and why those that were not asked for are. */
+export interface KeptEntries {
+  names: ReadonlySet<string>;
+  /** By name; each continues a sentence that begins with the bundle. */
+  reasons: ReadonlyMap<string, string>;
+}
+
+/**
+ * Keeps the stretch of a channel's upgrade chain that holds all wanted entries, with what its entries skip of these.
+ * Wanted entries of which `keyOf` returns the same count as one; it returns undefined for all others. Where the stretch
+ * is no valid channel by itself, it is taken further up the chain, in the end the whole channel. Nothing is kept where
+ * the chain leads to no wanted entry. Returns undefined for a chain that is a cycle. (Source: the filter of oc-mirror v2.)
+ */
+export function keepChain(
+  list: readonly ChannelEntry[],
+  graph: ChannelGraph,
+  keyOf: (name: string) => string | undefined,
+): KeptEntries | undefined {
+  const { names: chain, isCycle } = followReplaces(graph);
+  if (isCycle) return undefined;
+  const { entries } = graph;
+  const isWanted = (name: string): boolean => keyOf(name) !== undefined;
+  // How many wanted ones each entry of the chain leads to, from the oldest upwards.
+  const counts = new Array<number>(chain.length);
+  const found = new Set<string>();
+  for (let at = chain.length - 1; at >= 0; at--) {
+    const name = chain[at] as string;
+    for (const one of [name, ...(entries.get(name)?.skips ?? [])]) {
+      const key = keyOf(one);
+      if (key !== undefined) found.add(key);
+    }
+    counts[at] = found.size;
+  }
+  const reasons = new Map<string, string>();
+  if (found.size === 0) return { names: new Set(), reasons };
+  const top = counts.lastIndexOf(found.size);
+  const below = counts.indexOf(0);
+  const end = below < 0 ? chain.length : below;
+  const take = (from: number): Set<string> => {
+    const names = new Set<string>();
+    for (const name of chain.slice(from, end)) {
+      if (entries.has(name)) names.add(name);
+      for (const skip of entries.get(name)?.skips ?? []) if (isWanted(skip)) names.add(skip);
+    }
+    return names;
+  };
+  const asked = take(top);
+  const { names, lead } = makeSound(list, asked, top, take);
+  const places = new Map(chain.map((name, at) => [name, at]));
+  for (const { name } of list) {
+    if (!names.has(name) || isWanted(name)) continue;
+    const at = places.get(name) ?? -1;
+    const skips = (entries.get(name)?.skips ?? []).filter(isWanted);
+    if (!asked.has(name)) {
+      reasons.set(name, `${listNames('is needed for', lead)}, which nothing else leads to`);
+    } else if (at === top && skips.length > 0) reasons.set(name, listNames('skips', skips));
+    else reasons.set(name, describeBetween(chain, at));
+  }
+  return { names, reasons };
+}
+
+/** Why an entry of a chain is kept that leads from one to another. */
+export function describeBetween(chain: readonly string[], at: number): string {
+  const [newer, older] = [chain[at - 1] ?? '', chain[at + 1] ?? ''];
+  return `stands in the upgrade chain between ${quoteGo(newer)} and ${quoteGo(older)}`;
+}
+
+/** The entries to keep for a valid channel, and those that nothing asked for leads to. */
+function makeSound(
+  list: readonly ChannelEntry[],
+  asked: ReadonlySet<string>,
+  top: number,
+  take: (from: number) => Set<string>,
+): { names: ReadonlySet<string>; lead: string[] } {
+  const graphOf = (names: ReadonlySet<string>): ChannelGraph =>
+    readGraph(list.filter(({ name }) => names.has(name)));
+  const first = graphOf(asked);
+  if (describeGraphFault(first) === undefined) return { names: asked, lead: [] };
+  const lead = first.stranded.length > 0 ? first.stranded : first.heads.slice(1);
+  // In growing steps, so that a long chain is not read as often as it has entries.
+  const tops: number[] = [];
+  for (let step = 1; step <= top; step *= 2) tops.push(top - step);
+  for (const from of [...tops, 0]) {
+    const names = take(from);
+    if (describeGraphFault(graphOf(names)) === undefined) return { names, lead };
+  }
+  return { names: new Set(list.map(({ name }) => name)), lead };
+}

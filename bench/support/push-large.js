@@ -21,9 +21,8 @@ const session = await openSession({
   architecture: process.arch,
   registry: { useHttp: true },
 });
-const connection = await session.connect();
 for (const name of names) {
-  const { repository } = await openTarget(parseReference(`${host}/${name}`), { connection });
+  const { repository } = await openTarget(parseReference(`${host}/${name}`), session);
   const hash = createHash('sha256');
   for (const chunk of contentOf(name)) hash.update(chunk);
   const layer = {

@@ -70,7 +70,7 @@ export async function pushBundles(host, work, bundles) {
       labels: { [packageLabel]: packageName },
     });
     const reference = `${host}/${name}`;
-    const target = await openTarget(parseReference(reference), { connection: await session.connect() });
+    const target = await openTarget(parseReference(reference), session);
     await pushImage(target.repository, target.reference, image);
     references.push(reference);
   }

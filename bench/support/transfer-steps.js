@@ -6,7 +6,12 @@ import { parseReference } from '../../dist/index.js';
 
 const [source, target, count, what] = process.argv.slice(2);
 const connection = createConnection({ environment: {}, homeDirectory: '/nonexistent', useHttp: true });
-const options = { open: { connection }, maxPerRegistry: 6, continueOnError: false, skipMissing: false };
+const options = {
+  session: { connect: () => connection },
+  maxPerRegistry: 6,
+  continueOnError: false,
+  skipMissing: false,
+};
 const transfers = Array.from({ length: Number(count) }, (_, i) => ({
   source: parseReference(`${source}/image/${i}:v1`),
   target: parseReference(`${target}/image/${i}:v1`),

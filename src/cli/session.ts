@@ -1,9 +1,8 @@
 import type { ArchiveLimits } from '../archive/limits.js';
 import { UsageError } from '../core/errors.js';
-import type { OpenReferenceOptions } from '../oci/image/open.js';
 import { parsePlatform } from '../oci/image/platform.js';
 import type { Platform } from '../oci/image/types.js';
-import { type Session, openSession } from '../source/session.js';
+import { type Session, openSession, withChanges } from '../source/session.js';
 import type { CommandContext } from './context.js';
 import type { GlobalOptions } from './command/global-flags.js';
 import { type ClosableLogger, createLogger } from './logger.js';
@@ -46,7 +45,7 @@ export async function useSession<T>(
       signal: context.signal,
     });
     try {
-      return await work({ ...session, logger });
+      return await work(withChanges(session, { logger }));
     } finally {
       await session.close();
     }
@@ -70,9 +69,4 @@ function requirePlatform(text: string): Platform {
   throw new UsageError(`--platform ${text}: not a platform`, {
     hint: 'write os/architecture[/variant], e.g. linux/arm64',
   });
-}
-
-/** What opening images takes from a session. */
-export async function openOptionsOf(session: CommandSession): Promise<OpenReferenceOptions> {
-  return { ...session, connection: await session.connect() };
 }

@@ -19,6 +19,7 @@ import {
   openContent,
 } from '../source/content/content.js';
 import { ContentFindingsError } from '../source/content/content-findings.js';
+import type { SourceSession } from '../source/session.js';
 import { type Secrets, credentialsOf, secretsIn } from '../source/secrets.js';
 import { type DeploymentDocument, type Documents, configText } from './documents.js';
 import type { RenderedDeployment } from './rendered-deployment.js';
@@ -27,7 +28,8 @@ import { type SourceAllowances, refusalsOf } from './source-rules.js';
 
 /** How deployments are to be rendered, in addition to what they say themselves. */
 export interface RenderDeploymentsOptions extends SourceAllowances {
-  content: ContentOptions;
+  /** How sources are opened. */
+  content?: ContentOptions | undefined;
   /** Those of a directory; undefined where none is named: what is missing is then read with the user's own. */
   secrets?: Secrets | undefined;
   /** ConfigMaps that sources may name, in addition to those among the documents. */
@@ -54,6 +56,7 @@ const systemNamespace = 'rukpak-system';
  */
 export async function renderDeployments(
   documents: Documents,
+  session: SourceSession,
   options: RenderDeploymentsOptions,
 ): Promise<RenderedDeployment[]> {
   const { deployments, findings } = documents;
@@ -64,9 +67,9 @@ export async function renderDeployments(
   const rendered: RenderedDeployment[] = [];
   const errors: OpmateError[] = [];
   for (const deployment of deployments) {
-    throwIfCancelled(options.content.signal);
+    throwIfCancelled(session.signal);
     try {
-      rendered.push(await renderDeployment(deployment, known, options));
+      rendered.push(await renderDeployment(deployment, known, session, options));
     } catch (error) {
       if (!isAboutContent(error)) throw error;
       errors.push(error);
@@ -88,6 +91,7 @@ interface Known {
 async function renderDeployment(
   deployment: DeploymentDocument,
   known: Known,
+  session: SourceSession,
   options: RenderDeploymentsOptions,
 ): Promise<RenderedDeployment> {
   const { name, namespace, isPaused, file } = deployment;
@@ -117,7 +121,7 @@ async function renderDeployment(
   }
   const allowances = {
     allowLocal: options.allowLocal,
-    allowInsecure: options.allowInsecure === true || options.content.network?.skipTlsVerify === true,
+    allowInsecure: options.allowInsecure === true || session.network?.skipTlsVerify === true,
   };
   for (const source of deployment.sources) {
     const line = deployment.lineOf(source.path);
@@ -139,7 +143,7 @@ async function renderDeployment(
   if (findings.length > 0) return result;
   let content: OpenedContent;
   try {
-    content = await openContent(placed, options.content);
+    content = await openContent(placed, session, options.content);
   } catch (error) {
     if (error instanceof ContentFindingsError) {
       findings.push(...error.diagnostics.map((finding) => ofSource(finding, deployment, options.paths)));
@@ -149,7 +153,7 @@ async function renderDeployment(
     throw aboutDeployment(error, deployment, { ignored });
   }
   try {
-    const made = await renderOpened(content, deployment, { ...result, used }, options);
+    const made = await renderOpened(content, deployment, { ...result, used }, session, options);
     await content.confirm();
     return made;
   } catch (error) {
@@ -163,6 +167,7 @@ async function renderOpened(
   { directory, destinations, pins }: OpenedContent,
   deployment: DeploymentDocument,
   { used, ...result }: Omit<RenderedDeployment, 'packageName' | 'version'> & { used: UsedSecret[] },
+  session: SourceSession,
   options: RenderDeploymentsOptions,
 ): Promise<RenderedDeployment> {
   const { title, file } = deployment;
@@ -191,8 +196,7 @@ async function renderOpened(
   }
   if (findings.length > 0) return { ...result, findings };
   const config = own !== undefined && 'text' in own ? { ...own, file: ownConfig } : options.config;
-  const rendered = await renderContent(directory, format, {
-    ...options.content,
+  const rendered = await renderContent(directory, format, session, {
     destinations,
     name: deployment.name,
     installNamespace: result.installNamespace,
@@ -222,7 +226,7 @@ async function renderOpened(
     ...(clouds !== undefined && { clouds }),
     objects,
     pins,
-    hash: rendered.findings.length > 0 ? '' : await hashOfObjects(objects, options.content),
+    hash: rendered.findings.length > 0 ? '' : await hashOfObjects(objects, session),
     findings: rendered.findings.map(named),
     warnings,
   };

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { withTemporaryDirectory } from '../files/temporary-directory.js';
-import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
+import { mapConcurrent } from '../core/concurrency.js';
 import { OpmateError, UsageError } from '../core/errors.js';
 import {
   AppRegistryClient,
@@ -62,8 +62,7 @@ export function parseAppRegistryNamespace(
   return { endpoint, namespace, label: `${owner}/${namespace}` };
 }
 
-export interface LoadNamespaceOptions extends Omit<LoadOptions, 'label'>, CancelOptions {
-  session: Session;
+export interface LoadNamespaceOptions extends Pick<LoadOptions, 'permissive'> {
   token?: string | undefined;
   /** Is told the name of each package before it is downloaded. */
   onPull?: ((name: string) => void) | undefined;
@@ -80,11 +79,12 @@ const concurrency = 4;
 export async function loadAppRegistryNamespace(
   database: Database,
   { endpoint, namespace, label }: AppRegistryNamespace,
-  { session, token, onPull, ...options }: LoadNamespaceOptions,
+  session: Session,
+  { token, onPull, permissive }: LoadNamespaceOptions,
 ): Promise<LoadReport> {
   const connection = await session.connect();
   const client = new AppRegistryClient({ transport: connection.plainTransport(), endpoint, token });
-  const packages = await client.listPackages(namespace, options);
+  const packages = await client.listPackages(namespace, session);
   if (packages.length === 0) {
     throw new OpmateError('NOT_FOUND', `${label}: no packages`, {
       hint: 'check the namespace; a private one needs --auth-token',
@@ -96,17 +96,17 @@ export async function loadAppRegistryNamespace(
       concurrency,
       async (one) => {
         onPull?.(one.name);
-        const content = await client.findContent(namespace, one, options);
+        const content = await client.findContent(namespace, one, session);
         await client.download(
           namespace,
           one.name,
           content,
           path.join(directory, `${one.name}.tar.gz`),
-          options,
+          session,
         );
       },
-      options,
+      session,
     );
-    return loadAppRegistry(database, directory, { ...session, ...options, label });
+    return loadAppRegistry(database, directory, session, { permissive, label });
   });
 }

@@ -4,7 +4,7 @@ import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../bundle/
 import { mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
-import { silentLogger } from '../core/log.js';
+import { type Logger, silentLogger } from '../core/log.js';
 import { type Reference, type RegistryReference, parseReference } from '../core/reference.js';
 import { imageLabels } from '../model/image-labels.js';
 import { type Image, openImage, readImage } from '../oci/image/image.js';
@@ -12,7 +12,7 @@ import { openReference } from '../oci/image/open.js';
 import { recordOf } from '../sqlite/schema/bundle-record.js';
 import { Stage } from '../sqlite/add/stage.js';
 import { statIfPresent } from '../files/file-status.js';
-import type { SourceOptions } from './source-options.js';
+import { type SourceSession, withChanges } from './session.js';
 
 /** Images whose name begins with `prefix` are pulled from `other` instead: `quay.io/prod`, `registry.internal/stage`. */
 export interface PullFrom {
@@ -20,7 +20,7 @@ export interface PullFrom {
   other: string;
 }
 
-export interface StageOptions extends SourceOptions {
+export interface StageOptions {
   /** Where to pull from instead; the longest prefix counts. The index records the reference that was given. */
   pullFrom?: readonly PullFrom[] | undefined;
   /** Refuse all that is not named by digest. */
@@ -37,11 +37,16 @@ export interface StageOptions extends SourceOptions {
  * before anything is pulled; a repeated one is taken once. Close the stage afterwards. Throws OpmateError, that
  * begins with the reference, for the first one that cannot be read.
  */
-export async function stageBundles(references: readonly string[], options: StageOptions): Promise<Stage> {
-  const { logger = silentLogger, onFailure, concurrency = 8 } = options;
+export async function stageBundles(
+  references: readonly string[],
+  session: SourceSession,
+  options: StageOptions = {},
+): Promise<Stage> {
+  const { logger = silentLogger } = session;
+  const { onFailure, concurrency = 8 } = options;
   // The first failure ends what else is under way.
   const stop = new AbortController();
-  const signal = options.signal === undefined ? stop.signal : AbortSignal.any([options.signal, stop.signal]);
+  const signal = session.signal === undefined ? stop.signal : AbortSignal.any([session.signal, stop.signal]);
   const orReport = async <T>(reference: string, work: () => Promise<T>): Promise<T | undefined> => {
     try {
       return await work();
@@ -55,7 +60,8 @@ export async function stageBundles(references: readonly string[], options: Stage
       return undefined;
     }
   };
-  const stage = new Stage(options.temporaryDirectory);
+  const stoppable = withChanges(session, { signal });
+  const stage = new Stage(session.temporaryDirectory);
   try {
     const located = await mapConcurrent(
       references,
@@ -73,13 +79,13 @@ export async function stageBundles(references: readonly string[], options: Stage
     await mapConcurrent(
       [...wanted.values()],
       concurrency,
-      (one) => orReport(one.reference, () => stageBundle(stage, one, { ...options, signal })),
+      (one) => orReport(one.reference, () => stageBundle(stage, one, stoppable)),
       { signal },
     );
     return stage;
   } catch (error) {
     await stage.close();
-    throwIfCancelled(options.signal);
+    throwIfCancelled(session.signal);
     throw error;
   }
 }
@@ -222,42 +228,38 @@ function moved(reference: RegistryReference, { prefix, other }: PullFrom): Refer
 }
 
 /** A rule that fits nothing is a slip, and what it should have kept inside would be pulled from outside. */
-function warnOfUnused(
-  rules: readonly PullFrom[],
-  located: readonly Located[],
-  logger: NonNullable<SourceOptions['logger']>,
-): void {
+function warnOfUnused(rules: readonly PullFrom[], located: readonly Located[], logger: Logger): void {
   for (const rule of rules) {
     if (!located.some((one) => one.rule === rule))
       logger.log('warn', `--pull-from ${rule.prefix}=${rule.other}: no bundle is named ${rule.prefix}/…`);
   }
 }
 
-async function stageBundle(stage: Stage, located: Located, options: StageOptions): Promise<void> {
+async function stageBundle(stage: Stage, located: Located, session: SourceSession): Promise<void> {
   const { reference, image } = located;
-  const { files, digest } = await readBundle(located, options);
+  const { files, digest } = await readBundle(located, session);
   const bundle = parseBundle(files, { subject: reference });
   for (const { file, reason } of bundle.skippedFiles) {
-    options.logger?.log('warn', `${reference}: ${file} was passed over: ${reason}`);
+    session.logger?.log('warn', `${reference}: ${file} was passed over: ${reason}`);
   }
   const { record, manifests } = recordOf(bundle, image, reference);
-  throwIfCancelled(options.signal);
+  throwIfCancelled(session.signal);
   await stage.add(record, manifests, reference, digest);
 }
 
 async function readBundle(
   { reference, source }: Located,
-  options: StageOptions,
+  session: SourceSession,
 ): Promise<{ files: BundleFiles; digest?: string }> {
-  const { signal, platform, hostPlatform, limits = defaultArchiveLimits, logger = silentLogger } = options;
+  const { signal, platform, hostPlatform, limits = defaultArchiveLimits, logger = silentLogger } = session;
   if (source === undefined) {
-    const { followLinks } = options;
+    const { followLinks } = session;
     return { files: await readBundleDirectory(reference, { signal, followLinks }) };
   }
   const task = `pull ${reference}`;
   logger.progress({ task, state: 'start' });
   try {
-    const opened = await openReference(source, { ...options, connection: await options.connect() });
+    const opened = await openReference(source, session);
     try {
       const image = await openImage(opened.repository, opened.reference, { platform, hostPlatform, signal });
       const roots = ['manifests', 'metadata'];

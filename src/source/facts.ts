@@ -3,7 +3,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { describeBundle } from '../model/describe.js';
 import type { CatalogFacts } from '../model/facts.js';
 import { renderBundleSource } from './render.js';
-import type { Source } from './source-options.js';
+import type { Source } from './source-types.js';
 
 /** The facts of any source: of a catalog all of them, of a bundle its own. */
 export async function sourceFacts(

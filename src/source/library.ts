@@ -36,8 +36,7 @@ export async function* render(
   session: Session,
   options: RenderCatalogOptions = {},
 ): AsyncGenerator<Buffer | string, void, undefined> {
-  const rendered = await renderReferences(references, {
-    ...session,
+  const rendered = await renderReferences(references, session, {
     format: options.format ?? 'json',
     migrationLevel: resolveMigrationLevel(options.migrateLevel ?? ''),
     imageTemplate: options.imageTemplate,
@@ -65,16 +64,11 @@ export async function pullImage(
   session: Session,
   options: { roots?: readonly string[] } = {},
 ): Promise<PulledImage> {
-  const opened = await openReference(parseReference(reference), {
-    ...session,
-    connection: await session.connect(),
-  });
+  const { limits, logger, signal } = session;
+  const opened = await openReference(parseReference(reference), session);
   try {
     const image = await openImage(opened.repository, opened.reference, session);
-    const files = await readImage(image, {
-      ...session,
-      roots: options.roots ?? [''],
-    });
+    const files = await readImage(image, { roots: options.roots ?? [''], limits, logger, signal });
     return { image, files };
   } finally {
     await opened.close();
@@ -118,7 +112,8 @@ export async function loadCatalog(reference: string, session: Session): Promise<
 export async function validate(reference: string, session: Session): Promise<ValidationReport> {
   const catalog = await loadCatalog(reference, session);
   try {
-    return validateInTurns(await collectFacts(catalog, { ...session, withoutManifests: false }), session);
+    const { logger, signal } = session;
+    return validateInTurns(await collectFacts(catalog, { logger, signal, withoutManifests: false }), session);
   } finally {
     await catalog.close();
   }
@@ -136,7 +131,7 @@ export async function openIndex(reference: string, session: Session): Promise<Op
     openInTemporaryDirectory(session, async (directory) => {
       const { extractDatabase } = await import('../sqlite/read/index-image.js');
       const file = await extractDatabase(image, path.join(directory, 'image'), session);
-      return openIndexFile(file, { ...session, name: reference });
+      return openIndexFile(file, session, { name: reference });
     }),
   );
 }

@@ -5,15 +5,16 @@ import { isBundleDirectory } from '../bundle/read.js';
 import { renderDirectories } from '../bundle/render-directories.js';
 import { Assembly, type AssemblyOptions } from '../catalog/assemble.js';
 import type { Catalog } from '../catalog/catalog.js';
-import { mapConcurrent } from '../core/concurrency.js';
+import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import type { BundleBlob } from '../model/declarative-config.js';
 import { statIfPresent } from '../files/file-status.js';
-import type { AllowedSources, BundleSource, Source, SourceOptions } from './source-options.js';
+import type { AllowedSources, BundleSource, Source } from './source-types.js';
+import type { SourceSession } from './session.js';
 import { inReference } from './reference-error.js';
 import { openSource } from './source.js';
 
 /** How references are rendered. */
-export interface RenderOptions extends SourceOptions, AssemblyOptions {
+export interface RenderOptions extends Omit<AssemblyOptions, 'temporaryDirectory'> {
   /** Text of the template that makes the image references of bundles that come from no registry. */
   imageTemplate?: string | undefined;
   /** References that are opened at the same time; 8 unless told. */
@@ -33,9 +34,12 @@ export interface Rendered {
  */
 export async function renderReferences(
   references: readonly string[],
+  session: SourceSession,
   options: RenderOptions,
 ): Promise<Rendered> {
-  const assembly = new Assembly(options);
+  const { format, migrationLevel, keepUnknownFields } = options;
+  const { temporaryDirectory } = session;
+  const assembly = new Assembly({ format, migrationLevel, keepUnknownFields, temporaryDirectory });
   const opened: Source[] = [];
   const close = async (): Promise<void> => {
     const closed = await Promise.allSettled([...opened, assembly].map((one) => one.close()));
@@ -44,18 +48,18 @@ export async function renderReferences(
   };
   const renderOne = async ({ reference, position }: Positioned): Promise<void> => {
     try {
-      const source = await openSource(reference, options, options.allowed);
+      const source = await openSource(reference, session, options.allowed);
       opened.push(source);
-      if (source.kind === 'catalog') await addCatalog(assembly, source.catalog, position, options);
+      if (source.kind === 'catalog') await addCatalog(assembly, source.catalog, position, session);
       else await assembly.addBundle(renderBundleSource(source, reference, options), position);
     } catch (error) {
       throw inReference(error, reference);
     }
   };
   try {
-    const { directories, others } = await findBundleDirectories(references, options);
-    await addBundleDirectories(assembly, directories, options);
-    await mapConcurrent(others, options.concurrency ?? 8, renderOne, options);
+    const { directories, others } = await findBundleDirectories(references, session, options);
+    await addBundleDirectories(assembly, directories, session, options);
+    await mapConcurrent(others, options.concurrency ?? 8, renderOne, session);
   } catch (error) {
     await close().catch(() => undefined);
     throw error;
@@ -72,11 +76,12 @@ interface Positioned {
 /** Bundle directories are rendered on all processors; which references are such is cheap to tell. */
 async function findBundleDirectories(
   references: readonly string[],
+  session: CancelOptions,
   options: RenderOptions,
 ): Promise<{ directories: Positioned[]; others: Positioned[] }> {
   const positioned = references.map((reference, position) => ({ reference, position }));
   if (options.allowed?.bundles === false) return { directories: [], others: positioned };
-  const isBundle = await mapConcurrent(references, 16, isLocalBundle, options);
+  const isBundle = await mapConcurrent(references, 16, isLocalBundle, session);
   return {
     directories: positioned.filter(({ position }) => isBundle[position]),
     others: positioned.filter(({ position }) => !isBundle[position]),
@@ -94,6 +99,7 @@ const batchSize = 500;
 async function addBundleDirectories(
   assembly: Assembly,
   directories: readonly Positioned[],
+  session: SourceSession,
   options: RenderOptions,
 ): Promise<void> {
   for (let from = 0; from < directories.length; from += batchSize) {
@@ -104,9 +110,9 @@ async function addBundleDirectories(
         format: options.format,
         imageTemplate: options.imageTemplate,
         migrateLevel: options.migrationLevel,
-        limits: { maxFileSize: (options.limits ?? defaultArchiveLimits).maxMetadataFileSize },
-        followLinks: options.followLinks,
-        signal: options.signal,
+        limits: { maxFileSize: (session.limits ?? defaultArchiveLimits).maxMetadataFileSize },
+        followLinks: session.followLinks,
+        signal: session.signal,
         describeFailure: (directory, error) => inReference(error, directory),
       },
     );
@@ -120,9 +126,9 @@ async function addCatalog(
   assembly: Assembly,
   catalog: Catalog,
   position: number,
-  options: RenderOptions,
+  session: SourceSession,
 ): Promise<void> {
-  for await (const meta of catalog.metas(options)) await assembly.add(catalog, meta, position);
+  for await (const meta of catalog.metas(session)) await assembly.add(catalog, meta, position);
 }
 
 /** The blob of a bundle source, migrated as the options ask. */

@@ -6,12 +6,12 @@ import {
   type AllowedSources,
   type CatalogSource,
   type Source,
-  type SourceOptions,
   allSources,
   catalogsOnly,
-} from './source-options.js';
+} from './source-types.js';
+import type { SourceSession } from './session.js';
 
-export interface ResolveOptions extends SourceOptions {
+export interface ResolveOptions {
   /** The state that was seen before: it need not be downloaded again. */
   known?: PlaceState | undefined;
   /** How messages name an archive on disk; its path where left out. */
@@ -22,28 +22,31 @@ export interface ResolveOptions extends SourceOptions {
  * Finds the state that a place is in: by one request where it is elsewhere, and none where the place names it. Throws
  * OpmateError.
  */
-export async function resolvePlace(place: Place, options: ResolveOptions): Promise<ResolvedPlace> {
-  const { known, label = formatPlace(place) } = options;
+export async function resolvePlace(
+  place: Place,
+  session: SourceSession,
+  { known, label = formatPlace(place) }: ResolveOptions = {},
+): Promise<ResolvedPlace> {
   switch (place.kind) {
     case 'directory':
     case 'database':
-      return resolvePath(place, options);
+      return resolvePath(place, session);
     case 'archive':
-      return resolveArchive(place, label, options);
+      return resolveArchive(place, label, session);
     case 'image':
-      return (await import('./drivers/image.js')).resolveImage(place, known, options);
+      return (await import('./drivers/image.js')).resolveImage(place, known, session);
     case 'artifact':
-      return (await import('./drivers/artifact.js')).resolveArtifact(place, options);
+      return (await import('./drivers/artifact.js')).resolveArtifact(place, session);
     case 'git':
-      return (await import('./drivers/git.js')).resolveGit(place, options);
+      return (await import('./drivers/git.js')).resolveGit(place, session);
     case 'http':
-      return (await import('./drivers/http-archive.js')).resolveHttp(place, known, options);
+      return (await import('./drivers/http-archive.js')).resolveHttp(place, known, session);
     case 'configMap':
-      return (await import('./drivers/config-map.js')).resolveConfigMap(place, options);
+      return (await import('./drivers/config-map.js')).resolveConfigMap(place, session);
     case 'configMaps':
-      return (await import('./drivers/config-map.js')).resolveConfigMaps(place, options);
+      return (await import('./drivers/config-map.js')).resolveConfigMaps(place, session);
     case 'served':
-      return (await import('./drivers/served-catalog.js')).resolveServed(place, known, options);
+      return (await import('./drivers/served-catalog.js')).resolveServed(place, known, session);
   }
 }
 
@@ -57,18 +60,18 @@ export async function openResolved(resolved: ResolvedPlace): Promise<CatalogSour
 /** Opens the catalog or bundle at a place, in the state that it is in. Throws OpmateError. */
 export async function openPlace(
   place: Place,
-  options: SourceOptions,
+  session: SourceSession,
   allowed: AllowedSources = allSources,
 ): Promise<Source> {
   // What a tag names is read at once: asking for its digest first would be one request more.
   if (place.kind === 'image') {
-    return (await import('./drivers/image.js')).openImageSource(place.ref, options, allowed);
+    return (await import('./drivers/image.js')).openImageSource(place.ref, session, allowed);
   }
-  if (place.kind === 'directory' || place.kind === 'database') return openPath(place, options, allowed);
+  if (place.kind === 'directory' || place.kind === 'database') return openPath(place, session, allowed);
   if (place.kind === 'served' && !allowed.catalogs) {
     throw new OpmateError('UNSUPPORTED', 'cannot render served catalog: not allowed');
   }
-  const resolved = await resolvePlace(place, options);
+  const resolved = await resolvePlace(place, session);
   try {
     const source = await resolved.open(allowed);
     const close = async (): Promise<void> => {

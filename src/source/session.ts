@@ -3,9 +3,10 @@ import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { sharedDirectoryFault } from '../files/private-directory.js';
+import type { LinkOptions } from '../files/directory-root.js';
+import type { BlobCache } from '../oci/registry/blob-cache.js';
 import type { Connection, ConnectionOptions } from '../oci/registry/connection.js';
 import type { Platform } from '../oci/image/types.js';
-import type { ConnectionChanges, SourceOptions } from './source-options.js';
 
 /** The outside world and the choices that reading sources depends on. */
 export interface SessionOptions extends CancelOptions {
@@ -43,8 +44,41 @@ export interface SessionOptions extends CancelOptions {
   now?: (() => Date) | undefined;
 }
 
+/** What differs in a connection of one place. */
+export type ConnectionChanges = Partial<
+  Pick<ConnectionOptions, 'authFile' | 'skipTlsVerify' | 'caFile' | 'useHttp'>
+>;
+
+/** What reading a place needs of a session. */
+export interface SourceSession extends CancelOptions, LinkOptions {
+  /** How registries and other servers are reached; called when the first one is needed. */
+  connect: () => Connection | Promise<Connection>;
+  /** A connection as `connect` returns it, but for these changes; the caller closes it. */
+  connectAnew: (changes: ConnectionChanges) => Promise<Connection>;
+  /** How servers other than registries are talked to. */
+  network?: NetworkOptions | undefined;
+  /** For programs that are started: paths, proxies and agents are taken from it, nothing else. */
+  environment: Readonly<Record<string, string | undefined>>;
+  /** Where images and archives are unpacked while they are read. */
+  temporaryDirectory: string;
+  now: () => Date;
+  /** Platform to take from an image index; the host's where it is left out. */
+  platform?: Platform | undefined;
+  hostPlatform: Platform;
+  cache?: BlobCache | undefined;
+  limits?: ArchiveLimits | undefined;
+  logger?: Logger | undefined;
+}
+
+export interface NetworkOptions {
+  /** Allows plain HTTP to every host; to this machine it is always allowed. */
+  allowHttp?: boolean;
+  skipTlsVerify?: boolean;
+  caFile?: string;
+}
+
 /** What several operations share: connections to registries and a cache. `close` it at the end. */
-export interface Session extends SourceOptions {
+export interface Session extends SourceSession {
   connect: () => Promise<Connection>;
   /** A connection of one's own, to be closed: credentials and configuration are read anew for it. */
   connectAnew: (changes?: ConnectionChanges) => Promise<Connection>;
@@ -52,12 +86,17 @@ export interface Session extends SourceOptions {
   environment: SessionOptions['environment'];
   workingDirectory: string;
   /** How other servers than registries are talked to: as these. */
-  network: { allowHttp: boolean; skipTlsVerify: boolean; caFile?: string };
+  network: NetworkOptions & { allowHttp: boolean; skipTlsVerify: boolean };
   /** Where caches are; undefined where the user has named no place. */
   cacheDirectory?: string | undefined;
   limits: ArchiveLimits;
   logger: Logger;
   close(): Promise<void>;
+}
+
+/** The same session but for these changes. Whatever it shares stays shared, and is closed with the original only. */
+export function withChanges<S extends object, C extends Partial<S>>(session: S, changes: C): S & C {
+  return { ...session, ...changes };
 }
 
 /** Architecture names of the image specification for those of Node.js. */

@@ -5,7 +5,8 @@ import type { LinkOptions } from '../files/directory-root.js';
 import { fileVersion, pathVersion } from './drivers/local.js';
 import { parsePlace } from './parse-place.js';
 import { openPlace } from './resolve-place.js';
-import { type AllowedSources, type Source, type SourceOptions, allSources } from './source-options.js';
+import { type AllowedSources, type Source, allSources } from './source-types.js';
+import type { SourceSession } from './session.js';
 
 /**
  * Opens the bundle or catalog that a reference of the command line names, as `parsePlace` reads it.
@@ -13,10 +14,10 @@ import { type AllowedSources, type Source, type SourceOptions, allSources } from
  */
 export async function openSource(
   reference: string,
-  options: SourceOptions,
+  session: SourceSession,
   allowed: AllowedSources = allSources,
 ): Promise<Source> {
-  return openPlace(await parsePlace(reference, { purpose: 'catalog' }), options, allowed);
+  return openPlace(await parsePlace(reference, { purpose: 'catalog' }), session, allowed);
 }
 
 /**

@@ -39,11 +39,11 @@ import { validateCatalog } from '../graph/validate.js';
 import { renderBundleSource } from './render.js';
 import { inReference } from './reference-error.js';
 import { statIfPresent } from '../files/file-status.js';
-import type { SourceOptions } from './source-options.js';
+import type { SourceSession } from './session.js';
 import { openSource } from './source.js';
 
 /** How templates are rendered. */
-export interface RenderTemplateOptions extends SourceOptions {
+export interface RenderTemplateOptions {
   format: CatalogFormat;
   /** As `resolveMigrationLevel` returns it; for the bundles that are fetched, not for those in the template. */
   migrationLevel: string;
@@ -66,9 +66,10 @@ export interface RenderedTemplate {
  */
 export async function renderTemplate(
   template: Template,
+  session: SourceSession,
   options: RenderTemplateOptions,
 ): Promise<RenderedTemplate> {
-  const work = new TemplateRendering(template, options);
+  const work = new TemplateRendering(template, session, options);
   try {
     switch (template.type) {
       case 'basic':
@@ -97,14 +98,17 @@ class TemplateRendering {
   readonly assembly: Assembly;
   readonly facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
   readonly #template: Template;
+  readonly #session: SourceSession;
   readonly #options: RenderTemplateOptions;
   readonly #errors: TemplateErrors;
 
-  constructor(template: Template, options: RenderTemplateOptions) {
+  constructor(template: Template, session: SourceSession, options: RenderTemplateOptions) {
     this.#template = template;
     this.#errors = new TemplateErrors(template.file, (path) => template.lineOf(path));
+    this.#session = session;
     this.#options = options;
-    this.assembly = new Assembly({ ...options, migrationLevel: 'none' });
+    const { temporaryDirectory } = session;
+    this.assembly = new Assembly({ format: options.format, migrationLevel: 'none', temporaryDirectory });
   }
 
   async renderBasic(template: BasicTemplate): Promise<void> {
@@ -127,7 +131,7 @@ class TemplateRendering {
   }
 
   async renderSemver(template: SemverTemplate): Promise<void> {
-    const spool = new Spool(this.#options.temporaryDirectory);
+    const spool = new Spool(this.#session.temporaryDirectory);
     try {
       await this.#renderSemver(template, spool);
     } finally {
@@ -380,7 +384,7 @@ class TemplateRendering {
         return;
       }
       try {
-        const blob = await readBundleImage(image, this.#options);
+        const blob = await readBundleImage(image, this.#session);
         const csvText = findCsvText(blob);
         await use(migrateBundle(blob, this.#options.migrationLevel, csvText), places, csvText);
       } catch (error) {
@@ -390,7 +394,7 @@ class TemplateRendering {
         failures.set(places[0], told);
       }
     };
-    await mapConcurrent([...wanted], this.#options.concurrency ?? 8, fetchOne, this.#options);
+    await mapConcurrent([...wanted], this.#options.concurrency ?? 8, fetchOne, this.#session);
     for (const [place, { code, message, hint }] of [...failures].sort(([a], [b]) => a - b)) {
       const context = contextOf?.(place) ?? '';
       this.#fail((images[place] as TemplateImage).path, context + message, hint, code);
@@ -449,7 +453,7 @@ function substitutionFault(
 }
 
 /** The bundle that an image of a registry holds. Throws OpmateError. */
-async function readBundleImage(image: string, options: SourceOptions): Promise<BundleBlob> {
+async function readBundleImage(image: string, session: SourceSession): Promise<BundleBlob> {
   const found = await statIfPresent(image);
   if (found?.isDirectory() === true && (await isBundleDirectory(image))) {
     throw new OpmateError('UNSUPPORTED', `cannot render bundle directory ${quoteGo(image)}: not allowed`, {
@@ -461,7 +465,7 @@ async function readBundleImage(image: string, options: SourceOptions): Promise<B
       hint: 'a template names bundles by images that clusters can pull: REGISTRY/REPOSITORY:TAG or @sha256:…',
     });
   }
-  const source = await openSource(image, options, { bundles: true, catalogs: false });
+  const source = await openSource(image, session, { bundles: true, catalogs: false });
   try {
     if (source.kind === 'bundle') return renderBundleSource(source, image, { migrationLevel: 'none' });
   } finally {

@@ -31,7 +31,7 @@ export async function withRegistry(work) {
     const { host } = new URL(registry.url);
     const push = async (name, options) => {
       const reference = parseReference(`${host}/${name}`);
-      const target = await openTarget(reference, { connection: await session.connect() });
+      const target = await openTarget(reference, session);
       const image = await buildImage(options);
       return (await pushImage(target.repository, target.reference, image)).digest;
     };

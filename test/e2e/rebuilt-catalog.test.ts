@@ -75,7 +75,9 @@ beforeAll(async () => {
       }),
     ),
   );
-  const opened = await openTarget(parseReference(`${source.host}/acme/index:v1`), { connection });
+  const opened = await openTarget(parseReference(`${source.host}/acme/index:v1`), {
+    connect: () => connection,
+  });
   await pushImageIndex(opened.repository, 'v1', images);
 });
 afterAll(async () => {
@@ -105,7 +107,7 @@ async function rebuilding<T>(
     'kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  operators:\n';
   // Only what it narrows matters here; archives cannot be named in one.
   const config = readImageSetConfiguration(`${head}  - catalog: quay.io/acme/index:v1\n${below}`, 'set.yaml');
-  const base = await openReference(reference, { connection, temporaryDirectory });
+  const base = await openReference(reference, { connect: () => connection, temporaryDirectory });
   try {
     const facts = await collectFacts(opened.catalog);
     const selected = selectOperators(
@@ -135,7 +137,7 @@ async function rebuilding<T>(
 /** Copies a rebuilt image into the target registry; returns its name there. */
 async function push({ repository, digest }: RebuiltCatalog, name: string): Promise<string> {
   const reference = `${targetHost()}/mirror/${name}:v1`;
-  const to = await openTarget(parseReference(reference), { connection });
+  const to = await openTarget(parseReference(reference), { connect: () => connection });
   const { descriptor } = await copyImage(repository, digest, to.repository, 'v1');
   expect(descriptor.digest).toBe(digest);
   return reference;

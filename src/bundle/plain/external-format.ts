@@ -9,8 +9,14 @@ import type { PlainManifests } from './plain-directory.js';
 import { readPlainFiles } from './plain-directory.js';
 import { type Environment, findProgram, runProgram } from './run-program.js';
 
+/** What programs that render content need of a session. */
+export interface ProgramSession extends TemporaryPlace, CancelOptions {
+  /** That of the user, from which only what is needed is passed on. */
+  environment: Environment;
+}
+
 /** What a program that renders content is told. */
-export interface ProgramOptions extends TemporaryPlace, CancelOptions {
+export interface ProgramOptions {
   /** Of the installation, as helm calls it a release; that of the chart where it is left out. */
   name?: string | undefined;
   installNamespace: string;
@@ -18,8 +24,6 @@ export interface ProgramOptions extends TemporaryPlace, CancelOptions {
   provider?: CertificateProvider | undefined;
   /** A configuration, in the form that the format has for it. */
   config?: { text: string } | undefined;
-  /** That of the user, from which only what is needed is passed on. */
-  environment: Environment;
   timeoutMs?: number | undefined;
   maxOutput?: number | undefined;
 }
@@ -42,10 +46,11 @@ export function isFormatName(format: string): boolean {
 export async function renderExternal(
   directory: string,
   format: string,
+  session: ProgramSession,
   options: ProgramOptions,
 ): Promise<PlainManifests> {
   const program = `opmate-format-${format}`;
-  const file = isFormatName(format) ? await findProgram(program, options.environment) : undefined;
+  const file = isFormatName(format) ? await findProgram(program, session.environment) : undefined;
   if (file === undefined) {
     throw new OpmateError('UNSUPPORTED', `format ${quoteGo(format)}: neither known nor a program`, {
       hint: isFormatName(format)
@@ -53,11 +58,11 @@ export async function renderExternal(
         : 'known are registry-v1, plain and helm; names of others have lower-case letters, digits and dashes',
     });
   }
-  return withTemporaryDirectory(options, async (temporary) => {
+  return withTemporaryDirectory(session, async (temporary) => {
     const home = path.join(temporary, 'tmp');
     await mkdir(home, { mode: 0o700 });
     const environment: Record<string, string> = {
-      ...variables(options.environment, passedOn),
+      ...variables(session.environment, passedOn),
       TMPDIR: home,
       OPMATE_FORMAT: format,
       OPMATE_NAME: options.name ?? '',
@@ -73,7 +78,7 @@ export async function renderExternal(
       name: program,
       environment,
       workingDirectory: directory,
-      signal: options.signal,
+      signal: session.signal,
       timeoutMs: options.timeoutMs,
       maxOutput: options.maxOutput,
     });

@@ -8,7 +8,7 @@ import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
 import { readFileWithin } from '../read.js';
-import { type ProgramOptions, printedManifests, variables } from './external-format.js';
+import { type ProgramOptions, type ProgramSession, printedManifests, variables } from './external-format.js';
 import { titleOf } from '../../kube/manifests.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import type { PlainManifests } from './plain-directory.js';
@@ -32,7 +32,11 @@ const maxReleaseName = 53;
  * fetches nothing: dependencies must be in `charts/`. Charts that give other manifests each time are told. Throws
  * OpmateError where helm is not there, or where it fails. (Source: rukpak, helm+v3.)
  */
-export async function renderHelm(directory: string, options: ProgramOptions): Promise<RenderedChart> {
+export async function renderHelm(
+  directory: string,
+  session: ProgramSession,
+  options: ProgramOptions,
+): Promise<RenderedChart> {
   const found = await findChart(directory);
   const nothing = { objects: [], warnings: [], installNamespace: options.installNamespace };
   if (!('chart' in found)) {
@@ -41,7 +45,7 @@ export async function renderHelm(directory: string, options: ProgramOptions): Pr
   const { chart, prefix } = found;
   const about = await readChart(path.join(chart, 'Chart.yaml'), `${prefix}Chart.yaml`);
   if (about.findings.length > 0) return { ...nothing, ...about };
-  const file = await findProgram('helm', options.environment);
+  const file = await findProgram('helm', session.environment);
   if (file === undefined) {
     throw new OpmateError('UNSUPPORTED', 'helm: not installed', {
       hint: 'bundles of the format helm need the program helm 3 on PATH',
@@ -58,7 +62,7 @@ export async function renderHelm(directory: string, options: ProgramOptions): Pr
       findings: [{ severity: 'error', code: 'invalid-name', problem: message }],
     };
   }
-  return withTemporaryDirectory(options, async (temporary) => {
+  return withTemporaryDirectory(session, async (temporary) => {
     const args = ['template', name, chart, '--namespace', installNamespace, '--include-crds', '--skip-tests'];
     if (options.config !== undefined) {
       const values = path.join(temporary, 'values.yaml');
@@ -68,9 +72,9 @@ export async function renderHelm(directory: string, options: ProgramOptions): Pr
     const run = async (): Promise<Buffer> =>
       runProgram(file, args, {
         name: 'helm',
-        environment: await privateEnvironment(temporary, options),
+        environment: await privateEnvironment(temporary, session),
         workingDirectory: temporary,
-        signal: options.signal,
+        signal: session.signal,
         timeoutMs: options.timeoutMs,
         maxOutput: options.maxOutput,
       });
@@ -93,14 +97,14 @@ export async function renderHelm(directory: string, options: ProgramOptions): Pr
 
 async function privateEnvironment(
   temporary: string,
-  options: ProgramOptions,
+  { environment }: ProgramSession,
 ): Promise<Record<string, string>> {
   const places = Object.fromEntries(
     ['home', 'cache', 'config', 'data', 'plugins', 'tmp'].map((name) => [name, path.join(temporary, name)]),
   );
   for (const place of Object.values(places)) await makeDirectory(place, 0o700);
   return {
-    ...variables(options.environment, ['PATH']),
+    ...variables(environment, ['PATH']),
     LC_ALL: 'C',
     TZ: 'UTC',
     HOME: places['home'] as string,

@@ -5,7 +5,7 @@ import { cloudsOf } from './rights/cloud-permissions.js';
 import { placeInNamespace } from './cluster-scope.js';
 import { convertRegistryV1 } from './convert.js';
 import { findDuplicates } from './duplicates.js';
-import { type ProgramOptions, renderExternal } from './external-format.js';
+import { type ProgramOptions, type ProgramSession, renderExternal } from './external-format.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { renderHelm } from './helm.js';
 import { type PlainObject, sortObjects } from '../../kube/object.js';
@@ -13,8 +13,11 @@ import { objectWarnings } from './object-warnings.js';
 import { type PlainManifests, readPlainDirectory } from './plain-directory.js';
 import { type RegistryV1, readRegistryV1 } from './registry-v1.js';
 
+/** What rendering content needs of a session. */
+export type RenderSession = ProgramSession & LinkOptions;
+
 /** How content is to be rendered. */
-export interface RenderOptions extends Omit<ProgramOptions, 'config'>, LinkOptions {
+export interface RenderOptions extends Omit<ProgramOptions, 'config'> {
   /** Where it is installed; empty for what the content itself suggests. */
   installNamespace: string;
   /** For registry-v1 as in a ClusterExtension, for helm the values, for other formats whatever they take. */
@@ -49,21 +52,32 @@ export const knownFormats = ['registry-v1', 'plain', 'helm'] as const;
 export async function renderContent(
   directory: string,
   format: string,
+  session: RenderSession,
   options: RenderOptions,
 ): Promise<RenderedContent> {
-  const rendered = await render(directory, format, options);
+  const rendered = await render(directory, format, session, options);
   if (rendered.findings.length > 0) return { ...rendered, objects: [] };
   return { ...rendered, warnings: [...rendered.warnings, ...objectWarnings(rendered.objects)] };
 }
 
-async function render(directory: string, format: string, options: RenderOptions): Promise<RenderedContent> {
+async function render(
+  directory: string,
+  format: string,
+  session: RenderSession,
+  options: RenderOptions,
+): Promise<RenderedContent> {
+  const { signal, followLinks } = session;
+  const { keepBelow, destinations } = options;
   switch (format) {
     case 'registry-v1':
-      return renderRegistryV1(directory, options);
+      return renderRegistryV1(directory, session, options);
     case 'plain':
-      return placed(await readPlainDirectory(directory, options), options.installNamespace);
+      return placed(
+        await readPlainDirectory(directory, { signal, followLinks, keepBelow, destinations }),
+        options.installNamespace,
+      );
     case 'helm': {
-      const { chartName, version, ...chart } = await renderHelm(directory, options);
+      const { chartName, version, ...chart } = await renderHelm(directory, session, options);
       return {
         ...placed(chart, chart.installNamespace),
         ...(chartName !== undefined && { packageName: chartName }),
@@ -71,7 +85,7 @@ async function render(directory: string, format: string, options: RenderOptions)
       };
     }
     default:
-      return placed(await renderExternal(directory, format, options), options.installNamespace);
+      return placed(await renderExternal(directory, format, session, options), options.installNamespace);
   }
 }
 
@@ -86,8 +100,11 @@ function placed(
   return { objects: inPlace, findings: [...findings, ...duplicates], warnings, installNamespace };
 }
 
-async function renderRegistryV1(directory: string, options: RenderOptions): Promise<RenderedContent> {
-  const { signal, followLinks } = options;
+async function renderRegistryV1(
+  directory: string,
+  { signal, followLinks }: RenderSession,
+  options: RenderOptions,
+): Promise<RenderedContent> {
   const files = await readBundleDirectory(directory, { signal, followLinks });
   let { installNamespace } = options;
   if (installNamespace === '') {

@@ -1,17 +1,17 @@
 import path from 'node:path';
 import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../../bundle/read.js';
-import { defaultArchiveLimits } from '../../archive/limits.js';
 import { UsageError, redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { openContent } from '../../source/content/content.js';
 import { toFileTree } from '../../source/drivers/file-tree.js';
 import { bundleRoots } from '../../source/drivers/local.js';
 import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
-import { openContentStore } from '../../source/content/content-store.js';
+import { type ContentStore, openContentStore } from '../../source/content/content-store.js';
 import { parsePlacedSource } from '../../source/content/placed-source.js';
 import { parsePlace } from '../../source/parse-place.js';
 import { findUnpinned } from '../../source/content/content-pins.js';
 import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../../source/content/content-types.js';
+import { withChanges } from '../../source/session.js';
 import { credentialsOf, readSecrets } from '../../source/secrets.js';
 import type { ContentFlags } from '../deployment/content-options.js';
 import type { CommandSession } from '../session.js';
@@ -60,22 +60,15 @@ export async function useSources<T>(
     });
   }
   const locked = lock === undefined || updateLock === true ? undefined : await readContentLock(lock);
-  const options: ContentOptions = {
-    ...(await contentOptionsOf(session)),
-    requireDigest: flags.requireDigest,
-    pins: locked,
-  };
+  const contentStore = await openStore(session);
+  const options: ContentOptions = { contentStore, requireDigest: flags.requireDigest, pins: locked };
   const opened: OpenedContent[] = [];
   const pins: Pin[] = [];
   const open = async (reference: string, roots?: readonly string[]): Promise<OpenedContent> => {
     const placed = await placedSources(reference, flags, session);
     const unpinned = new Set(placed.filter((one) => findUnpinned([one]).length > 0).map(({ name }) => name));
-    const { limits = defaultArchiveLimits } = options;
-    const content = await openContent(placed, {
-      ...options,
-      roots,
-      limits: roots === bundleRoots ? { ...limits, maxFiles: maxBundleFiles } : limits,
-    });
+    const limits = { ...session.limits, ...(roots === bundleRoots && { maxFiles: maxBundleFiles }) };
+    const content = await openContent(placed, withChanges(session, { limits }), { ...options, roots });
     opened.push(content);
     for (const pin of content.pins) {
       // What may be something else tomorrow is told; of images, everybody knows it.
@@ -100,12 +93,14 @@ export async function useSources<T>(
   }
 }
 
-/** What opening content takes from a session. */
-export async function contentOptionsOf(session: CommandSession): Promise<ContentOptions> {
-  const { cacheDirectory, logger } = session;
-  if (cacheDirectory === undefined) return session;
-  const directory = path.join(cacheDirectory, 'content');
-  return { ...session, contentStore: await openContentStore({ directory, now: session.now(), logger }) };
+/** Opens what the cache keeps of content; undefined without a cache. */
+export async function openStore({
+  cacheDirectory,
+  logger,
+  now,
+}: CommandSession): Promise<ContentStore | undefined> {
+  if (cacheDirectory === undefined) return undefined;
+  return openContentStore({ directory: path.join(cacheDirectory, 'content'), now: now(), logger });
 }
 
 async function placedSources(

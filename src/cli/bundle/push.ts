@@ -11,7 +11,7 @@ import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { openOptionsOf, useSession } from '../session.js';
+import { useSession } from '../session.js';
 import { makeBundle } from './build.js';
 
 /**
@@ -44,8 +44,7 @@ export async function bundlePush(
             : `write oci-archive:${source} or docker-archive:${source}`,
       });
     }
-    const openOptions = await openOptionsOf(session);
-    const opened = await openReference(from, openOptions);
+    const opened = await openReference(from, session);
     try {
       const { labels } = await openImage(opened.repository, opened.reference, session);
       if (labels[imageLabels.bundlePackage] === undefined) {
@@ -53,7 +52,7 @@ export async function bundlePush(
           hint: `it has no label ${imageLabels.bundlePackage}; other images are copied with opmate oci copy`,
         });
       }
-      const place = await openTarget(to, openOptions);
+      const place = await openTarget(to, session);
       try {
         const { descriptor } = await copyImage(
           opened.repository,

@@ -136,8 +136,7 @@ async function renderOther(
 ): Promise<Rendered> {
   const { directory, isInPlace } = await sources.open(reference);
   try {
-    const rendered = await renderContent(directory, options.format, {
-      ...session,
+    const rendered = await renderContent(directory, options.format, session, {
       name: options.releaseName,
       installNamespace: options.installNamespace ?? '',
       watchNamespaces: options.watchNamespace,

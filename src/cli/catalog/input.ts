@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { inReference } from '../../source/reference-error.js';
-import type { CatalogSource } from '../../source/source-options.js';
+import type { CatalogSource } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
 import { catalogForms } from '../options.js';
 import type { CommandSession } from '../session.js';

@@ -15,7 +15,7 @@ import { renderDeployments } from '../../deployment/render-deployments.js';
 import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
 import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
 import { readSecrets } from '../../source/secrets.js';
-import { contentOptionsOf } from '../bundle/content.js';
+import { openStore } from '../bundle/content.js';
 import { certificateProviderOf } from './certificate-provider.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -89,9 +89,9 @@ async function render(
   for (const { file } of [...documents.configMaps, ...maps]) {
     if (!files.has(file)) files.set(file, path.resolve(file));
   }
-  const rendered = await renderDeployments(documents, {
+  const rendered = await renderDeployments(documents, session, {
     content: {
-      ...(await contentOptionsOf(session)),
+      contentStore: await openStore(session),
       requireDigest: options.requireDigest,
       pins: locked,
     },

@@ -23,7 +23,7 @@ import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { openBase, putImages } from './image-output.js';
 import { writeAll } from '../output.js';
-import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+import { type CommandSession, useSession } from '../session.js';
 
 /** Options of the commands that make index images. */
 export interface IndexImageFlags extends GlobalOptions {
@@ -182,7 +182,7 @@ export async function pullDatabase(
 ): Promise<string> {
   const task = `pull ${reference}`;
   session.logger.progress({ task, state: 'start' });
-  const opened = await openReference(parseReference(reference), await openOptionsOf(session));
+  const opened = await openReference(parseReference(reference), session);
   try {
     const image = await openImage(opened.repository, opened.reference, session);
     return await extractDatabase(image, directory, session);

@@ -10,7 +10,7 @@ import { exportPackages } from '../../sqlite/read/export.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { requireFlag } from '../options.js';
-import { openOptionsOf, useSession } from '../session.js';
+import { useSession } from '../session.js';
 import { pullDatabase } from './edit.js';
 
 interface IndexExportOptions extends GlobalOptions {
@@ -32,13 +32,15 @@ export async function indexExport(context: CommandContext, options: IndexExportO
       const { logger } = session;
       const isFile = (await statIfPresent(index))?.isFile() === true;
       const file = isFile ? index : await pullDatabase(session, index, path.join(directory, 'from-index'));
-      const { database, close } = await openForReading(file, { ...session, name: index });
+      const { database, close } = await openForReading(file, session, { name: index });
       try {
         const names = options.package ?? options.xpackage ?? [];
         const report = await exportPackages(database, names, downloadFolder, {
-          ...session,
+          limits: session.limits,
+          logger,
+          signal: session.signal,
           openImage: async (reference) => {
-            const opened = await openReference(parseReference(reference), await openOptionsOf(session));
+            const opened = await openReference(parseReference(reference), session);
             const image = await openImage(opened.repository, opened.reference, session);
             return { image, close: opened.close };
           },

@@ -17,7 +17,7 @@ import { replacedFile } from '../../files/replace-file.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { defaultBinaryImage } from '../../sqlite/read/index-image.js';
-import { type CommandSession, openOptionsOf } from '../session.js';
+import { type CommandSession } from '../session.js';
 
 /** What is built on, a platform each; none for `scratch`. */
 export interface OpenedBase {
@@ -39,7 +39,7 @@ export async function openBase(
   if (base === 'scratch') return { images: [], close: async () => undefined };
   let opened: OpenedReference | undefined;
   try {
-    opened = await openReference(parseReference(base), await openOptionsOf(session));
+    opened = await openReference(parseReference(base), session);
     const images = await openBases(opened.repository, opened.reference, session);
     return { images, close: opened.close };
   } catch (error) {
@@ -178,7 +178,7 @@ export async function putImages(
     await packLayout(layout, to.path, { signal });
     return subjectOf(`oci-archive:${to.path}`, digest);
   }
-  const target = await openTarget(to, await openOptionsOf(session));
+  const target = await openTarget(to, session);
   try {
     const { digest } = await pushIndexImages(target.repository, target.reference, images, session);
     return subjectOf(target.repository.name, digest);

@@ -35,7 +35,7 @@ import {
 } from './options.js';
 import { booleanOf } from '../options.js';
 import { count } from '../printable.js';
-import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+import { type CommandSession, useSession } from '../session.js';
 
 interface CatalogMirrorOptions extends CopyFlags {
   sourceName?: string;
@@ -91,7 +91,8 @@ export async function catalogMirror(
     let plan: CatalogMirrorPlan;
     try {
       plan = await planCatalogMirror(opened.catalog, {
-        ...session,
+        logger,
+        signal: session.signal,
         source: name,
         destination,
         maxComponents,
@@ -147,18 +148,16 @@ function transfer(
     targetName: formatTarget(target),
     isLast: isCatalog,
   }));
-  return openOptionsOf(session).then((open) =>
-    transferImages(transfers, {
-      open,
-      maxPerRegistry,
-      continueOnError,
-      skipMissing: true,
-      dryRun: booleanOf(options, 'dryRun'),
-      referrers: options.referrers,
-      logger: session.logger,
-      signal: session.signal,
-    }),
-  );
+  return transferImages(transfers, {
+    session,
+    maxPerRegistry,
+    continueOnError,
+    skipMissing: true,
+    dryRun: booleanOf(options, 'dryRun'),
+    referrers: options.referrers,
+    logger: session.logger,
+    signal: session.signal,
+  });
 }
 
 function reportPlan(plan: CatalogMirrorPlan, continueOnError: boolean, { logger }: CommandSession): void {

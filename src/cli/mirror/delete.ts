@@ -22,7 +22,7 @@ import { globalOptionsOf } from './options.js';
 import { booleanOf } from '../options.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
-import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+import { type CommandSession, useSession } from '../session.js';
 
 interface MirrorDeleteOptions extends ImageSetFlags {
   generate?: boolean;
@@ -142,7 +142,7 @@ async function deleteListed(
     logger.log('warn', `${file}: ${count(catalogs, 'catalog')} passed over: they are never deleted`);
   const dryRun = booleanOf(options, 'dryRun');
   const report = await deleteImages(wanted, {
-    open: await openOptionsOf(session),
+    session,
     maxPerRegistry: maxPerRegistryOf(options),
     signatures: booleanOf(options, 'deleteSignatures'),
     ...{ keep, dryRun, logger, signal: session.signal },

@@ -23,7 +23,7 @@ import {
 } from './options.js';
 import { booleanOf } from '../options.js';
 import { count } from '../printable.js';
-import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+import { type CommandSession, useSession } from '../session.js';
 
 interface MirrorFileOptions extends CopyFlags {
   filename?: string;
@@ -81,7 +81,7 @@ export async function mirrorFile(
       })),
       {
         ...flags,
-        open: await openOptionsOf(session),
+        session,
         maxPerRegistry,
         referrers: options.referrers,
         logger: session.logger,
@@ -109,7 +109,7 @@ function requireNoImageSetFlags(options: object): void {
 
 async function listTags(name: string, session: CommandSession): Promise<string[]> {
   // Opening asks for some tag; which one is the same to a list.
-  const opened = await openReference(parseReference(`${name}:latest`), await openOptionsOf(session));
+  const opened = await openReference(parseReference(`${name}:latest`), session);
   try {
     return await opened.repository.listTags(session);
   } finally {

@@ -18,7 +18,7 @@ import type { GlobalOptions } from '../command/global-flags.js';
 import { booleanOf } from '../options.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
-import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+import { type CommandSession, useSession } from '../session.js';
 import { formatTable } from '../table.js';
 
 interface ListOperatorsOptions extends GlobalOptions {
@@ -113,9 +113,8 @@ async function catalogText(
 /** Which of the catalogs of a version there are. Throws what asking for them throws. */
 async function catalogsText(version: string, session: CommandSession): Promise<string> {
   const lines = ['Available OpenShift OperatorHub catalogs:', `OpenShift ${printable(version)}:`];
-  const open = await openOptionsOf(session);
   for (const text of wellKnownCatalogs(version)) {
-    const opened = await openReference(parseReference(text), open);
+    const opened = await openReference(parseReference(text), session);
     try {
       const found = await opened.repository.headManifest(opened.reference, session);
       const isThere = found !== undefined;

@@ -85,7 +85,7 @@ import { readInputFile } from '../input.js';
 import { finishTransfer, globalOptionsOf } from './options.js';
 import { booleanOf } from '../options.js';
 import { amountOfBytes, count } from '../printable.js';
-import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+import { type CommandSession, useSession } from '../session.js';
 
 /** Options of `opmate mirror --config`. */
 export interface MirrorCommandOptions extends ImageSetFlags {
@@ -275,7 +275,7 @@ export class ImageSetWork {
   ): Promise<ImageSetLock> {
     const { logger, signal } = session;
     const { written, lock } = await archiveImageSet(set, directory, {
-      open: await openOptionsOf(session),
+      session,
       partBytes: config.archiveBytes,
       strict: this.#options.strictArchive === true,
       base: await this.#base(),
@@ -310,7 +310,7 @@ export class ImageSetWork {
       const mirror = new LockMirror(lock, {
         target: this.#destination.target,
         maxNestedPaths: this.#maxNestedPaths,
-        transfer: await this.#transferOptions(session),
+        transfer: this.#transferOptions(session),
         archive,
         open:
           ({ repository, contents }) =>
@@ -345,7 +345,6 @@ export class ImageSetWork {
     const { config } = await this.#requireSame(lock, 'archive');
     const templates = await this.#readTemplates(config.operators);
     const { logger, signal, platform } = session;
-    const open = await openOptionsOf(session);
     const plan = await planArchivedSet(config, {
       target,
       maxNestedPaths: this.#maxNestedPaths,
@@ -355,11 +354,11 @@ export class ImageSetWork {
       signal,
       archive,
       lock,
-      source: session,
+      session,
       openAtTarget: ({ repository, contents: { root } }) => {
         const path = pathBelow(target, repository, this.#maxNestedPaths);
         const name = `docker://${target.registry}/${path}@${root.digest}`;
-        return openReference(parseReference(name), open);
+        return openReference(parseReference(name), session);
       },
     });
     try {
@@ -384,10 +383,10 @@ export class ImageSetWork {
     const mirrored = mirroredOfLock(planned, this.#destination.target, this.#maxNestedPaths);
     if (booleanOf(this.#options, 'dryRun')) return this.#writeNames(mirrored, templates, session);
     const isUnsigned = planned.options.signatures === 'unknown' && this.#options.removeSignatures !== true;
-    const lock = isUnsigned ? await withSignatures(planned, await this.#transferOptions(session)) : planned;
+    const lock = isUnsigned ? await withSignatures(planned, this.#transferOptions(session)) : planned;
     const rebuilt = rebuiltOnDemand(lock, {
       plan: () => this.plan(config, session, lock),
-      open: await openOptionsOf(session),
+      session,
       temporaryDirectory: session.temporaryDirectory,
       logger: session.logger,
     });
@@ -403,7 +402,7 @@ export class ImageSetWork {
       }
       const mirror = new LockMirror(lock, {
         ...{ target, open, maxNestedPaths: this.#maxNestedPaths },
-        transfer: await this.#transferOptions(session),
+        transfer: this.#transferOptions(session),
         shard: this.#shard,
         logger: session.logger,
       });
@@ -473,8 +472,7 @@ export class ImageSetWork {
       },
       digestOfRebuilt: async (source, platforms) => {
         const { temporaryDirectory } = session;
-        const open = await openOptionsOf(session);
-        const rebuilt = await rebuildFrom(source, { open, temporaryDirectory, platforms, logger, signal });
+        const rebuilt = await rebuildFrom(source, { session, temporaryDirectory, platforms, logger, signal });
         await rebuilt.close();
         return rebuilt.digest;
       },
@@ -505,7 +503,7 @@ export class ImageSetWork {
       const mirror = new ImageSetMirror(plan, {
         config,
         target: this.#destination.target,
-        transfer: await this.#transferOptions(session),
+        transfer: this.#transferOptions(session),
         onError: onErrorOf(this.#options),
         signatures: this.#options.removeSignatures !== true,
         temporaryDirectory: session.temporaryDirectory,
@@ -589,9 +587,9 @@ export class ImageSetWork {
     await writeOutputFiles(path.dirname(file), new Map([[path.basename(file), encodeLock(lock)]]));
   }
 
-  async #transferOptions(session: CommandSession) {
+  #transferOptions(session: CommandSession) {
     return {
-      open: await openOptionsOf(session),
+      session,
       maxPerRegistry: maxPerRegistryOf(this.#options),
       continueOnError: onErrorOf(this.#options) !== 'stop',
       skipMissing: false,

@@ -21,7 +21,7 @@ import {
 import { globalOptionsOf } from './options.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count, printable } from '../printable.js';
-import { openOptionsOf, useSession } from '../session.js';
+import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 
 interface MirrorStatusOptions extends ImageSetFlags {
@@ -50,7 +50,7 @@ export async function mirrorStatus(
     if (place.kind === 'disk') status = await readArchiveStatus(lock, place.directory, session);
     else {
       const transfer = {
-        open: await openOptionsOf(session),
+        session,
         maxPerRegistry,
         continueOnError: false,
         skipMissing: false,

@@ -7,7 +7,7 @@ import { copyImage } from '../../oci/image/copy.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference, openTarget } from '../../oci/image/open.js';
 import { writeAll } from '../output.js';
-import { openOptionsOf, useSession } from '../session.js';
+import { useSession } from '../session.js';
 
 /**
  * `opmate oci copy`: an image with all its platforms, or only that of `--platform`, byte for byte. Prints
@@ -34,8 +34,7 @@ export const command = defineCommand({
     const parsedTarget = parseTargetReference(target);
     await useSession(context, options, async (session) => {
       const { logger, signal, platform } = session;
-      const openOptions = await openOptionsOf(session);
-      const from = await openReference(parseReference(source), openOptions);
+      const from = await openReference(parseReference(source), session);
       try {
         const named = withTagOf(parsedTarget, from.reference);
         // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
@@ -44,7 +43,7 @@ export const command = defineCommand({
           platform === undefined
             ? await from.repository.getManifest(from.reference, session)
             : await openImage(from.repository, from.reference, session);
-        const to = await openTarget(named, openOptions);
+        const to = await openTarget(named, session);
         try {
           const result = await copyImage(from.repository, descriptor.digest, to.repository, to.reference, {
             referrers: options.referrers,

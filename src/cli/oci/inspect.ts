@@ -10,7 +10,7 @@ import { encodeYaml } from '../../document/yaml.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import { writeAll } from '../output.js';
-import { openOptionsOf, useSession } from '../session.js';
+import { useSession } from '../session.js';
 
 /** `opmate oci inspect`: what an image is, without reading its layers. */
 export const command = defineCommand({
@@ -38,11 +38,10 @@ export const command = defineCommand({
       async function describe(): Promise<string> {
         const { platform, hostPlatform, signal } = session;
         const parsed = parseReference(reference);
-        const openOptions = await openOptionsOf(session);
         // Tags belong to the repository, so listing them needs none.
         const needsTag = parsed.tag === undefined && parsed.digest === undefined;
         const named = options.tags && needsTag ? { ...parsed, tag: 'latest' } : parsed;
-        const opened = await openReference(named, openOptions);
+        const opened = await openReference(named, session);
         try {
           const { repository } = opened;
           if (options.tags)

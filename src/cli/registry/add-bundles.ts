@@ -128,8 +128,7 @@ export async function addToDatabase(
   await checkDatabase(file, edit);
   const failures: AddOutcome['failures'] = [];
   const { permissive = false, requireDigest, overwriteLatest, enableAlpha, minimal, allInOne } = flags;
-  const stage = await stageBundles(plan.references, {
-    ...session,
+  const stage = await stageBundles(plan.references, session, {
     pullFrom,
     requireDigest,
     onFailure: permissive ? (_, error) => void failures.push(error) : undefined,

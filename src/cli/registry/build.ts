@@ -201,14 +201,12 @@ async function load(
     if (outcome.added.size === 0) throw nothingIn(input.label);
     return code;
   }
-  const common = { permissive, signal, logger };
   const loadInto = (database: Database): Promise<LoadReport> => {
-    if (input.kind === 'manifests') return loadPackageManifests(database, input.directory, common);
-    if (input.kind === 'archives')
-      return loadAppRegistry(database, input.directory, { ...session, ...common });
-    return loadAppRegistryNamespace(database, input.namespace, {
-      ...common,
-      session,
+    if (input.kind === 'manifests')
+      return loadPackageManifests(database, input.directory, session, { permissive });
+    if (input.kind === 'archives') return loadAppRegistry(database, input.directory, session, { permissive });
+    return loadAppRegistryNamespace(database, input.namespace, session, {
+      permissive,
       token: authToken,
       onPull: (name) => pulling(`${input.label}/${name}`),
     });

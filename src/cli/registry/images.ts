@@ -15,14 +15,14 @@ import {
   mapToRegistry,
 } from '../../mirror/mapping/registry-images.js';
 import { openImageSource } from '../../source/drivers/image.js';
-import type { CatalogSource, Source } from '../../source/source-options.js';
+import type { CatalogSource, Source } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count, printableLine } from '../printable.js';
-import { type CommandSession, openOptionsOf, useSession } from '../session.js';
+import { type CommandSession, useSession } from '../session.js';
 
 interface RegistryImagesOptions extends GlobalOptions {
   from?: string;
@@ -233,7 +233,7 @@ async function openArchive(session: CommandSession, text: string): Promise<Opene
 
 /** The name with a registry that an archive has for its image, such as the `RepoTags` of `docker save`. */
 async function nameInArchive(session: CommandSession, archive: Reference): Promise<string | undefined> {
-  const opened = await openReference(archive, await openOptionsOf(session));
+  const opened = await openReference(archive, session);
   try {
     const name = opened.reference;
     return checkPullSpec(name) === undefined && registryOf(name) !== undefined ? name : undefined;

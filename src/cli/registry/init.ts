@@ -35,7 +35,7 @@ export async function registryInit(context: CommandContext, options: InitCommand
     throw new UsageError('give one of --manifests, --configmap and --appregistry-namespace');
   }
   return useSession(context, options, async (session) => {
-    const report = await makeIndex(output, context, session, options);
+    const report = await makeIndex(output, session, options);
     return tell(session, report, output);
   });
 }
@@ -43,21 +43,17 @@ export async function registryInit(context: CommandContext, options: InitCommand
 /** Makes a database of manifests, or adds them to one that is there. Tells each problem where it then throws. */
 export async function makeIndex(
   output: string,
-  context: CommandContext,
   session: CommandSession,
   { manifests, configmap, appregistryNamespace, permissive }: ManifestOptions,
 ): Promise<LoadReport> {
-  const { signal, logger, temporaryDirectory, limits, followLinks } = session;
   const load = (database: Database): Promise<LoadReport> => {
-    const common = { permissive, signal, logger, followLinks };
-    if (configmap !== undefined) return loadConfigMap(database, configmap, common);
-    if (appregistryNamespace === undefined)
-      return loadPackageManifests(database, manifests ?? 'manifests', common);
-    const unpacking = { temporaryDirectory, now: context.now, limits };
-    return loadAppRegistry(database, appregistryNamespace, { ...common, ...unpacking });
+    if (configmap !== undefined) return loadConfigMap(database, configmap, session, { permissive });
+    if (appregistryNamespace !== undefined)
+      return loadAppRegistry(database, appregistryNamespace, session, { permissive });
+    return loadPackageManifests(database, manifests ?? 'manifests', session, { permissive });
   };
   try {
-    return await editDatabase(output, { create: true, signal }, load);
+    return await editDatabase(output, { create: true, signal: session.signal }, load);
   } catch (error) {
     if (error instanceof ManifestsError && error.problems.length > 1) tellProblems(session, error.problems);
     throw error;

@@ -103,7 +103,7 @@ export function reportDeleted(logger: Logger, name: string, report: DeleteReport
 /** Gets the manifests of bundles from their images, as `registry add` reads them. */
 export function manifestFetcher(session: CommandSession, pullFrom: readonly PullFrom[]): FetchManifests {
   return async (image) => {
-    const stage = await stageBundles([image], { ...session, pullFrom });
+    const stage = await stageBundles([image], session, { pullFrom });
     try {
       const [bundle] = stage.bundles;
       if (bundle === undefined) throw new OpmateError('NOT_FOUND', `${image}: no bundle`);

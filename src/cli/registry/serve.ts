@@ -41,7 +41,7 @@ export async function registryServe(
       return withTemporaryDirectory(session, async (directory) => {
         const name = configmap ?? (appregistryNamespace as string);
         const file = path.join(directory, 'index.db');
-        tell(session, await makeIndex(file, context, session, options), name);
+        tell(session, await makeIndex(file, session, options), name);
         return serveIndex(file, name, session, options, signal);
       });
     }),
@@ -55,7 +55,7 @@ async function serveIndex(
   options: RegistryServeOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const answers = await openSqliteAnswers(file, { ...session, name });
+  const answers = await openSqliteAnswers(file, session, { name });
   try {
     await serveAnswers({ signal }, answers, name, portOf(options), options, session.logger);
   } finally {

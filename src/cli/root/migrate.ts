@@ -31,8 +31,8 @@ export const command = defineCommand({
       await requireEmptyDirectory(directory);
       session.logger.log('info', `rendering ${withoutCredentials(reference)} as file-based catalog`);
       const allowed = { catalogs: true, bundles: false };
-      const renderOptions = { ...session, format, migrationLevel, allowed };
-      const rendered = await renderReferences([reference], renderOptions).catch((error: unknown) => {
+      const how = { format, migrationLevel, allowed };
+      const rendered = await renderReferences([reference], session, how).catch((error: unknown) => {
         throw wrapped(error, 'render catalog image');
       });
       try {

@@ -41,8 +41,7 @@ export const command = defineCommand({
     const { alphaImageRefTemplate: imageTemplate } = options;
     if (imageTemplate !== undefined) parseImageTemplate(imageTemplate);
     await useSession(context, options, async (session) => {
-      const rendered = await renderReferences(references, {
-        ...session,
+      const rendered = await renderReferences(references, session, {
         format,
         migrationLevel,
         imageTemplate,

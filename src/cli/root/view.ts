@@ -14,6 +14,7 @@ import { openCatalog } from '../catalog/input.js';
 import type { CommandContext } from '../context.js';
 import { addressOf, portOf } from '../serve/listen-options.js';
 import { writeAll } from '../output.js';
+import { withChanges } from '../../source/session.js';
 import { type CommandSession, useSession } from '../session.js';
 
 /** Nobody waits for what a page asked when its server ends. */
@@ -69,10 +70,8 @@ export const command = defineCommand({
 
 /** The same session, whose work also ends when `stop` fires. */
 function withSignal(session: CommandSession, stop: AbortSignal): CommandSession {
-  return {
-    ...session,
-    signal: AbortSignal.any([stop, ...(session.signal === undefined ? [] : [session.signal])]),
-  };
+  const signals = session.signal === undefined ? [stop] : [stop, session.signal];
+  return withChanges(session, { signal: AbortSignal.any(signals) });
 }
 
 async function openReferences(

@@ -15,6 +15,7 @@ import { type CatalogServerFlags, prepareCatalogServer } from './catalog-server.
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { writeAll } from '../output.js';
+import { withChanges } from '../../source/session.js';
 import { useSession } from '../session.js';
 
 /** Stored catalogs are checked before the server listens, for no longer than this; then requests for the rest get 503. */
@@ -50,7 +51,7 @@ export async function serveCatalogs(context: CommandContext, options: ServeCatal
     const keeper = new CatalogKeeper({
       held,
       storage,
-      origins: { ...session, connect: session.connectAnew, environment: context.environment },
+      origins: withChanges(session, { connect: session.connectAnew }),
       clock,
       random: Math.random,
       logger,

@@ -21,7 +21,7 @@ import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
 import { startRegistryServer } from '../../serve/grpc/server.js';
 import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
 import { inReference } from '../../source/reference-error.js';
-import type { Source } from '../../source/source-options.js';
+import type { Source } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -184,7 +184,7 @@ async function openAnswers(
     });
   }
   const { openSqliteAnswers } = await import('../../serve/grpc/sqlite-answers.js');
-  return openSqliteAnswers(reference, { ...session, name: reference });
+  return openSqliteAnswers(reference, session, { name: reference });
 }
 
 /**

@@ -57,11 +57,12 @@ async function addAll(
   opened: OpenedBlobs,
   session: CommandSession,
 ): Promise<void> {
+  const { logger, signal } = session;
   const faults: OpmateError[] = [];
   const onFault = ({ code, message, file, line, hint }: OpmateError): void => {
     faults.push(new OpmateError(code, `converting: ${message}`, { file, line, hint }));
   };
-  for await (const meta of opened.metas({ ...session, onFault })) {
+  for await (const meta of opened.metas({ logger, signal, onFault })) {
     try {
       await conversion.add(meta);
     } catch (error) {

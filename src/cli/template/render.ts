@@ -44,7 +44,7 @@ export async function renderTemplateCommand(
         logger.log('warn', formatDiagnostic({ ...warning, line }));
       }
       const format = output === 'mermaid' ? 'json' : output;
-      const rendered = await renderTemplate(template, { ...session, format, migrationLevel });
+      const rendered = await renderTemplate(template, session, { format, migrationLevel });
       try {
         const drawing =
           output === 'mermaid'

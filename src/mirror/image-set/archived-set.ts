@@ -6,7 +6,7 @@ import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js'
 import type { OpenedReference } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { openCatalogIn } from '../../source/drivers/image.js';
-import type { SourceOptions } from '../../source/source-options.js';
+import type { SourceSession } from '../../source/session.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, nameOfLocked } from '../lock/lock.js';
 import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
 import {
@@ -22,7 +22,7 @@ import { archivedImagesOf } from './set-archive.js';
 export interface ArchivedSetOptions extends Omit<PlanOptions, 'openCatalog' | 'digestOfRebuilt'> {
   archive: OpenedArchive;
   lock: ImageSetLock;
-  source: SourceOptions;
+  session: SourceSession;
   /** Opens an image at the target, which holds what the base of the archive brought. */
   openAtTarget: (image: LockedImage) => Promise<OpenedReference>;
 }
@@ -96,7 +96,7 @@ function findCatalogImage(
 async function openArchivedCatalog(
   reference: Reference,
   image: LockedImage | undefined,
-  { archive, source, openAtTarget }: ArchivedSetOptions,
+  { archive, session, openAtTarget }: ArchivedSetOptions,
 ): Promise<OpenedCatalog> {
   if (image === undefined) throw new OpmateError('NOT_FOUND', `${reference.text}: not in the archive`);
   const { digest } = image.contents.root;
@@ -107,13 +107,13 @@ async function openArchivedCatalog(
   );
   const own = archive.repository(image.repository);
   if (isWhole) {
-    const { catalog, close } = await openCatalogIn(own, digest, reference, source);
+    const { catalog, close } = await openCatalogIn(own, digest, reference, session);
     return { catalog, digest, close };
   }
   const target = await openAtTarget(image);
   try {
     const repository = withBase(own, target.repository, (wanted) => archive.locate(wanted) !== undefined);
-    const { catalog, close } = await openCatalogIn(repository, digest, reference, source);
+    const { catalog, close } = await openCatalogIn(repository, digest, reference, session);
     return { catalog, digest, close };
   } finally {
     await target.close();

@@ -3,7 +3,8 @@ import { CancelledError, OpmateError, RegistryError, throwIfCancelled } from '..
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { RegistryReference } from '../../core/reference.js';
 import { readContents } from '../../oci/image/contents.js';
-import { type OpenReferenceOptions, openTarget } from '../../oci/image/open.js';
+import { withChanges } from '../../source/session.js';
+import { type ImageSession, openTarget } from '../../oci/image/open.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import type { ReadDeleteItem } from './delete-list.js';
 import { tagOfDigest } from './image-set-names.js';
@@ -11,7 +12,7 @@ import type { KeptImages } from './kept-images.js';
 import { smallRequestsAtOnce } from '../transfer/transfer-step.js';
 
 export interface DeleteOptions extends CancelOptions {
-  open: OpenReferenceOptions;
+  session: ImageSession;
   maxPerRegistry: number;
   /** Signatures and what else is attached to the images too, by tag or by referring to them. */
   signatures: boolean;
@@ -146,7 +147,10 @@ async function openRepository(
   const key = reference.repository;
   const known = opened.get(key);
   if (known !== undefined) return known;
-  const { repository } = await openTarget(reference, { ...options.open, signal: options.signal });
+  const { repository } = await openTarget(
+    reference,
+    withChanges(options.session, { signal: options.signal }),
+  );
   opened.set(key, repository);
   return repository;
 }

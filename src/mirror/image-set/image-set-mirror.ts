@@ -256,11 +256,11 @@ export class ImageSetMirror {
     if (catalog.selection.isWhole) return;
     requireOtherPlace(catalog);
     const { logger, temporaryDirectory, transfer } = this.#options;
-    const { signal, open } = transfer;
+    const { signal, session } = transfer;
     const { platforms } = this.#imageOf(catalog);
     const rebuilt = await rebuildFrom(
       { ...catalog, facts: catalog.selection.facts },
-      { open, temporaryDirectory, platforms, withoutImages: this.#withoutImages, logger, signal },
+      { session, temporaryDirectory, platforms, withoutImages: this.#withoutImages, logger, signal },
     );
     this.#rebuilt.set(catalog, rebuilt);
   }

@@ -10,7 +10,7 @@ import { type Reference, formatReference, parseReference } from '../../core/refe
 import { openReference } from '../../oci/image/open.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
-import type { SourceOptions } from '../../source/source-options.js';
+import type { SourceSession } from '../../source/session.js';
 import { openSource } from '../../source/source.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts } from '../../model/facts.js';
@@ -419,21 +419,21 @@ export function mappingLines(images: readonly NamedImage[], target: MirrorTarget
  */
 export async function openPinnedCatalog(
   reference: Reference,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<OpenedCatalog> {
   const named =
     reference.transport === 'docker' && reference.digest === undefined
       ? { ...reference, tag: reference.tag ?? 'latest' }
       : reference;
-  const opened = await openReference(named, { ...options, connection: await options.connect() });
+  const opened = await openReference(named, session);
   let digest: string;
   try {
-    digest = (await opened.repository.getManifest(opened.reference, options)).descriptor.digest;
+    digest = (await opened.repository.getManifest(opened.reference, session)).descriptor.digest;
   } finally {
     await opened.close();
   }
   const text = sourceText({ ...reference, digest });
-  const source = await openSource(text, options, { catalogs: true, bundles: false });
+  const source = await openSource(text, session, { catalogs: true, bundles: false });
   if (source.kind === 'catalog') return { catalog: source.catalog, digest, close: () => source.close() };
   await source.close();
   throw new OpmateError('INVALID', `${reference.text}: not a catalog`);

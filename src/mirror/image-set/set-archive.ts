@@ -10,7 +10,7 @@ import {
   writeArchiveSet,
 } from '../../oci/archive-set/archive-set-writer.js';
 import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
-import { type OpenReferenceOptions, type OpenedReference, openReference } from '../../oci/image/open.js';
+import { type ImageSession, type OpenedReference, openReference } from '../../oci/image/open.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type ImageSetLock, type LockedImage, encodeLock } from '../lock/lock.js';
 import type { PinnedTransfer } from '../transfer/transfer-types.js';
@@ -24,7 +24,7 @@ export interface ArchivableSet {
 }
 
 export interface ArchiveImageSetOptions extends CancelOptions {
-  open: OpenReferenceOptions;
+  session: ImageSession;
   partBytes: number;
   strict: boolean;
   base: ArchiveIndex | undefined;
@@ -153,7 +153,7 @@ class ImageSources {
         : formatReference({ ...source, tag: undefined, digest: undefined } as unknown as typeof source);
     let opened = this.#opened.get(key);
     if (opened === undefined) {
-      opened = typeof source === 'function' ? source() : openReference(source, this.#options.open);
+      opened = typeof source === 'function' ? source() : openReference(source, this.#options.session);
       this.#opened.set(key, opened);
     }
     return opened;

@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import type { OpenReferenceOptions, OpenedReference } from '../../oci/image/open.js';
+import type { ImageSession, OpenedReference } from '../../oci/image/open.js';
 import type { ImageSetPlan } from '../image-set/image-set-plan.js';
 import type { ImageSetLock, LockedImage } from './lock.js';
 import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
@@ -9,7 +9,7 @@ import { rebuildFrom } from '../selection/rebuilt-source.js';
 export interface RebuildLockedOptions {
   /** Plans what the lock was made of; called when the first catalog must be rebuilt. */
   plan: () => Promise<ImageSetPlan>;
-  open: OpenReferenceOptions;
+  session: ImageSession;
   temporaryDirectory: string;
   logger?: Logger | undefined;
 }
@@ -46,11 +46,11 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
       throw drift('the lock does not say what it is made of');
     if (catalog.digest !== locked.sourceDigest)
       throw drift(`is ${catalog.digest} now, and the lock says ${locked.sourceDigest}`);
-    const { open, temporaryDirectory, logger } = options;
+    const { session, temporaryDirectory, logger } = options;
     const made = await rebuildFrom(
       { ...catalog, facts: catalog.selection.facts },
       {
-        ...{ open, temporaryDirectory, logger, signal: open.signal },
+        ...{ session, temporaryDirectory, logger, signal: session.signal },
         platforms: plan.images.find(({ destination }) => destination === catalog.destination)?.platforms,
       },
     );

@@ -12,7 +12,7 @@ import { parseManifest } from '../../oci/image/manifest.js';
 import { openReference } from '../../oci/image/open.js';
 import { formatPlatform, isAttestation, subjectOf } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
-import type { Session } from '../../source/session.js';
+import { type Session, withChanges } from '../../source/session.js';
 import { openImageSource, withImage } from '../../source/drivers/image.js';
 import { openSource } from '../../source/source.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
@@ -42,7 +42,7 @@ export async function openCatalogImage(
   options: OpenCatalogOptions,
 ): Promise<OpenedCatalog> {
   const { session, platformPattern } = options;
-  const opened = await openReference(reference, { ...session, connection: await session.connect() });
+  const opened = await openReference(reference, session);
   let pinned: Reference;
   let platform: Platform | undefined;
   try {
@@ -61,7 +61,7 @@ export async function openCatalogImage(
   } finally {
     await opened.close();
   }
-  const chosen = { ...session, platform: platform ?? session.platform };
+  const chosen = withChanges(session, { platform: platform ?? session.platform });
   if (options.path !== undefined) return openUnpacked(pinned, options.path, chosen);
   const source = await openImageSource(pinned, chosen, { bundles: false, catalogs: true });
   if (source.kind !== 'catalog') throw new OpmateError('INTERNAL', `${reference.text}: is no catalog`);
@@ -96,13 +96,14 @@ async function openUnpacked(
   { inside, outside }: { inside: string; outside: string | undefined },
   session: Session,
 ): Promise<OpenedCatalog> {
+  const { limits, logger, signal } = session;
   const root = path.posix.normalize(`/${inside}`).replace(/^\/|\/$/g, '');
   const openAt = async (target: string): Promise<OpenedCatalog> => {
     await withImage(reference, session, (image) =>
       fillDirectory(target, async (staging) => {
         const unpacked = stagingBeside(staging);
         try {
-          await extractImage(image, unpacked, { ...session, roots: [root] });
+          await extractImage(image, unpacked, { roots: [root], limits, logger, signal });
           await moveInto(path.join(unpacked, root), staging, `${reference.text}: ${inside}`);
         } finally {
           await rm(unpacked, { recursive: true, force: true });

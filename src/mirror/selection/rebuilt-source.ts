@@ -1,7 +1,8 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import type { Reference } from '../../core/reference.js';
 import type { CatalogFacts } from '../../model/facts.js';
-import { type OpenReferenceOptions, openReference } from '../../oci/image/open.js';
+import { type ImageSession, openReference } from '../../oci/image/open.js';
+import { withChanges } from '../../source/session.js';
 import { type RebuildOptions, type RebuiltCatalog, rebuildCatalog } from './rebuilt-catalog.js';
 
 /** A catalog, what is kept of it, and the image that it was read from. */
@@ -16,10 +17,10 @@ export interface RebuildSource {
 /** Rebuilds a catalog on the image that it came from, which stays open until the rebuilt one is closed. */
 export async function rebuildFrom(
   { catalog, facts, reference, digest }: RebuildSource,
-  options: RebuildOptions & { open: OpenReferenceOptions },
+  options: RebuildOptions & { session: ImageSession },
 ): Promise<RebuiltCatalog> {
-  const { open, ...rest } = options;
-  const base = await openReference(reference, { ...open, signal: options.signal });
+  const { session, ...rest } = options;
+  const base = await openReference(reference, withChanges(session, { signal: options.signal }));
   try {
     const made = await rebuildCatalog(catalog, facts, { repository: base.repository, digest }, rest);
     return {

@@ -3,12 +3,13 @@ import { CancelledError, DigestMismatchError, OpmateError, throwIfCancelled } fr
 import { silentLogger } from '../../core/log.js';
 import { type Reference, formatReference } from '../../core/reference.js';
 import {
-  type OpenReferenceOptions,
+  type ImageSession,
   type OpenedReference,
   type OpenedTarget,
   openReference,
   openTarget,
 } from '../../oci/image/open.js';
+import { withChanges } from '../../source/session.js';
 import type { PinnedTransfer, StepFaults, Transfer, TransferOptions } from './transfer-types.js';
 
 /** What became of an image in a step: its result, that it is not at the source, or why it failed. */
@@ -111,21 +112,21 @@ export function sortOutcomes<T, R>(
 
 /** Sources and targets that are open during a step; archives and targets are opened once each. */
 export class OpenPlaces {
-  readonly #options: OpenReferenceOptions;
+  readonly #session: ImageSession;
   readonly #archives = new Map<string, Promise<OpenedReference>>();
   readonly #targets = new Map<string, Promise<OpenedTarget>>();
 
-  constructor({ open, signal }: Pick<TransferOptions, 'open'> & CancelOptions) {
-    this.#options = { ...open, signal };
+  constructor({ session, signal }: Pick<TransferOptions, 'session'> & CancelOptions) {
+    this.#session = withChanges(session, { signal });
   }
 
   /** Opens the source of an image; `close` what is given when it is not needed any more. */
   async source({ source }: Transfer): Promise<OpenedReference> {
     if (typeof source === 'function') return source();
-    if (source.transport === 'docker') return openReference(source, this.#options);
+    if (source.transport === 'docker') return openReference(source, this.#session);
     const key = formatReference(source);
     let opened = this.#archives.get(key);
-    if (opened === undefined) this.#archives.set(key, (opened = openReference(source, this.#options)));
+    if (opened === undefined) this.#archives.set(key, (opened = openReference(source, this.#session)));
     return { ...(await opened), close: async () => undefined };
   }
 
@@ -133,7 +134,7 @@ export class OpenPlaces {
   async target(target: Reference): Promise<OpenedTarget['repository']> {
     const key = placeKey(target);
     let opened = this.#targets.get(key);
-    if (opened === undefined) this.#targets.set(key, (opened = openTarget(target, this.#options)));
+    if (opened === undefined) this.#targets.set(key, (opened = openTarget(target, this.#session)));
     return (await opened).repository;
   }
 

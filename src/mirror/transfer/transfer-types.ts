@@ -3,7 +3,7 @@ import type { OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import type { Reference } from '../../core/reference.js';
 import type { ContentManifest, ImageContents } from '../../oci/image/contents.js';
-import type { OpenReferenceOptions, OpenedReference } from '../../oci/image/open.js';
+import type { ImageSession, OpenedReference } from '../../oci/image/open.js';
 import type { Descriptor, Platform } from '../../oci/image/types.js';
 
 /** An image to be copied. */
@@ -47,7 +47,7 @@ export interface StepFaults {
 }
 
 export interface TransferOptions extends CancelOptions {
-  open: OpenReferenceOptions;
+  session: ImageSession;
   /** Large blobs under way to or from a registry at a time; of small requests there may be four times as many. */
   maxPerRegistry: number;
   /** Goes on after a failure. Images that are not at the source are passed over either way with `skipMissing`. */

@@ -5,6 +5,7 @@ import { type AskedTarget, surveyContents } from '../../oci/image/copy.js';
 import { type OpenedReference, openTarget } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import type { Descriptor } from '../../oci/image/types.js';
+import { withChanges } from '../../source/session.js';
 import { copyTransfers } from './copy-transfers.js';
 import {
   OpenPlaces,
@@ -132,10 +133,10 @@ async function openToAsk(target: Reference, options: TransferOptions): Promise<A
 
 async function openToRead(
   target: Reference,
-  { open, signal }: TransferOptions,
+  { session, signal }: TransferOptions,
 ): Promise<Repository | undefined> {
   if (target.transport !== 'oci') {
-    return (await openTarget(target, { ...open, signal })).repository;
+    return (await openTarget(target, withChanges(session, { signal }))).repository;
   }
   const { openLayout } = await import('../../oci/layout/layout.js');
   return openLayout(target.path).catch((error: unknown) => {

@@ -8,8 +8,10 @@ import type { Connection } from '../registry/connection.js';
 import { createRegistryRepository, type RegistryRepositoryOptions } from '../registry/registry-client.js';
 import type { Repository, WritableRepository } from '../registry/repository.js';
 
-export interface OpenReferenceOptions extends CancelOptions {
-  connection: Connection;
+/** What opening images needs of a session. */
+export interface ImageSession extends CancelOptions {
+  /** How registries are reached; called for images that are in one. */
+  connect: () => Connection | Promise<Connection>;
   cache?: BlobCache | undefined;
   logger?: Logger | undefined;
   /** Where compressed archives are unpacked while they are open; without it they are refused. */
@@ -31,12 +33,9 @@ export interface OpenedReference {
  * A layout or archive without tag means the only image in it. Throws UsageError for a registry reference
  * without tag and digest, and what opening a layout or archive throws.
  */
-export async function openReference(
-  reference: Reference,
-  options: OpenReferenceOptions,
-): Promise<OpenedReference> {
+export async function openReference(reference: Reference, session: ImageSession): Promise<OpenedReference> {
   if (reference.transport === 'docker') {
-    const repository = createRegistryRepository(registryOptions(reference, options));
+    const repository = createRegistryRepository(await registryOptions(reference, session));
     const wanted = reference.digest ?? reference.tag;
     if (wanted === undefined) {
       throw new UsageError(`${repository.name}: neither tag nor digest is given`, {
@@ -45,9 +44,9 @@ export async function openReference(
     }
     return { repository, reference: wanted, close: async () => undefined };
   }
-  const opened = await openLocal(reference.transport, reference.path, options);
+  const opened = await openLocal(reference.transport, reference.path, session);
   try {
-    const wanted = reference.digest ?? reference.tag ?? (await opened.repository.soleReference(options));
+    const wanted = reference.digest ?? reference.tag ?? (await opened.repository.soleReference(session));
     return { ...opened, reference: wanted };
   } catch (error) {
     await opened.close();
@@ -64,7 +63,7 @@ export interface OpenedTarget extends OpenedReference {
  * Opens the repository that a reference lies in for writing: a registry's, or an OCI layout directory, which
  * is made by the first write where there is none. Throws UsageError for an archive and for a reference without tag and digest.
  */
-export async function openTarget(reference: Reference, options: OpenReferenceOptions): Promise<OpenedTarget> {
+export async function openTarget(reference: Reference, session: ImageSession): Promise<OpenedTarget> {
   const wanted = reference.digest ?? reference.tag;
   if (reference.transport !== 'docker' && reference.transport !== 'oci') {
     throw new UsageError(`${reference.transport}:${reference.path}: an archive cannot be written to`, {
@@ -82,7 +81,7 @@ export async function openTarget(reference: Reference, options: OpenReferenceOpt
   }
   const close = async () => undefined;
   if (reference.transport === 'docker') {
-    const own = { ...registryOptions(reference, options), cache: undefined, withoutMirrors: true };
+    const own = { ...(await registryOptions(reference, session)), cache: undefined, withoutMirrors: true };
     const repository = createRegistryRepository(own);
     return { repository, reference: wanted, close };
   }
@@ -91,17 +90,17 @@ export async function openTarget(reference: Reference, options: OpenReferenceOpt
   return { repository, reference: wanted, close };
 }
 
-function registryOptions(
+async function registryOptions(
   { registry, repository }: { registry: string; repository: string },
-  { connection, cache, logger }: OpenReferenceOptions,
-): RegistryRepositoryOptions {
-  return { connection, registry, repository, cache, logger };
+  { connect, cache, logger }: ImageSession,
+): Promise<RegistryRepositoryOptions> {
+  return { connection: await connect(), registry, repository, cache, logger };
 }
 
 async function openLocal(
   transport: 'oci' | 'oci-archive' | 'docker-archive',
   path: string,
-  { signal, temporaryDirectory, limits }: OpenReferenceOptions,
+  { signal, temporaryDirectory, limits }: ImageSession,
 ) {
   if (transport === 'oci') {
     const { openLayout } = await import('../layout/layout.js');

@@ -5,7 +5,8 @@ import type { Connection } from '../../oci/registry/connection.js';
 import { type CatalogPlace, isPinned } from '../../source/place.js';
 import { openResolved, resolvePlace } from '../../source/resolve-place.js';
 import type { PlaceState, ResolvedPlace } from '../../source/drivers/driver.js';
-import type { CatalogSource, SourceOptions } from '../../source/source-options.js';
+import type { CatalogSource } from '../../source/source-types.js';
+import { type SourceSession, withChanges } from '../../source/session.js';
 import path from 'node:path';
 import type { CatalogManifest, RefusedManifest } from './catalog-manifests.js';
 import { catalogNameFault } from '../http/catalog-names.js';
@@ -35,7 +36,7 @@ export interface KeeperOptions {
   /** Where contents and records are kept; in memory or nameless files where it is left out. */
   storage?: string | undefined;
   /** `connect` is called for every look, and its connection closed afterwards: credentials may change. */
-  origins: SourceOptions;
+  origins: SourceSession;
   clock: KeeperClock;
   /** From 0 to 1, so that many servers do not ask at the same moment. */
   random: () => number;
@@ -410,18 +411,20 @@ class KeptCatalog {
     const signal = AbortSignal.any([this.#shared.stop, this.#gone.signal]);
     let connection: Promise<Connection> | undefined;
     const connect = (): Promise<Connection> => (connection ??= Promise.resolve(origins.connect()));
-    const options = { ...origins, signal, connect };
+    const session = withChanges(origins, { signal, connect });
     try {
-      await this.#lookAndTake(manifest, options);
+      await this.#lookAndTake(manifest, session);
     } finally {
       (await connection?.catch(() => undefined))?.close();
     }
   }
 
-  async #lookAndTake(manifest: OriginManifest, options: SourceOptions): Promise<void> {
+  async #lookAndTake(manifest: OriginManifest, session: SourceSession): Promise<void> {
     const known = this.record.originKey === manifest.originKey ? this.record.origin : undefined;
     // What was refused is still there, most likely, and need not be sent again either.
-    const found = await resolvePlace(manifest.origin, { ...options, known: this.#refused?.state ?? known });
+    const found = await resolvePlace(manifest.origin, session, {
+      known: this.#refused?.state ?? known,
+    });
     try {
       if (this.#content !== undefined && found.state.id === known?.id) {
         this.record = { ...this.record, origin: found.state };
@@ -429,14 +432,14 @@ class KeptCatalog {
         return;
       }
       if (this.#refused?.state.id === found.state.id) throw this.#refused.error;
-      await this.#shared.turns.take(options.signal, () => this.#takeOver(manifest, found, options));
+      await this.#shared.turns.take(session.signal, () => this.#takeOver(manifest, found, session));
     } finally {
       await found.close();
     }
   }
 
   /** Stores a state, and then serves it: until that is written down, a restart serves the one before. */
-  async #takeOver(manifest: OriginManifest, found: ResolvedPlace, options: SourceOptions): Promise<void> {
+  async #takeOver(manifest: OriginManifest, found: ResolvedPlace, session: SourceSession): Promise<void> {
     const { clock, contents, logger } = this.#shared;
     const { state, isImmutable } = found;
     const catalog = new LazyCatalog(manifest.name, () => openResolved(found));
@@ -444,10 +447,10 @@ class KeptCatalog {
     try {
       content = await storeContent(catalog, {
         directory: contents,
-        temporaryDirectory: options.temporaryDirectory,
+        temporaryDirectory: session.temporaryDirectory,
         now: () => clock.now(),
         key: isImmutable ? state.id : undefined,
-        signal: options.signal,
+        signal: session.signal,
         logger,
       });
     } catch (error) {

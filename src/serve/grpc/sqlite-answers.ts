@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import type { ReadOptions } from '../../sqlite/schema/edit.js';
+import type { ReadOptions, ReadSession } from '../../sqlite/schema/edit.js';
 import {
   type ProvidingEntry,
   type ServedBundle,
@@ -16,8 +16,12 @@ import type { ApiName, ChannelEntryAnswer, PackageAnswer, RegistryAnswers } from
  * Opens a database file for the registry API. It is never changed; one of an older schema is copied first. Throws
  * OpmateError, see `openServedIndex`.
  */
-export async function openSqliteAnswers(file: string, options: ReadOptions): Promise<RegistryAnswers> {
-  return new SqliteAnswers(await openServedIndex(file, options));
+export async function openSqliteAnswers(
+  file: string,
+  session: ReadSession,
+  options?: ReadOptions,
+): Promise<RegistryAnswers> {
+  return new SqliteAnswers(await openServedIndex(file, session, options));
 }
 
 /** The registry API of an index, with the texts of `opm registry serve` for what is not found. */

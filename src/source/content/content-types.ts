@@ -1,5 +1,4 @@
 import type { ContentPlace } from '../place.js';
-import type { SourceOptions } from '../source-options.js';
 import type { ContentStore } from './content-store.js';
 
 /** A source and where its files go. */
@@ -25,7 +24,7 @@ export interface Pin {
   source?: string;
 }
 
-export interface ContentOptions extends SourceOptions {
+export interface ContentOptions {
   /** Refuse what names no digest, commit or checksum. */
   requireDigest?: boolean | undefined;
   /** What must be found again (a lock); a source that differs is refused. */

@@ -2,6 +2,7 @@ import { copyFile, constants } from 'node:fs/promises';
 import path from 'node:path';
 import { normalizeEntryPath } from '../../archive/entry-path.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
+import type { CancelOptions } from '../../core/concurrency.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -13,6 +14,7 @@ import { type ContentTree, confirmTree, hashOfTree, readTree } from '../drivers/
 import { copyDirectory } from '../drivers/local.js';
 import { isLocal } from '../place.js';
 import { resolvePlace } from '../resolve-place.js';
+import type { SourceSession } from '../session.js';
 import { ContentFindingsError } from './content-findings.js';
 import { describeSource, drift, findUnpinned, pinnedSource } from './content-pins.js';
 import type { ContentOptions, OpenedContent, Pin, PlacedSource } from './content-types.js';
@@ -28,7 +30,8 @@ export type * from './content-types.js';
  */
 export async function openContent(
   sources: readonly PlacedSource[],
-  options: ContentOptions,
+  session: SourceSession,
+  options: ContentOptions = {},
 ): Promise<OpenedContent> {
   const placed = sources.map((one) => ({ ...one, destination: destinationOf(one) }));
   const [first] = placed;
@@ -39,18 +42,18 @@ export async function openContent(
   }
   const isSole = placed.length === 1 && first.destination === '';
   const { source } = first;
-  if (isSole && source.kind === 'directory') return openInPlace(first, source.path, options);
-  const parent = options.contentStore?.stagingDirectory ?? options.temporaryDirectory;
-  const temporary = await makeTemporaryDirectory(parent, options.now());
+  if (isSole && source.kind === 'directory') return openInPlace(first, source.path, session, options);
+  const parent = options.contentStore?.stagingDirectory ?? session.temporaryDirectory;
+  const temporary = await makeTemporaryDirectory(parent, session.now());
   try {
     const opened: Fetched[] = [];
     const errors: OpmateError[] = [];
     for (const [index, one] of placed.entries()) {
-      throwIfCancelled(options.signal);
+      throwIfCancelled(session.signal);
       const staging = path.join(temporary.path, String(index));
       const roots = isSole ? (options.roots ?? ['']) : [''];
       try {
-        opened.push(await fetchPinned(one, staging, roots, options));
+        opened.push(await fetchPinned(one, { staging, roots }, session, options));
       } catch (error) {
         if (!(error instanceof OpmateError) || endsAll.includes(error.code)) throw error;
         errors.push(error);
@@ -71,7 +74,7 @@ export async function openContent(
       return { ...common, directory, content: pin.content };
     }
     const directory = path.join(temporary.path, 'content');
-    const content = await compose(opened, directory, options);
+    const content = await compose(opened, directory, session);
     return { ...common, directory, content };
   } catch (error) {
     await temporary.remove();
@@ -94,9 +97,11 @@ function destinationOf({ name, destination }: PlacedSource): string {
 async function openInPlace(
   placed: PlacedSource,
   directory: string,
+  session: SourceSession,
   options: ContentOptions,
 ): Promise<OpenedContent> {
-  const { limits, signal, followLinks, roots = [''] } = options;
+  const { limits, signal, followLinks } = session;
+  const { roots = [''] } = options;
   const how = { limits, signal, followLinks, roots };
   const tree = await readTree(directory, how);
   const pin = pinOf(placed, `directory@${hashOfTree(tree)}`, tree, roots);
@@ -165,11 +170,12 @@ function checkContent(pin: Pin, { source }: PlacedSource, options: ContentOption
 
 async function fetchPinned(
   placed: PlacedSource,
-  staging: string,
-  roots: readonly string[],
+  { staging, roots }: { staging: string; roots: readonly string[] },
+  session: SourceSession,
   options: ContentOptions,
 ): Promise<Fetched> {
-  const { contentStore, limits, signal } = options;
+  const { limits, signal } = session;
+  const { contentStore } = options;
   const known = knownPin(placed.name, options);
   const source = known === undefined ? placed.source : pinnedSource(placed, known);
   const isStored = known !== undefined && isOfSamePart(known, { roots }) && !isLocal(source);
@@ -179,7 +185,7 @@ async function fetchPinned(
   }
   const tree = path.join(staging, 'tree');
   await makeDirectory(staging, 0o700);
-  const { ref, directory } = await fetchSource({ ...placed, source }, { tree, roots }, options);
+  const { ref, directory } = await fetchSource({ ...placed, source }, { tree, roots }, session);
   const read = await readTree(directory, { limits, signal });
   const pin = pinOf(placed, ref ?? `${source.kind}@${hashOfTree(read)}`, read, roots);
   checkContent(pin, placed, options);
@@ -200,13 +206,13 @@ interface Staging {
 async function fetchSource(
   { name, source }: PlacedSource,
   { tree, roots }: Staging,
-  options: ContentOptions,
+  session: SourceSession,
 ): Promise<{ ref?: string; directory: string }> {
   if (source.kind === 'directory') {
-    await copyDirectory(source.path, tree, options);
+    await copyDirectory(source.path, tree, session);
     return { directory: tree };
   }
-  const resolved = await resolvePlace(source, { ...options, label: name });
+  const resolved = await resolvePlace(source, session, { label: name });
   try {
     const { directory, problems } = await requireUnpack(resolved, name)(tree, roots);
     checkProblems(name, problems);
@@ -237,7 +243,7 @@ function checkProblems(name: string, problems: ReadonlyMap<string, OpmateError>)
 async function compose(
   opened: readonly Fetched[],
   directory: string,
-  { signal }: ContentOptions,
+  { signal }: CancelOptions,
 ): Promise<string> {
   const files = new Map<string, { owner: string; sha256: string }>();
   const directories = new Map<string, string>();

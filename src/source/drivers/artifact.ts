@@ -14,7 +14,7 @@ import type { Repository } from '../../oci/registry/repository.js';
 import { retryDamaged } from '../../oci/registry/retry-policy.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type ArtifactPlace, pinReference } from '../place.js';
-import type { SourceOptions } from '../source-options.js';
+import type { SourceSession } from '../session.js';
 import { type ResolvedPlace, type Unpack, type UnpackedPlace, nothingToClose } from './driver.js';
 import { digestOfImage } from './image.js';
 import { directoryBelow, openUnpacked } from './local.js';
@@ -23,13 +23,13 @@ import { directoryBelow, openUnpacked } from './local.js';
 const titleKey = 'org.opencontainers.image.title';
 
 /** Finds the digest of an artifact: each of its layers is an archive, or the file that its title names. */
-export async function resolveArtifact(place: ArtifactPlace, options: SourceOptions): Promise<ResolvedPlace> {
+export async function resolveArtifact(place: ArtifactPlace, session: SourceSession): Promise<ResolvedPlace> {
   const { directory } = place;
   const reference = parseReference(place.ref);
-  const pinned = pinReference(reference, await digestOfImage(reference, options));
+  const pinned = pinReference(reference, await digestOfImage(reference, session));
   const ref = pinned.text;
   const unpack: Unpack = async (destination) => {
-    const problems = await unpackArtifact(pinned, destination, options);
+    const problems = await unpackArtifact(pinned, destination, session);
     return { directory: await directoryBelow(destination, directory, ref), problems };
   };
   return {
@@ -37,7 +37,7 @@ export async function resolveArtifact(place: ArtifactPlace, options: SourceOptio
     isImmutable: true,
     unpack,
     open: (allowed) =>
-      openUnpacked(unpack, directory === undefined ? ref : `${ref}/${directory}`, options, allowed),
+      openUnpacked(unpack, directory === undefined ? ref : `${ref}/${directory}`, session, allowed),
     close: nothingToClose,
   };
 }
@@ -45,13 +45,13 @@ export async function resolveArtifact(place: ArtifactPlace, options: SourceOptio
 async function unpackArtifact(
   reference: Reference,
   destination: string,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<UnpackedPlace['problems']> {
-  const { limits = defaultArchiveLimits, signal, logger } = options;
-  const opened = await openReference(reference, { ...options, connection: await options.connect() });
+  const { limits = defaultArchiveLimits, signal, logger } = session;
+  const opened = await openReference(reference, session);
   try {
     const { repository } = opened;
-    const layers = await layersOf(repository, reference, options);
+    const layers = await layersOf(repository, reference, session);
     const archives = layers.filter((layer) => !isFile(layer));
     const how = { roots: [''], limits, signal, logger };
     const { problems } = await extractBlobs(repository, archives, destination, how);
@@ -67,7 +67,7 @@ async function unpackArtifact(
       const name = normalizeEntryPath(layer.annotations?.[titleKey] as string, reference.text);
       const file = path.join(destination, name);
       await makeDirectory(path.dirname(file), 0o700);
-      await retryDamaged(() => writeBlob(repository, layer, file, options), options);
+      await retryDamaged(() => writeBlob(repository, layer, file, session), session);
     }
     return problems;
   } finally {
@@ -80,7 +80,7 @@ async function writeBlob(
   repository: Repository,
   blob: Descriptor,
   file: string,
-  { signal }: SourceOptions,
+  { signal }: SourceSession,
 ): Promise<void> {
   const body = await repository.openBlob(blob, { signal });
   const output = createWriteStream(file, { flags: 'wx', mode: 0o600 });
@@ -97,7 +97,7 @@ async function writeBlob(
 async function layersOf(
   repository: Repository,
   { text: ref, digest = '' }: Reference,
-  { signal }: SourceOptions,
+  { signal }: SourceSession,
 ): Promise<Descriptor[]> {
   const { bytes, descriptor } = await repository.getManifest(digest, { signal });
   const parsed = parseManifest(bytes, { subject: ref, mediaType: descriptor.mediaType });

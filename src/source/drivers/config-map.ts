@@ -8,17 +8,18 @@ import type { JsonObject } from '../../document/json.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { holdsManifestData, loadConfigMap } from '../../sqlite/legacy/configmap.js';
 import { type ConfigMapPlace, type ConfigMapsPlace, formatPlace } from '../place.js';
-import type { CatalogSource, SourceOptions } from '../source-options.js';
+import type { CatalogSource } from '../source-types.js';
+import type { SourceSession } from '../session.js';
 import { fetchConfigMaps, writeConfigMap } from './config-map-files.js';
 import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { openDatabase, openUnpacked, toSource } from './local.js';
 
 /** The data of a ConfigMap, which is at hand: each key is a file of the catalog, or manifests of operators. */
-export function resolveConfigMap(place: ConfigMapPlace, options: SourceOptions): ResolvedPlace {
+export function resolveConfigMap(place: ConfigMapPlace, session: SourceSession): ResolvedPlace {
   const { name, data, binaryData = {} } = place;
   const ref = `configmap/${name}@${digestOf(encodeGoJson(sortKeysDeep({ data, binaryData })))}`;
   const unpack: Unpack = async (destination) => {
-    await writeConfigMap(destination, ref, { data, binaryData }, options);
+    await writeConfigMap(destination, ref, { data, binaryData }, session);
     return { directory: destination, problems: new Map() };
   };
   return {
@@ -26,8 +27,8 @@ export function resolveConfigMap(place: ConfigMapPlace, options: SourceOptions):
     isImmutable: true,
     ...(!holdsManifestData(data) && { unpack }),
     open: (allowed) => {
-      if (!holdsManifestData(data)) return openUnpacked(unpack, ref, options, allowed);
-      if (allowed.catalogs) return openManifests(name, data, options);
+      if (!holdsManifestData(data)) return openUnpacked(unpack, ref, session, allowed);
+      if (allowed.catalogs) return openManifests(name, data, session);
       throw new OpmateError('UNSUPPORTED', `configmap/${name}: is a catalog, not a bundle`);
     },
     close: nothingToClose,
@@ -35,32 +36,33 @@ export function resolveConfigMap(place: ConfigMapPlace, options: SourceOptions):
 }
 
 /** Manifests of operators become an index, as OLM's own server of ConfigMaps makes one. */
-function openManifests(name: string, data: JsonObject, options: SourceOptions): Promise<CatalogSource> {
-  return openInTemporaryDirectory(options, async (temporary) => {
+function openManifests(name: string, data: JsonObject, session: SourceSession): Promise<CatalogSource> {
+  return openInTemporaryDirectory(session, async (temporary) => {
     const file = path.join(temporary, 'configmap.json');
     const database = path.join(temporary, 'index.db');
     await writeFile(file, encodeGoJson({ kind: 'ConfigMap', data }), { mode: 0o600 });
     const { editDatabase } = await import('../../sqlite/schema/edit.js');
-    const { signal, logger } = options;
-    const common = { label: `configmap/${name}`, signal, logger };
-    await editDatabase(database, { create: true, signal }, (opened) => loadConfigMap(opened, file, common));
-    return toSource(await openDatabase(database, `configmap/${name}`, options));
+    const label = `configmap/${name}`;
+    await editDatabase(database, { create: true, signal: session.signal }, (opened) =>
+      loadConfigMap(opened, file, session, { label }),
+    );
+    return toSource(await openDatabase(database, label, session));
   });
 }
 
 /** The ConfigMaps in a file of documents; their state is that of the files which they hold. */
-export function resolveConfigMaps(place: ConfigMapsPlace, options: SourceOptions): ResolvedPlace {
+export function resolveConfigMaps(place: ConfigMapsPlace, session: SourceSession): ResolvedPlace {
   const ref = formatPlace(place);
   const unpack: Unpack = async (destination) => {
-    for (const warning of await fetchConfigMaps(place, destination, options))
-      options.logger?.log('warn', formatDiagnostic({ ...warning, file: place.file }));
+    for (const warning of await fetchConfigMaps(place, destination, session))
+      session.logger?.log('warn', formatDiagnostic({ ...warning, file: place.file }));
     return { directory: destination, problems: new Map() };
   };
   return {
     state: { id: ref, ref },
     isImmutable: false,
     unpack,
-    open: (allowed) => openUnpacked(unpack, ref, options, allowed),
+    open: (allowed) => openUnpacked(unpack, ref, session, allowed),
     close: nothingToClose,
   };
 }

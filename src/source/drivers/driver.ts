@@ -1,5 +1,5 @@
 import type { ExtractedLayers } from '../../archive/layers.js';
-import type { AllowedSources, Source } from '../source-options.js';
+import type { AllowedSources, Source } from '../source-types.js';
 
 /** A state that a place was seen in; kept from one look to the next, and over restarts. */
 export interface PlaceState {

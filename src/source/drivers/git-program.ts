@@ -7,7 +7,7 @@ import { type CancelOptions, onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, redact, systemCode, systemReason } from '../../core/errors.js';
 import { requireHttps } from './http-request.js';
 import type { GitPlace } from '../place.js';
-import type { NetworkOptions } from '../source-options.js';
+import type { NetworkOptions } from '../session.js';
 
 /** What is read of the messages and small answers of git. */
 const maxOutput = 64 * 1024;

@@ -9,7 +9,7 @@ import { CancelledError, OpmateError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Logger } from '../../core/log.js';
 import { type GitPlace, directoryOf, isCommit } from '../place.js';
-import type { SourceOptions } from '../source-options.js';
+import type { SourceSession } from '../session.js';
 import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { type Git, type GitOptions, withGit } from './git-program.js';
 import { directoryBelow, openUnpacked } from './local.js';
@@ -26,14 +26,14 @@ const maxShown = 5;
  * Asks which commit a branch or tag is, with the program `git`; a commit that is named is not asked for. Throws
  * OpmateError.
  */
-export async function resolveGit(place: GitPlace, options: SourceOptions): Promise<ResolvedPlace> {
+export async function resolveGit(place: GitPlace, session: SourceSession): Promise<ResolvedPlace> {
   const { repository, directory } = place;
   const below = directoryOf(place);
-  const commit = await commitOfGit(place, options);
+  const commit = await commitOfGit(place, session);
   const ref = `${redact(repository)}@${commit}`;
   const unpack: Unpack = async (destination, roots) => {
     const wanted = roots.map((root) => normalizeEntryPath(`${below}/${root}`, ref));
-    const { problems } = await fetchGit(place, commit, destination, wanted, options);
+    const { problems } = await fetchGit(place, commit, destination, wanted, session);
     if (!roots.includes('')) await makeDirectory(path.join(destination, below), 0o700);
     return { directory: await directoryBelow(destination, below, ref), problems };
   };
@@ -41,7 +41,7 @@ export async function resolveGit(place: GitPlace, options: SourceOptions): Promi
     state: { id: `git ${repository} ${commit}${directory === undefined ? '' : ` ${directory}`}`, ref },
     isImmutable: true,
     unpack,
-    open: (allowed) => openUnpacked(unpack, below === '' ? ref : `${ref}/${below}`, options, allowed),
+    open: (allowed) => openUnpacked(unpack, below === '' ? ref : `${ref}/${below}`, session, allowed),
     close: nothingToClose,
   };
 }

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type HttpPlace, formatUrl } from '../place.js';
-import type { SourceOptions } from '../source-options.js';
+import type { SourceSession } from '../session.js';
 import { type PlaceState, type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { checkUrl, receiveFile, requestPlace, validatorOf } from './http-request.js';
 import { directoryBelow, openUnpacked } from './local.js';
@@ -15,10 +15,10 @@ import { unpackArchive } from './unpack-archive.js';
 export async function resolveHttp(
   place: HttpPlace,
   known: PlaceState | undefined,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<ResolvedPlace> {
   const { directory, checksum, credentials, insecure } = place;
-  const network = insecure === true ? { ...options.network, allowHttp: true } : options.network;
+  const network = insecure === true ? { ...session.network, allowHttp: true } : session.network;
   const hint = 'use https, or allow it with --use-http, or with insecure: true in a manifest';
   const url = checkUrl(place.url, network, hint);
   const shown = formatUrl(url);
@@ -28,13 +28,13 @@ export async function resolveHttp(
       hint: 'use a Secret of type kubernetes.io/basic-auth',
     });
   }
-  const { response, close } = await requestPlace({ url, known }, place, options);
+  const { response, close } = await requestPlace({ url, known }, place, session);
   try {
     if (response.status === 304 && known !== undefined) return unchanged(known, shown);
-    const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
+    const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
     try {
       const file = path.join(temporary.path, 'archive');
-      const digest = await receiveFile(response, shown, file, options);
+      const digest = await receiveFile(response, shown, file, session);
       if (checksum !== undefined && checksum !== digest) {
         throw new OpmateError('DIGEST', `${shown}: expected ${checksum}, got ${digest}`, {
           hint: 'what is there has changed, or the checksum is of something else',
@@ -43,7 +43,7 @@ export async function resolveHttp(
       const ref = `${shown}@${digest}`;
       const within = directory === undefined ? '' : `${directory}/`;
       const unpack: Unpack = async (destination, roots) => {
-        const { limits, signal, logger } = options;
+        const { limits, signal, logger } = session;
         const wanted = roots.map((root) => within + root);
         const how = { label: ref, roots: wanted, limits, signal, logger };
         const { problems } = await unpackArchive(file, destination, how);
@@ -56,7 +56,7 @@ export async function resolveHttp(
         state: { id, ref, validator: validatorOf(response) },
         isImmutable: true,
         unpack,
-        open: (allowed) => openUnpacked(unpack, label, options, allowed),
+        open: (allowed) => openUnpacked(unpack, label, session, allowed),
         close: () => temporary.remove(),
       };
     } catch (error) {

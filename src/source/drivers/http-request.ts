@@ -7,7 +7,7 @@ import { LimitError, OpmateError } from '../../core/errors.js';
 import { readBody } from '../../oci/registry/response-body.js';
 import type { TransportResponse } from '../../oci/registry/transport.js';
 import { type HttpPlace, credentialsInUrl, formatUrl } from '../place.js';
-import type { NetworkOptions, SourceOptions } from '../source-options.js';
+import type { NetworkOptions, SourceSession } from '../session.js';
 import type { PlaceState } from './driver.js';
 
 /**
@@ -57,17 +57,17 @@ export interface PlaceRequest {
 export async function requestPlace(
   { url, known, headers }: PlaceRequest,
   { credentials, insecureSkipTlsVerify }: Pick<HttpPlace, 'credentials' | 'insecureSkipTlsVerify'>,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<{ response: TransportResponse; close: () => void }> {
   const isOwn = credentials !== undefined || insecureSkipTlsVerify === true;
   const connection = isOwn
-    ? await options.connectAnew(insecureSkipTlsVerify === true ? { skipTlsVerify: true } : {})
-    : await options.connect();
+    ? await session.connectAnew(insecureSkipTlsVerify === true ? { skipTlsVerify: true } : {})
+    : await session.connect();
   const close = (): void => {
     if (isOwn) connection.close();
   };
   try {
-    const { signal } = options;
+    const { signal } = session;
     const request = { method: 'GET', url: url.href, headers: { ...headers, ...conditionsOf(known) }, signal };
     let response: TransportResponse;
     if (credentials?.type === 'basic') {
@@ -115,9 +115,9 @@ export async function receiveFile(
   response: TransportResponse,
   shown: string,
   file: string,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<string> {
-  const { limits = defaultArchiveLimits, signal } = options;
+  const { limits = defaultArchiveLimits, signal } = session;
   const hash = createHash('sha256');
   let received = 0;
   const counted = new Transform({

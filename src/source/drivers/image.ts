@@ -20,10 +20,10 @@ import {
   type AllowedSources,
   type CatalogSource,
   type Source,
-  type SourceOptions,
   allSources,
   catalogsOnly,
-} from '../source-options.js';
+} from '../source-types.js';
+import { type SourceSession, withChanges } from '../session.js';
 import { type PlaceState, type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { bundleRoots, fileVersion, openDatabase, toSource } from './local.js';
 
@@ -33,10 +33,10 @@ import { bundleRoots, fileVersion, openDatabase, toSource } from './local.js';
  */
 export async function openImageSource(
   reference: string | Reference,
-  options: SourceOptions,
+  session: SourceSession,
   allowed: AllowedSources = allSources,
 ): Promise<Source> {
-  return withImage(reference, options, (image, parsed) => openByLabel(parsed, image, options, allowed));
+  return withImage(reference, session, (image, parsed) => openByLabel(parsed, image, session, allowed));
 }
 
 /** Opens the catalog of an image by its digest in a repository, which `subject` names in messages. Throws OpmateError. */
@@ -44,10 +44,10 @@ export async function openCatalogIn(
   repository: Repository,
   digest: string,
   subject: Reference,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<CatalogSource> {
-  const image = await openImage(repository, digest, options);
-  const source = await openByLabel(subject, image, options, catalogsOnly);
+  const image = await openImage(repository, digest, session);
+  const source = await openByLabel(subject, image, session, catalogsOnly);
   if (source.kind === 'catalog') return source;
   await source.close();
   throw new OpmateError('INVALID', `${subject.text}: not a catalog`);
@@ -56,17 +56,17 @@ export async function openCatalogIn(
 /** Opens the image that a reference names for as long as `work` takes. Throws OpmateError. */
 export async function withImage<T>(
   reference: string | Reference,
-  options: SourceOptions,
+  session: SourceSession,
   work: (image: Image, parsed: Reference) => Promise<T>,
 ): Promise<T> {
   const parsed = typeof reference === 'string' ? parseImageReference(reference) : reference;
-  const { logger = silentLogger } = options;
+  const { logger = silentLogger } = session;
   const task = `pull ${parsed.text}`;
   logger.progress({ task, state: 'start' });
   try {
-    const opened = await openReference(parsed, { ...options, connection: await options.connect() });
+    const opened = await openReference(parsed, session);
     try {
-      const image = await openImage(opened.repository, opened.reference, options);
+      const image = await openImage(opened.repository, opened.reference, session);
       const total = image.manifest.layers.reduce((sum, layer) => sum + layer.size, 0);
       logger.progress({ task, state: 'update', current: 0, total, unit: 'bytes' });
       return await work(image, parsed);
@@ -86,7 +86,7 @@ function pullSpecOf({ transport, text }: Reference): string {
 async function openByLabel(
   parsed: Reference,
   image: Image,
-  options: SourceOptions,
+  session: SourceSession,
   allowed: AllowedSources,
 ): Promise<Source> {
   const { labels } = image;
@@ -94,18 +94,18 @@ async function openByLabel(
   // An image may have both labels; the database wins, as for `opm`.
   if (labels[imageLabels.database] !== undefined) {
     if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite image: not allowed');
-    return openDatabaseImage(reference, image, options);
+    return openDatabaseImage(reference, image, session);
   }
   const configs = labels[imageLabels.configs];
   if (configs !== undefined) {
     if (!allowed.catalogs) {
       throw new OpmateError('UNSUPPORTED', 'cannot render declarative config image: not allowed');
     }
-    return openCatalogImage(reference, image, configs, options);
+    return openCatalogImage(reference, image, configs, session);
   }
   if (labels[imageLabels.bundlePackage] !== undefined) {
     if (!allowed.bundles) throw new OpmateError('UNSUPPORTED', 'cannot render bundle image: not allowed');
-    const { limits = defaultArchiveLimits, signal, logger } = options;
+    const { limits = defaultArchiveLimits, signal, logger } = session;
     const tree = await readImage(image, { roots: bundleRoots, limits, signal, logger });
     const files = await bundleFilesOf(tree, { subject: reference, signal });
     return { kind: 'bundle', image: pullSpecOf(parsed), files, close: nothingToClose };
@@ -129,11 +129,11 @@ async function openCatalogImage(
   reference: string,
   image: Image,
   label: string,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<CatalogSource> {
   const root = pathOfLabel(reference, imageLabels.configs, label);
-  const { limits = defaultArchiveLimits, signal, logger } = options;
-  return openInTemporaryDirectory(options, async (temporary) => {
+  const { limits = defaultArchiveLimits, signal, logger } = session;
+  return openInTemporaryDirectory(session, async (temporary) => {
     const destination = path.join(temporary, 'image');
     const unpacked = await extractImage(image, destination, {
       roots: [root],
@@ -160,21 +160,21 @@ async function openCatalogImage(
 async function openDatabaseImage(
   reference: string,
   image: Image,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<CatalogSource> {
-  return openInTemporaryDirectory(options, async (temporary) => {
+  return openInTemporaryDirectory(session, async (temporary) => {
     const { extractDatabase } = await import('../../sqlite/read/index-image.js');
-    const file = await extractDatabase(image, path.join(temporary, 'image'), options);
-    return toSource(await openDatabase(file, reference, options));
+    const file = await extractDatabase(image, path.join(temporary, 'image'), session);
+    return toSource(await openDatabase(file, reference, session));
   });
 }
 
 /** The digest that a reference means at this moment. Throws OpmateError NOT_FOUND if missing. */
-export async function digestOfImage(reference: Reference, options: SourceOptions): Promise<string> {
+export async function digestOfImage(reference: Reference, session: SourceSession): Promise<string> {
   if (reference.transport === 'docker' && reference.digest !== undefined) return reference.digest;
-  const opened = await openReference(reference, { ...options, connection: await options.connect() });
+  const opened = await openReference(reference, session);
   try {
-    const found = await opened.repository.headManifest(opened.reference, options);
+    const found = await opened.repository.headManifest(opened.reference, session);
     if (found !== undefined) return found.digest;
     throw new OpmateError('NOT_FOUND', `${formatReference(reference)}: manifest unknown`, {
       hint: 'check repository and tag',
@@ -188,20 +188,20 @@ export async function digestOfImage(reference: Reference, options: SourceOptions
 export async function resolveImage(
   place: ImagePlace,
   known: PlaceState | undefined,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<ResolvedPlace> {
   const reference = parseImageReference(place.ref);
   const { transport } = reference;
-  const access = await openAccess(place, options);
+  const access = await openAccess(place, session);
   try {
-    const own = access.options;
+    const own = access.session;
     const isFile = transport === 'oci-archive' || transport === 'docker-archive';
     const validator = isFile ? await fileVersion(reference.path) : undefined;
     if (known !== undefined && validator !== undefined && known.validator === validator) {
       return imageIn({ id: known.id, ref: known.ref, validator }, reference, own, access.close);
     }
     const pinned = pinReference(reference, await digestOfImage(reference, own));
-    const { os, architecture } = options.platform ?? options.hostPlatform;
+    const { os, architecture } = session.platform ?? session.hostPlatform;
     const id = `${pinned.text}#${os}/${architecture}`;
     return imageIn({ id, ref: pinned.text, validator }, pinned, own, access.close);
   } catch (error) {
@@ -213,7 +213,7 @@ export async function resolveImage(
 function imageIn(
   state: PlaceState,
   reference: Reference,
-  options: SourceOptions,
+  session: SourceSession,
   close: () => Promise<void>,
 ): ResolvedPlace {
   const pinned = { ...reference, text: state.ref };
@@ -221,19 +221,19 @@ function imageIn(
     state,
     isImmutable: reference.digest !== undefined,
     open: (allowed) =>
-      openImageSource(pinned, options, allowed).catch((error: unknown) => {
+      openImageSource(pinned, session, allowed).catch((error: unknown) => {
         throw inReference(error, state.ref);
       }),
-    unpack: unpackImage(pinned, options),
+    unpack: unpackImage(pinned, session),
     close,
   };
 }
 
 /** Unpacks the files of an image that is no catalog. */
-export function unpackImage(reference: Reference, options: SourceOptions): Unpack {
-  const { limits = defaultArchiveLimits, signal, logger } = options;
+export function unpackImage(reference: Reference, session: SourceSession): Unpack {
+  const { limits = defaultArchiveLimits, signal, logger } = session;
   return (destination, roots) =>
-    withImage(reference, options, async (image) => {
+    withImage(reference, session, async (image) => {
       for (const label of [imageLabels.database, imageLabels.configs]) {
         if (image.labels[label] === undefined) continue;
         throw new OpmateError('UNSUPPORTED', `${reference.text}: is a catalog, not a bundle`, {
@@ -249,10 +249,10 @@ export function unpackImage(reference: Reference, options: SourceOptions): Unpac
 /** Opens a connection with the credentials and certificates of a place, where it has its own. */
 async function openAccess(
   { ref, credentials, certificateData, insecureSkipTlsVerify }: ImagePlace,
-  options: SourceOptions,
-): Promise<{ options: SourceOptions; close: () => Promise<void> }> {
+  session: SourceSession,
+): Promise<{ session: SourceSession; close: () => Promise<void> }> {
   if (credentials === undefined && certificateData === undefined && insecureSkipTlsVerify !== true) {
-    return { options, close: nothingToClose };
+    return { session, close: nothingToClose };
   }
   if (credentials !== undefined && credentials.type !== 'docker') {
     throw new OpmateError(
@@ -263,13 +263,13 @@ async function openAccess(
       },
     );
   }
-  const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
+  const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
   try {
     const authFile = path.join(temporary.path, 'auth.json');
     const caFile = path.join(temporary.path, 'ca.pem');
     if (credentials !== undefined) await writeFile(authFile, credentials.config, { mode: 0o600 });
     if (certificateData !== undefined) await writeFile(caFile, certificateData, { mode: 0o600 });
-    const connection = await options.connectAnew({
+    const connection = await session.connectAnew({
       ...(credentials !== undefined && { authFile }),
       ...(certificateData !== undefined && { caFile }),
       ...(insecureSkipTlsVerify === true && { skipTlsVerify: true }),
@@ -278,7 +278,7 @@ async function openAccess(
       connection.close();
       await temporary.remove();
     };
-    return { options: { ...options, connect: () => connection }, close };
+    return { session: withChanges(session, { connect: () => connection }), close };
   } catch (error) {
     await temporary.remove();
     throw error;

@@ -13,7 +13,8 @@ import { isDatabaseFile } from '../../sqlite/schema/database.js';
 
 import type { ArchivePlace, DatabasePlace, DirectoryPlace } from '../place.js';
 import { inReference } from '../reference-error.js';
-import type { AllowedSources, CatalogSource, Source, SourceOptions } from '../source-options.js';
+import type { AllowedSources, CatalogSource, Source } from '../source-types.js';
+import type { SourceSession } from '../session.js';
 import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { changed, confirmTree, readTree, toFileTree } from './file-tree.js';
 
@@ -26,14 +27,14 @@ export const bundleRoots: readonly string[] = ['manifests', 'metadata'];
  */
 export async function openPath(
   { path: file }: DirectoryPlace | DatabasePlace,
-  options: SourceOptions,
+  session: SourceSession,
   allowed: AllowedSources,
 ): Promise<Source> {
   const found = await statPath(file);
-  if (found.isDirectory()) return openDirectory(file, options, allowed);
+  if (found.isDirectory()) return openDirectory(file, session, allowed);
   if (found.isFile() && (await isDatabaseFile(file))) {
     if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite file: not allowed');
-    return toSource(await openDatabase(file, file, options));
+    return toSource(await openDatabase(file, file, session));
   }
   throw new OpmateError('UNSUPPORTED', `ref ${quoteGo(file)} is not a directory: not allowed`, {
     hint: 'give the directory of the catalog, the file of a sqlite index, or oci-archive:FILE for an image in a file',
@@ -50,17 +51,17 @@ async function statPath(file: string): ReturnType<typeof stat> {
 
 async function openDirectory(
   directory: string,
-  options: SourceOptions,
+  session: SourceSession,
   allowed: AllowedSources,
 ): Promise<Source> {
   if (await isBundleDirectory(directory)) {
     requireBundles(allowed, directory);
-    const { signal, followLinks } = options;
+    const { signal, followLinks } = session;
     const files = await readBundleDirectory(directory, { signal, followLinks });
     return { kind: 'bundle', image: '', files, close: nothingToClose };
   }
   requireCatalogs(allowed);
-  return toSource(new DirectoryCatalog(directory, directory, options));
+  return toSource(new DirectoryCatalog(directory, directory, session));
 }
 
 function requireBundles({ bundles }: AllowedSources, name: string): void {
@@ -74,9 +75,9 @@ function requireCatalogs({ catalogs }: AllowedSources): void {
 }
 
 /** Opens the database of a sqlite index; `label` is how messages name it. */
-export async function openDatabase(file: string, label: string, options: SourceOptions): Promise<Catalog> {
+export async function openDatabase(file: string, label: string, session: SourceSession): Promise<Catalog> {
   const { openSqliteCatalog } = await import('../../sqlite/read/catalog.js');
-  return openSqliteCatalog(file, { ...options, name: label });
+  return openSqliteCatalog(file, session, { name: label });
 }
 
 /** Returns a catalog as a source; closing the one closes the other. */
@@ -91,17 +92,17 @@ export function toSource(catalog: Catalog): CatalogSource {
 export function openUnpacked(
   unpack: Unpack,
   label: string,
-  options: SourceOptions,
+  session: SourceSession,
   allowed: AllowedSources,
 ): Promise<Source> {
-  return openInTemporaryDirectory(options, async (temporary): Promise<Source> => {
+  return openInTemporaryDirectory(session, async (temporary): Promise<Source> => {
     const { directory } = await unpack(path.join(temporary, 'tree'), ['']);
     if (!(await isBundleDirectory(directory))) {
       requireCatalogs(allowed);
       return toSource(new DirectoryCatalog(directory, label));
     }
     requireBundles(allowed, label);
-    const { limits, signal } = options;
+    const { limits, signal } = session;
     const tree = await toFileTree(directory, { roots: bundleRoots, limits, signal });
     const files = await bundleFilesOf(tree, { subject: label, signal });
     return { kind: 'bundle', image: '', files, close: nothingToClose };
@@ -124,17 +125,17 @@ export async function directoryBelow(
 /** Returns the state of a directory or file: names, sizes and dates of the files of the catalog. */
 export async function resolvePath(
   place: DirectoryPlace | DatabasePlace,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<ResolvedPlace> {
-  const id = await pathVersion(place.path, options);
+  const id = await pathVersion(place.path, session);
   return {
     state: { id, ref: place.path },
     isImmutable: false,
     open: (allowed) =>
-      openPath(place, options, allowed).catch((error: unknown) => {
+      openPath(place, session, allowed).catch((error: unknown) => {
         throw inReference(error, place.path);
       }),
-    confirm: async () => (await pathVersion(place.path, options)) === id,
+    confirm: async () => (await pathVersion(place.path, session)) === id,
     close: nothingToClose,
   };
 }
@@ -155,8 +156,8 @@ export async function fileVersion(file: string): Promise<string> {
 }
 
 /** Copies the files of a directory to another, which is made. Throws OpmateError. */
-export async function copyDirectory(source: string, target: string, options: SourceOptions): Promise<void> {
-  const { limits, signal, followLinks } = options;
+export async function copyDirectory(source: string, target: string, session: SourceSession): Promise<void> {
+  const { limits, signal, followLinks } = session;
   await makeDirectory(target, 0o700);
   const copyTo = async (file: string) => {
     const copy = path.join(target, file);
@@ -171,9 +172,9 @@ export async function copyDirectory(source: string, target: string, options: Sou
 export async function resolveArchive(
   { path: file }: ArchivePlace,
   label: string,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<ResolvedPlace> {
-  const { limits, signal, logger } = options;
+  const { limits, signal, logger } = session;
   // The user has named this file himself, wherever it leads.
   const how = { roots: [path.basename(file)], limits, signal, followLinks: true };
   const before = await readTree(path.dirname(file), how);
@@ -190,7 +191,7 @@ export async function resolveArchive(
     state: { id: ref, ref },
     isImmutable: true,
     unpack,
-    open: (allowed) => openUnpacked(unpack, label, options, allowed),
+    open: (allowed) => openUnpacked(unpack, label, session, allowed),
     close: nothingToClose,
   };
 }

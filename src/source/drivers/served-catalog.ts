@@ -6,7 +6,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { TransportResponse } from '../../oci/registry/transport.js';
 import { type ServedPlace, formatUrl } from '../place.js';
-import type { SourceOptions } from '../source-options.js';
+import type { SourceSession } from '../session.js';
 import type { PlaceState, ResolvedPlace } from './driver.js';
 import { unchanged } from './http-archive.js';
 import { checkUrl, receiveFile, requestPlace, validatorOf } from './http-request.js';
@@ -27,18 +27,18 @@ const catalogHint = 'give the base of a served catalog, e.g. https://HOST/catalo
 export async function resolveServed(
   place: ServedPlace,
   known: PlaceState | undefined,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<ResolvedPlace> {
-  const base = checkUrl(place.url, options.network);
+  const base = checkUrl(place.url, session.network);
   const shownBase = formatUrl(base).replace(/\/+$/, '');
-  const { name, response, close } = await request(place, shownBase, known, options);
+  const { name, response, close } = await request(place, shownBase, known, session);
   const shown = `${shownBase}/${api}/${name}`;
   try {
     if (response.status === 304 && known !== undefined) return unchanged(known, shown);
     checkHeaders(response, shown);
-    const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
+    const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
     try {
-      const digest = await receiveFile(response, shown, path.join(temporary.path, name), options);
+      const digest = await receiveFile(response, shown, path.join(temporary.path, name), session);
       await checkBegin(path.join(temporary.path, name), shown);
       const ref = `${shownBase}@${digest}`;
       return {
@@ -65,7 +65,7 @@ async function request(
   { url, package: packageName }: ServedPlace,
   shownBase: string,
   known: PlaceState | undefined,
-  options: SourceOptions,
+  session: SourceSession,
 ): Promise<{ name: string; response: TransportResponse; close: () => void }> {
   const { search } = new URL(url);
   try {
@@ -73,13 +73,13 @@ async function request(
       const query = new URL(`${shownBase}/${api}/metas${search}`);
       query.searchParams.set('package', packageName);
       try {
-        return { name: 'metas', ...(await requestPlace({ url: query, known }, {}, options)) };
+        return { name: 'metas', ...(await requestPlace({ url: query, known }, {}, session)) };
       } catch (error) {
         if (!isNotFound(error)) throw error;
       }
     }
     const all = new URL(`${shownBase}/${api}/all${search}`);
-    return { name: 'all', ...(await requestPlace({ url: all, known }, {}, options)) };
+    return { name: 'all', ...(await requestPlace({ url: all, known }, {}, session)) };
   } catch (error) {
     if (!isNotFound(error)) throw error;
     throw new OpmateError('NOT_FOUND', error.message, { hint: catalogHint, cause: error });

@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { extractLayers } from '../../archive/layers.js';
 import type { ArchiveLimits } from '../../archive/limits.js';
-import { withTemporaryDirectory } from '../../files/temporary-directory.js';
+import { type TemporaryPlace, withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { parseFirstDocument } from '../../bundle/manifest.js';
 import { readFileWithin } from '../../bundle/read.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
@@ -13,13 +13,11 @@ import { openIfRegularFile } from '../../files/read-file.js';
 import { requireWithin } from '../../files/directory-root.js';
 import { holdsManifestData, loadManifestData } from './configmap.js';
 import type { Database } from '../schema/database.js';
-import { type LoadOptions, type LoadReport, ManifestLoader } from './manifest-loader.js';
+import { type LoadOptions, type LoadReport, type LoadSession, ManifestLoader } from './manifest-loader.js';
 import { loadTree } from './package-manifests.js';
 
-export interface LoadAppRegistryOptions extends LoadOptions {
-  /** Where archives are unpacked while they are read. */
-  temporaryDirectory: string;
-  now: () => Date;
+/** What loading archives needs of a session besides: where, and how far, they are unpacked while they are read. */
+export interface LoadArchivesSession extends LoadSession, TemporaryPlace {
   limits?: ArchiveLimits | undefined;
 }
 
@@ -39,10 +37,12 @@ const maxFlattenedSize = 64 * 1024 * 1024;
 export async function loadAppRegistry(
   database: Database,
   directory: string,
-  options: LoadAppRegistryOptions,
+  session: LoadArchivesSession,
+  options: LoadOptions = {},
 ): Promise<LoadReport> {
-  const { label = directory, signal, followLinks } = options;
-  const loader = new ManifestLoader(database, label, options);
+  const { signal, followLinks } = session;
+  const { label = directory } = options;
+  const loader = new ManifestLoader(database, label, session, options);
   let entries;
   try {
     entries = await readdir(directory, { withFileTypes: true });
@@ -56,9 +56,9 @@ export async function loadAppRegistry(
     const place = { path: path.join(directory, entry.name), label: path.posix.join(label, entry.name) };
     if (entry.isSymbolicLink())
       await requireWithin(directory, place.path, { label: place.label, followLinks });
-    if (entry.isDirectory()) await loadPackage(loader, place, options);
-    else if (archiveName.test(entry.name)) await loadArchive(loader, place, options);
-    else if (!(await loadFlattened(loader, place, options))) {
+    if (entry.isDirectory()) await loadPackage(loader, place, session);
+    else if (archiveName.test(entry.name)) await loadArchive(loader, place, session);
+    else if (!(await loadFlattened(loader, place, session))) {
       loader.addSkipped(place.label, 'neither an archive nor a directory nor a flattened package');
       continue;
     }
@@ -81,17 +81,17 @@ interface Place {
 async function loadArchive(
   loader: ManifestLoader,
   { path: file, label }: Place,
-  options: LoadAppRegistryOptions,
+  session: LoadArchivesSession,
 ): Promise<void> {
-  await withTemporaryDirectory(options, async (directory) => {
+  await withTemporaryDirectory(session, async (directory) => {
     try {
       const unpacked = path.join(directory, 'package');
       await extractLayers([{ label, open: () => openArchive(file, label) }], unpacked, {
         roots: [''],
-        limits: options.limits,
-        signal: options.signal,
+        limits: session.limits,
+        signal: session.signal,
       });
-      await loadPackage(loader, { path: unpacked, label }, options);
+      await loadPackage(loader, { path: unpacked, label }, session);
     } catch (error) {
       if (!(error instanceof OpmateError) || !/^layer /.test(error.message)) throw error;
       const { code, message, hint, cause = error } = error;
@@ -117,7 +117,7 @@ async function openArchive(file: string, label: string): Promise<Readable> {
 async function loadPackage(
   loader: ManifestLoader,
   place: Place,
-  options: LoadAppRegistryOptions,
+  session: LoadArchivesSession,
 ): Promise<void> {
   let names: string[];
   try {
@@ -128,18 +128,18 @@ async function loadPackage(
   const [name] = names;
   if (names.length === 1 && name !== undefined) {
     const file = { path: path.join(place.path, name), label: path.posix.join(place.label, name) };
-    const { followLinks } = options;
+    const { followLinks } = session;
     await requireWithin(place.path, file.path, { label: file.label, followLinks });
-    if (await loadFlattened(loader, file, options)) return;
+    if (await loadFlattened(loader, file, session)) return;
   }
-  await loadTree(loader, place.path, { ...options, label: place.label });
+  await loadTree(loader, place.path, place.label, session);
 }
 
 /** Loads a file that holds a flattened package; false where it is none. */
 async function loadFlattened(
   loader: ManifestLoader,
   place: Place,
-  options: LoadAppRegistryOptions,
+  session: LoadArchivesSession,
 ): Promise<boolean> {
   if (!/\.(?:ya?ml|json)$/i.test(place.label)) return false;
   const content = await readFileWithin(place.path, (size) => {
@@ -156,6 +156,6 @@ async function loadFlattened(
     throw error;
   }
   if (!isJsonObject(value) || !holdsManifestData(value['data'])) return false;
-  await loadManifestData(loader, (value as JsonObject)['data'] ?? null, place.label, options);
+  await loadManifestData(loader, (value as JsonObject)['data'] ?? null, place.label, session);
   return true;
 }

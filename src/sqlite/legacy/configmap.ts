@@ -7,6 +7,7 @@ import {
   readPackageManifest,
 } from '../../bundle/package-manifests.js';
 import { parseFault, parseFirstDocument } from '../../bundle/manifest.js';
+import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYaml } from '../../document/yaml.js';
@@ -15,7 +16,7 @@ import { type Of, listOf, readTyped, struct } from '../../kube/struct.js';
 import { describeKind } from '../../document/field.js';
 import { readTypedCrd, readTypedCsv } from './typed-manifests.js';
 import type { Database } from '../schema/database.js';
-import { type LoadOptions, type LoadReport, ManifestLoader } from './manifest-loader.js';
+import { type LoadOptions, type LoadReport, type LoadSession, ManifestLoader } from './manifest-loader.js';
 
 /** The keys of a ConfigMap that holds manifests; under each is a YAML list. */
 const keys = {
@@ -39,6 +40,7 @@ const maxConfigMapSize = 64 * 1024 * 1024;
 export async function loadConfigMap(
   database: Database,
   file: string,
+  session: LoadSession = {},
   options: LoadOptions = {},
 ): Promise<LoadReport> {
   const { label = file } = options;
@@ -51,8 +53,8 @@ export async function loadConfigMap(
       { file: label, hint: 'give one as kubectl get configmap NAME -o yaml prints it' },
     );
   }
-  const loader = new ManifestLoader(database, label, options);
-  await loadManifestData(loader, value['data'] ?? null, label, options);
+  const loader = new ManifestLoader(database, label, session, options);
+  await loadManifestData(loader, value['data'] ?? null, label, session);
   return loader.finish();
 }
 
@@ -95,11 +97,11 @@ export async function loadManifestData(
   loader: ManifestLoader,
   data: JsonValue,
   label: string,
-  options: LoadOptions,
+  { signal }: CancelOptions,
 ): Promise<void> {
   const definitions = new Map<string, Manifest>();
   for (const { value, subject } of listUnder(loader, data, keys.crds, label)) {
-    throwIfCancelled(options.signal);
+    throwIfCancelled(signal);
     attempt(loader, subject, () => {
       const { crd, apis } = readTypedCrd(value);
       const manifest = manifestOf(crd, subject);
@@ -122,7 +124,7 @@ export async function loadManifestData(
     });
   }
   for (const { value, subject } of listUnder(loader, data, keys.csvs, label)) {
-    throwIfCancelled(options.signal);
+    throwIfCancelled(signal);
     const made = attempt(loader, subject, () => {
       const typed = readTypedCsv(value);
       const csv = manifestOf(typed, subject);

@@ -12,13 +12,17 @@ import { withEntryIndexes } from '../schema/helper-indexes.js';
 import { insertBundle } from '../schema/insert-bundle.js';
 import { writePackageChannels } from '../schema/package-channels.js';
 
+/** What loading manifests needs of a session. */
+export interface LoadSession extends CancelOptions, LinkOptions {
+  logger?: Logger | undefined;
+}
+
 /** How manifests that belong to no bundle image are loaded. */
-export interface LoadOptions extends CancelOptions, LinkOptions {
+export interface LoadOptions {
   /** How messages name where the manifests are. */
   label?: string | undefined;
   /** Keep what is right, and report the rest. */
   permissive?: boolean | undefined;
-  logger?: Logger | undefined;
 }
 
 /** What was loaded. */
@@ -56,17 +60,19 @@ export class ManifestsError extends OpmateError {
  */
 export class ManifestLoader {
   readonly #database: Database;
-  readonly #options: LoadOptions;
+  readonly #session: LoadSession;
+  readonly #isPermissive: boolean;
   readonly #label: string;
   /** Where each bundle was found that was added, by its name. */
   readonly #bundles = new Map<string, string>();
   readonly #problems: OpmateError[] = [];
   readonly #packages: PackageManifest[] = [];
 
-  constructor(database: Database, label: string, options: LoadOptions) {
+  constructor(database: Database, label: string, session: LoadSession, { permissive = false }: LoadOptions) {
     this.#database = database;
     this.#label = label;
-    this.#options = options;
+    this.#session = session;
+    this.#isPermissive = permissive;
   }
 
   addProblem(error: OpmateError): void {
@@ -75,11 +81,11 @@ export class ManifestLoader {
 
   addSkipped(file: string, reason: string): void {
     const level = /\.(?:ya?ml|json)$/i.test(file) ? 'warn' : 'debug';
-    (this.#options.logger ?? silentLogger).log(level, `${file}: passed over: ${reason}`);
+    (this.#session.logger ?? silentLogger).log(level, `${file}: passed over: ${reason}`);
   }
 
   async addBundle(bundle: Bundle, subject: string): Promise<void> {
-    throwIfCancelled(this.#options.signal);
+    throwIfCancelled(this.#session.signal);
     await this.#tried(async () => {
       const { record, manifests } = recordOf(bundle, '', subject);
       if (record.substitutesFor !== '') {
@@ -115,7 +121,7 @@ export class ManifestLoader {
     const written: string[] = [];
     await withEntryIndexes(this.#database, async () => {
       for (const { packageName, channels, defaultChannel, file } of packages) {
-        throwIfCancelled(this.#options.signal);
+        throwIfCancelled(this.#session.signal);
         await this.#tried(async () => {
           await writePackageChannels(this.#database, { packageName, channels, defaultChannel });
           written.push(packageName);
@@ -123,8 +129,7 @@ export class ManifestLoader {
       }
     });
     const problems = this.#problems;
-    if (problems.length > 0 && this.#options.permissive !== true)
-      throw new ManifestsError(this.#label, problems);
+    if (problems.length > 0 && !this.#isPermissive) throw new ManifestsError(this.#label, problems);
     return { bundles: [...this.#bundles.keys()], packages: written, problems };
   }
 

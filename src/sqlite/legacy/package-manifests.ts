@@ -1,6 +1,6 @@
 import { readPackageManifests } from '../../bundle/package-manifests.js';
 import type { Database } from '../schema/database.js';
-import { type LoadOptions, type LoadReport, ManifestLoader } from './manifest-loader.js';
+import { type LoadOptions, type LoadReport, type LoadSession, ManifestLoader } from './manifest-loader.js';
 
 /**
  * Loads a tree of package manifests: its bundles, which have no image, and then its packages. Runs in the
@@ -10,11 +10,12 @@ import { type LoadOptions, type LoadReport, ManifestLoader } from './manifest-lo
 export async function loadPackageManifests(
   database: Database,
   directory: string,
+  session: LoadSession = {},
   options: LoadOptions = {},
 ): Promise<LoadReport> {
-  const { label = directory, signal, followLinks } = options;
-  const loader = new ManifestLoader(database, label, options);
-  await loadTree(loader, directory, { label, signal, followLinks });
+  const { label = directory } = options;
+  const loader = new ManifestLoader(database, label, session, options);
+  await loadTree(loader, directory, label, session);
   return loader.finish();
 }
 
@@ -22,9 +23,10 @@ export async function loadPackageManifests(
 export async function loadTree(
   loader: ManifestLoader,
   directory: string,
-  options: LoadOptions & { label: string },
+  label: string,
+  { signal, followLinks }: LoadSession,
 ): Promise<void> {
-  for await (const item of readPackageManifests(directory, options)) {
+  for await (const item of readPackageManifests(directory, { label, signal, followLinks })) {
     if (item.kind === 'bundle') await loader.addBundle(item.bundle, item.file);
     else if (item.kind === 'package') loader.addPackage(item.manifest);
     else if (item.kind === 'problem') loader.addProblem(item.error);

@@ -17,7 +17,7 @@ import {
   convertChannels,
   convertPackage,
 } from './convert-package.js';
-import { type ReadOptions, openForReading } from '../schema/edit.js';
+import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
 import { IndexQueries, type StoredBundle, type StoredMember, type StoredPackage } from './queries.js';
 
 /** Which blob of an index is meant. Its place in the file means nothing: rows have no line. */
@@ -53,8 +53,12 @@ interface BundleOptions {
 const batchSize = 256;
 
 /** Opens a database file as a catalog. Throws OpmateError, see `openForReading`. */
-export async function openSqliteCatalog(file: string, options: ReadOptions): Promise<SqliteCatalog> {
-  const { database, close } = await openForReading(file, options);
+export async function openSqliteCatalog(
+  file: string,
+  session: ReadSession,
+  options?: ReadOptions,
+): Promise<SqliteCatalog> {
+  const { database, close } = await openForReading(file, session, options);
   return new SqliteCatalog(new IndexQueries(database), close);
 }
 

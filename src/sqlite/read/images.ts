@@ -1,8 +1,7 @@
-import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { notFound } from '../../core/suggest.js';
-import { type ReadOptions, openForReading } from '../schema/edit.js';
+import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
 import { IndexQueries } from './queries.js';
 
 /**
@@ -24,9 +23,10 @@ export interface OpenedIndex {
 /** Opens a database file for questions about images. Throws OpmateError, see `openForReading`. */
 export async function openIndexFile(
   file: string,
-  options: ReadOptions & CancelOptions,
+  session: ReadSession,
+  options?: ReadOptions,
 ): Promise<OpenedIndex> {
-  const { database, close } = await openForReading(file, options);
+  const { database, close } = await openForReading(file, session, options);
   const queries = new IndexQueries(database);
   return {
     name: database.name,

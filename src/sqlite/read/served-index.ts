@@ -9,7 +9,7 @@ import { propertyTypes } from '../../model/declarative-config.js';
 import type { TypedValue } from '../schema/bundle-record.js';
 import { splitObjects } from './convert-package.js';
 import type { Database, Row } from '../schema/database.js';
-import { type ReadOptions, openForReading } from '../schema/edit.js';
+import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
 import { LookupTables } from './lookup-tables.js';
 import {
   IndexQueries,
@@ -72,8 +72,12 @@ const maxKnownApis = 10_000;
  * Opens an index for the registry API. The file is never changed, and may be changed by others: what they commit is
  * what is answered from then on. Throws OpmateError, see `openForReading`; INVALID where names are no texts.
  */
-export async function openServedIndex(file: string, options: ReadOptions): Promise<ServedIndex> {
-  const { database, close } = await openForReading(file, { timeoutMs: lockTimeoutMs, ...options });
+export async function openServedIndex(
+  file: string,
+  session: ReadSession,
+  { name, timeoutMs = lockTimeoutMs }: ReadOptions = {},
+): Promise<ServedIndex> {
+  const { database, close } = await openForReading(file, session, { name, timeoutMs });
   try {
     return new ServedIndex(database, close);
   } catch (error) {

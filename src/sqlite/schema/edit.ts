@@ -5,7 +5,7 @@ import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { publishNewFile } from '../../files/replace-file.js';
 import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
-import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
+import { type TemporaryPlace, openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, UsageError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
@@ -255,10 +255,10 @@ function isUnfinished(error: unknown): boolean {
   return code !== undefined && /^SQLITE_(?:READONLY|CANTOPEN)/.test(code);
 }
 
-export interface ReadOptions extends CancelOptions {
-  /** Where a private copy is made, if one is needed. */
-  temporaryDirectory: string;
-  now: () => Date;
+/** What reading a database needs of a session: where a private copy is made, if one is needed. */
+export type ReadSession = TemporaryPlace & CancelOptions;
+
+export interface ReadOptions {
   /** How messages name the database; its path where it is left out. */
   name?: string | undefined;
   /** Milliseconds to wait for another process that writes; 10 s unless told. */
@@ -276,12 +276,16 @@ export interface ReadableDatabase {
  * it: one of an older schema, or one that an interrupted writer has left unfinished, is copied, and the copy
  * is read. Throws what opening and migrating throw.
  */
-export async function openForReading(file: string, options: ReadOptions): Promise<ReadableDatabase> {
-  const { name = file, signal, timeoutMs } = options;
+export async function openForReading(
+  file: string,
+  session: ReadSession,
+  { name = file, timeoutMs }: ReadOptions = {},
+): Promise<ReadableDatabase> {
+  const { signal } = session;
   throwIfCancelled(signal);
   const direct = await openAsItIs(file, name, timeoutMs);
   if (direct !== undefined) return { database: direct, close: async () => direct.close() };
-  return openInTemporaryDirectory(options, async (directory) => {
+  return openInTemporaryDirectory(session, async (directory) => {
     const copy = path.join(directory, 'index.db');
     await copyDatabase(file, name, copy);
     throwIfCancelled(signal);

@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { OpmateError } from '../../../src/core/errors.js';
 import { mediaTypes } from '../../../src/oci/image/types.js';
 import { type StageOptions, parsePullFrom, stageBundles } from '../../../src/source/bundles.js';
+import type { SourceSession } from '../../../src/source/session.js';
 import { type Session, openSession } from '../../../src/source/session.js';
 import { makeCatalogImage, makeImage, serveBuilt, storeImage } from '../../e2e/images.js';
 import { failureOf } from '../../support/connect.js';
@@ -48,8 +49,8 @@ async function openWorld(): Promise<World> {
 }
 
 /** Stages, and closes the stage when the test is done. */
-async function stage(references: string[], options: StageOptions) {
-  const staged = await stageBundles(references, options);
+async function stage(references: string[], session: SourceSession, options: StageOptions = {}) {
+  const staged = await stageBundles(references, session, options);
   onTestFinished(() => staged.close());
   return staged.bundles;
 }
@@ -122,7 +123,7 @@ describe('source/bundles stageBundles', () => {
       'example.com/x=example.org/y',
     ]);
     const reference = `quay.io/prod/one:v1.0.0@${digest}`;
-    const [bundle] = await stage([reference], { ...session, pullFrom });
+    const [bundle] = await stage([reference], session, { pullFrom });
     expect(bundle).toMatchObject({ reference, record: { image: reference, relatedImages: [reference] } });
     expect(paths(registry).every((one) => one.startsWith('/v2/stage/deep/one/') || one === '/v2/')).toBe(
       true,
@@ -150,9 +151,7 @@ describe('source/bundles stageBundles', () => {
     const good = await serve('ns/good', '1.0.0');
     const missing = `${registry.host}/ns/missing:v1`;
     const many = Array.from({ length: 30 }, (_, i) => `${registry.host}/ns/later${i}:v1`);
-    const error = await failureOf(
-      stageBundles([good.tagged, missing, ...many], { ...session, concurrency: 1 }),
-    );
+    const error = await failureOf(stageBundles([good.tagged, missing, ...many], session, { concurrency: 1 }));
     expect(error).toMatchObject({ code: 'NOT_FOUND' });
     expect(error.message.startsWith(missing)).toBe(true);
     expect(paths(registry).join()).not.toContain('later');
@@ -162,7 +161,7 @@ describe('source/bundles stageBundles', () => {
   it('names the given reference when another place fails', async () => {
     const { session, registry } = await openWorld();
     const pullFrom = parsePullFrom([`quay.io/prod=${registry.host}/stage`]);
-    const error = await failureOf(stageBundles(['quay.io/prod/one:v1'], { ...session, pullFrom }));
+    const error = await failureOf(stageBundles(['quay.io/prod/one:v1'], session, { pullFrom }));
     expect(error.message).toMatch(/^quay\.io\/prod\/one:v1: 127\.0\.0\.1:\d+\/stage\/one:v1/);
   });
 
@@ -172,7 +171,7 @@ describe('source/bundles stageBundles', () => {
     const failures: [string, OpmateError][] = [];
     const references = [`${registry.host}/ns/missing:v1`, tagged, 'Quay.io/UPPER:v1', '/nowhere'];
     const onFailure = (...failure: [string, OpmateError]): void => void failures.push(failure);
-    const bundles = await stage(references, { ...session, onFailure });
+    const bundles = await stage(references, session, { onFailure });
     expect(bundles.map(({ reference }) => reference)).toEqual([tagged]);
     expect(failures.map(([reference]) => reference).sort()).toEqual(
       references.filter((one) => one !== tagged).sort(),
@@ -211,7 +210,7 @@ describe('source/bundles stageBundles', () => {
     const failures: string[] = [];
     const onFailure = (_: string, { message, hint }: OpmateError): void =>
       void failures.push(`${message} ${hint}`);
-    await stage(['user:secret@quay.io/ns/a:v1'], { ...session, onFailure });
+    await stage(['user:secret@quay.io/ns/a:v1'], session, { onFailure });
     expect(failures).toEqual([expect.stringContaining('***@quay.io/ns/a:v1')]);
     expect(failures.join()).not.toContain('secret');
   });
@@ -220,15 +219,15 @@ describe('source/bundles stageBundles', () => {
     const { session, serve, registry } = await openWorld();
     const { tagged, digest } = await serve('ns/one', '1.0.0');
     const root = await directoryWith(smallBundle());
-    const options = { ...session, requireDigest: true };
+    const options = { requireDigest: true };
     for (const reference of [tagged, root, `oci:${root}:v1@${digest}`]) {
-      const error = await failureOf(stageBundles([reference], options));
+      const error = await failureOf(stageBundles([reference], session, options));
       expect(error.message).toMatch(/, and --require-digest is set$/);
       expect(error.message.startsWith(reference)).toBe(true);
     }
     expect(registry.requests).toEqual([]);
     const pinned = tagged.replace(/:v.*/, `@${digest}`);
-    expect(await stage([pinned], options)).toHaveLength(1);
+    expect(await stage([pinned], session, options)).toHaveLength(1);
   });
 
   it('says what something is that is no bundle', async () => {

@@ -27,7 +27,7 @@ describe('source/library pullImage', () => {
     const upper = await layerOf([{ path: 'configs/a.yaml', content: Buffer.from('new') }]);
     const image = await buildImage({ layers: [lower, upper], labels: { key: 'value' } });
     const reference = `oci:${path.join(directory, 'layout')}:v1`;
-    const target = await openTarget(parseReference(reference), { connection: await session.connect() });
+    const target = await openTarget(parseReference(reference), session);
     await pushImage(target.repository, target.reference, image);
 
     const whole = await pullImage(reference, session);

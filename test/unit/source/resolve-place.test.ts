@@ -13,7 +13,7 @@ import { mediaTypes } from '../../../src/oci/image/types.js';
 import { type CatalogPlace, isPinned } from '../../../src/source/place.js';
 import { openResolved, resolvePlace } from '../../../src/source/resolve-place.js';
 import type { ResolvedPlace } from '../../../src/source/drivers/driver.js';
-import type { SourceOptions } from '../../../src/source/source-options.js';
+import type { SourceSession } from '../../../src/source/session.js';
 import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../support/fault-registry.js';
 import { bytesOf, descriptorOf } from '../../support/images.js';
@@ -26,7 +26,7 @@ const archive = (name: string, file = 'configs/c.json'): Buffer =>
 
 let bench: Workbench;
 let server: FaultRegistry;
-let options: SourceOptions;
+let options: SourceSession;
 
 beforeEach(async () => {
   bench = await openWorkbench();
@@ -60,7 +60,7 @@ async function packagesIn(found: ResolvedPlace): Promise<string[]> {
 }
 
 const look = (origin: CatalogPlace, known?: ResolvedPlace): Promise<ResolvedPlace> =>
-  resolvePlace(origin, { ...options, known: known?.state });
+  resolvePlace(origin, options, { known: known?.state });
 
 describe('source/resolve-place of an archive at a URL', () => {
   const origin = (): CatalogPlace => ({ kind: 'http', url: `${server.origin}/c.tar.gz?token=s3cret` });

@@ -44,8 +44,7 @@ async function openWorld(): Promise<World> {
       const handle = await open(path.join(directory, name));
       try {
         const template = await readTemplate({ handle, label: name }, undefined);
-        const rendered = await renderTemplate(template, {
-          ...session,
+        const rendered = await renderTemplate(template, session, {
           format: 'json',
           migrationLevel: 'none',
         });

@@ -29,7 +29,7 @@ describe('bundle/plain/external-format', () => {
       { 'opmate-format-mine': configMap },
       { watchNamespaces: ['a', 'b'], config: { text: 'x' } },
     );
-    const { objects, findings } = await renderExternal(directory, 'mine', options);
+    const { objects, findings } = await renderExternal(directory, 'mine', options, options);
     expect(findings).toEqual([]);
     expect(objects[0]?.load()['data']).toEqual({
       format: 'mine',
@@ -47,7 +47,7 @@ describe('bundle/plain/external-format', () => {
   it('tells the last line that a failing program says, without secrets', async () => {
     const script = 'echo first >&2; echo "no recipe at https://me:word@host/x" >&2; echo >&2; exit 3';
     const options = await withPrograms({ 'opmate-format-mine': script });
-    await expect(renderExternal(await directoryWith(), 'mine', options)).rejects.toMatchObject({
+    await expect(renderExternal(await directoryWith(), 'mine', options, options)).rejects.toMatchObject({
       code: 'INVALID',
       message: 'opmate-format-mine: no recipe at https://***@host/x',
       hint: 'exit code 3',
@@ -56,14 +56,16 @@ describe('bundle/plain/external-format', () => {
 
   it('names the program that a format would need', async () => {
     const options = await withPrograms({});
-    const missing = renderExternal(await directoryWith(), 'kustomize', options);
+    const missing = renderExternal(await directoryWith(), 'kustomize', options, options);
     await expect(missing).rejects.toMatchObject({
       code: 'UNSUPPORTED',
       hint: expect.stringContaining('opmate-format-kustomize') as string,
     });
     for (const format of ['../evil', 'a/b', '', 'Plain', 'a b', '-a']) {
       expect(isFormatName(format)).toBe(false);
-      await expect(renderExternal(await directoryWith(), format, options)).rejects.toThrow('neither known');
+      await expect(renderExternal(await directoryWith(), format, options, options)).rejects.toThrow(
+        'neither known',
+      );
     }
   });
 
@@ -71,20 +73,21 @@ describe('bundle/plain/external-format', () => {
     const directory = await directoryWith({ 'opmate-format-mine': '#!/bin/sh\nexit 0\n' });
     await chmod(path.join(directory, 'opmate-format-mine'), 0o755);
     const options = await withPrograms({}, { environment: { PATH: '.::/usr/bin' } });
-    await expect(renderExternal(directory, 'mine', options)).rejects.toThrow('neither known');
+    await expect(renderExternal(directory, 'mine', options, options)).rejects.toThrow('neither known');
   });
 
   it('ends programs that print too much, take too long or are no longer wanted', async () => {
     const directory = await directoryWith();
     const endless = await withPrograms({ 'opmate-format-mine': 'exec yes' }, { maxOutput: 100_000 });
-    await expect(renderExternal(directory, 'mine', endless)).rejects.toThrow('prints more than 100000 bytes');
+    await expect(renderExternal(directory, 'mine', endless, endless)).rejects.toThrow(
+      'prints more than 100000 bytes',
+    );
     const slow = await withPrograms({ 'opmate-format-mine': 'sleep 60 & wait' }, { timeoutMs: 200 });
-    await expect(renderExternal(directory, 'mine', slow)).rejects.toThrow('no end after 0.2 s');
+    await expect(renderExternal(directory, 'mine', slow, slow)).rejects.toThrow('no end after 0.2 s');
     const controller = new AbortController();
-    const unwanted = renderExternal(directory, 'mine', {
-      ...(await withPrograms({ 'opmate-format-mine': 'sleep 60' })),
-      signal: controller.signal,
-    });
+    const { signal } = controller;
+    const sleeping = await withPrograms({ 'opmate-format-mine': 'sleep 60' }, { signal });
+    const unwanted = renderExternal(directory, 'mine', sleeping, sleeping);
     setTimeout(() => controller.abort(), 100);
     await expect(unwanted).rejects.toMatchObject({ code: 'CANCELLED' });
   });
@@ -93,7 +96,7 @@ describe('bundle/plain/external-format', () => {
     const made = 'printf "apiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: made}\\n"';
     for (const left of ['sleep 60 &', 'sleep 60 >/dev/null &']) {
       const options = await withPrograms({ 'opmate-format-mine': `${left} ${made}` }, { timeoutMs: 20_000 });
-      expect((await renderExternal(await directoryWith(), 'mine', options)).objects).toHaveLength(1);
+      expect((await renderExternal(await directoryWith(), 'mine', options, options)).objects).toHaveLength(1);
     }
   });
 
@@ -101,14 +104,14 @@ describe('bundle/plain/external-format', () => {
     const script =
       "printf 'apiVersion: v1\\nkind: ConfigMap\\n---\\n- 1\\n---\\nkind: Pod\\nmetadata: {name: x}\\n'";
     const options = await withPrograms({ 'opmate-format-mine': script, 'opmate-format-empty': 'true' });
-    const { objects, findings } = await renderExternal(await directoryWith(), 'mine', options);
+    const { objects, findings } = await renderExternal(await directoryWith(), 'mine', options, options);
     expect(objects).toEqual([]);
     expect(findings.map(({ line, ...finding }) => `${line} ${formatMessage(finding)}`)).toEqual([
       '4 expected an object, got a list',
       '1 ConfigMap: metadata.name: missing',
       '6 Pod "x": apiVersion: missing',
     ]);
-    const empty = await renderExternal(await directoryWith(), 'empty', options);
+    const empty = await renderExternal(await directoryWith(), 'empty', options, options);
     expect(empty.findings).toEqual([
       {
         severity: 'error',

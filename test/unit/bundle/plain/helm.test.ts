@@ -25,7 +25,7 @@ describe('bundle/plain/helm', () => {
       [root, root],
       [below, `${below}/it`],
     ] as const) {
-      const { objects, findings, chartName, version } = await renderHelm(directory, options);
+      const { objects, findings, chartName, version } = await renderHelm(directory, options, options);
       expect({ findings, chartName, version }).toEqual({
         findings: [],
         chartName: 'widget-chart',
@@ -43,25 +43,29 @@ describe('bundle/plain/helm', () => {
   it('finds no chart, several, and a broken one', async () => {
     const options = await withPrograms({ helm: standIn });
     const messageOf = async (files: Record<string, string>): Promise<string | undefined> =>
-      (await renderHelm(await directoryWith(files), options)).findings.map(formatMessage)[0];
+      (await renderHelm(await directoryWith(files), options, options)).findings.map(formatMessage)[0];
     expect(await messageOf({ 'a/b': '' })).toBe('no chart of helm is there');
     expect(await messageOf({ 'b/Chart.yaml': chartFile, 'a/Chart.yaml': chartFile })).toBe(
       'several charts of helm are there: a, b',
     );
     expect(await messageOf({ 'Chart.yaml': 'name: x\n' })).toContain('version of the chart is missing');
-    const broken = await renderHelm(await directoryWith({ 'it/Chart.yaml': 'a: b\n\tc' }), options);
+    const broken = await renderHelm(await directoryWith({ 'it/Chart.yaml': 'a: b\n\tc' }), options, options);
     expect(broken.findings).toMatchObject([{ file: 'it/Chart.yaml', line: 2 }]);
   });
 
   it('says what is missing where there is no helm, and what helm says where it fails', async () => {
     const directory = await directoryWith({ 'Chart.yaml': chartFile });
-    await expect(renderHelm(directory, await withPrograms({}, { environment: {} }))).rejects.toMatchObject({
+    const without = await withPrograms({}, { environment: {} });
+    await expect(renderHelm(directory, without, without)).rejects.toMatchObject({
       code: 'UNSUPPORTED',
       message: 'helm: not installed',
     });
     const failing = await withPrograms({ helm: 'echo "Error: values don\'t meet the schema" >&2; exit 1' });
-    await expect(renderHelm(directory, failing)).rejects.toThrow("helm: Error: values don't meet the schema");
-    const named = await renderHelm(directory, await withPrograms({ helm: standIn }, { name: 'A--b' }));
+    await expect(renderHelm(directory, failing, failing)).rejects.toThrow(
+      "helm: Error: values don't meet the schema",
+    );
+    const misnamed = await withPrograms({ helm: standIn }, { name: 'A--b' });
+    const named = await renderHelm(directory, misnamed, misnamed);
     expect(named.findings.map(formatMessage).join()).toContain('name "A--b": helm takes');
   });
 
@@ -70,7 +74,7 @@ describe('bundle/plain/helm', () => {
     const changing = await withPrograms({
       helm: `cat <<END\n${object('a', '  annotations: {helm.sh/hook: pre-install}\ndata: {now: "$(date +%N)"}\n')}END`,
     });
-    const { warnings } = await renderHelm(directory, changing);
+    const { warnings } = await renderHelm(directory, changing, changing);
     expect(warnings.map(formatMessage)).toEqual([
       'the chart gives other manifests each time that it is rendered',
       'ConfigMap "a": a hook of helm (pre-install), applied as any other object',
@@ -92,8 +96,9 @@ describe('bundle/plain/helm', () => {
         ),
         'templates/tests/test.yaml': object('test', '  annotations: {helm.sh/hook: test}\n'),
       });
-      const options = await withPrograms({}, { config: { text: 'size: 7\n' } });
-      const made = await renderHelm(directory, { ...options, environment: { PATH: process.env['PATH'] } });
+      const environment = { PATH: process.env['PATH'] };
+      const options = await withPrograms({}, { environment, config: { text: 'size: 7\n' } });
+      const made = await renderHelm(directory, options, options);
       expect({ ...made, objects: [] }).toMatchObject({ findings: [], warnings: [] });
       expect(made.objects.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
         'ConfigMap widget-here',

@@ -1,7 +1,7 @@
 /** Programs that stand in for others, found through PATH. */
 import { chmod } from 'node:fs/promises';
 import path from 'node:path';
-import type { ProgramOptions } from '../../../../src/bundle/plain/external-format.js';
+import type { ProgramOptions, ProgramSession } from '../../../../src/bundle/plain/external-format.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 /** A directory with these shell scripts, to be put on PATH. */
@@ -12,11 +12,11 @@ export async function directoryWithPrograms(scripts: Record<string, string>): Pr
   return directory;
 }
 
-/** Options for rendering with these scripts on PATH. */
+/** A session and options for rendering with these scripts on PATH. */
 export async function withPrograms(
   scripts: Record<string, string>,
-  options: Partial<ProgramOptions> = {},
-): Promise<ProgramOptions> {
+  options: Partial<ProgramOptions & ProgramSession> = {},
+): Promise<ProgramOptions & ProgramSession> {
   const programs = await directoryWithPrograms(scripts);
   return {
     name: 'widget',

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { formatMessage } from '../../../../src/core/diagnostic.js';
-import { type RenderOptions, renderContent } from '../../../../src/bundle/plain/render-content.js';
+import {
+  type RenderOptions,
+  type RenderedContent,
+  renderContent,
+} from '../../../../src/bundle/plain/render-content.js';
 import { directoryWith } from '../../../support/temporary.js';
 import { withPrograms } from './programs.js';
 import { type SmallOperator, smallCrd, smallOperator } from './small-operator.js';
@@ -13,8 +17,13 @@ async function bundleDirectory(operator: SmallOperator = {}): Promise<string> {
   });
 }
 
-async function optionsOf(more: Partial<RenderOptions> = {}): Promise<RenderOptions> {
-  return { ...(await withPrograms({})), config: undefined, ...more };
+async function render(
+  directory: string,
+  format: string,
+  more: Partial<RenderOptions> = {},
+): Promise<RenderedContent> {
+  const session = await withPrograms({});
+  return renderContent(directory, format, session, { ...session, config: undefined, ...more });
 }
 
 const titles = (objects: readonly { kind: string; namespace: string; name: string }[]): string[] =>
@@ -27,7 +36,7 @@ describe('bundle/plain/render-content', () => {
     });
     const plain = await bundleDirectory();
     const namespaceOf = async (directory: string, installNamespace: string): Promise<string> => {
-      const made = await renderContent(directory, 'registry-v1', await optionsOf({ installNamespace }));
+      const made = await render(directory, 'registry-v1', { installNamespace });
       expect(made.findings).toEqual([]);
       expect({ packageName: made.packageName, version: made.version }).toEqual({
         packageName: 'widget',
@@ -43,13 +52,9 @@ describe('bundle/plain/render-content', () => {
 
   it('names the clouds that an operator asks for credentials', async () => {
     const annotations = { 'features.operators.openshift.io/token-auth-aws': 'true' };
-    const made = await renderContent(
-      await bundleDirectory({ annotations }),
-      'registry-v1',
-      await optionsOf(),
-    );
+    const made = await render(await bundleDirectory({ annotations }), 'registry-v1');
     expect(made.clouds).toHaveLength(1);
-    const other = await renderContent(await bundleDirectory(), 'registry-v1', await optionsOf());
+    const other = await render(await bundleDirectory(), 'registry-v1');
     expect(other.clouds).toBeUndefined();
   });
 
@@ -64,7 +69,7 @@ describe('bundle/plain/render-content', () => {
       'e.json': object('elsewhere.io/v1', 'Gadget'),
       'f.json': JSON.stringify(smallCrd('widgets')),
     });
-    const placed = await renderContent(directory, 'plain', await optionsOf());
+    const placed = await render(directory, 'plain');
     expect(titles(placed.objects)).toEqual([
       'ConfigMap here/a',
       'CustomResourceDefinition /widgets.example.com',
@@ -74,7 +79,7 @@ describe('bundle/plain/render-content', () => {
       'Widget here/a',
     ]);
     expect(placed.objects[0]?.load()['metadata']).toEqual({ name: 'a', namespace: 'here' });
-    const asTheyAre = await renderContent(directory, 'plain', await optionsOf({ installNamespace: '' }));
+    const asTheyAre = await render(directory, 'plain', { installNamespace: '' });
     expect(titles(asTheyAre.objects)[0]).toBe('ConfigMap /a');
   });
 
@@ -85,7 +90,7 @@ describe('bundle/plain/render-content', () => {
       'a.json': map({ name: 'a' }, { x: '1' }),
       'b.json': map({ name: 'a', namespace: 'here' }, { x: '2' }),
     });
-    const { objects, findings } = await renderContent(directory, 'plain', await optionsOf());
+    const { objects, findings } = await render(directory, 'plain');
     expect(objects).toEqual([]);
     expect(findings.map(formatMessage).join()).toContain('ConfigMap "a" in namespace "here": duplicate');
   });
@@ -106,7 +111,7 @@ describe('bundle/plain/render-content', () => {
         data: { x: 'x'.repeat(1_000_000) },
       }),
     });
-    const { warnings } = await renderContent(directory, 'plain', await optionsOf());
+    const { warnings } = await render(directory, 'plain');
     expect(warnings.map(({ file, ...finding }) => `${file}: ${formatMessage(finding)}`)).toEqual([
       'b.json: ConfigMap "large": larger than 1 MiB, so that a cluster may not be able to store it',
       'a.yaml: PodDisruptionBudget "old": policy/v1beta1 is gone since Kubernetes 1.25',
@@ -115,8 +120,9 @@ describe('bundle/plain/render-content', () => {
 
   it('hands formats that it does not know to a program', async () => {
     const script = "echo '{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}'";
-    const options = { ...(await withPrograms({ 'opmate-format-mine': script })), config: undefined };
-    const { objects } = await renderContent(await directoryWith(), 'mine', options);
+    const session = await withPrograms({ 'opmate-format-mine': script });
+    const options = { ...session, config: undefined };
+    const { objects } = await renderContent(await directoryWith(), 'mine', session, options);
     expect(titles(objects)).toEqual(['ConfigMap here/x']);
   });
 });

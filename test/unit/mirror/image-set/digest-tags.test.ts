@@ -37,7 +37,12 @@ beforeEach(async () => {
   bench = await openWorkbench();
   source = await startRegistry({ directory: join(bench.home, 'source') });
   connection = bench.connect({ useHttp: true, maxAttempts: 1 });
-  options = { open: { connection }, maxPerRegistry: 2, continueOnError: false, skipMissing: false };
+  options = {
+    session: { connect: () => connection },
+    maxPerRegistry: 2,
+    continueOnError: false,
+    skipMissing: false,
+  };
 });
 afterEach(async () => {
   await source.close();
@@ -131,7 +136,7 @@ describe.each(Object.entries(registries))('images mirrored by digest to %s', (na
       const reference = parseReference(`${target.host}/${repository}:${tag}`) as RegistryReference;
       const item = { reference } as Parameters<typeof deleteImages>[0][number];
       return deleteImages([item], {
-        open: { connection },
+        session: { connect: () => connection },
         maxPerRegistry: 2,
         signatures,
         keep: { reasonFor: () => undefined } as unknown as Parameters<typeof deleteImages>[1]['keep'],

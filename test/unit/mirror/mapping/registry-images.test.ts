@@ -23,11 +23,14 @@ async function catalogWith(...blobs: object[]): Promise<Catalog> {
 }
 
 async function indexWith(...statements: string[]): Promise<Catalog> {
-  const catalog = await openSqliteCatalog(await indexFile(...statements), {
-    temporaryDirectory: tmpdir(),
-    now: () => new Date(0),
-    name: 'index.db',
-  });
+  const catalog = await openSqliteCatalog(
+    await indexFile(...statements),
+    {
+      temporaryDirectory: tmpdir(),
+      now: () => new Date(0),
+    },
+    { name: 'index.db' },
+  );
   onTestFinished(() => catalog.close());
   return catalog;
 }

@@ -61,7 +61,7 @@ const run = (more: Partial<TransferOptions> = {}) =>
       targetName: `target ${name}`,
     })),
     {
-      open: { connection: bench.connect({ useHttp: true }) },
+      session: { connect: () => bench.connect({ useHttp: true }) },
       maxPerRegistry: 4,
       continueOnError: true,
       skipMissing: true,
@@ -186,7 +186,9 @@ describe('mirror/transfer, faults of the source', () => {
     );
     try {
       const connection = bench.connect({ useHttp: true, allowedPrivateHosts: [auth.host] });
-      expect(await run({ open: { connection }, maxPerRegistry: 1 })).toMatchObject({ failed: [] });
+      expect(await run({ session: { connect: () => connection }, maxPerRegistry: 1 })).toMatchObject({
+        failed: [],
+      });
       expect(tokens).toBeGreaterThan(2);
       await expectWhole();
     } finally {
@@ -268,7 +270,7 @@ async function copyBoth(): Promise<void> {
 }
 
 describe.each<[string, () => Promise<unknown>]>([
-  ['mirror/transfer', () => run({ open: { connection: patient() }, continueOnError: false })],
+  ['mirror/transfer', () => run({ session: { connect: () => patient() }, continueOnError: false })],
   ['oci/copy', copyBoth],
 ])('%s, a network that recovers', (_name, work) => {
   it('outlasts a source that is away for longer than a few attempts', async () => {

@@ -32,7 +32,7 @@ beforeEach(async () => {
   registry = await startRegistry({ directory: join(bench.home, 'registry') });
   target = await startRegistryProxy(new URL(registry.url).host);
   options = {
-    open: { connection: bench.connect({ useHttp: true, maxAttempts: 1 }) },
+    session: { connect: () => bench.connect({ useHttp: true, maxAttempts: 1 }) },
     maxPerRegistry: 1,
     continueOnError: false,
     skipMissing: false,

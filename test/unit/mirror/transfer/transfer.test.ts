@@ -41,7 +41,7 @@ const serve = (count: number): void => {
 
 const run = (transfers: readonly Transfer[], more: Partial<TransferOptions> = {}) =>
   transferImages(transfers, {
-    open: { connection: bench.connect({ useHttp: true, maxAttempts: 1 }) },
+    session: { connect: () => bench.connect({ useHttp: true, maxAttempts: 1 }) },
     maxPerRegistry: 4,
     continueOnError: true,
     skipMissing: true,

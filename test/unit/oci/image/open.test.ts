@@ -19,9 +19,9 @@ afterEach(() => bench.close());
 
 const image = smallImage();
 const open = (text: string) =>
-  openReference(parseReference(text), { connection: bench.connect({ useHttp: true }) });
+  openReference(parseReference(text), { connect: () => bench.connect({ useHttp: true }) });
 const target = (text: string) =>
-  openTarget(parseReference(text), { connection: bench.connect({ useHttp: true }) });
+  openTarget(parseReference(text), { connect: () => bench.connect({ useHttp: true }) });
 
 describe('oci/open', () => {
   it('opens a registry’s repository; the digest wins over the tag', async () => {
@@ -49,9 +49,9 @@ describe('oci/open', () => {
       const environment = { CONTAINERS_REGISTRIES_CONF: join(bench.home, 'registries.conf') };
       const connection = bench.connect({ useHttp: true, environment });
       const reference = parseReference(`${server.host}/ns/name:v1`);
-      const source = await openReference(reference, { connection });
+      const source = await openReference(reference, { connect: () => connection });
       expect((await source.repository.headManifest('v1'))?.digest).toBe(digest);
-      const { repository } = await openTarget(reference, { connection });
+      const { repository } = await openTarget(reference, { connect: () => connection });
       expect(await repository.headManifest('v1')).toBeUndefined();
       expect(await repository.hasBlob(image.manifest.config)).toBe(false);
     } finally {
@@ -103,7 +103,7 @@ describe('oci/open', () => {
       ] as const) {
         const failure = await failureOf(
           openReference(reference, {
-            connection: bench.connect(),
+            connect: () => bench.connect(),
             temporaryDirectory: bench.home,
             limits: { ...defaultArchiveLimits, ratioThreshold: 1000, maxRatio: 10_000, [name]: value },
           }),

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LogLevel } from '../../../../src/core/log.js';
 import { imageLabels } from '../../../../src/model/image-labels.js';
-import type { SourceOptions } from '../../../../src/source/source-options.js';
+import type { SourceSession } from '../../../../src/source/session.js';
 import { CatalogKeeper, type KeeperClock } from '../../../../src/serve/catalogs/catalog-keeper.js';
 import {
   type CatalogManifest,
@@ -116,7 +116,7 @@ function setUp(storage: string | undefined, temporaryDirectory: string): Setup {
     log: (level: LogLevel, message: string) => void logged.push(`${level}: ${message}`),
     progress: () => undefined,
   };
-  const origins: SourceOptions = {
+  const origins: SourceSession = {
     connect: () => bench.connect({ useHttp: true, maxAttempts: 1 }),
     connectAnew: () => Promise.resolve(bench.connect({ useHttp: true, maxAttempts: 1 })),
     temporaryDirectory,

@@ -17,11 +17,14 @@ const stable = { pkgName: 'widget', channelName: 'stable' };
 const newest = { ...stable, csvName: 'widget.v1.2.0' };
 
 async function open(file: string): Promise<RegistryAnswers> {
-  const answers = await openSqliteAnswers(file, {
-    temporaryDirectory: await directoryWith(),
-    now: () => new Date('2026-01-01T00:00:00Z'),
-    name: 'index.db',
-  });
+  const answers = await openSqliteAnswers(
+    file,
+    {
+      temporaryDirectory: await directoryWith(),
+      now: () => new Date('2026-01-01T00:00:00Z'),
+    },
+    { name: 'index.db' },
+  );
   onTestFinished(() => answers.close());
   return answers;
 }

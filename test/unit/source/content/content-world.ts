@@ -1,13 +1,23 @@
-import type { ContentOptions, PlacedSource } from '../../../../src/source/content/content.js';
+import {
+  type ContentOptions,
+  type OpenedContent,
+  type PlacedSource,
+  openContent,
+} from '../../../../src/source/content/content.js';
+import type { SourceSession } from '../../../../src/source/session.js';
 import type { ContentPlace } from '../../../../src/source/place.js';
 import type { Workbench } from '../../../support/connect.js';
 import { directoryWith } from '../../../support/temporary.js';
 
-/** Options that know nothing of this machine but its programs. */
-export async function contentOptions(
-  bench: Workbench,
-  more: Partial<ContentOptions> = {},
-): Promise<ContentOptions> {
+/** A session, and how content is opened with it. */
+export type Opening = SourceSession & ContentOptions;
+
+export function openWith(sources: readonly PlacedSource[], opening: Opening): Promise<OpenedContent> {
+  return openContent(sources, opening, opening);
+}
+
+/** A session that knows nothing of this machine but its programs. */
+export async function contentOptions(bench: Workbench, more: Partial<Opening> = {}): Promise<Opening> {
   const connection = bench.connect({ useHttp: true, maxAttempts: 1 });
   return {
     connect: () => connection,

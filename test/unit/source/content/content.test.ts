@@ -9,11 +9,7 @@ import { layerOf } from '../../../../src/archive/tar-writer.js';
 import type { OpmateError } from '../../../../src/core/errors.js';
 import { buildImage, pushImage } from '../../../../src/oci/image/image-builder.js';
 import { openLayout } from '../../../../src/oci/layout/layout.js';
-import {
-  type ContentOptions,
-  type OpenedContent,
-  openContent,
-} from '../../../../src/source/content/content.js';
+import type { OpenedContent } from '../../../../src/source/content/content.js';
 import type { ContentPlace } from '../../../../src/source/place.js';
 import { ContentFindingsError } from '../../../../src/source/content/content-findings.js';
 import { openContentStore } from '../../../../src/source/content/content-store.js';
@@ -22,7 +18,7 @@ import { type FaultRegistry, sha256, startFaultRegistry } from '../../../support
 import { gitRepository } from '../../../support/git-server.js';
 import { rawTar } from '../../../support/tar.js';
 import { directoryWith } from '../../../support/temporary.js';
-import { contentOptions, placedAt } from './content-world.js';
+import { contentOptions, placedAt, type Opening, openWith } from './content-world.js';
 
 const files = { 'manifests/a.yaml': 'kind: A\n', 'metadata/annotations.yaml': 'annotations: {}\n' };
 const tarOf = (content: Record<string, string>): Buffer =>
@@ -30,7 +26,7 @@ const tarOf = (content: Record<string, string>): Buffer =>
 
 let bench: Workbench;
 let server: FaultRegistry;
-let options: ContentOptions;
+let options: Opening;
 
 beforeEach(async () => {
   bench = await openWorkbench();
@@ -56,9 +52,9 @@ async function filesIn(directory: string): Promise<Record<string, string>> {
 /** What a source gives; everything is closed afterwards, and nothing is left. */
 async function read(
   source: ContentPlace,
-  more: Partial<ContentOptions> = {},
+  more: Partial<Opening> = {},
 ): Promise<{ files: Record<string, string> } & Pick<OpenedContent, 'content' | 'pins' | 'isInPlace'>> {
-  const opened = await openContent([placedAt('src', source)], { ...options, ...more });
+  const opened = await openWith([placedAt('src', source)], { ...options, ...more });
   try {
     const { content, pins, isInPlace } = opened;
     return { files: await filesIn(opened.directory), content, pins, isInPlace };
@@ -68,8 +64,8 @@ async function read(
   }
 }
 
-const open = (source: ContentPlace, more: Partial<ContentOptions> = {}): Promise<OpenedContent> =>
-  openContent([placedAt('src', source)], { ...options, ...more });
+const open = (source: ContentPlace, more: Partial<Opening> = {}): Promise<OpenedContent> =>
+  openWith([placedAt('src', source)], { ...options, ...more });
 
 /** The files above from each kind of source, and what its pin ends with. */
 async function sourcesOfAllKinds(): Promise<{ source: ContentPlace; ref: RegExp }[]> {
@@ -185,7 +181,7 @@ describe('source/content', () => {
       placedAt('five', { kind: 'git', repository: 'https://localhost:1/x', commit }, 'five'),
       placedAt('six', { kind: 'directory', path: '/nonexistent' }, 'six'),
     ];
-    const error = await failureOf(openContent(placed, { ...options, requireDigest: true }));
+    const error = await failureOf(openWith(placed, { ...options, requireDigest: true }));
     expect(error).toBeInstanceOf(ContentFindingsError);
     expect((error as ContentFindingsError).diagnostics.map(formatMessage)).toEqual([
       'one: an image by tag, not by digest',
@@ -198,7 +194,7 @@ describe('source/content', () => {
   it('puts several sources together, and names both where they have the same file', async () => {
     const [first, second] = [await directoryWith(files), await directoryWith({ 'a.yaml': 'x', 'c/d': 'y' })];
     const archive = path.join(await directoryWith({ 'b.tar': tarOf({ 'e.yaml': 'z' }) }), 'b.tar');
-    const opened = await openContent(
+    const opened = await openWith(
       [
         placedAt('first', { kind: 'directory', path: first }),
         placedAt('second', { kind: 'directory', path: second }, 'more/of'),
@@ -219,7 +215,7 @@ describe('source/content', () => {
     expect(opened.content).toBe((await read({ kind: 'directory', path: whole })).content);
     expect(await filesIn(first)).toEqual(files);
     const clash = await failureOf(
-      openContent(
+      openWith(
         [
           placedAt('first', { kind: 'directory', path: first }),
           placedAt('second', { kind: 'directory', path: second }, 'manifests'),
@@ -239,7 +235,7 @@ describe('source/content', () => {
     'refuses the destination %j',
     async (destination) => {
       const source: ContentPlace = { kind: 'directory', path: await directoryWith(files) };
-      const error = await failureOf(openContent([placedAt('src', source, destination)], options));
+      const error = await failureOf(openWith([placedAt('src', source, destination)], options));
       expect(error).toMatchObject({ code: 'UNSAFE' });
       expect(error.message).toContain('src: destination');
     },

@@ -1,7 +1,6 @@
 import { chmod, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type ContentOptions, openContent } from '../../../../src/source/content/content.js';
 import type { GitPlace } from '../../../../src/source/place.js';
 import { commitOfGit } from '../../../../src/source/drivers/git.js';
 import { createAuthority } from '../../../support/certificates.js';
@@ -13,10 +12,10 @@ import {
   startGitServer,
 } from '../../../support/git-server.js';
 import { directoryWith } from '../../../support/temporary.js';
-import { contentOptions, placedAt } from '../content/content-world.js';
+import { contentOptions, placedAt, type Opening, openWith } from '../content/content-world.js';
 
 let bench: Workbench;
-let options: ContentOptions;
+let options: Opening;
 const servers: GitServer[] = [];
 
 beforeEach(async () => {
@@ -36,8 +35,8 @@ async function serve(more: GitServerOptions): Promise<GitServer> {
 }
 
 /** One file of a source. */
-async function read(source: Omit<GitPlace, 'kind'>, file = 'a.yaml', more: Partial<ContentOptions> = {}) {
-  const opened = await openContent([placedAt('src', { kind: 'git', ...source })], { ...options, ...more });
+async function read(source: Omit<GitPlace, 'kind'>, file = 'a.yaml', more: Partial<Opening> = {}) {
+  const opened = await openWith([placedAt('src', { kind: 'git', ...source })], { ...options, ...more });
   try {
     return await readFile(path.join(opened.directory, file), 'utf8');
   } finally {

@@ -2,19 +2,18 @@ import { readdir } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { defaultArchiveLimits } from '../../../../src/archive/limits.js';
-import { type ContentOptions, openContent } from '../../../../src/source/content/content.js';
 import type { HttpPlace } from '../../../../src/source/place.js';
 import { createAuthority } from '../../../support/certificates.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
 import { type FaultRegistry, basic, sha256, startFaultRegistry } from '../../../support/fault-registry.js';
 import { rawTar } from '../../../support/tar.js';
-import { contentOptions, placedAt } from '../content/content-world.js';
+import { contentOptions, placedAt, type Opening, openWith } from '../content/content-world.js';
 
 const body = gzipSync(rawTar([{ name: 'a.yaml', content: 'one' }]));
 
 let bench: Workbench;
 let server: FaultRegistry;
-let options: ContentOptions;
+let options: Opening;
 
 beforeEach(async () => {
   bench = await openWorkbench();
@@ -28,9 +27,9 @@ afterEach(async () => {
   await bench.close();
 });
 
-async function read(source: Partial<HttpPlace>, more: Partial<ContentOptions> = {}): Promise<string[]> {
+async function read(source: Partial<HttpPlace>, more: Partial<Opening> = {}): Promise<string[]> {
   const whole = { kind: 'http', url: `${server.origin}/a.tgz`, ...source } as const;
-  const opened = await openContent([placedAt('src', whole)], { ...options, ...more });
+  const opened = await openWith([placedAt('src', whole)], { ...options, ...more });
   try {
     return await readdir(opened.directory);
   } finally {
@@ -77,7 +76,7 @@ describe('source/drivers/http-archive of content', () => {
     const authority = createAuthority();
     const secure = await startFaultRegistry({ tls: authority.issue() });
     secure.on({ path: '/a.tgz', respond: { body } });
-    const connectAnew: ContentOptions['connectAnew'] = (changes) =>
+    const connectAnew: Opening['connectAnew'] = (changes) =>
       Promise.resolve(bench.connect({ maxAttempts: 1, ...changes }));
     const more = { connect: () => bench.connect({ maxAttempts: 1 }), connectAnew };
     const url = `${secure.origin}/a.tgz`;

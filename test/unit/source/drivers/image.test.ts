@@ -3,17 +3,16 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { imageLabels } from '../../../../src/model/image-labels.js';
 import { mediaTypes } from '../../../../src/oci/image/types.js';
-import { type ContentOptions, openContent } from '../../../../src/source/content/content.js';
 import type { ImagePlace } from '../../../../src/source/place.js';
 import { createAuthority } from '../../../support/certificates.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
 import { type FaultRegistry, basic, startFaultRegistry } from '../../../support/fault-registry.js';
 import { bytesOf, descriptorOf } from '../../../support/images.js';
 import { type RawEntry, rawTar } from '../../../support/tar.js';
-import { contentOptions, placedAt } from '../content/content-world.js';
+import { contentOptions, placedAt, type Opening, openWith } from '../content/content-world.js';
 
 let bench: Workbench;
-let options: ContentOptions;
+let options: Opening;
 const servers: FaultRegistry[] = [];
 
 beforeEach(async () => {
@@ -48,9 +47,9 @@ async function registryWith(
 
 async function read(
   source: Omit<ImagePlace, 'kind'>,
-  more: Partial<ContentOptions> = {},
+  more: Partial<Opening> = {},
 ): Promise<{ names: string[]; ref: string | undefined }> {
-  const opened = await openContent([placedAt('src', { kind: 'image', ...source })], { ...options, ...more });
+  const opened = await openWith([placedAt('src', { kind: 'image', ...source })], { ...options, ...more });
   try {
     return { names: (await readdir(opened.directory)).sort(), ref: opened.pins[0]?.ref };
   } finally {
@@ -95,7 +94,7 @@ describe('source/content-image', () => {
     const authority = createAuthority();
     const { server } = await registryWith(entries, { tls: authority.issue() });
     const ref = `${server.host}/ns/bundle:v1`;
-    const more: Partial<ContentOptions> = {
+    const more: Partial<Opening> = {
       connect: () => bench.connect({ maxAttempts: 1 }),
       connectAnew: (changes) => Promise.resolve(bench.connect({ maxAttempts: 1, ...changes })),
     };

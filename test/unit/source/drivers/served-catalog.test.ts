@@ -86,7 +86,7 @@ describe('source/drivers/served-catalog', () => {
     expect(source.catalog.name).toBe(`${server.origin}/catalogs/x/api/v1`);
     await source.close();
     await first.close();
-    const second = await resolvePlace(place, { ...session, known: first.state });
+    const second = await resolvePlace(place, session, { known: first.state });
     expect(second.state).toEqual(first.state);
     expect(first.state.ref).toMatch(/\/catalogs\/x@sha256:[0-9a-f]{64}$/);
     await second.close();

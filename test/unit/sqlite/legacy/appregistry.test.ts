@@ -30,12 +30,12 @@ async function loadFrom(directory: string, permissive = false) {
   const database = path.join(await directoryWith(), 'index.db');
   try {
     return await editDatabase(database, { create: true }, (opened) =>
-      loadAppRegistry(opened, directory, {
-        label: 'ns',
-        permissive,
-        temporaryDirectory,
-        now: () => new Date(0),
-      }),
+      loadAppRegistry(
+        opened,
+        directory,
+        { temporaryDirectory, now: () => new Date(0) },
+        { label: 'ns', permissive },
+      ),
     );
   } finally {
     expect(await readdir(temporaryDirectory)).toEqual([]);

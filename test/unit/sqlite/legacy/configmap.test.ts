@@ -32,7 +32,7 @@ async function load(text: string) {
   const directory = await directoryWith({ 'cm.yaml': text });
   const database = path.join(directory, 'index.db');
   const report = await editDatabase(database, { create: true }, (opened) =>
-    loadConfigMap(opened, path.join(directory, 'cm.yaml'), { label: 'cm.yaml', permissive: true }),
+    loadConfigMap(opened, path.join(directory, 'cm.yaml'), {}, { label: 'cm.yaml', permissive: true }),
   );
   return { ...report, problems: report.problems.map(({ message }) => message), objects: objectsIn(database) };
 }

@@ -16,7 +16,7 @@ async function load(
   const directory = await directoryWith(asText(files));
   const file = database ?? path.join(await directoryWith(), 'index.db');
   const report = await editDatabase(file, { create: true }, (opened) =>
-    loadPackageManifests(opened, directory, { label: 'tree', ...options }),
+    loadPackageManifests(opened, directory, {}, { label: 'tree', ...options }),
   );
   return { report, database: file };
 }

@@ -11,7 +11,11 @@ import { directoryWith } from '../../../support/temporary.js';
 
 async function catalogOf(file: string): Promise<SqliteCatalog> {
   const temporaryDirectory = await directoryWith();
-  const catalog = await openSqliteCatalog(file, { temporaryDirectory, now: () => new Date(), name: 'db' });
+  const catalog = await openSqliteCatalog(
+    file,
+    { temporaryDirectory, now: () => new Date() },
+    { name: 'db' },
+  );
   onTestFinished(async () => {
     await catalog.close();
     expect(await readdir(temporaryDirectory)).toEqual([]);

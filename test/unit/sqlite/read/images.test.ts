@@ -5,11 +5,14 @@ import { type OpenedIndex, openIndexFile } from '../../../../src/sqlite/read/ima
 import { indexFile } from '../../../support/index-file.js';
 
 async function withIndex<T>(file: string, work: (index: OpenedIndex) => T): Promise<T> {
-  const index = await openIndexFile(file, {
-    temporaryDirectory: tmpdir(),
-    now: () => new Date(),
-    name: 'db',
-  });
+  const index = await openIndexFile(
+    file,
+    {
+      temporaryDirectory: tmpdir(),
+      now: () => new Date(),
+    },
+    { name: 'db' },
+  );
   try {
     return work(index);
   } finally {

@@ -22,6 +22,8 @@ export interface DrawOptions {
    * by default, as in `opm`.
    */
   maxRangeLinks?: number | undefined;
+  /** Characters of a name; longer ones are drawn shortened. Unlimited by default, as in `opm`. */
+  maxNameLength?: number | undefined;
 }
 
 /** The drawing, in pieces that need not be joined, and what was left out of it. It can be read repeatedly. */
@@ -41,16 +43,19 @@ interface Plan {
   drawsRangesOnce: boolean;
 }
 
-/** How many links a channel has, and which of them lead to what is skipped. */
+/** How many links a channel has, and which of them lead to what is skipped, as runs: ranges make millions of them. */
 interface Links {
   count: number;
-  skipped: number[];
+  skipped: { start: number; end: number }[];
 }
 
 type BundleClass = 'deprecated' | 'deprecatedskipped' | 'skipped';
 
-/** Range links of a channel that are drawn one by one; Mermaid itself refuses more than 500 links by default. */
-export const maxRangeLinks = 2_000;
+/**
+ * Limits of a drawing that need not have the bytes of `opm`. Names are repeated in every link, ranges in every link they
+ * make, and Mermaid itself refuses more than 500 links by default.
+ */
+export const drawingLimits = { maxRangeLinks: 2_000, maxNameLength: 253 } as const;
 
 /**
  * Draws the upgrade graph of a catalog in the language of mermaid, as `opm alpha render-graph` does. The
@@ -60,6 +65,7 @@ export const maxRangeLinks = 2_000;
 export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): GraphDrawing {
   const versions = readVersions(facts);
   const ranges = new SkipRanges();
+  const names = new DrawnNames(options.maxNameLength ?? Infinity);
   const warnings: string[] = [];
   const channels = [...facts.channels].sort((a, b) => compareBytes(a.name, b.name));
   const keep = channelFilter(channels, versions, ranges, options);
@@ -76,19 +82,30 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
       const place = `${quoteGo(channel.package)}/${quoteGo(entry.name)}`;
       warnings.push(`ignoring invalid SkipRange for package/edge ${place}: ${fault}`);
     }
-    const id = printableLine(`${channel.package}-${channel.name}`);
     const { package: packageName, name } = channel;
-    const drawsRangesOnce = hasMoreRangeLinks(entries, versions, ranges, options.maxRangeLinks ?? Infinity);
-    if (drawsRangesOnce) {
-      const place = `${quoteGo(packageName)}/${quoteGo(name)}`;
-      warnings.push(
-        `drawing each SkipRange as one node for package/channel ${place}: more than ${options.maxRangeLinks} links`,
-      );
+    const id = printableLine(`${names.shorten(packageName)}-${names.shorten(name)}`);
+    const excess = findExcess(entries, versions, ranges, options.maxRangeLinks ?? Infinity);
+    if (excess !== undefined) {
+      const place = `${quoteGo(names.shorten(packageName))}/${quoteGo(names.shorten(name))}`;
+      warnings.push(`drawing each SkipRange as one node for package/channel ${place}: ${excess}`);
     }
-    plans.push({ package: packageName, name, id, entries, newestFirst, drawsRangesOnce });
+    for (const entry of entries) {
+      for (const drawn of [entry.name, entry.replaces, ...entry.skips]) names.shorten(drawn);
+    }
+    plans.push({
+      package: packageName,
+      name,
+      id,
+      entries,
+      newestFirst,
+      drawsRangesOnce: excess !== undefined,
+    });
+  }
+  if (names.count > 0) {
+    warnings.push(`drawing ${names.count} names shortened: more than ${options.maxNameLength} characters`);
   }
   const write = (): Iterator<string> =>
-    writeGraph(facts, plans, versions, ranges, options.drawV0Semantics ?? false);
+    writeGraph(facts, plans, versions, ranges, names, options.drawV0Semantics ?? false);
   return { text: { [Symbol.iterator]: write }, warnings };
 }
 
@@ -97,6 +114,7 @@ function* writeGraph(
   plans: Plan[],
   versions: ReadonlyMap<string, Version>,
   ranges: SkipRanges,
+  names: DrawnNames,
   markSkipped: boolean,
 ): Iterator<string> {
   const deprecated = readDeprecated(facts);
@@ -114,47 +132,81 @@ function* writeGraph(
     else list.push(plan);
   }
   for (const name of [...byPackage.keys()].sort(compareBytes)) {
-    yield `  %% package ${quoteGo(name)}\n  subgraph ${quoteGo(name)}\n`;
+    const shown = quoteGo(names.shorten(name));
+    yield `  %% package ${shown}\n  subgraph ${shown}\n`;
     for (const plan of byPackage.get(name) ?? []) {
       const channelLinks: Links = { count: 0, skipped: [] };
       links.set(plan, channelLinks);
-      yield* writeChannel(plan, versions, ranges, markSkipped, deprecated.bundles, classes, channelLinks);
+      yield* writeChannel(
+        plan,
+        versions,
+        ranges,
+        names,
+        markSkipped,
+        deprecated.bundles,
+        classes,
+        channelLinks,
+      );
     }
     yield '  end\n';
   }
 
   const lastDeprecated = plans.findLast((plan) => deprecated.packages.has(plan.package));
   if (lastDeprecated !== undefined && lastDeprecated.package !== '') {
-    yield `style ${printableLine(lastDeprecated.package)} fill:#989695\n`;
+    yield `style ${printableLine(names.shorten(lastDeprecated.package))} fill:#989695\n`;
   }
   for (const plan of plans) if (deprecated.channels.has(plan.name)) yield `style ${plan.id} fill:#DCD0FF\n`;
   for (const name of ['deprecated', 'deprecatedskipped', 'skipped'] as const) {
-    if (classes[name].length > 0) yield `class ${classes[name].sort(compareBytes).join(',')} ${name}\n`;
+    if (classes[name].length === 0) continue;
+    yield* writeList('class ', classes[name].sort(compareBytes), ` ${name}\n`);
   }
   // Links are numbered in the order of all channels by name, whatever their package, as upstream.
-  const skippedLinks: number[] = [];
+  const skippedLinks = numberSkipped(plans.map((plan) => links.get(plan) as Links));
+  const style = ' stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;\n';
+  if (plans.some((plan) => links.get(plan)?.skipped.length)) {
+    yield* writeList('linkStyle ', skippedLinks, style);
+  }
+}
+
+function* numberSkipped(channels: readonly Links[]): Iterable<number> {
   let before = 0;
-  for (const plan of plans) {
-    const { count, skipped } = links.get(plan) as Links;
-    for (const link of skipped) skippedLinks.push(before + link);
+  for (const { count, skipped } of channels) {
+    for (const { start, end } of skipped) for (let link = start; link < end; link++) yield before + link;
     before += count;
   }
-  if (skippedLinks.length > 0) {
-    yield `linkStyle ${skippedLinks.join(',')} stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;\n`;
+}
+
+function* writeList(
+  start: string,
+  items: Iterable<string | number>,
+  end: string,
+): Generator<string, undefined> {
+  let text = start;
+  let separator = '';
+  for (const item of items) {
+    text += `${separator}${item}`;
+    separator = ',';
+    if (text.length <= maxPiece) continue;
+    yield text;
+    text = '';
   }
+  yield text + end;
 }
 
 function* writeChannel(
   plan: Plan,
   versions: ReadonlyMap<string, Version>,
   ranges: SkipRanges,
+  names: DrawnNames,
   markSkipped: boolean,
   deprecated: ReadonlySet<string>,
   classes: Record<BundleClass, string[]>,
   links: Links,
 ): Iterable<string> {
-  yield `    %% channel ${quoteGo(plan.name)}\n    subgraph ${plan.id}[${quoteGo(plan.name)}]\n`;
-  const node = (name: string): string => `${plan.id}-${printableLine(name)}[${quoteGo(name)}]`;
+  const channelName = quoteGo(names.shorten(plan.name));
+  yield `    %% channel ${channelName}\n    subgraph ${plan.id}[${channelName}]\n`;
+  const nodeId = (name: string): string => `${plan.id}-${printableLine(names.shorten(name))}`;
+  const node = (name: string): string => `${nodeId(name)}[${quoteGo(names.shorten(name))}]`;
   const targets = plan.entries.map((entry) => ({
     node: node(entry.name),
     version: versionIn(versions, entry),
@@ -165,15 +217,19 @@ function* writeChannel(
     const own = node(entry.name);
     let text = `      ${own}\n`;
     const decoration = classOf(deprecated.has(entry.name), skipped.has(entry.name));
-    if (decoration !== undefined) classes[decoration].push(`${plan.id}-${printableLine(entry.name)}`);
+    if (decoration !== undefined) classes[decoration].push(nodeId(entry.name));
     const link = (from: string, label: string, leadsToSkipped: boolean): void => {
       text += `      ${from}-- ${label} --> ${own}\n`;
-      if (leadsToSkipped) links.skipped.push(links.count);
+      if (leadsToSkipped) addSkipped(links);
       links.count++;
     };
     for (const skip of entry.skips) {
       link(node(skip), 'skip', skipped.has(skip));
       if (markSkipped) skipped.add(skip);
+      if (text.length > maxPiece) {
+        yield text;
+        text = '';
+      }
     }
     const range = ranges.get(entry.skipRange);
     if (range !== undefined && plan.drawsRangesOnce) {
@@ -198,27 +254,47 @@ function* writeChannel(
   yield '    end\n';
 }
 
+/** Adds the next link of a channel to those that lead to what is skipped. */
+function addSkipped(links: Links): void {
+  const last = links.skipped.at(-1);
+  if (last?.end === links.count) last.end++;
+  else links.skipped.push({ start: links.count, end: links.count + 1 });
+}
+
 /** Comparisons with ranges after which a channel has too many links, whatever their number. */
 const maxRangeChecks = 4_000_000;
 
-/** Whether the ranges of a channel make more than `most` links. */
-function hasMoreRangeLinks(
+/** Characters of a range that pass as one comparison. */
+const checkLength = 64;
+
+/** Characters that the ranges may have in all links of a channel. */
+const maxRangeText = 1 << 18;
+
+/** Returns how the ranges of a channel exceed a limit: links, their text, or the time to find them. */
+function findExcess(
   entries: readonly ChannelEntry[],
   versions: ReadonlyMap<string, Version>,
   ranges: SkipRanges,
-  most: number,
-): boolean {
-  if (most === Infinity) return false;
+  maxLinks: number,
+): string | undefined {
+  if (maxLinks === Infinity) return undefined;
   const withRange = entries.filter(({ skipRange }) => skipRange !== '');
-  if (withRange.length * entries.length > maxRangeChecks) return true;
+  const checks = withRange.reduce((sum, { skipRange }) => sum + Math.ceil(skipRange.length / checkLength), 0);
+  if (checks * entries.length > maxRangeChecks) return `more than ${maxRangeChecks} comparisons`;
   const targets = entries.map((entry) => versionIn(versions, entry));
   let links = 0;
+  let text = 0;
   for (const { skipRange } of withRange) {
     const range = ranges.get(skipRange);
     if (range === undefined) continue;
-    for (const target of targets) if (range.contains(target) && ++links > most) return true;
+    for (const target of targets) {
+      if (!range.contains(target)) continue;
+      if (++links > maxLinks) return `more than ${maxLinks} links`;
+      text += skipRange.length;
+      if (text > maxRangeText) return `more than ${maxRangeText} characters in links`;
+    }
   }
-  return false;
+  return undefined;
 }
 
 /** Text is handed out from this length on, so one range over a large channel does not pile up. */
@@ -318,4 +394,26 @@ function channelFilter(
     if (!wanted(channel) || (floorPackage !== '' && channel.package !== floorPackage)) return undefined;
     return nonEmpty(channel.entries.map(cut).filter((entry) => entry !== undefined));
   };
+}
+
+/** Shortens names of more than `maxLength` characters, each to a text of its own. */
+class DrawnNames {
+  private readonly maxLength: number;
+  private readonly numbers = new Map<string, number>();
+
+  constructor(maxLength: number) {
+    this.maxLength = maxLength;
+  }
+
+  /** How many names were shortened. */
+  get count(): number {
+    return this.numbers.size;
+  }
+
+  shorten(name: string): string {
+    if (name.length <= this.maxLength) return name;
+    const number = this.numbers.get(name) ?? this.numbers.size + 1;
+    this.numbers.set(name, number);
+    return `${name.slice(0, this.maxLength)}…${number}`;
+  }
 }

@@ -1,7 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, text } from '../command/flags.js';
 import { mapConcurrent } from '../../core/concurrency.js';
-import { drawGraph, maxRangeLinks } from '../../graph/mermaid.js';
+import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
 import { joinFacts, sourceFacts } from '../../source/facts.js';
 import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
@@ -67,7 +67,7 @@ async function draw(
       minimumEdge: options.minimumEdge,
       package: options.packageName,
       drawV0Semantics: options.drawV0Semantics,
-      maxRangeLinks: drawsAllRanges ? undefined : maxRangeLinks,
+      ...(!drawsAllRanges && drawingLimits),
     });
     session.logger.close();
     const output = new Output(context.stdout, context.signal);

@@ -4,7 +4,7 @@ import { type TemplateType, isTemplateType, templateSchemas } from '../../catalo
 import { formatDiagnostic } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { drawGraph, maxRangeLinks } from '../../graph/mermaid.js';
+import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { describeProblems, renderTemplate } from '../../source/template.js';
 import type { CommandContext } from '../context.js';
@@ -50,7 +50,7 @@ export async function renderTemplateCommand(
           output === 'mermaid'
             ? drawGraph(rendered.facts, {
                 drawV0Semantics: true,
-                maxRangeLinks: checks ? maxRangeLinks : undefined,
+                ...(checks && drawingLimits),
               })
             : undefined;
         logger.close();

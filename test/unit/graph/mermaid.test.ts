@@ -124,6 +124,51 @@ describe('graph/mermaid', () => {
     expect((sizes[1] as number) / (sizes[0] as number)).toBeLessThan(2.2);
   });
 
+  it('draws long names shortened, each to a text of its own, so that the drawing grows with the catalog', () => {
+    const long = 'n'.repeat(300);
+    const entries = [
+      { name: `${long}.v2.0.0`, replaces: `${long}.v1.0.0` },
+      { name: `${long}.v1.0.0` },
+      { name: 'a.v1.0.0' },
+    ];
+    const { text, warnings } = drawGraph(factsOf(catalog(entries)), { maxNameLength: 20 });
+    const lines = [...text].join('').split('\n');
+    const start = 'n'.repeat(20);
+    expect(lines.filter((line) => line.includes('-- replace -->'))).toEqual([
+      `      p-c-${start}…2["${start}…2"]-- replace --> p-c-${start}…1["${start}…1"]`,
+    ]);
+    expect(lines).toContain('      p-c-a.v1.0.0["a.v1.0.0"]');
+    expect(warnings).toEqual(['drawing 2 names shortened: more than 20 characters']);
+    expect(draw(catalog(entries))).toContain(`${long}.v2.0.0`);
+  });
+
+  it('draws a range with a long text as one node where its links would repeat the text', () => {
+    const skipRange = `${Array.from({ length: 2_000 }, (_, i) => `>9.${i}.0`).join(' || ')} || >=0.0.0`;
+    const entries = Array.from({ length: 40 }, (_, i) => ({
+      name: `a.v1.${i}.0`,
+      ...(i === 39 && { skipRange }),
+    }));
+    const { text, warnings } = drawGraph(factsOf(catalog(entries)), { maxRangeLinks: 100 });
+    expect([...text].join('').split(skipRange)).toHaveLength(2);
+    expect(warnings).toEqual([
+      'drawing each SkipRange as one node for package/channel "p"/"c": more than 262144 characters in links',
+    ]);
+    expect(draw(catalog(entries)).split(skipRange)).toHaveLength(41);
+  });
+
+  it('hands out the links of one entry, and the numbers of skipped links, piece by piece', () => {
+    const names = Array.from({ length: 300 }, (_, i) => `a.v1.${i}.0`);
+    const entries = [
+      ...names.map((name) => ({ name, skipRange: '<1.300.0' })),
+      { name: `a.v2.0.0-${'x'.repeat(1_000)}`, skips: names },
+    ];
+    const pieces = [...drawGraph(factsOf(catalog(entries)), { drawV0Semantics: true }).text];
+    expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThan(1 << 17);
+    const style = /^linkStyle ([0-9,]+) stroke/m.exec(pieces.join(''))?.[1];
+    // Each entry but the newest is skipped, and so are its 300 links.
+    expect(style).toBe(Array.from({ length: 300 * 300 }, (_, i) => 300 + i).join(','));
+  });
+
   it('draws every link of every entry once', () => {
     const name = fc.constantFrom('a.v1.0.0', 'b.v1.1.0', 'c.v2.0.0', 'd.v2.0.0-rc.1', 'gone');
     const entries = fc.uniqueArray(

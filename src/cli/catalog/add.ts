@@ -44,11 +44,11 @@ export const command = defineCommand({
   examples: [
     [
       'Add a release to a channel',
-      'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.1.0 --channels stable',
+      'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.3.0 --channels stable',
     ],
     [
       'Show the changes first',
-      'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.1.0 --channels stable --dry-run',
+      'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.3.0 --channels stable --dry-run',
     ],
   ],
   async run({ context, args: [directory, references], options }) {

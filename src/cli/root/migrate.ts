@@ -18,10 +18,10 @@ export const command = defineCommand({
   ],
   flags: { output: catalogOutput, migrateLevel },
   examples: [
-    ['Convert a sqlite index to a file-based catalog', 'opmate migrate index.db ./catalog'],
+    ['Convert a sqlite index to a file-based catalog', 'opmate migrate index.db ./new-catalog'],
     [
       'Unpack a catalog image as YAML',
-      'opmate migrate registry.example.com/demo/catalog:v1 ./catalog -o yaml',
+      'opmate migrate registry.example.com/demo/catalog:v1 ./new-catalog -o yaml',
     ],
   ],
   async run({ context, args: [reference, directory], options }) {

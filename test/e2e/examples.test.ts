@@ -1,0 +1,190 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Command } from 'commander';
+import { createCommandLine } from '../../src/cli/program.js';
+import { commandFile, useSandbox } from '../support/command-line.js';
+import { smallBundle } from '../support/small-bundle.js';
+import { createWorld } from '../unit/cli/world.js';
+
+const sandbox = useSandbox();
+const commandLine = createCommandLine(createWorld(), 'opmate', {
+  run: () => Promise.resolve(),
+  onCommand: () => undefined,
+  print: () => undefined,
+});
+await commandLine.loadBelow(commandLine.program, { deeply: true });
+
+interface RunnableExample {
+  command: string;
+  line: string;
+}
+
+/** The examples of all commands. */
+function examplesOf(command: Command, words: readonly string[] = []): RunnableExample[] {
+  const own = commandLine.declarationOf(command)?.examples ?? [];
+  return [
+    ...own.map(([, line]) => ({ command: words.join(' '), line })),
+    ...command.commands.flatMap((sub) => examplesOf(sub, [...words, sub.name()])),
+  ];
+}
+
+/** Examples that need what a test cannot have here, each with where their command is tested. */
+const elsewhere: Readonly<Record<string, string>> = {
+  probe: 'probe.test.ts, with servers',
+};
+
+/** Examples that end with another code than 0, because they find something. */
+const codes: Readonly<Record<string, number>> = { 'catalog diff': 3, 'mirror diff': 3 };
+
+/** Commands that go on until they are stopped; the first line that they print is waited for. */
+const servers: ReadonlySet<string> = new Set(['oci serve', 'view', 'serve', 'registry serve']);
+
+let host = '';
+const atHost = (line: string): string => line.replaceAll('registry.example.com', host);
+
+/** Runs a line in a copy of the world, as bash does. */
+function runLine(
+  line: string,
+  directory: string,
+  isServer: boolean,
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  // A server is told to stop once it has begun to serve.
+  const script = isServer
+    ? `${line} > out & pid=$!; until [ -s out ]; do sleep 0.1; done; kill $pid; wait $pid`
+    : line;
+  return new Promise((resolve) => {
+    const environment = sandbox.environment({
+      PATH: `${path.join(sandbox.work, 'bin')}:${process.env['PATH']}`,
+    });
+    const options = { cwd: directory, env: environment as NodeJS.ProcessEnv, timeout: 60_000 };
+    execFile('bash', ['-o', 'pipefail', '-c', script], options, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr });
+    });
+  });
+}
+
+async function opmate(...args: string[]): Promise<void> {
+  const { code, stderr } = await sandbox.run(args.map(atHost), { cwd: path.join(sandbox.work, 'world') });
+  expect({ args, code, stderr: code === 0 ? '' : stderr }).toEqual({ args, code: 0, stderr: '' });
+}
+
+function demoBundle(version: string, replaces: string | undefined): Record<string, string> {
+  const files = smallBundle({ packageName: 'demo', version, channels: 'stable,alpha', replaces });
+  const { annotations } = JSON.parse(files['metadata/annotations.yaml'] as string) as { annotations: object };
+  const prefix = 'operators.operatorframework.io.bundle';
+  const layout = {
+    [`${prefix}.mediatype.v1`]: 'registry+v1',
+    [`${prefix}.manifests.v1`]: 'manifests/',
+    [`${prefix}.metadata.v1`]: 'metadata/',
+  };
+  return {
+    ...files,
+    'metadata/annotations.yaml': JSON.stringify({ annotations: { ...layout, ...annotations } }),
+  };
+}
+
+beforeAll(async () => {
+  const server = sandbox.start(['oci', 'serve', 'registry', '--port', '0'], { timeoutMs: 900_000 });
+  host = new URL(await server.firstLine()).host;
+  await writeFile(
+    path.join(path.dirname(sandbox.work), 'registries.conf'),
+    `[[registry]]\nlocation = "${host}"\ninsecure = true\n`,
+  );
+  await mkdir(path.join(sandbox.work, 'bin'));
+  await mkdir(path.join(sandbox.home, '.config/fish/completions'), { recursive: true });
+  await symlink(commandFile, path.join(sandbox.work, 'bin', 'opmate'));
+  const versions = ['1.0.0', '1.1.0', '1.2.0', '1.3.0'];
+  for (const [at, version] of versions.entries()) {
+    const replaces = at === 0 ? undefined : `demo.v${versions[at - 1]}`;
+    const files = demoBundle(version, replaces);
+    await sandbox.write(
+      Object.fromEntries(
+        Object.entries(files).map(([name, text]) => [`world/bundles/${version}/${name}`, text]),
+      ),
+    );
+    await opmate('bundle', 'push', `bundles/${version}`, `registry.example.com/demo/bundle:v${version}`);
+  }
+  await cp(path.join(sandbox.work, 'world/bundles/1.0.0'), path.join(sandbox.work, 'world/bundle'), {
+    recursive: true,
+  });
+  const entries = (count: number): object[] =>
+    versions.slice(0, count).map((version, at) => ({
+      name: `demo.v${version}`,
+      ...(at > 0 && { replaces: `demo.v${versions[at - 1]}` }),
+    }));
+  for (const [directory, count] of [
+    ['older-catalog', 2],
+    ['catalog', 3],
+  ] as const) {
+    const blobs = [
+      { schema: 'olm.package', name: 'demo', defaultChannel: 'stable' },
+      ...['alpha', 'stable'].map((name) => ({
+        schema: 'olm.channel',
+        package: 'demo',
+        name,
+        entries: entries(count),
+      })),
+    ];
+    if (directory === 'catalog') {
+      const entries = [{ reference: { schema: 'olm.channel', name: 'alpha' }, message: 'Use stable.' }];
+      blobs.push({ schema: 'olm.deprecations', package: 'demo', entries } as never);
+    }
+    const text = blobs.map((blob) => `${JSON.stringify(blob)}\n`).join('');
+    await sandbox.write({ [`world/${directory}/demo/index.json`]: text });
+    for (const version of versions.slice(0, count)) {
+      const { stdout } = await sandbox.run([
+        'render',
+        atHost(`registry.example.com/demo/bundle:v${version}`),
+      ]);
+      await sandbox.write({ [`world/${directory}/demo/${version}.json`]: stdout });
+    }
+  }
+  const catalogImage = 'registry.example.com/demo/catalog:v1';
+  await opmate('catalog', 'build', 'catalog', '-t', catalogImage, '-i', 'scratch');
+  const images = versions
+    .slice(0, 3)
+    .map((version) => `registry.example.com/demo/bundle:v${version}`)
+    .join(',');
+  await opmate('registry', 'add', '-d', 'index.db', '-b', images);
+  await cp(path.join(sandbox.work, 'world/index.db'), path.join(sandbox.work, 'world/bundles.db'));
+  await opmate('oci', 'copy', 'registry.example.com/demo/bundle:v1.0.0', 'oci:layout:v1');
+  await sandbox.write({
+    'world/imageset.yaml': {
+      kind: 'ImageSetConfiguration',
+      apiVersion: 'mirror.openshift.io/v2alpha1',
+      mirror: { operators: [{ catalog: atHost(catalogImage), packages: [{ name: 'demo' }] }] },
+    },
+    'world/filter.yaml': 'kind: CatalogFilter\npackages:\n- name: demo\n',
+    'world/README.md': 'A demo.\n',
+    'world/icon.svg': '<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"></svg>\n',
+    'world/users.htpasswd': 'demo:$2b$04$abcdefghijklmnopqrstuuWsGz8GUPlHkqJn8BlRjHk0JSyYkU6Yq\n',
+  });
+  await opmate('mirror', '-c', 'imageset.yaml', 'file://archive');
+}, 300_000);
+
+describe('examples of --help', () => {
+  // Commands below alpha have the files of others.
+  const examples = examplesOf(commandLine.program).filter(({ command }) => !command.startsWith('alpha '));
+
+  it('has two to four for every command', () => {
+    const counts = new Map<string, number>();
+    for (const { command } of examples) counts.set(command, (counts.get(command) ?? 0) + 1);
+    expect([...counts].filter(([, count]) => count < 2 || count > 4)).toEqual([]);
+  });
+
+  it.each(examples.filter(({ command }) => elsewhere[command] === undefined))(
+    '$line',
+    async ({ command, line }) => {
+      const directory = path.join(sandbox.work, `copy-${Math.random().toString(36).slice(2)}`);
+      await cp(path.join(sandbox.work, 'world'), directory, { recursive: true });
+      const { code, stderr } = await runLine(atHost(line), directory, servers.has(command));
+      expect({ line, code, stderr: code === (codes[command] ?? 0) ? '' : stderr }).toEqual({
+        line,
+        code: codes[command] ?? 0,
+        stderr: '',
+      });
+    },
+  );
+});

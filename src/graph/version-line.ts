@@ -22,6 +22,27 @@ export interface ReplacesChain {
   skipped: Map<string, string>;
 }
 
+/** Links bundles from the head down, each of which replaces the next. */
+export function linkChain(
+  name: string,
+  bundles: Iterable<{ name: string; version: string; skips?: Iterable<string> }>,
+): ReplacesChain {
+  const chain: ReplacesChain = { name, head: undefined, skipped: new Map() };
+  let previous: ChainNode | undefined;
+  for (const { name: bundle, version, skips } of bundles) {
+    const node: ChainNode = { name: bundle, version, next: undefined, previous, skips: new Set(skips) };
+    if (previous === undefined) chain.head = node;
+    else previous.next = node;
+    previous = node;
+  }
+  return chain;
+}
+
+/** Yields the nodes of a chain from the head down. */
+export function* nodesOf({ head }: ReplacesChain): Generator<ChainNode, void, undefined> {
+  for (let node = head; node !== undefined; node = node.next) yield node;
+}
+
 interface Place {
   version: Version;
   node: ChainNode;
@@ -46,7 +67,7 @@ export class VersionLine {
   ) {
     this.#graph = graph;
     this.#fail = fail;
-    for (let node = graph.head; node !== undefined; node = node.next) {
+    for (const node of nodesOf(graph)) {
       const version = parse(node);
       this.#places.push({ version, node });
       this.#owners.set(precedenceOf(version), node.name);

@@ -3,7 +3,13 @@ import { quoteGo } from '../../document/go-json.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { readGraph } from '../../graph/channel-graph.js';
-import { type ReplacesChain, type ChainNode, VersionLine } from '../../graph/version-line.js';
+import {
+  type ChainNode,
+  type ReplacesChain,
+  VersionLine,
+  linkChain,
+  nodesOf,
+} from '../../graph/version-line.js';
 
 /** A bundle on its way into a channel. */
 export interface EntryByVersion {
@@ -63,8 +69,7 @@ export function addByVersion(
   }
   for (const { name, text, version } of bundles)
     line.add({ name, version: text }, version, options.skipPatch);
-  const nodes = new Map<string, ChainNode>();
-  for (let node = graph.head; node !== undefined; node = node.next) nodes.set(node.name, node);
+  const nodes = new Map([...nodesOf(graph)].map((node) => [node.name, node]));
   const last = [...nodes.values()].at(-1);
   requireAbove(last, end, versions);
   const linked = (entry: ChannelEntry): ChannelEntry => {
@@ -90,23 +95,11 @@ function lineOf(
   versions: ReadonlyMap<string, string>,
 ): { graph: ReplacesChain; end: string } {
   const { chain, entries: byName } = readGraph(entries);
-  const graph: ReplacesChain = { name: '', head: undefined, skipped: new Map() };
-  let previous: ChainNode | undefined;
-  let end = '';
-  for (const name of chain) {
-    const entry = byName.get(name) as ChannelEntry;
-    const node: ChainNode = {
-      name,
-      version: versions.get(name) ?? '',
-      next: undefined,
-      previous,
-      skips: new Set(entry.skips),
-    };
-    if (previous === undefined) graph.head = node;
-    else previous.next = node;
-    previous = node;
-    end = entry.replaces;
-  }
+  const graph = linkChain(
+    '',
+    chain.map((name) => ({ name, version: versions.get(name) ?? '', skips: byName.get(name)?.skips ?? [] })),
+  );
+  const end = byName.get(chain.at(-1) ?? '')?.replaces ?? '';
   const inLine = new Set(chain);
   for (const name of byName.keys()) if (!inLine.has(name)) graph.skipped.set(name, versions.get(name) ?? '');
   return { graph, end };

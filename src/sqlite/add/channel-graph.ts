@@ -1,11 +1,9 @@
-import type { ReplacesChain, ChainNode } from '../../graph/version-line.js';
+import { type ReplacesChain, linkChain, nodesOf } from '../../graph/version-line.js';
 import { OpmateError } from '../../core/errors.js';
+import { groupBy } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type ColumnValue, type Database, textOf } from '../schema/database.js';
-import type { PackageEntry, PackageState } from '../schema/package-state.js';
-
-/** An entry of a channel with the version of its bundle; undefined if none has that name. */
-type Entry = PackageEntry & { version: string | undefined };
+import { type PackageEntry, type PackageState, edgesOf, findHeads } from '../schema/package-state.js';
 
 /**
  * The channels of a package as it stands. A bundle is a node when the line that starts at the head's first entry
@@ -21,104 +19,69 @@ export function channelGraphs(
   absent: ReadonlySet<string>,
 ): Map<string, ReplacesChain> {
   const graphs = new Map<string, ReplacesChain>();
-  for (const [channel, entries] of entriesByChannel(state, absent)) {
-    const fail = (what: string, hint?: string): OpmateError =>
-      new OpmateError(
-        'INVALID',
-        `${database.name}: package "${packageName}", channel "${channel}": ${what}`,
-        {
-          file: database.name,
-          hint,
-        },
-      );
-    const graph = graphOf(channel, entries, fail);
-    if (graph !== undefined) graphs.set(channel, graph);
+  const versions = new Map<string, string>();
+  for (const [name, { version }] of state.bundles) if (!absent.has(name)) versions.set(name, version);
+  const byChannel = groupBy(state.entries, ({ channel }) => channel);
+  for (const [channel, edges] of edgesOf(state)) {
+    if (![...edges.keys()].some((name) => versions.has(name))) continue;
+    const entries = byChannel.get(channel) ?? [];
+    graphs.set(
+      channel,
+      readChannel(channel, entries, edges, versions, (what) => {
+        const subject = `${database.name}: package "${packageName}", channel "${channel}"`;
+        return new OpmateError('INVALID', `${subject}: ${what}`, { file: database.name });
+      }),
+    );
   }
   return graphs;
 }
 
-function entriesByChannel(
-  { entries, bundles }: PackageState,
-  absent: ReadonlySet<string>,
-): Map<string, Entry[]> {
-  const channels = new Map<string, Entry[]>();
-  for (const entry of entries) {
-    const { channel, name } = entry;
-    const version = absent.has(name) ? undefined : bundles.get(name)?.version;
-    const found = channels.get(channel);
-    if (found === undefined) channels.set(channel, [{ ...entry, version }]);
-    else found.push({ ...entry, version });
-  }
-  return channels;
-}
-
-function graphOf(
+function readChannel(
   channel: string,
-  entries: readonly Entry[],
-  fail: (what: string, hint?: string) => OpmateError,
-): ReplacesChain | undefined {
-  const byId = new Map(entries.map((entry) => [entry.id, entry]));
-  const targetOf = (entry: Entry): Entry | undefined =>
-    entry.replaces === undefined ? undefined : byId.get(entry.replaces);
-
-  const versions = new Map<string, string>();
-  const replaced = new Set<string>();
-  for (const entry of entries) {
-    if (entry.version !== undefined) versions.set(entry.name, entry.version);
-    const target = targetOf(entry);
-    if (target !== undefined) replaced.add(target.name);
+  entries: readonly PackageEntry[],
+  edges: ReadonlyMap<string, ReadonlySet<string>>,
+  versions: ReadonlyMap<string, string>,
+  fail: (what: string) => OpmateError,
+): ReplacesChain {
+  const [head, ...others] = findHeads(edges, versions);
+  if (head === undefined) throw fail('no channel head found: its bundles replace each other in a circle');
+  if (others.length > 0) {
+    throw fail(`multiple candidate channel heads found: ${[head, ...others].join(', ')}`);
   }
-  if (versions.size === 0) return undefined;
-  const heads = sortedByBytes([...versions.keys()].filter((name) => !replaced.has(name)));
-  if (heads.length === 0) throw fail('no channel head found: its bundles replace each other in a circle');
-  if (heads.length > 1) throw fail(`multiple candidate channel heads found: ${heads.join(', ')}`);
-
-  const { head, line } = followHead(heads[0] as string, entries, targetOf, fail);
-  const skipped = new Map<string, string>();
-  for (const entry of entries) {
-    const target = targetOf(entry);
-    if (target === undefined) continue;
-    const node = line.get(entry.name);
-    if (node === undefined) throw fail(`bundle "${entry.name}" is not reached from the head "${head.name}"`);
-    if (node.next?.name !== target.name) node.skips.add(target.name);
-    const version = versions.get(target.name);
-    if (version !== undefined && !line.has(target.name)) skipped.set(target.name, version);
+  const chain = linkChain(channel, followEntries(head, entries, versions, fail));
+  const line = new Map([...nodesOf(chain)].map((node) => [node.name, node]));
+  for (const [name, targets] of edges) {
+    const node = line.get(name);
+    for (const target of targets) {
+      if (node === undefined) throw fail(`bundle "${name}" is not reached from the head "${head}"`);
+      if (node.next?.name !== target) node.skips.add(target);
+      const version = versions.get(target);
+      if (version !== undefined && !line.has(target)) chain.skipped.set(target, version);
+    }
   }
-  return { name: channel, head, skipped };
+  return chain;
 }
 
-/** The nodes from the head on, by name. An end that is no bundle of the index is no node: it is skipped. */
-function followHead(
-  name: string,
-  entries: readonly Entry[],
-  targetOf: (entry: Entry) => Entry | undefined,
+/** The bundles from the head on, by its entry of least depth. An end that is no bundle of the index is skipped. */
+function* followEntries(
+  head: string,
+  entries: readonly PackageEntry[],
+  versions: ReadonlyMap<string, string>,
   fail: (what: string) => OpmateError,
-): { head: ChainNode; line: Map<string, ChainNode> } {
-  const line = new Map<string, ChainNode>();
-  let first: Entry | undefined;
-  for (const entry of entries) {
-    if (entry.name === name && (first === undefined || entry.depth < first.depth)) first = entry;
+): Generator<{ name: string; version: string }, void, undefined> {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  const next = (entry: PackageEntry): PackageEntry | undefined => byId.get(entry.replaces ?? NaN);
+  const [first] = entries.filter(({ name }) => name === head).sort((a, b) => a.depth - b.depth);
+  const seen = new Set<string>();
+  for (let entry = first; entry !== undefined; entry = next(entry)) {
+    const { name } = entry;
+    if (seen.has(name)) throw fail(`Cycle detected: bundle "${name}" replaces itself`);
+    seen.add(name);
+    const version = versions.get(name);
+    if (version !== undefined) yield { name, version };
+    else if (next(entry) === undefined) return;
+    else throw fail(`bundle "${name}" is replaced and replaces another, but is not in the index`);
   }
-  let last: ChainNode | undefined;
-  for (let entry = first; entry !== undefined; entry = targetOf(entry)) {
-    if (line.has(entry.name)) throw fail(`Cycle detected: bundle "${entry.name}" replaces itself`);
-    if (entry.version === undefined) {
-      if (targetOf(entry) === undefined) break;
-      throw fail(`bundle "${entry.name}" is replaced and replaces another, but is not in the index`);
-    }
-    const { version } = entry;
-    const node: ChainNode = {
-      name: entry.name,
-      version,
-      next: undefined,
-      previous: last,
-      skips: new Set(),
-    };
-    if (last !== undefined) last.next = node;
-    line.set(node.name, node);
-    last = node;
-  }
-  return { head: line.get(name) as ChainNode, line };
 }
 
 /**
@@ -205,11 +168,12 @@ interface NewEntry {
   replaces?: number;
 }
 
-function entriesOf({ name: channel, head }: ReplacesChain): NewEntry[] {
+function entriesOf(chain: ReplacesChain): NewEntry[] {
+  const { name: channel } = chain;
   const entries: NewEntry[] = [];
   let previous: NewEntry | undefined;
   let depth = 0;
-  for (let node = head; node !== undefined; node = node.next) {
+  for (const node of nodesOf(chain)) {
     const { name } = node;
     if (previous !== undefined) previous.replaces = entries.length;
     previous = { channel, name, depth };

@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
-import { type PackageState, edgesOf } from '../schema/package-state.js';
+import { type PackageState, edgesOf, findHeads } from '../schema/package-state.js';
 
 /** A bundle that is not in its channel, though it should be. */
 export interface PrunedBundle {
@@ -54,10 +54,8 @@ function headOf(
   edges: ReadonlyMap<string, ReadonlySet<string>>,
   { bundles }: PackageState,
 ): string | undefined {
-  const there = [...edges.keys()].filter((name) => bundles.has(name));
-  if (there.length === 0) return undefined;
-  const replaced = new Set([...edges.values()].flatMap((names) => [...names]));
-  const heads = there.filter((name) => !replaced.has(name));
+  if (![...edges.keys()].some((name) => bundles.has(name))) return undefined;
+  const heads = findHeads(edges, bundles);
   if (heads.length === 1) return heads[0];
   const subject = `unable to verify added bundles for package ${packageName}`;
   throw heads.length === 0
@@ -66,7 +64,7 @@ function headOf(
       })
     : new OpmateError(
         'INVALID',
-        `${subject}: multiple candidate channel heads found for ${channel}: ${sortedByBytes(heads).join(', ')}`,
+        `${subject}: multiple candidate channel heads found for ${channel}: ${heads.join(', ')}`,
       );
 }
 

@@ -1,4 +1,4 @@
-import { type ReplacesChain, type ChainNode, VersionLine } from '../../graph/version-line.js';
+import { type ChainNode, type ReplacesChain, VersionLine, linkChain } from '../../graph/version-line.js';
 import { OpmateError, messageOf } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Version, parseVersion } from '../../core/semver.js';
@@ -39,7 +39,7 @@ export async function addToSemverChannels(
   const lineOf = (channel: string): VersionLine => {
     let line = lines.get(channel);
     if (line === undefined) {
-      const graph = graphs.get(channel) ?? { name: channel, head: undefined, skipped: new Map() };
+      const graph = graphs.get(channel) ?? linkChain(channel, []);
       graphs.set(channel, graph);
       line = lineOfGraph(graph, fail);
       lines.set(channel, line);

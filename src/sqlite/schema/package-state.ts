@@ -1,4 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
+import { readGraph } from '../../graph/channel-graph.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 
 /** A package as it stands in an index. */
@@ -106,6 +107,21 @@ export function readEdges(database: Database, name: string): BundleEdges | undef
     skips: (textOf(row.skips) ?? '').split(',').filter((skip) => skip !== ''),
     substitutesFor: textOf(row.substitutesfor) ?? '',
   };
+}
+
+/** The bundles of a channel with these edges that no other replaces or skips, in byte order. */
+export function findHeads(
+  edges: ReadonlyMap<string, ReadonlySet<string>>,
+  bundles: ReadonlyMap<string, unknown>,
+): string[] {
+  // What an entry replaces is one of its edges, as what it skips is.
+  const entries = [...edges].map(([name, names]) => ({
+    name,
+    replaces: '',
+    skips: [...names],
+    skipRange: '',
+  }));
+  return readGraph(entries).heads.filter((name) => bundles.has(name));
 }
 
 /** The names that each bundle replaces or skips in each channel: channel, bundle, names. */

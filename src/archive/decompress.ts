@@ -91,7 +91,8 @@ function detectFormat(head: Buffer, label: string): 'gzip' | 'zstd' | 'plain' {
       ? 'xz'
       : undefined;
   if (other === undefined) return 'plain';
-  throw new OpmateError('UNSUPPORTED', `${label}: compressed with ${other}`, {
+  throw new OpmateError('UNSUPPORTED', `compressed with ${other}`, {
+    subject: label,
     hint: 'compress it with gzip or zstd',
   });
 }
@@ -144,5 +145,5 @@ async function* gunzip(chunks: AsyncIterable<Buffer>, label: string): AsyncGener
 }
 
 function damaged(label: string, problem: string, cause?: unknown): OpmateError {
-  return new OpmateError('SYNTAX', `${label}: damaged gzip data: ${problem}`, { cause });
+  return new OpmateError('SYNTAX', `damaged gzip data: ${problem}`, { subject: label, cause });
 }

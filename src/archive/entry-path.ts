@@ -18,7 +18,7 @@ export function showName(name: string): string {
  */
 export function normalizeEntryPath(name: string, label: string): string {
   if (name.length > maxPathLength) {
-    throw new LimitError(`${label}: entry ${showName(name)}: name longer than ${maxPathLength}`);
+    throw new LimitError(`entry ${showName(name)}: name longer than ${maxPathLength}`, { subject: label });
   }
   if (name.includes('\0')) throw unsafe(name, label, 'NUL in the name');
   if (/^[./\\]*[A-Za-z]:/.test(name)) throw unsafe(name, label, 'name with a drive letter');
@@ -44,5 +44,5 @@ function resolveDots(parts: string[], name: string, label: string): string[] {
 }
 
 function unsafe(name: string, label: string, problem: string): OpmateError {
-  return new OpmateError('UNSAFE', `${label}: entry ${showName(name)}: ${problem}`);
+  return new OpmateError('UNSAFE', `entry ${showName(name)}: ${problem}`, { subject: label });
 }

@@ -77,7 +77,7 @@ export class ImageTree {
         continue;
       }
       const fail = (problem: string): OpmateError =>
-        new OpmateError('INVALID', `${label}: entry ${showName(entry.path)}: ${problem}`);
+        new OpmateError('INVALID', `entry ${showName(entry.path)}: ${problem}`, { subject: label });
       const parent = this.#resolve(label, this.#root, parentPath, layer);
       if (typeof parent === 'string') throw fail(`its directory ${describe(parent)}`);
       if (parent.kind !== 'directory') throw fail('its directory is a file');
@@ -129,7 +129,9 @@ export class ImageTree {
     const visit = (path: string, node: Node, parent: DirectoryNode): void => {
       this.#countNames(label, path.length);
       if (path.length > maxPathLength) {
-        throw new LimitError(`${label}: links make a path longer than ${maxPathLength}: ${showName(path)}`);
+        throw new LimitError(`links make a path longer than ${maxPathLength}: ${showName(path)}`, {
+          subject: label,
+        });
       }
       let target: Node | Unresolved = node;
       if (node.kind === 'symlink') {
@@ -250,7 +252,8 @@ export class ImageTree {
 
   #addDirectory(label: string, parent: DirectoryNode, name: string, layer: number): DirectoryNode {
     const depth = parent.depth + 1;
-    if (depth > maxDepth) throw new LimitError(`${label}: more than ${maxDepth} directories in each other`);
+    if (depth > maxDepth)
+      throw new LimitError(`more than ${maxDepth} directories in each other`, { subject: label });
     const directory: DirectoryNode = { kind: 'directory', layer, parent, depth, children: new Map() };
     parent.children.set(name, directory);
     return directory;
@@ -258,12 +261,13 @@ export class ImageTree {
 
   #countStep(label: string): void {
     if (++this.#steps > maxSteps)
-      throw new LimitError(`${label}: links or whiteouts that take too many steps`);
+      throw new LimitError('links or whiteouts that take too many steps', { subject: label });
   }
 
   #countNames(label: string, length: number): void {
     this.#names += length;
-    if (this.#names > maxNames) throw new LimitError(`${label}: names of more than 64 MiB together`);
+    if (this.#names > maxNames)
+      throw new LimitError('names of more than 64 MiB together', { subject: label });
   }
 }
 

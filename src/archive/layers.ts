@@ -53,7 +53,7 @@ export async function readLayers(
     total += entry.size;
     if (total > limits.maxMetadataFileSize * memoryFactor) {
       const most = showSize(limits.maxMetadataFileSize * memoryFactor);
-      throw new LimitError(`${label}: more than ${most} of files to read into memory`);
+      throw new LimitError(`more than ${most} of files to read into memory`, { subject: label });
     }
     const chunks: Buffer[] = [];
     for await (const chunk of entry.body) chunks.push(chunk);
@@ -155,7 +155,8 @@ export async function extractLayers(
     return { files: [...tree.files.keys()], directories: [...tree.directories], problems };
   } catch (error) {
     if (error instanceof OpmateError || systemCode(error) === undefined) throw error;
-    throw new OpmateError('IO', `${destination}: cannot unpack layers: ${messageOf(error)}`, {
+    throw new OpmateError('IO', `cannot unpack layers: ${messageOf(error)}`, {
+      subject: destination,
       cause: error,
     });
   } finally {
@@ -199,7 +200,7 @@ async function loadTree(
         const key = keyOf(index, number);
         entries.push({ path, type, size, linkName, entry: number++ });
         if (type !== 'file' || !wanted(path, key)) continue;
-        if (kept.size >= maxFiles) throw new LimitError(`${label}: more than ${maxFiles} files`);
+        if (kept.size >= maxFiles) throw new LimitError(`more than ${maxFiles} files`, { subject: label });
         kept.add(key);
         await keep(key, entry, label);
       }
@@ -275,9 +276,10 @@ function checkFileSize(label: string, entry: TarEntry, limits: ArchiveLimits): v
 
 function unreadable(path: string, body: FileBody, most: number): OpmateError | undefined {
   if (body.type === 'unsupported')
-    return new OpmateError('UNSUPPORTED', `${path}: sparse file or unknown type of entry`);
+    return new OpmateError('UNSUPPORTED', 'sparse file or unknown type of entry', { subject: path });
   if (body.size <= most) return undefined;
   return new LimitError(
-    `${path}: ${showSize(body.size)}, over the limit of ${showSize(most)} for a file read into memory`,
+    `${showSize(body.size)}, over the limit of ${showSize(most)} for a file read into memory`,
+    { subject: path },
   );
 }

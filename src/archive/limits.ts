@@ -57,7 +57,8 @@ export class ArchiveMeter {
 
   countEntry(label: string): void {
     if (++this.#entries <= this.limits.maxEntries) return;
-    throw new LimitError(`${label}: more than ${this.limits.maxEntries} entries`, {
+    throw new LimitError(`more than ${this.limits.maxEntries} entries`, {
+      subject: label,
       hint: 'raise the limit with --max-entries if you trust where this comes from',
     });
   }
@@ -65,7 +66,8 @@ export class ArchiveMeter {
   countUnpacked(label: string, bytes: number): void {
     this.#unpacked += bytes;
     if (this.#unpacked <= this.limits.maxUnpackedSize) return;
-    throw new LimitError(`${label}: unpacks to more than ${showSize(this.limits.maxUnpackedSize)}`, {
+    throw new LimitError(`unpacks to more than ${showSize(this.limits.maxUnpackedSize)}`, {
+      subject: label,
       hint: 'raise the limit with --max-unpacked-size if you trust where this comes from',
     });
   }

@@ -70,7 +70,8 @@ class Indexer {
         const header = await readTarHeader(source);
         if (header === undefined) break;
         if (++entries > this.#maxEntries) {
-          throw new LimitError(`${this.#path}: more than ${this.#maxEntries} entries`, {
+          throw new LimitError(`more than ${this.#maxEntries} entries`, {
+            subject: this.#path,
             hint: 'raise the limit with --max-entries if you trust where this comes from',
           });
         }
@@ -85,9 +86,10 @@ class Indexer {
         entries === 0 && error.kind !== 'ambiguous'
           ? 'not a tar archive'
           : `damaged tar archive at byte ${start}${error.message === 'bad header' ? '' : `: ${error.message}`}`;
-      throw new OpmateError('SYNTAX', `${this.#path}: ${problem}`, { cause: error });
+      throw new OpmateError('SYNTAX', problem, { subject: this.#path, cause: error });
     }
-    if (entries === 0 && total > 0) throw new OpmateError('SYNTAX', `${this.#path}: not a tar archive`);
+    if (entries === 0 && total > 0)
+      throw new OpmateError('SYNTAX', 'not a tar archive', { subject: this.#path });
     this.#checkParents();
     this.#resolveLinks();
     return this.#files;
@@ -97,10 +99,9 @@ class Indexer {
     const { type, linkName } = header;
     const name = normalizeEntryPath(header.name, this.#path);
     if (type === 'unsupported') {
-      throw new OpmateError(
-        'UNSUPPORTED',
-        `${this.#path}: entry ${showName(name)}: sparse file or unknown type of entry`,
-      );
+      throw new OpmateError('UNSUPPORTED', `entry ${showName(name)}: sparse file or unknown type of entry`, {
+        subject: this.#path,
+      });
     }
     if (name === '') return;
     this.#files.delete(name);
@@ -125,7 +126,9 @@ class Indexer {
       for (let slash = name.indexOf('/'); slash >= 0; slash = name.indexOf('/', slash + 1)) {
         const parent = name.slice(0, slash);
         if (!this.#files.has(parent) && !this.#links.has(parent)) continue;
-        throw new OpmateError('INVALID', `${this.#path}: entry ${showName(name)}: its directory is a file`);
+        throw new OpmateError('INVALID', `entry ${showName(name)}: its directory is a file`, {
+          subject: this.#path,
+        });
       }
     }
   }

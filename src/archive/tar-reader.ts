@@ -37,10 +37,11 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
     const mismatch = await bytes.drain().catch((other: unknown) => other);
     if (mismatch instanceof OpmateError && mismatch.code === 'DIGEST') return mismatch;
     if (last === undefined && error.kind === 'bad header') {
-      return new OpmateError('SYNTAX', `${label}: not a tar archive`, { cause: error });
+      return new OpmateError('SYNTAX', 'not a tar archive', { subject: label, cause: error });
     }
     const where = last === undefined ? '' : ` after entry ${showName(last)}`;
-    return new OpmateError('SYNTAX', `${label}: damaged tar archive: ${error.message}${where}`, {
+    return new OpmateError('SYNTAX', `damaged tar archive: ${error.message}${where}`, {
+      subject: label,
       cause: error,
     });
   };
@@ -53,7 +54,9 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
       const path = normalizeEntryPath(name, label);
       last = name;
       if (linkName.length > maxPathLength) {
-        throw new LimitError(`${label}: entry ${showName(path)}: link target longer than ${maxPathLength}`);
+        throw new LimitError(`entry ${showName(path)}: link target longer than ${maxPathLength}`, {
+          subject: label,
+        });
       }
       let left = size;
       const body = async function* (): AsyncGenerator<Buffer> {

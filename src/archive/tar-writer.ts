@@ -61,9 +61,9 @@ async function orderInputs(entries: AsyncIterable<TarInput> | Iterable<TarInput>
   for await (const input of entries) {
     const { path } = input;
     if (path.includes('\0') || path.split('/').some((part) => part === '' || part === '.' || part === '..')) {
-      throw new OpmateError('INVALID', `${JSON.stringify(path)}: not a path for an archive`);
+      throw new OpmateError('INVALID', 'not a path for an archive', { subject: JSON.stringify(path) });
     }
-    if (inputs.has(path)) throw new OpmateError('INVALID', `${path}: twice in one archive`);
+    if (inputs.has(path)) throw new OpmateError('INVALID', 'twice in one archive', { subject: path });
     inputs.set(path, input);
   }
   for (const path of [...inputs.keys()]) {
@@ -72,7 +72,9 @@ async function orderInputs(entries: AsyncIterable<TarInput> | Iterable<TarInput>
       const input = inputs.get(directory);
       if (input === undefined) inputs.set(directory, { path: directory, type: 'directory' });
       else if (input.type !== 'directory') {
-        throw new OpmateError('INVALID', `${directory}: both a file and a directory in one archive`);
+        throw new OpmateError('INVALID', 'both a file and a directory in one archive', {
+          subject: directory,
+        });
       }
     }
   }
@@ -90,7 +92,7 @@ async function fill(archive: Pack, inputs: TarInput[], mtime: Date): Promise<voi
       });
     } else {
       const changed = (size: string): OpmateError =>
-        new OpmateError('INVALID', `${path}: ${size} than the ${content.size} bytes that it had`);
+        new OpmateError('INVALID', `${size} than the ${content.size} bytes that it had`, { subject: path });
       let size = 0;
       const checked = async function* (source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
         for await (const chunk of source) {

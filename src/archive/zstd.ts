@@ -79,7 +79,7 @@ export async function* decompressZstd(source: AsyncIterable<Buffer>, label: stri
         if (pending.length < end) break;
         moved += window;
         if (moved > 16 * gibibyte + 512 * unpacked) {
-          throw new LimitError(`${label}: zstd data of very many tiny blocks`);
+          throw new LimitError('zstd data of very many tiny blocks', { subject: label });
         }
         const unit = pending.subarray(0, end);
         // fzstd wants the header in one piece with what follows it.
@@ -117,7 +117,7 @@ function readFrameHeader(header: Buffer, label: string): { window: number; hasCh
   const descriptor = header[4] as number;
   if ((descriptor & 8) !== 0) throw damaged(label, 'bad frame header');
   if ((descriptor & 3) !== 0) {
-    throw new OpmateError('UNSUPPORTED', `${label}: zstd data that needs a dictionary`);
+    throw new OpmateError('UNSUPPORTED', 'zstd data that needs a dictionary', { subject: label });
   }
   let window: number;
   if ((descriptor & 0x20) === 0) {
@@ -130,17 +130,14 @@ function readFrameHeader(header: Buffer, label: string): { window: number; hasCh
     if (length === 2) window += 256;
   }
   if (window > maxWindow) {
-    throw new OpmateError(
-      'UNSUPPORTED',
-      `${label}: zstd window of ${showSize(window)}, over ${showSize(maxWindow)}`,
-      {
-        hint: 'compress the layer again without --long or --ultra',
-      },
-    );
+    throw new OpmateError('UNSUPPORTED', `zstd window of ${showSize(window)}, over ${showSize(maxWindow)}`, {
+      subject: label,
+      hint: 'compress the layer again without --long or --ultra',
+    });
   }
   return { window, hasChecksum: (descriptor & 4) !== 0 };
 }
 
 function damaged(label: string, problem: string, cause?: unknown): OpmateError {
-  return new OpmateError('SYNTAX', `${label}: damaged zstd data: ${problem}`, { cause });
+  return new OpmateError('SYNTAX', `damaged zstd data: ${problem}`, { subject: label, cause });
 }

@@ -240,7 +240,10 @@ class Reader {
       }
       for (const [key, value] of Object.entries(values)) {
         if (++this.#keys > maxKeys) {
-          throw new LimitError(`${map.file}: ${titleOf(map)}: more than ${maxKeys} keys`, { file: map.file });
+          throw new LimitError(`${titleOf(map)}: more than ${maxKeys} keys`, {
+            subject: map.file,
+            file: map.file,
+          });
         }
         const fault = seen.has(key)
           ? 'is in both data and binaryData'
@@ -323,7 +326,7 @@ class Reader {
 }
 
 function tooLarge(subject: string, problem: string): LimitError {
-  return new LimitError(`${subject}: ${problem}`, { hint: 'check that these are manifests of a bundle' });
+  return new LimitError(problem, { subject, hint: 'check that these are manifests of a bundle' });
 }
 
 function isConfigMap({ kind, apiVersion }: Manifest): boolean {

@@ -66,7 +66,8 @@ export async function listFiles(directory: string, options: ListOptions): Promis
     });
     count += entries.length;
     if (meter === undefined && count > maxFiles) {
-      throw new LimitError(`${label}: more than ${maxFiles} files`, {
+      throw new LimitError(`more than ${maxFiles} files`, {
+        subject: label,
         hint: 'name the directory that has the manifests, and nothing else',
       });
     }
@@ -103,7 +104,8 @@ async function addEntry(
   { name, root, depth, followLinks }: { name: string; root: string; depth: number } & LinkOptions,
 ): Promise<Diagnostic | undefined> {
   if (entry.isDirectory()) {
-    if (depth >= maxDepth) throw new LimitError(`${name}: more than ${maxDepth} levels of directories`);
+    if (depth >= maxDepth)
+      throw new LimitError(`more than ${maxDepth} levels of directories`, { subject: name });
     pending.push({ name, depth: depth + 1 });
     return undefined;
   }

@@ -168,7 +168,7 @@ export function outsideManifestFault(content: Buffer, label: string): OpmateErro
   } catch (error) {
     const fault = parseFault(error);
     if (fault === undefined) throw error;
-    return new OpmateError('SYNTAX', `${label}: not a manifest`, { file: label, line: fault.line });
+    return new OpmateError('SYNTAX', 'not a manifest', { subject: label, file: label, line: fault.line });
   }
 }
 

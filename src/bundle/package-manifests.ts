@@ -104,7 +104,8 @@ export async function* readPackageManifests(
       continue;
     }
     entryCount += entries.length;
-    if (entryCount > maxTreeEntries) throw new LimitError(`${label}: more than ${maxTreeEntries} files`);
+    if (entryCount > maxTreeEntries)
+      throw new LimitError(`more than ${maxTreeEntries} files`, { subject: label });
     const visible = entries
       .filter(({ name }) => !name.startsWith('.'))
       .sort((a, b) => compareBytes(a.name, b.name));
@@ -131,10 +132,10 @@ export async function* readPackageManifests(
       } else yield { kind: 'problem', error: outside };
     }
     if (files.length > maxDirectoryFiles) {
-      throw new LimitError(
-        `${place.label}: ${files.length} files in one directory, more than ${maxDirectoryFiles}`,
-        { hint: 'put each version of an operator into a directory of its own' },
-      );
+      throw new LimitError(`${files.length} files in one directory, more than ${maxDirectoryFiles}`, {
+        subject: place.label,
+        hint: 'put each version of an operator into a directory of its own',
+      });
     }
     yield* readDirectory(files, signal);
   }
@@ -228,8 +229,8 @@ function twoCsvs(manifests: readonly Manifest[]): OpmateError {
   const names = others.map(({ file }) => path.posix.basename(file)).join(', ');
   return new OpmateError(
     'INVALID',
-    `${first.file}: two csvs found in one bundle: ${JSON.stringify(first.csvName)} is also in ${names}`,
-    { file: first.file, hint: 'keep one of these files' },
+    `two csvs found in one bundle: ${JSON.stringify(first.csvName)} is also in ${names}`,
+    { subject: first.file, file: first.file, hint: 'keep one of these files' },
   );
 }
 
@@ -240,11 +241,11 @@ async function readPlace({
   isOutside = false,
 }: Place): Promise<Buffer | (FileContent & { kind: 'problem' | 'skipped' })> {
   const problem = (what: string, hint?: string) =>
-    ({ kind: 'problem', error: new OpmateError('IO', `${label}: ${what}`, { file: label, hint }) }) as const;
+    ({ kind: 'problem', error: new OpmateError('IO', what, { subject: label, file: label, hint }) }) as const;
   try {
     const content = await readFileWithin(file, (size) => {
       if (size > maxFileSize)
-        throw new LimitError(`${label}: ${size} bytes, more than ${maxFileSize}`, { file: label });
+        throw new LimitError(`${size} bytes, more than ${maxFileSize}`, { subject: label, file: label });
     });
     const fault = content && isOutside ? outsideManifestFault(content, label) : undefined;
     if (fault !== undefined) return { kind: 'problem', error: fault };
@@ -258,7 +259,7 @@ async function readPlace({
     return { kind: 'skipped', file: label, reason: 'no regular file' };
   } catch (error) {
     if (!(error instanceof OpmateError) || error instanceof CancelledError) throw error;
-    if (error.code !== 'LIMIT') return problem(error.message.replace(`${file}: `, ''));
+    if (error.code !== 'LIMIT') return problem(error.problem);
     if (isManifestName(label)) throw error;
     return { kind: 'skipped', file: label, reason: 'too large for a manifest' };
   }
@@ -282,7 +283,8 @@ function* parseManifestFile(
     if (isManifestName(file)) {
       yield {
         kind: 'problem',
-        error: new OpmateError(error.code, `${file}: ${error.message}`, {
+        error: new OpmateError(error.code, error.message, {
+          subject: file,
           file,
           line: fault?.line,
           cause: error,
@@ -380,8 +382,9 @@ function missingApi(bundle: Bundle, spec: JsonObject, file: string): OpmateError
     return undefined;
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const message = error.message.startsWith(file) ? error.message : `${file}: ${error.message}`;
-    return new OpmateError(error.code, message, {
+    const subject = error.subject === file ? undefined : file;
+    return new OpmateError(error.code, error.message, {
+      subject,
       file,
       cause: error,
       hint: 'put the definition beside the ClusterServiceVersion, or correct spec.customresourcedefinitions.owned',

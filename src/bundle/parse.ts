@@ -166,7 +166,7 @@ function blamed(error: unknown, { subject, files }: Origin, file: string): unkno
   const content = files.manifests.find(({ name }) => `manifests/${name}` === file)?.content;
   const mismatch = findMismatch(error);
   const line = error.line ?? (mismatch && content && lineOfPath(content.toString(), mismatch.path));
-  return addContext(error, { subject: `${subject}: ${file}`, file, line });
+  return addContext(addContext(error, { subject: file, file, line }), { subject });
 }
 
 function readManifests(origin: Origin): { manifests: Manifest[]; skippedFiles: SkippedFile[] } {
@@ -212,11 +212,12 @@ function nothingFound(subject: string, problem: string, skippedFiles: SkippedFil
   const first = skippedFiles[0];
   if (first === undefined) {
     const hint = 'put the ClusterServiceVersion of the operator into manifests/';
-    return new OpmateError('INVALID', `${subject}: ${problem}`, { hint });
+    return new OpmateError('INVALID', problem, { subject, hint });
   }
   const where = first.line === undefined ? first.file : `${first.file}:${first.line}`;
   const others = skippedFiles.length > 1 ? ` (and ${skippedFiles.length - 1} more)` : '';
-  return new OpmateError('INVALID', `${subject}: ${problem}`, {
+  return new OpmateError('INVALID', problem, {
+    subject,
     hint: `correct ${where}, which was passed over: ${first.reason}${others}`,
     file: first.file,
     line: first.line,
@@ -227,7 +228,8 @@ function annotationsMissing(subject: string, files: BundleFile[]): OpmateError {
   const names = files.map(({ name }) => name);
   const found =
     names.length === 0 ? 'nothing' : names.slice(0, 5).join(', ') + (names.length > 5 ? ' …' : '');
-  return new OpmateError('INVALID', `${subject}: Could not find annotations file`, {
+  return new OpmateError('INVALID', 'Could not find annotations file', {
+    subject,
     hint: `metadata/ must have a file with annotations such as ${packageAnnotation}; found there: ${found}`,
   });
 }
@@ -290,9 +292,10 @@ export function checkOwnedApis(
     .join(' ');
   throw new OpmateError(
     'INVALID',
-    `${subject}: error checking provided apis in bundle ${name}: ` +
+    `error checking provided apis in bundle ${name}: ` +
       `couldn't find ${missing} in bundle. found: map[${list}]`,
     {
+      subject,
       file,
       hint: `add the definition to manifests/, or correct spec.customresourcedefinitions.owned in ${file}`,
     },

@@ -161,7 +161,8 @@ function selectNames(
 ): string[] {
   const max = limits?.maxFiles ?? defaultMaxFiles;
   if (names.length > max) {
-    throw new LimitError(`${subject}: ${names.length} files in ${part}/, more than ${max}`, {
+    throw new LimitError(`${names.length} files in ${part}/, more than ${max}`, {
+      subject,
       hint: 'check that these are the manifests of one operator',
     });
   }
@@ -180,7 +181,8 @@ async function list(directory: string, part?: (typeof parts)[number]) {
 }
 
 function missingPart(subject: string, part: string, cause?: unknown): OpmateError {
-  return new OpmateError('NOT_FOUND', `${subject}: directory ${part} not found`, {
+  return new OpmateError('NOT_FOUND', `directory ${part} not found`, {
+    subject,
     hint: 'a bundle has its manifests in manifests/ and its annotations in metadata/',
     cause,
   });
@@ -224,6 +226,6 @@ function sizeCheck(limits: BundleLimits | undefined): SizeCheck {
       size > maxFileSize
         ? `${size} bytes, more than the ${maxFileSize} that a file of a bundle may have`
         : `more than the ${maxSize} bytes that a bundle may have are reached with this file`;
-    throw new LimitError(`${subject}: ${problem}`, { hint: 'check that this is a manifest of a bundle' });
+    throw new LimitError(problem, { subject, hint: 'check that this is a manifest of a bundle' });
   };
 }

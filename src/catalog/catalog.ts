@@ -197,7 +197,7 @@ export class DirectoryCatalog implements Catalog {
 function withoutText(error: unknown, { label }: CatalogFile): unknown {
   if (!isFault(error) || (error.code !== 'SYNTAX' && error.code !== 'INVALID')) return error;
   const { code, line } = error;
-  return new OpmateError(code, `${label}: not a file of a catalog`, { file: label, line });
+  return new OpmateError(code, 'not a file of a catalog', { subject: label, file: label, line });
 }
 
 function hidingText(options: MetasOptions, file: CatalogFile): MetasOptions {

@@ -160,7 +160,8 @@ class FileWindow {
     const keepFrom = this.position - this.#base;
     const kept = this.#filled - keepFrom;
     if (kept > maxDocumentSize) {
-      throw new LimitError(`${this.label}: a document of more than ${maxDocumentSize} bytes`, {
+      throw new LimitError(`a document of more than ${maxDocumentSize} bytes`, {
+        subject: this.label,
         file: this.label,
         line: await this.lineOf(this.position),
         hint: 'split the document, or check that the file is a catalog',

@@ -59,7 +59,8 @@ export async function readAgain(
 
 /** The error for a file that is no longer what a first pass has seen. */
 export function changed(file: string, cause?: unknown): OpmateError {
-  return new OpmateError('IO', `${file}: changed while it was read`, {
+  return new OpmateError('IO', 'changed while it was read', {
+    subject: file,
     file,
     cause,
     hint: 'run the command again when nothing writes to the catalog',

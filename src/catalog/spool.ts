@@ -49,7 +49,8 @@ export class Spool {
         done += (await file.write(bytes, done, bytes.length - done, offset + done)).bytesWritten;
       }
     } catch (error) {
-      throw new OpmateError('IO', `${this.#directory}: cannot write temporary data: ${systemReason(error)}`, {
+      throw new OpmateError('IO', `cannot write temporary data: ${systemReason(error)}`, {
+        subject: this.#directory,
         hint: 'set TMPDIR to a directory that can be written to and has space',
         cause: error,
       });
@@ -64,7 +65,7 @@ export class Spool {
     const file = await this.#file;
     const length = file === undefined ? 0 : await readFully(file, bytes, slot.offset, this.#directory);
     if (length === bytes.length) return bytes;
-    throw new OpmateError('IO', `${this.#directory}: temporary data ends too early`);
+    throw new OpmateError('IO', 'temporary data ends too early', { subject: this.#directory });
   }
 
   async close(): Promise<void> {

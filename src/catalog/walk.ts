@@ -40,7 +40,7 @@ export async function listCatalogFiles(
     if (!next.isDirectory) {
       found.push({ components, isLink, isRules: components.at(-1) === ignoreFileName });
       if (found.length > maxCatalogFiles)
-        throw new LimitError(`${label}: more than ${maxCatalogFiles} files`);
+        throw new LimitError(`more than ${maxCatalogFiles} files`, { subject: label });
       continue;
     }
     const entries = await readDirectory(path.join(root, ...components), joinLabel(label, components));

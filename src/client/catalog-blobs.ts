@@ -71,7 +71,7 @@ export function checkAskedFor(blob: CatalogBlob, query: BlobQuery, label: string
     if (name === '' || blob.name === name) return;
   }
   const what = [blob.schema, blob.package, blob.name].map((text) => quoteGo(oneLine(text, 100))).join(' ');
-  throw new OpmateError('INVALID', `${label}: answers with a blob that was not asked for: ${what}`);
+  throw new OpmateError('INVALID', `answers with a blob that was not asked for: ${what}`, { subject: label });
 }
 
 function readBlob(line: Buffer, where: string): CatalogBlob {
@@ -96,7 +96,7 @@ function readBlob(line: Buffer, where: string): CatalogBlob {
     }
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError(error.code, `${where}: ${oneLine(error.message, maxShownText)}`);
+    throw new OpmateError(error.code, oneLine(error.message, maxShownText), { subject: where });
   }
 }
 
@@ -113,14 +113,16 @@ async function* readLines(
   let total = 0;
   const check = (size: number): void => {
     if (size <= maxBlobBytes) return;
-    throw new LimitError(`${label}: a blob is larger than ${maxBlobBytes} bytes`, {
+    throw new LimitError(`a blob is larger than ${maxBlobBytes} bytes`, {
+      subject: label,
       hint: 'raise maxBlobBytes if this is right',
     });
   };
   for await (const chunk of source) {
     total += chunk.length;
     if (total > maxBytes) {
-      throw new LimitError(`${label}: the answer is larger than ${maxBytes} bytes`, {
+      throw new LimitError(`the answer is larger than ${maxBytes} bytes`, {
+        subject: label,
         hint: 'raise maxBytes if this is right',
       });
     }

@@ -51,6 +51,6 @@ export function readListing(bytes: Buffer, label: string): ListedCatalog[] {
     }));
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError(error.code, `${label}: ${oneLine(error.message, maxShownText)}`);
+    throw new OpmateError(error.code, oneLine(error.message, maxShownText), { subject: label });
   }
 }

@@ -87,7 +87,8 @@ export class ContentCopy {
       let size = 0;
       for await (const chunk of readBody(response)) {
         if (size + chunk.length > this.#maxBytes) {
-          throw new LimitError(`${labelOf(this.#url)}: the answer is larger than ${this.#maxBytes} bytes`, {
+          throw new LimitError(`the answer is larger than ${this.#maxBytes} bytes`, {
+            subject: labelOf(this.#url),
             hint: 'raise maxBytes if this is right',
           });
         }

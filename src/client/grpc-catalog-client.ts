@@ -74,7 +74,9 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
       entries.push({ package: packageName, channel, name, replaces, skips, skipRange });
     }
     if (entries.length > 0) return sortedEntries(entries);
-    throw new OpmateError('NOT_FOUND', `${this.#address}: package ${quoteGo(packageName)} not found`);
+    throw new OpmateError('NOT_FOUND', `package ${quoteGo(packageName)} not found`, {
+      subject: this.#address,
+    });
   }
 
   /** With manifests, but without `replaces` and `skips`, as servers answer here; `bundles` has these. */
@@ -161,7 +163,7 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
   }
 
   async #connect(): Promise<GrpcConnection> {
-    if (this.#isClosed) throw new UsageError(`${this.#address}: the client is closed`);
+    if (this.#isClosed) throw new UsageError('the client is closed', { subject: this.#address });
     const { tls, ca, maxMessageBytes = defaultMaxMessageBytes } = this.#options;
     this.#connection ??= import('./grpc-connection.js').then(({ GrpcConnection }) => {
       const options = { ...this.#options, tls: tls ?? ca !== undefined, maxMessageBytes };

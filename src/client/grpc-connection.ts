@@ -81,11 +81,14 @@ export class GrpcConnection {
     throwIfCancelled(signal);
     let stop = (): void => undefined;
     const ready = new Promise<void>((resolve, reject) => {
-      const slow = new NetworkError(`${this.#address}: no connection within ${timeoutMs / 1000} s`, {
+      const slow = new NetworkError(`no connection within ${timeoutMs / 1000} s`, {
+        subject: this.#address,
         temporary: false,
       });
       const timer = setTimeout(() => reject(slow), timeoutMs);
-      const unwatch = onAbort(signal, () => reject(new CancelledError(`${this.#address}: interrupted`)));
+      const unwatch = onAbort(signal, () =>
+        reject(new CancelledError('interrupted', { subject: this.#address })),
+      );
       stop = () => {
         clearTimeout(timer);
         unwatch();
@@ -102,12 +105,12 @@ export class GrpcConnection {
     // To its end, since what goes wrong is told there.
     for await (const message of this.stream(call)) {
       if (only !== undefined) {
-        throw new OpmateError('INVALID', `${this.#address}: answered with more than one message`);
+        throw new OpmateError('INVALID', 'answered with more than one message', { subject: this.#address });
       }
       only = message;
     }
     if (only !== undefined) return only;
-    throw new OpmateError('INVALID', `${this.#address}: answered without a message`);
+    throw new OpmateError('INVALID', 'answered without a message', { subject: this.#address });
   }
 
   /**
@@ -167,7 +170,7 @@ export class GrpcConnection {
         if (next.done === true) return;
         total += next.value.length;
         if (total > maxBytes) {
-          throw new LimitError(`${this.#address}: the answer is larger than ${maxBytes} bytes`);
+          throw new LimitError(`the answer is larger than ${maxBytes} bytes`, { subject: this.#address });
         }
         yield next.value;
       }
@@ -183,7 +186,10 @@ export class GrpcConnection {
 
   #stalled(): NetworkError {
     const seconds = Number((this.#idleTimeoutMs / 1000).toPrecision(3));
-    return new NetworkError(`${this.#address}: nothing received for ${seconds} s`, { temporary: false });
+    return new NetworkError(`nothing received for ${seconds} s`, {
+      subject: this.#address,
+      temporary: false,
+    });
   }
 
   #fault(error: unknown): OpmateError {

@@ -227,13 +227,14 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
 
   #url(route: 'all' | 'metas'): string {
     if (this.#catalog !== undefined) return `${this.#catalog}/api/v1/${route}`;
-    throw new UsageError(`${this.#root}: is the URL of a server, not of a catalog`, {
+    throw new UsageError('is the URL of a server, not of a catalog', {
+      subject: this.#root,
       hint: 'add /catalogs/NAME; catalogs() lists the names',
     });
   }
 
   #notFound(what: string): OpmateError {
-    return new OpmateError('NOT_FOUND', `${this.#catalog ?? this.#root}: ${what} not found`);
+    return new OpmateError('NOT_FOUND', `${what} not found`, { subject: this.#catalog ?? this.#root });
   }
 }
 

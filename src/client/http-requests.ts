@@ -101,7 +101,9 @@ export class HttpRequests {
     if (isAsked && (status === 304 || coding === 'identity')) return response;
     discard(response);
     if (isAsked) {
-      throw new OpmateError('INVALID', `${label}: answers in a content coding that was not asked for`);
+      throw new OpmateError('INVALID', 'answers in a content coding that was not asked for', {
+        subject: label,
+      });
     }
     throw refusal(label, status);
   }
@@ -131,16 +133,18 @@ export function usableValidators(etag: unknown, lastModified: unknown): Validato
 function refusal(label: string, status: number): RegistryError {
   const text = `answered ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
   if (status === 404) {
-    return new RegistryError(`${label}: not found`, {
+    return new RegistryError('not found', {
+      subject: label,
       status,
       code: 'NOT_FOUND',
       hint: 'the server has no such catalog, or does not offer this part of the API',
     });
   }
-  if (status === 304) return new RegistryError(`${label}: ${text} without having been asked`, { status });
+  if (status === 304)
+    return new RegistryError(`${text} without having been asked`, { subject: label, status });
   if (status === 401 || status === 403)
-    return new RegistryError(`${label}: ${text}`, { status, code: 'AUTH' });
-  return new RegistryError(`${label}: ${text}`, { status });
+    return new RegistryError(text, { subject: label, status, code: 'AUTH' });
+  return new RegistryError(text, { subject: label, status });
 }
 
 /** The transport speaks of registries and of flags of the command line. */

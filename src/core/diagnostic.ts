@@ -60,7 +60,7 @@ export function formatPlace({
 }
 
 /** Returns `subject: problem`. */
-export function formatMessage({ subject, problem }: Diagnostic): string {
+export function formatMessage({ subject, problem }: Pick<Diagnostic, 'subject' | 'problem'>): string {
   return subject === undefined || subject === '' ? problem : `${subject}: ${problem}`;
 }
 

@@ -1,4 +1,4 @@
-import { type Diagnostic, formatDiagnostic, formatPlace, formatWithHint, withSubject } from './diagnostic.js';
+import { type Diagnostic, formatMessage, formatPlace, formatWithHint, withSubject } from './diagnostic.js';
 import { type ErrorCode, OpmateError } from './errors.js';
 
 const errorCodes: Readonly<Record<string, ErrorCode>> = {
@@ -16,28 +16,54 @@ export class DiagnosticsError extends OpmateError {
   /** `diagnostics` must not be empty. */
   constructor(diagnostics: readonly Diagnostic[], options: { code?: ErrorCode; cause?: unknown } = {}) {
     const [first] = diagnostics as [Diagnostic];
-    const isAlone = diagnostics.length === 1;
-    const message = diagnostics.map(isAlone ? formatDiagnostic : formatWithHint).join('; ');
-    super(options.code ?? errorCodes[first.code] ?? 'INVALID', message, {
-      hint: isAlone ? first.hint : undefined,
-      file: isAlone ? first.file : undefined,
-      line: isAlone ? first.line : undefined,
-      cause: options.cause,
-      diagnostics,
-    });
+    const { file, line, column, path, hint } = first;
+    const code = options.code ?? errorCodes[first.code] ?? 'INVALID';
+    const { cause } = options;
+    if (diagnostics.length > 1) {
+      super(code, diagnostics.map(formatWithHint).join('; '), { cause, diagnostics });
+    } else {
+      const place = formatPlace(first);
+      const { subject, problem } =
+        place === undefined ? first : { subject: place, problem: formatMessage(first) };
+      super(code, problem, { subject, file, line, column, path, hint, cause, diagnostics });
+    }
   }
 }
 
-/** Returns what an error says as diagnostics: its own, or one made of its message, place and hint. */
+/** Returns what an error says as diagnostics: its own, or one made of its fields. */
 export function diagnosticsFrom(error: OpmateError): readonly Diagnostic[] {
   if (error.diagnostics !== undefined) return error.diagnostics;
-  const { message, file, line, hint } = error;
+  const { problem, file, line, column, path, hint } = error;
   const code = error.code.toLowerCase().replace('_', '-');
-  // Many messages begin with their file already.
-  const place = [formatPlace({ file, line }), file].find((one) => message.startsWith(`${one}: `));
-  const problem = place === undefined ? message : message.slice(place.length + 2);
-  const isNamed = file === undefined || (place === undefined && message.startsWith(file));
-  return [{ severity: 'error', code, problem, ...(!isNamed && { file, line }), hint }];
+  // A place is a subject of messages only.
+  const subject = isPlace(error) ? undefined : error.subject;
+  return [{ severity: 'error', code, subject, problem, file, line, column, path, hint }];
+}
+
+/** Whether the message of an error, or of one that it adds context to, begins with its line. */
+export function namesLine(error: OpmateError): boolean {
+  const place = formatPlace(error);
+  for (let one: unknown = error; one instanceof OpmateError; one = one.cause) {
+    if (one.subject === place) return true;
+  }
+  return false;
+}
+
+function isPlace(error: OpmateError): boolean {
+  return error.file !== undefined && [error.file, formatPlace(error)].includes(error.subject);
+}
+
+/** Whether the message of an error begins with a subject, or with a place in the file of that name. */
+function hasSubject(error: OpmateError, subject: string): boolean {
+  const { diagnostics: [first, second] = [] } = error;
+  if (first !== undefined && second !== undefined) return isAbout(first, subject);
+  return error.subject === subject || (error.file === subject && isPlace(error));
+}
+
+function isAbout(diagnostic: Diagnostic, subject: string): boolean {
+  const { file } = diagnostic;
+  if (file === undefined) return diagnostic.subject === subject;
+  return file === subject || formatPlace(diagnostic) === subject;
 }
 
 /** Returns one error for several, each of whose diagnostics is kept; a single one as it is. Must not be empty. */
@@ -49,8 +75,10 @@ export function combineErrors(errors: readonly OpmateError[]): OpmateError {
 
 /** What `addContext` may add to an error that lacks it. */
 export interface ErrorContext {
-  /** Begins the message, unless the message begins with it already. */
+  /** Becomes the subject, unless it is that already; the subject that there was then begins the problem. */
   subject?: string | undefined;
+  /** Subjects that `subject` takes the place of: other names of the same thing. */
+  replaces?: readonly string[] | undefined;
   file?: string | undefined;
   line?: number | undefined;
   hint?: string | undefined;
@@ -60,12 +88,11 @@ export interface ErrorContext {
  * Returns the same error with a subject, place or hint added. Its class, code, fields and diagnostics stay; what it
  * has already is not replaced. The original becomes its cause.
  */
-export function addContext<E extends OpmateError>(error: E, { subject, ...context }: ErrorContext): E {
-  const message =
-    subject === undefined || error.message.startsWith(`${subject}:`)
-      ? error.message
-      : `${subject}: ${error.message}`;
-  const fields: Record<string, unknown> = { message, cause: error, stack: error.stack };
+export function addContext<E extends OpmateError>(
+  error: E,
+  { subject, replaces = [], ...context }: ErrorContext,
+): E {
+  const fields: Record<string, unknown> = { cause: error, stack: error.stack };
   let diagnostics = error.diagnostics;
   const { file, line } = context;
   const lacksLine = error.file === file && error.line === undefined;
@@ -77,9 +104,14 @@ export function addContext<E extends OpmateError>(error: E, { subject, ...contex
   }
   if (error.hint === undefined && context.hint !== undefined) fields['hint'] = context.hint;
   if (subject !== undefined) {
-    diagnostics = diagnostics?.map((one) =>
-      formatDiagnostic(one).startsWith(`${subject}:`) ? one : withSubject(one, subject),
-    );
+    if (!hasSubject(error, subject)) {
+      const problem = replaces.includes(error.subject ?? '') ? error.problem : error.message;
+      Object.assign(fields, { subject, problem, message: formatMessage({ subject, problem }) });
+    }
+    diagnostics = diagnostics?.map((one) => {
+      if (isAbout(one, subject)) return one;
+      return replaces.includes(one.subject ?? '') ? { ...one, subject } : withSubject(one, subject);
+    });
   }
   if (diagnostics !== undefined) fields['diagnostics'] = diagnostics;
   const copy = Object.create(

@@ -75,7 +75,7 @@ export function verifyContent({ digest, size, subject }: ExpectedContent): Trans
     transform(chunk: Buffer, _encoding, done) {
       received += chunk.length;
       if (received > size) {
-        done(new DigestMismatchError(`${subject}: expected ${size} bytes, got more`));
+        done(new DigestMismatchError(`expected ${size} bytes, got more`, { subject }));
         return;
       }
       hash.update(chunk);
@@ -83,14 +83,14 @@ export function verifyContent({ digest, size, subject }: ExpectedContent): Trans
     },
     flush(done) {
       if (received !== size) {
-        done(new DigestMismatchError(`${subject}: expected ${size} bytes, got ${received}`));
+        done(new DigestMismatchError(`expected ${size} bytes, got ${received}`, { subject }));
         return;
       }
       const actual = `${algorithm}:${hash.digest('hex')}`;
       done(
         actual === digest
           ? null
-          : new DigestMismatchError(`${subject}: digest mismatch: expected ${digest}, got ${actual}`),
+          : new DigestMismatchError(`digest mismatch: expected ${digest}, got ${actual}`, { subject }),
       );
     },
   });

@@ -1,4 +1,4 @@
-import type { Diagnostic } from './diagnostic.js';
+import { type Diagnostic, type DocumentPath, formatMessage } from './diagnostic.js';
 
 /**
  * The errors that opmate reports.
@@ -27,12 +27,18 @@ export type ErrorCode =
 
 /** What an error may carry in addition to its message. */
 export interface ErrorDetails {
+  /** Names what the error is about, begins the message: a file, a reference, a package. */
+  subject?: string | undefined;
   /** What the reader should do, as one sentence without a final full stop. */
   hint?: string | undefined;
   /** The file that the message is about, as the user named it. */
   file?: string | undefined;
   /** Line in `file`, from 1. */
   line?: number | undefined;
+  /** Column in `line`, from 1. */
+  column?: number | undefined;
+  /** Leads to the value in its document. */
+  path?: DocumentPath | undefined;
   /** The error that led to this one; shown with `--debug` only. */
   cause?: unknown;
   /** All that is wrong, where the message sums up several things. */
@@ -40,23 +46,33 @@ export interface ErrorDetails {
 }
 
 /**
- * Base of all reported errors. `message` is one line that starts with its subject, has no final full
- * stop, and never contains a credential (see `redact`).
+ * Base of all reported errors. `message` is one line, `subject: problem`, has no final full stop, and never contains
+ * a credential (see `redact`).
  */
 export class OpmateError extends Error {
   override readonly name: string = 'OpmateError';
   readonly code: ErrorCode;
+  /** Names what the error is about; undefined where the problem names it. */
+  readonly subject: string | undefined;
+  readonly problem: string;
   readonly hint: string | undefined;
   readonly file: string | undefined;
   readonly line: number | undefined;
+  readonly column: number | undefined;
+  readonly path: DocumentPath | undefined;
   readonly diagnostics: readonly Diagnostic[] | undefined;
 
-  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+  constructor(code: ErrorCode, problem: string, details: ErrorDetails = {}) {
+    const { subject, cause } = details;
+    super(formatMessage({ subject, problem }), cause === undefined ? undefined : { cause });
     this.code = code;
+    this.subject = subject;
+    this.problem = problem;
     this.hint = details.hint;
     this.file = details.file;
     this.line = details.line;
+    this.column = details.column;
+    this.path = details.path;
     this.diagnostics = details.diagnostics;
   }
 }
@@ -207,7 +223,8 @@ export function fileError(what: string, error: unknown, details: ErrorDetails = 
   if (error instanceof OpmateError) return error;
   const code = systemCode(error);
   const missing = code === 'ENOENT' || code === 'ENOTDIR';
-  return new OpmateError(missing ? 'NOT_FOUND' : 'IO', `${what}: ${systemReason(error)}`, {
+  return new OpmateError(missing ? 'NOT_FOUND' : 'IO', systemReason(error), {
+    subject: what,
     ...details,
     cause: error,
   });

@@ -76,7 +76,8 @@ export function hasRegistry(text: string): boolean {
 
 /** Returns the error for a target without a registry; `onHub` is its name on Docker Hub. */
 export function missingRegistry(text: string, onHub: string): OpmateError {
-  return new UsageError(`${text}: missing registry`, {
+  return new UsageError('missing registry', {
+    subject: text,
     hint: `write REGISTRY/${text.replace(/^docker:\/\//, '')}; for Docker Hub write ${onHub}`,
   });
 }
@@ -230,5 +231,5 @@ export function withoutCredentials(text: string): string {
 function invalid(text: string, fault: string, hint: string): OpmateError {
   const safe = withoutCredentials(text);
   const shown = safe.length > 200 ? `${safe.slice(0, 200)}…` : safe;
-  return new OpmateError('INVALID', `image reference ${quoteGo(shown)}: ${fault}`, { hint });
+  return new OpmateError('INVALID', fault, { subject: `image reference ${quoteGo(shown)}`, hint });
 }

@@ -125,7 +125,10 @@ export function readDocument(
   { maxLength, noun = 'document' }: ReadOptions,
 ): WrittenDocument {
   if (text.length > maxLength) {
-    throw new OpmateError('LIMIT', `${file}: larger than the maximum of ${maxLength} characters`, { file });
+    throw new OpmateError('LIMIT', `larger than the maximum of ${maxLength} characters`, {
+      subject: file,
+      file,
+    });
   }
   let document: PlacedYaml;
   try {
@@ -134,7 +137,7 @@ export function readDocument(
     if (!(error instanceof YamlError)) throw error;
     // The line that Go's words name is one short for some faults.
     const place = formatPlace({ file, line: error.line });
-    throw new OpmateError('SYNTAX', `${place}: ${error.problem}`, { file, line: error.line });
+    throw new OpmateError('SYNTAX', error.withoutLine, { subject: place, file, line: error.line });
   }
   const diagnostics = new DiagnosticList();
   const placeOf = (path: DocumentPath): Place => nearestPlace(document, path) ?? { line: 1, column: 1 };
@@ -216,7 +219,7 @@ export function readObjects(text: string, file: string): WrittenObjects {
     } catch (error) {
       if (!(error instanceof YamlError)) throw error;
       const line = linesBefore + (error.line ?? 1);
-      diagnostics.add({ severity: 'error', code: 'syntax', problem: error.problem, file, line });
+      diagnostics.add({ severity: 'error', code: 'syntax', problem: error.withoutLine, file, line });
       continue;
     }
     const { value } = document;

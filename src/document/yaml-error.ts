@@ -7,10 +7,10 @@ import { OpmateError } from '../core/errors.js';
 export class YamlError extends OpmateError {
   override readonly name: string = 'YamlError';
   /** The message without a line number, for a text that is part of another. */
-  readonly problem: string;
+  readonly withoutLine: string;
 
-  constructor(message: string, line?: number, problem = message) {
+  constructor(message: string, line?: number, withoutLine = message) {
     super('SYNTAX', message, { line });
-    this.problem = problem;
+    this.withoutLine = withoutLine;
   }
 }

@@ -135,7 +135,8 @@ async function change<T>(
     if (hasJournal) {
       await undo(root, journal).catch((cause: unknown) => {
         isLost = true;
-        throw new OpmateError('IO', `${subject}: could be neither written nor restored`, {
+        throw new OpmateError('IO', 'could be neither written nor restored', {
+          subject,
           hint: `run the command again to restore it; the files as they were are in ${path.join(staging, 'old')}`,
           cause,
         });
@@ -184,7 +185,7 @@ async function prepare(
     if (after === undefined) continue;
     if (before !== undefined && isDirectoryIdentity(before) !== isDirectoryIdentity(after)) {
       const problem = isDirectoryIdentity(before) ? 'is a directory' : 'is a file, not a directory';
-      throw new OpmateError('IO', `${subject}: ${place}: ${problem}`, { file: target });
+      throw new OpmateError('IO', `${place}: ${problem}`, { subject, file: target });
     }
     for (const directory of await missingDirectories(path.dirname(target))) {
       directories.add(path.relative(root, directory).split(path.sep).join('/'));
@@ -194,7 +195,7 @@ async function prepare(
 }
 
 function taken(target: string): OpmateError {
-  return new OpmateError('IO', `${target}: already exists`, { file: target });
+  return new OpmateError('IO', 'already exists', { subject: target, file: target });
 }
 
 async function move(

@@ -36,7 +36,8 @@ export async function outsideError(
 ): Promise<OpmateError | undefined> {
   const target = await targetOutside(root, file);
   if (target === undefined) return undefined;
-  return new OpmateError('UNSAFE', `${label}: links to ${quoteGo(target)}, outside of the directory`, {
+  return new OpmateError('UNSAFE', `links to ${quoteGo(target)}, outside of the directory`, {
+    subject: label,
     file: label,
     hint: 'copy the file there, or allow such links with --follow-links',
   });

@@ -110,7 +110,8 @@ async function takeBack(root: string): Promise<void> {
 }
 
 function busy(root: string, holder: string): OpmateError {
-  return new OpmateError('IO', `${root}: is being changed by another process${holder}`, {
+  return new OpmateError('IO', `is being changed by another process${holder}`, {
+    subject: root,
     hint: 'run the command again when it is done',
   });
 }
@@ -119,12 +120,14 @@ function busy(root: string, holder: string): OpmateError {
 export async function unfinishedError(root: string, label: string): Promise<OpmateError> {
   const { writer } = await readJournal(root).catch(() => ({ writer: undefined }));
   if (writer !== undefined && isRunning(writer) === true) {
-    return new OpmateError('IO', `${label}: is being changed by process ${writer.pid}`, {
+    return new OpmateError('IO', `is being changed by process ${writer.pid}`, {
+      subject: label,
       file: label,
       hint: 'run the command again when it is done',
     });
   }
-  return new OpmateError('INVALID', `${label}: unfinished, the command that wrote it was interrupted`, {
+  return new OpmateError('INVALID', 'unfinished, the command that wrote it was interrupted', {
+    subject: label,
     file: label,
     hint: 'run that command again: it takes back what was begun',
   });
@@ -171,7 +174,8 @@ async function readJournal(
   const file = path.join(root, journalName);
   const found = await lstat(file);
   const problem = (text: string): OpmateError =>
-    new OpmateError('UNSAFE', `${file}: ${text}`, {
+    new OpmateError('UNSAFE', text, {
+      subject: file,
       file,
       hint: 'if no opmate command was interrupted here, remove the file',
     });
@@ -211,6 +215,6 @@ async function requireNoLinks(root: string, place: string): Promise<void> {
     const directory = path.join(root, ...parts.slice(0, depth));
     const found = await lstatIfPresent(directory);
     if (found?.isSymbolicLink() !== true) continue;
-    throw new OpmateError('UNSAFE', `${directory}: is a link, and a journal leads through it`);
+    throw new OpmateError('UNSAFE', 'is a link, and a journal leads through it', { subject: directory });
   }
 }

@@ -213,7 +213,8 @@ function inUse(directory: string, { file, holder }: FoundLock): OpmateError {
     holder === undefined
       ? 'another process'
       : `process ${holder.process.pid} on ${shown(holder.host)} (${task}) since ${shown(holder.since)}`;
-  return new OpmateError('IO', `${directory}: in use by ${who}`, {
+  return new OpmateError('IO', `in use by ${who}`, {
+    subject: directory,
     hint: `wait for it to end, or remove ${file} if it has ended`,
   });
 }

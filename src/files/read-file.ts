@@ -26,7 +26,7 @@ export async function openRegularFile(
   try {
     const found = await handle.stat();
     if (found.isFile() || found.isDirectory()) return handle;
-    throw new OpmateError('IO', `${label}: not an ordinary file`, { file: name });
+    throw new OpmateError('IO', 'not an ordinary file', { subject: label, file: name });
   } catch (error) {
     await handle.close();
     throw error;
@@ -105,5 +105,5 @@ async function collect(stream: AsyncIterable<unknown>, label: string, limit: num
 }
 
 function tooLarge(label: string, limit: number): LimitError {
-  return new LimitError(`${label}: more than ${limit} bytes`, { file: label });
+  return new LimitError(`more than ${limit} bytes`, { subject: label, file: label });
 }

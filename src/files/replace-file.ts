@@ -20,11 +20,15 @@ export async function replacedFile(file: string): Promise<string> {
     const found = await statIfPresent(file);
     if (found === undefined) {
       if ((await lstatIfPresent(file)) === undefined) return file;
-      throw new OpmateError('NOT_FOUND', `${file}: a link to a file that does not exist`, { file });
+      throw new OpmateError('NOT_FOUND', 'a link to a file that does not exist', { subject: file, file });
     }
-    if (found.isDirectory()) throw new OpmateError('IO', `${file}: is a directory`, { file });
+    if (found.isDirectory()) throw new OpmateError('IO', 'is a directory', { subject: file, file });
     if (!found.isFile()) {
-      throw new OpmateError('INVALID', `${file}: is not a file`, { file, hint: 'name a file to be written' });
+      throw new OpmateError('INVALID', 'is not a file', {
+        subject: file,
+        file,
+        hint: 'name a file to be written',
+      });
     }
     return await realpath(file);
   } catch (error) {

@@ -18,7 +18,8 @@ export async function makeTemporaryDirectory(parent: string, now?: Date): Promis
   try {
     await mkdir(directory, { mode: 0o700 });
   } catch (error) {
-    throw new OpmateError('IO', `${parent}: cannot make a temporary directory: ${systemReason(error)}`, {
+    throw new OpmateError('IO', `cannot make a temporary directory: ${systemReason(error)}`, {
+      subject: parent,
       cause: error,
       hint: 'set TMPDIR to a directory that can be written to',
     });

@@ -55,7 +55,8 @@ export function readManifests(
       for (const document of documentsOf(content)) {
         addObjects({ file, ...document }, isKept, manifests, findings);
         if (manifests.length > maxObjects) {
-          throw new LimitError(`${file}: more than ${maxObjects} objects`, {
+          throw new LimitError(`more than ${maxObjects} objects`, {
+            subject: file,
             hint: 'check that these are the manifests of one operator',
           });
         }

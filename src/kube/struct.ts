@@ -1,4 +1,4 @@
-import { formatPath } from '../core/diagnostic.js';
+import { type DocumentPath, formatPath } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { describeKind } from '../document/field.js';
 import { foldFieldName } from '../document/go-json-fold.js';
@@ -13,10 +13,9 @@ import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../do
 
 /** A value that does not have its type; `path` leads to it from the root of the document. */
 export class TypeMismatchError extends OpmateError {
-  readonly path: readonly (string | number)[];
-  constructor(path: readonly (string | number)[], problem: string) {
-    super('INVALID', `${formatPath(path)}: ${problem}`);
-    this.path = path;
+  declare readonly path: DocumentPath;
+  constructor(path: DocumentPath, problem: string) {
+    super('INVALID', problem, { subject: formatPath(path), path });
   }
 }
 

@@ -88,5 +88,5 @@ function listOf(value: JsonValue | undefined, meta: Meta): JsonValue[] {
 function unexpected<T>(value: JsonValue, meta: Meta, path: string, wanted: string, empty: T): T {
   if (meta.schema !== schemas.bundle || value === null) return empty;
   const subject = `package ${quoteGo(meta.package)}, bundle ${quoteGo(meta.name)}`;
-  throw new OpmateError('INVALID', `${subject}: ${path}: expected ${wanted}`);
+  throw new OpmateError('INVALID', `${path}: expected ${wanted}`, { subject });
 }

@@ -20,7 +20,8 @@ export async function writeOutputFiles(
     for (const [name, text] of files) {
       if (text === undefined) {
         const found = await lstatIfPresent(path.resolve(directory, name));
-        if (found?.isDirectory() === true) throw new OpmateError('IO', `${subject}: ${name}: is a directory`);
+        if (found?.isDirectory() === true)
+          throw new OpmateError('IO', `${name}: is a directory`, { subject });
         remove(name);
       } else {
         await writeNewFile(path.join(staging, name), text);

@@ -1,3 +1,4 @@
+import { diagnosticsFrom } from '../core/diagnostics-error.js';
 import { type Diagnostic, formatMessage } from '../core/diagnostic.js';
 import type { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
@@ -18,9 +19,11 @@ export interface CatalogDiagnostic<Code extends string = string> extends Diagnos
 /** What a diagnostic of a catalog is about, and where that is. */
 export type CatalogSubject = Pick<CatalogDiagnostic, 'package' | 'channel' | 'bundle' | 'origin' | 'path'>;
 
-/** Returns the diagnostic of a blob that cannot be read. Its message may begin with its file. */
-export function diagnoseFault({ message, file, line, hint }: OpmateError): CatalogDiagnostic<'invalid'> {
-  return { severity: 'error', code: 'invalid', problem: message, file, line, hint };
+/** Returns the diagnostics of blobs that cannot be read. */
+export function diagnoseFaults(faults: readonly OpmateError[]): CatalogDiagnostic<'invalid'>[] {
+  return faults
+    .flatMap(diagnosticsFrom)
+    .map((one) => ({ ...one, severity: 'error' as const, code: 'invalid' as const }));
 }
 
 /** Returns the package, channel and bundle that a diagnostic names, from the widest to the narrowest. */

@@ -17,13 +17,10 @@ export const imageLabels = {
 export function pathOfLabel(reference: string, name: string, label: string): string {
   const parts = label.split('/').filter((part) => part !== '' && part !== '.');
   if (parts.includes('..') || label.includes('\0')) {
-    throw new OpmateError(
-      'UNSAFE',
-      `${reference}: label ${name} names ${quoteGo(label)}, a path outside the image`,
-      {
-        hint: 'the label must be an absolute path inside the image, such as /configs',
-      },
-    );
+    throw new OpmateError('UNSAFE', `label ${name} names ${quoteGo(label)}, a path outside the image`, {
+      subject: reference,
+      hint: 'the label must be an absolute path inside the image, such as /configs',
+    });
   }
   return parts.join('/');
 }

@@ -86,7 +86,8 @@ export async function loadAppRegistryNamespace(
   const client = new AppRegistryClient({ transport: connection.plainTransport(), endpoint, token });
   const packages = await client.listPackages(namespace, session);
   if (packages.length === 0) {
-    throw new OpmateError('NOT_FOUND', `${label}: no packages`, {
+    throw new OpmateError('NOT_FOUND', 'no packages', {
+      subject: label,
       hint: 'check the namespace; a private one needs --auth-token',
     });
   }

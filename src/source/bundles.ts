@@ -1,11 +1,17 @@
+import { namesOf } from './reference-error.js';
+import { addContext } from '../core/diagnostics-error.js';
 import { defaultArchiveLimits } from '../archive/limits.js';
 import { parseBundle } from '../bundle/parse.js';
 import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../bundle/read.js';
 import { mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError, throwIfCancelled } from '../core/errors.js';
-import { quoteGo } from '../document/go-json.js';
 import { type Logger, silentLogger } from '../core/log.js';
-import { type Reference, type RegistryReference, parseReference } from '../core/reference.js';
+import {
+  parseReference,
+  type Reference,
+  type RegistryReference,
+  withoutCredentials,
+} from '../core/reference.js';
 import { imageLabels } from '../model/image-labels.js';
 import { type Image, openImage, readImage } from '../oci/image/image.js';
 import { openReference } from '../oci/image/open.js';
@@ -126,7 +132,8 @@ async function locateBundle(
     return { reference, key: `directory:${reference.replace(/\/+$/, '')}`, image: '' };
   }
   if (found !== undefined) {
-    throw new OpmateError('INVALID', `${reference}: is a file, not a bundle`, {
+    throw new OpmateError('INVALID', 'is a file, not a bundle', {
+      subject: reference,
       hint: `for an image in a file, write oci-archive:${reference} or docker-archive:${reference}; for a list of bundles, --from-file ${reference}`,
     });
   }
@@ -142,11 +149,12 @@ function parseBundleReference(
   { requireDigest = false }: { requireDigest?: boolean | undefined },
 ): Reference {
   if (/^(?:\.{0,2}\/|~)/.test(reference)) {
-    throw new OpmateError('NOT_FOUND', `${reference}: no such file or directory`);
+    throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
   }
   const [, name, algorithm, hex] = /^([^@]+):(sha256|sha512)[@:]([0-9a-f]*)$/.exec(reference) ?? [];
   if (name !== undefined && !/^(?:oci|oci-archive|docker-archive):/.test(reference)) {
-    throw new OpmateError('INVALID', `${reference}: not a digest`, {
+    throw new OpmateError('INVALID', 'not a digest', {
+      subject: reference,
       hint: `write ${name}@${algorithm}:${hex === '' ? '…' : hex}`,
     });
   }
@@ -157,7 +165,8 @@ function parseBundleReference(
   }
   if (parsed.digest === undefined && requireDigest) throw withoutDigest(reference, 'not named by digest');
   if (parsed.digest === undefined && parsed.tag === undefined) {
-    throw new OpmateError('INVALID', `${reference}: missing tag or digest`, {
+    throw new OpmateError('INVALID', 'missing tag or digest', {
+      subject: reference,
       hint: `no such directory; for an image, write ${reference}:TAG or ${reference}@sha256:…`,
     });
   }
@@ -165,7 +174,8 @@ function parseBundleReference(
 }
 
 function withoutDigest(reference: string, problem: string): OpmateError {
-  return new OpmateError('INVALID', `${reference}: ${problem}, and --require-digest is set`, {
+  return new OpmateError('INVALID', `${problem}, and --require-digest is set`, {
+    subject: reference,
     hint: 'name the image as REGISTRY/REPOSITORY@sha256:…; opmate oci inspect prints the digest of a tag',
   });
 }
@@ -284,19 +294,15 @@ function checkKind(reference: string, { labels }: Image): void {
         ? 'an index image'
         : undefined;
   if (kind === undefined) return;
-  throw new OpmateError('INVALID', `${reference}: is ${kind}, not a bundle`, {
+  throw new OpmateError('INVALID', `is ${kind}, not a bundle`, {
+    subject: reference,
     hint: 'name the images of the bundles that are in it',
   });
 }
 
-/** The same error with the reference in front, unless it begins with that. */
+/** Returns the same error about the reference, without its credentials. */
 function inBundle(error: unknown, reference: string): unknown {
   if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
-  const { code, message, hint, file, line } = error;
-  if (message.startsWith(reference)) return error;
-  const said = `image reference ${quoteGo(reference)}: `;
-  const rest = message.startsWith(said) ? message.slice(said.length) : message;
-  // Named in another way, because there are credentials in it.
-  if (rest.startsWith('image reference ')) return error;
-  return new OpmateError(code, `${reference}: ${rest}`, { hint, file, line, cause: error });
+  const subject = withoutCredentials(reference);
+  return addContext(error, { subject, replaces: namesOf(subject) });
 }

@@ -88,7 +88,8 @@ export interface LoadedCatalog extends Catalog {
 export async function loadCatalog(reference: string, session: Session): Promise<LoadedCatalog> {
   const source = await openSource(reference, session);
   if (source.kind === 'bundle') {
-    throw new OpmateError('UNSUPPORTED', `${reference}: is a bundle, not a catalog`, {
+    throw new OpmateError('UNSUPPORTED', 'is a bundle, not a catalog', {
+      subject: reference,
       hint: 'render it into a catalog',
     });
   }

@@ -52,7 +52,7 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
   if (isContent && text.startsWith('configmap:')) {
     const [, file = '', name] = /^configmap:(.+?)(?:#([^#/]+))?$/s.exec(text) ?? [];
     if (file === '')
-      throw new UsageError(`${text}: no file is named`, { hint: 'write configmap:FILE[#NAME]' });
+      throw new UsageError('no file is named', { subject: text, hint: 'write configmap:FILE[#NAME]' });
     return {
       kind: 'configMaps',
       file: absolute(file),
@@ -66,12 +66,13 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
   }
   if (found.isDirectory()) return { kind: 'directory', path: absolute(text) };
   if (!isContent) return { kind: 'database', path: absolute(text) };
-  if (!found.isFile()) throw new OpmateError('INVALID', `${text}: neither a file nor a directory`);
+  if (!found.isFile()) throw new OpmateError('INVALID', 'neither a file nor a directory', { subject: text });
   const { contentFileKind } = await import('./content/file-kind.js');
   const kind = await contentFileKind(absolute(text));
   if (kind === 'archive') return { kind: 'archive', path: absolute(text) };
   if (kind === 'configMaps') return { kind: 'configMaps', file: absolute(text) };
-  throw new OpmateError('UNSUPPORTED', `${text}: neither a tar archive nor a file with ConfigMaps`, {
+  throw new OpmateError('UNSUPPORTED', 'neither a tar archive nor a file with ConfigMaps', {
+    subject: text,
     hint: 'for the image in a file, write oci-archive:FILE or docker-archive:FILE',
   });
 }
@@ -80,11 +81,12 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
 export function parseImageReference(reference: string): Reference {
   // Nobody writes an image like this, and a path that existed would have been opened.
   if (/^(?:\.{0,2}\/|~)/.test(reference)) {
-    throw new OpmateError('NOT_FOUND', `${reference}: no such file or directory`);
+    throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
   }
   const parsed = parseReference(reference);
   if (parsed.transport === 'docker' && parsed.tag === undefined && parsed.digest === undefined) {
-    throw new OpmateError('INVALID', `${reference}: missing tag or digest`, {
+    throw new OpmateError('INVALID', 'missing tag or digest', {
+      subject: reference,
       hint: `no such file or directory; for an image, write ${reference}:TAG or ${reference}@sha256:…`,
     });
   }
@@ -99,13 +101,14 @@ function parseGit(text: string): GitPlace {
   const url = URL.canParse(repository) ? new URL(repository) : undefined;
   const shown = redact(text);
   if (url === undefined || !/^(?:https?|ssh|file):$/.test(url.protocol) || url.pathname.length < 2) {
-    throw new UsageError(`${shown}: not the address of a git repository`, {
+    throw new UsageError('not the address of a git repository', {
+      subject: shown,
       hint: 'write git+https://HOST/REPOSITORY[#REF[:DIRECTORY]], or git+ssh, git+file',
     });
   }
   if (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:')) throw credentialsIn(shown);
   if (at >= 0 && fragment !== undefined) {
-    throw new UsageError(`${shown}: @ and # both name a ref`, { hint: 'write #REF:DIRECTORY alone' });
+    throw new UsageError('@ and # both name a ref', { subject: shown, hint: 'write #REF:DIRECTORY alone' });
   }
   const [, ref, directory] =
     /^([^:]*)(?::(.*))?$/s.exec(at < 0 ? (fragment ?? '') : last.slice(at + 1)) ?? [];
@@ -127,10 +130,11 @@ function isArchiveUrl(text: string): boolean {
 /** Reads the base of a served catalog, or the URL of all of its blobs. Throws UsageError. */
 function parseServed(text: string): ServedPlace {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined) throw new UsageError(`${redact(text)}: not a URL`);
+  if (url === undefined) throw new UsageError('not a URL', { subject: redact(text) });
   if (url.username !== '' || url.password !== '') throw credentialsIn(formatUrl(url));
   if (url.hash !== '') {
-    throw new UsageError(`${formatUrl(url)}: unexpected ${quoteGo(url.hash)}`, {
+    throw new UsageError(`unexpected ${quoteGo(url.hash)}`, {
+      subject: formatUrl(url),
       hint: 'give the base of a served catalog, e.g. https://HOST/catalogs/NAME',
     });
   }
@@ -141,15 +145,17 @@ function parseServed(text: string): ServedPlace {
 export function parseArchiveUrl(text: string): HttpPlace {
   const [, address = '', checksum] = /^(.*?)(?:[#@](sha256:[^/]*))?$/s.exec(text) ?? [];
   const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (url === undefined) throw new UsageError(`${redact(text)}: not a URL`);
+  if (url === undefined) throw new UsageError('not a URL', { subject: redact(text) });
   if (url.username !== '' || url.password !== '') throw credentialsIn(formatUrl(url));
   if (url.hash !== '') {
-    throw new UsageError(`${formatUrl(url)}: ${quoteGo(url.hash)} is no checksum`, {
+    throw new UsageError(`${quoteGo(url.hash)} is no checksum`, {
+      subject: formatUrl(url),
       hint: 'write #sha256: and 64 hexadecimal digits behind the URL',
     });
   }
   if (checksum !== undefined && !isDigest(checksum)) {
-    throw new UsageError(`${formatUrl(url)}: ${quoteGo(checksum)} is no checksum`, {
+    throw new UsageError(`${quoteGo(checksum)} is no checksum`, {
+      subject: formatUrl(url),
       hint: 'write sha256: and 64 hexadecimal digits in lower case',
     });
   }

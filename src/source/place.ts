@@ -200,7 +200,8 @@ export function pinReference(reference: Reference, digest: string): Reference {
 
 /** Returns the error for a URL with a user or password in it. */
 export function credentialsInUrl(shown: string): OpmateError {
-  return new OpmateError('INVALID', `${shown}: credentials do not belong into a URL`, {
+  return new OpmateError('INVALID', 'credentials do not belong into a URL', {
+    subject: shown,
     hint: 'put them into the auth file, or into a Secret in a file: --secrets DIRECTORY --secret NAME',
   });
 }

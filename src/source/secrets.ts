@@ -52,14 +52,15 @@ export async function readSecrets(directory: string, options: LinkOptions = {}):
     const file = path.join(directory, name);
     await requireWithin(directory, file, { followLinks: options.followLinks });
     const content = await readFileWithin(file, (size) => {
-      if (size > maxFileSize) throw new LimitError(`${file}: more than ${maxFileSize} bytes`, { file });
+      if (size > maxFileSize) throw new LimitError(`more than ${maxFileSize} bytes`, { subject: file, file });
     });
     if (content === undefined) continue;
     const read = readManifests([{ name: file, content }], { prefix: '' });
     const [fault] = read.findings;
     // What a parser says may quote what it has read.
     if (fault !== undefined) {
-      throw new OpmateError('SYNTAX', `${placeAt(file, fault.line)}: not a manifest that can be read`, {
+      throw new OpmateError('SYNTAX', 'not a manifest that can be read', {
+        subject: placeAt(file, fault.line),
         file,
       });
     }
@@ -78,7 +79,8 @@ export function secretsIn(manifests: Iterable<Manifest>): Secrets {
     const key = keyOf(secret);
     const other = secrets.get(key);
     if (other !== undefined) {
-      throw new OpmateError('INVALID', `${secret.place}: Secret ${key}: is in ${other.place} too`, {
+      throw new OpmateError('INVALID', `Secret ${key}: is in ${other.place} too`, {
+        subject: secret.place,
         file,
       });
     }
@@ -95,7 +97,7 @@ async function manifestFiles(directory: string): Promise<string[]> {
     throw fileError(directory, error);
   }
   const files = names.filter((name) => /\.(?:ya?ml|json)$/i.test(name) && !name.startsWith('.'));
-  if (files.length > maxFiles) throw new LimitError(`${directory}: more than ${maxFiles} files`);
+  if (files.length > maxFiles) throw new LimitError(`more than ${maxFiles} files`, { subject: directory });
   return files.sort(compareBytes);
 }
 
@@ -104,7 +106,8 @@ function secretOf(manifest: Manifest, file: string): Secret {
   const { type } = manifest.load();
   const place = placeAt(file, manifest.lineOf());
   if (name === '') {
-    throw new OpmateError('INVALID', `${place}: Secret: missing metadata.name`, {
+    throw new OpmateError('INVALID', 'Secret: missing metadata.name', {
+      subject: place,
       file,
       line: manifest.lineOf(),
       hint: 'set the name that sources refer to, e.g. metadata: {name: registry}',
@@ -143,7 +146,8 @@ export function credentialsOf(
   const subject = `${secret.place}: Secret ${keyOf(secret)}`;
   const { file } = secret;
   if (!typesFor[kind].includes(secret.type)) {
-    throw new OpmateError('INVALID', `${subject}: is of the type ${quoteGo(secret.type)}`, {
+    throw new OpmateError('INVALID', `is of the type ${quoteGo(secret.type)}`, {
+      subject,
       file,
       hint: `for ${kind}, it must be of the type ${typesFor[kind].join(' or ')}`,
     });
@@ -153,7 +157,8 @@ export function credentialsOf(
   const required = (key: string): string => {
     const value = optional(key);
     if (value !== undefined && value !== '') return value;
-    throw new OpmateError('INVALID', `${subject}: ${key} is missing`, {
+    throw new OpmateError('INVALID', `${key} is missing`, {
+      subject,
       file,
       hint: `a Secret of the type ${secret.type} has it in data or stringData`,
     });
@@ -175,7 +180,8 @@ export function credentialsOf(
         // What the parser says quotes the text.
       }
       if (isConfig) return { type: 'docker', config };
-      throw new OpmateError('INVALID', `${subject}: .dockerconfigjson: not an object of JSON with auths`, {
+      throw new OpmateError('INVALID', '.dockerconfigjson: not an object of JSON with auths', {
+        subject,
         file,
       });
     }
@@ -195,7 +201,8 @@ function valueOf(
     const value = values[key];
     const fail = (problem: string): OpmateError =>
       // Not `password: …`, which would be taken for one and hidden.
-      new OpmateError('INVALID', `${subject}: ${field}: ${quoteGo(key)} is ${problem}`, {
+      new OpmateError('INVALID', `${field}: ${quoteGo(key)} is ${problem}`, {
+        subject,
         file,
         line: manifest.lineOf([field, key]),
       });

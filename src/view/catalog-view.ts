@@ -14,7 +14,7 @@ import { silentLogger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, parseVersion, tryParse } from '../core/semver.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
-import { type CatalogDiagnostic, diagnoseFault } from '../model/catalog-diagnostic.js';
+import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
 import type {
   BundleFacts,
@@ -514,7 +514,7 @@ async function findingsOf(
   faults: readonly OpmateError[],
   signal: AbortSignal | undefined,
 ): Promise<CatalogDiagnostic[]> {
-  if (faults.length > 0) return faults.map(diagnoseFault);
+  if (faults.length > 0) return diagnoseFaults(faults);
   const { problems, warnings } = await validateInTurns(facts, { signal });
   return [...problems, ...warnings];
 }

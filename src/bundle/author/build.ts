@@ -111,7 +111,8 @@ export async function prepareBundle(
   const present = await readText(places.annotations);
   const existing = overwrite ? undefined : present;
   if (existing === undefined && readsOnly) {
-    throw new OpmateError('NOT_FOUND', `${shown(places.annotations)}: no such file`, {
+    throw new OpmateError('NOT_FOUND', 'no such file', {
+      subject: shown(places.annotations),
       hint: 'write it with opmate bundle generate',
     });
   }
@@ -200,12 +201,12 @@ async function listMetadata(
 /** The content of a file of at most 1 MiB; undefined if missing. */
 async function readText(file: string): Promise<Buffer | undefined> {
   const content = await readFileWithin(file, (size) => {
-    if (size > maxTextSize) throw new LimitError(`${file}: more than ${maxTextSize} bytes`, { file });
+    if (size > maxTextSize) throw new LimitError(`more than ${maxTextSize} bytes`, { subject: file, file });
   }).catch((error: unknown) => {
     throw fileError(file, error, { file });
   });
   if (content === undefined && (await statIfPresent(file)) !== undefined)
-    throw new OpmateError('IO', `${file}: is not a file`, { file });
+    throw new OpmateError('IO', 'is not a file', { subject: file, file });
   return content;
 }
 

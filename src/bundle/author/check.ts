@@ -73,7 +73,7 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
       continue;
     }
     const content = await readFileWithin(entry.file, () => undefined);
-    if (content === undefined) throw new OpmateError('IO', `${file}: no longer a file`, { file });
+    if (content === undefined) throw new OpmateError('IO', 'no longer a file', { subject: file, file });
     const read = readObject(content, entry.path);
     if ('problem' in read) {
       const { isFault, ...fault } = read;

@@ -73,10 +73,9 @@ async function readOnlyCsv(
     const value = await readDocument(file);
     if (value === undefined || !isKubernetesObject(value) || !isCsv(value)) continue;
     if (found !== undefined) {
-      throw new OpmateError(
-        'INVALID',
-        `${directory}: more than one ClusterServiceVersion is found in bundle`,
-      );
+      throw new OpmateError('INVALID', 'more than one ClusterServiceVersion is found in bundle', {
+        subject: directory,
+      });
     }
     found = value;
   }
@@ -85,7 +84,8 @@ async function readOnlyCsv(
   try {
     return { name: readCsvMetadata(found).name, before: namesBefore(found['spec'] ?? null) };
   } catch (error) {
-    throw new OpmateError('INVALID', `${directory}: ClusterServiceVersion: ${messageOf(error)}`, {
+    throw new OpmateError('INVALID', `ClusterServiceVersion: ${messageOf(error)}`, {
+      subject: directory,
       cause: error,
     });
   }

@@ -17,7 +17,7 @@ export function parseAvailableApis(text: string, file: string): AvailableApis {
     ? fromList(text, file)
     : fromTable(text, file);
   if (apis.size > 0) return apis;
-  throw new OpmateError('INVALID', `${file}: names no kinds`, { file, hint });
+  throw new OpmateError('INVALID', 'names no kinds', { subject: file, file, hint });
 }
 
 const hint = 'write it with kubectl api-resources';
@@ -47,7 +47,8 @@ function fromTable(text: string, file: string): Set<string> {
           ];
     const [apiVersion = '', kind = ''] = words;
     if (words.length !== 2 || !/^[\w.-]+(?:\/[\w.-]+)?$/.test(apiVersion) || !/^\w+$/.test(kind)) {
-      throw new OpmateError('INVALID', `${file}: no line of kubectl api-resources`, {
+      throw new OpmateError('INVALID', 'no line of kubectl api-resources', {
+        subject: file,
         file,
         line: index + 1,
         hint,
@@ -64,11 +65,11 @@ function fromList(text: string, file: string): Set<string> {
     list = parseYaml(text);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError('INVALID', `${file}: ${error.message}`, { file, line: error.line, hint });
+    throw new OpmateError('INVALID', error.message, { subject: file, file, line: error.line, hint });
   }
   const resources = isJsonObject(list) ? list['resources'] : undefined;
   if (!Array.isArray(resources)) {
-    throw new OpmateError('INVALID', `${file}: resources: expected a list`, { file, hint });
+    throw new OpmateError('INVALID', 'resources: expected a list', { subject: file, file, hint });
   }
   const apis = new Set<string>();
   for (const resource of resources) {

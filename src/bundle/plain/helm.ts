@@ -151,7 +151,7 @@ async function readChart(
   shown: string,
 ): Promise<{ findings: Diagnostic[]; chartName: string | undefined; version: string | undefined }> {
   const content = await readFileWithin(file, (size) => {
-    if (size > maxChartFile) throw new LimitError(`${shown}: more than ${maxChartFile} bytes`);
+    if (size > maxChartFile) throw new LimitError(`more than ${maxChartFile} bytes`, { subject: shown });
   });
   let chart: JsonObject = {};
   try {

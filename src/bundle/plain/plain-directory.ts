@@ -45,12 +45,10 @@ export async function readPlainDirectory(
   const checkSize = (size: number, subject: string): void => {
     total += size;
     if (size <= maxFileSize && total <= maxSize) return;
-    throw new LimitError(
-      `${subject}: too large, or reaches the ${maxSize} bytes that all manifests may have`,
-      {
-        hint: 'check that this is a manifest',
-      },
-    );
+    throw new LimitError(`too large, or reaches the ${maxSize} bytes that all manifests may have`, {
+      subject,
+      hint: 'check that this is a manifest',
+    });
   };
   // Where there are manifests/, whatever stands beside them is not applied.
   const hasManifests = (await list(directory)).some(
@@ -71,7 +69,8 @@ export async function readPlainDirectory(
     const entries = hasPart ? await list(path.join(directory, part)) : top;
     count += entries.length;
     if (count > maxFiles) {
-      throw new LimitError(`${directory}: ${count} files, more than ${maxFiles}`, {
+      throw new LimitError(`${count} files, more than ${maxFiles}`, {
+        subject: directory,
         hint: 'check that these are the manifests of one operator',
       });
     }

@@ -121,13 +121,13 @@ export async function runToEnd(
       }
     };
     const timer = setTimeout(
-      () => stop(new LimitError(`${name}: no end after ${timeoutMs / 1000} s`)),
+      () => stop(new LimitError(`no end after ${timeoutMs / 1000} s`, { subject: name })),
       timeoutMs,
     );
     const unwatch = onAbort(signal, () => stop(new CancelledError()));
     stdout.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size > maxOutput) stop(new LimitError(`${name}: prints more than ${maxOutput} bytes`));
+      if (size > maxOutput) stop(new LimitError(`prints more than ${maxOutput} bytes`, { subject: name }));
       else chunks.push(chunk);
     });
     stderr.on('data', (chunk: Buffer) => {
@@ -143,7 +143,9 @@ export async function runToEnd(
     };
     child.once('error', (error) => {
       finish();
-      reject(new OpmateError('IO', `${name}: cannot be started: ${systemReason(error)}`, { cause: error }));
+      reject(
+        new OpmateError('IO', `cannot be started: ${systemReason(error)}`, { subject: name, cause: error }),
+      );
     });
     // Whatever still holds its output does not matter once it is gone itself.
     child.once('exit', () => {

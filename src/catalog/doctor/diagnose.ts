@@ -9,7 +9,7 @@ import {
   describePackage,
 } from '../../model/describe.js';
 import type { Severity } from '../../core/diagnostic.js';
-import { type CatalogDiagnostic, diagnoseFault } from '../../model/catalog-diagnostic.js';
+import { type CatalogDiagnostic, diagnoseFaults } from '../../model/catalog-diagnostic.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
 import { validateInTurns } from '../../graph/validate.js';
 import { decodeMeta } from '../blob.js';
@@ -143,7 +143,7 @@ class Diagnosis {
 
   /** What cannot be read belongs to no package that is known, so it is reported whichever are chosen. */
   #reportFaults(faults: readonly OpmateError[]): void {
-    for (const fault of faults) this.#list.push(diagnoseFault(fault));
+    for (const fault of diagnoseFaults(faults)) this.#list.push(fault);
   }
 
   async #validate(): Promise<void> {

@@ -109,20 +109,20 @@ async function placeOf(catalog: EditableCatalog, plan: FileEdit): Promise<string
   if (plan.kind === 'create') {
     const target = path.join(root, plan.name);
     if ((await lstatIfPresent(target)) !== undefined) {
-      throw new OpmateError(
-        'INVALID',
-        `${label}: there is such a file already, but no blob of the package in it`,
-        {
-          file: label,
-          hint: 'remove it, or take it out of .indexignore',
-        },
-      );
+      throw new OpmateError('INVALID', 'there is such a file already, but no blob of the package in it', {
+        subject: label,
+        file: label,
+        hint: 'remove it, or take it out of .indexignore',
+      });
     }
     await requireNotIgnored(catalog, plan.name);
     const parent = path.dirname(target);
     const found = await lstatIfPresent(parent);
     if (found !== undefined && !found.isDirectory()) {
-      throw new OpmateError('UNSAFE', `${path.posix.dirname(label)}: is not a directory`, { file: label });
+      throw new OpmateError('UNSAFE', 'is not a directory', {
+        subject: path.posix.dirname(label),
+        file: label,
+      });
     }
     return target;
   }
@@ -130,7 +130,8 @@ async function placeOf(catalog: EditableCatalog, plan: FileEdit): Promise<string
     throw fileError(label, error, { file: label });
   });
   if (isWithin(root, target)) return target;
-  throw new OpmateError('UNSAFE', `${label}: is a link that leads out of the catalog`, {
+  throw new OpmateError('UNSAFE', 'is a link that leads out of the catalog', {
+    subject: label,
     file: label,
     hint: `edit the catalog that holds ${target}, or put a copy of the file in place of the link`,
   });
@@ -148,7 +149,8 @@ async function requireNotIgnored({ root, name }: EditableCatalog, file: string):
   }
   if (!rules.ignores(components)) return;
   const label = path.posix.join(name, file);
-  throw new OpmateError('INVALID', `${label}: an ${ignoreFileName} leaves this file out of the catalog`, {
+  throw new OpmateError('INVALID', `an ${ignoreFileName} leaves this file out of the catalog`, {
+    subject: label,
     file: label,
     hint: 'correct it, or begin the package in a file of another name',
   });
@@ -217,7 +219,9 @@ async function validateResult(
         blobs++;
       }
       if (blobs !== plan.blobs) {
-        throw new OpmateError('INTERNAL', `${nameOf(plan)}: would have ${blobs} blobs, not ${plan.blobs}`);
+        throw new OpmateError('INTERNAL', `would have ${blobs} blobs, not ${plan.blobs}`, {
+          subject: nameOf(plan),
+        });
       }
       edited.set(nameOf(plan), { facts });
     } finally {

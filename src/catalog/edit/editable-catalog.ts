@@ -114,7 +114,8 @@ export function joinedFacts(parts: readonly { facts: CatalogFacts }[]): CatalogF
 
 /** The error for a catalog that somebody else writes to. */
 export function changedMeanwhile(file: string): OpmateError {
-  return new OpmateError('IO', `${file}: changed while the catalog was edited; nothing is written`, {
+  return new OpmateError('IO', 'changed while the catalog was edited; nothing is written', {
+    subject: file,
     file,
     hint: 'run the command again when nothing else writes to the catalog',
   });
@@ -130,7 +131,8 @@ async function rootOf(directory: string): Promise<string> {
       hint: 'name the directory of a file-based catalog; an empty one begins a new catalog',
     });
   }
-  throw new OpmateError('UNSUPPORTED', `${directory}: not a directory`, {
+  throw new OpmateError('UNSUPPORTED', 'not a directory', {
+    subject: directory,
     file: directory,
     hint: 'only file-based catalogs in a directory can be edited; opmate render or migrate makes one',
   });

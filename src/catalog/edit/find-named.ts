@@ -43,8 +43,7 @@ export function requireBlob(
 ): BlobPlace {
   const found = findBlob(catalog, schema, packageName, name);
   if (found !== undefined) return found;
-  throw new OpmateError(
-    'INTERNAL',
-    `${catalog.name}: ${schema} ${name ?? ''} of package ${packageName} is nowhere`,
-  );
+  throw new OpmateError('INTERNAL', `${schema} ${name ?? ''} of package ${packageName} is nowhere`, {
+    subject: catalog.name,
+  });
 }

@@ -64,7 +64,9 @@ export function planAdd(
       const { package: owner, name } = bundle.blob;
       const other = seen.get(`${owner}/${name}`);
       if (other !== undefined) {
-        throw new OpmateError('INVALID', `${bundle.reference}: bundle ${quoteGo(name)} is ${other} too`);
+        throw new OpmateError('INVALID', `bundle ${quoteGo(name)} is ${other} too`, {
+          subject: bundle.reference,
+        });
       }
       seen.set(`${owner}/${name}`, bundle.reference);
       const known = packages.get(owner);
@@ -115,7 +117,7 @@ function additionOf(
 ): Addition {
   const { reference, blob } = bundle;
   const fail = (what: string, hint: string): OpmateError =>
-    new OpmateError('INVALID', `${reference}: ${what}`, { hint });
+    new OpmateError('INVALID', what, { subject: reference, hint });
   if (blob.package === '') {
     throw fail('its annotations name no package', 'correct metadata/annotations.yaml of the bundle');
   }

@@ -127,7 +127,8 @@ function defaultEdits(
     throw notFound('channel', wanted, after.keys(), { prefix: 'default channel: ', scope: subject });
   }
   if (!after.has(chosen)) {
-    throw new OpmateError('INVALID', `${subject}: its default channel ${quoteGo(chosen)} would be removed`, {
+    throw new OpmateError('INVALID', `its default channel ${quoteGo(chosen)} would be removed`, {
+      subject,
       hint: `name another one by --default-channel; ${listNames('left is', after.keys())}`,
     });
   }

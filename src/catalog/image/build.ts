@@ -100,11 +100,8 @@ function entriesOf(place: string, files: readonly ImageFile[]): TarInput[] {
 /** The catalog of a base would be mixed with the new one, and nobody has checked that. */
 function checkBase({ name, labels }: Image): void {
   if (labels[imageLabels.configs] === undefined) return;
-  throw new OpmateError(
-    'INVALID',
-    `${name}: is the image of a catalog, which would be mixed with the new one`,
-    {
-      hint: 'build on an image that has opm only, or on scratch',
-    },
-  );
+  throw new OpmateError('INVALID', 'is the image of a catalog, which would be mixed with the new one', {
+    subject: name,
+    hint: 'build on an image that has opm only, or on scratch',
+  });
 }

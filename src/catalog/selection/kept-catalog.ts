@@ -75,7 +75,8 @@ export class KeptCatalog implements Catalog {
     ];
     const lost = wanted.find((key) => !seen.has(key));
     if (lost === undefined) return;
-    throw new OpmateError('IO', `${this.name}: ${lost} is not there any more`, {
+    throw new OpmateError('IO', `${lost} is not there any more`, {
+      subject: this.name,
       hint: 'run the command again when nothing writes to the catalog',
     });
   }

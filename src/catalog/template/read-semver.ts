@@ -21,7 +21,8 @@ async function readSmallFile(file: OpenFile): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(size);
   const length = await readFully(file.handle, bytes, 0, file.label);
   if (length > maxSemverSize) {
-    throw new LimitError(`${file.label}: a semver template of more than ${maxSemverSize} bytes`, {
+    throw new LimitError(`a semver template of more than ${maxSemverSize} bytes`, {
+      subject: file.label,
       file: file.label,
     });
   }

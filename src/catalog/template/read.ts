@@ -63,7 +63,8 @@ async function readFirstDocument(
     if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
     throw addContext(error, { subject: context, file: file.label, line: error.line });
   }
-  throw new OpmateError('INVALID', `${context}: EOF`, {
+  throw new OpmateError('INVALID', 'EOF', {
+    subject: context,
     hint: `${file.label} is empty; a template has a schema, one of ${schemaList}`,
   });
 }

@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import { readPackageContent } from '../../catalog/package-content.js';
 import { OpmateError, UsageError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -71,9 +72,7 @@ export async function readNamedCatalog(
 /** The same error, naming the catalog that it comes from. */
 function inCatalog(error: unknown, name: string): unknown {
   if (!(error instanceof OpmateError) || error.code === 'CANCELLED' || error.file !== undefined) return error;
-  if (error.message.includes(name)) return error;
-  const { hint, cause } = error;
-  return new OpmateError(error.code, `catalog ${name}: ${error.message}`, { hint, cause });
+  return error.subject === name ? error : addContext(error, { subject: `catalog ${name}` });
 }
 
 async function readContent(

@@ -146,7 +146,7 @@ function describeFinding(finding: Finding): string[] {
   const subject = code === 'invalid' || names.length === 0 ? '' : `${names.join(', ')}: `;
   const lines = [`  ${severity} ${code}: ${subject}${message}`];
   const place = formatPlace(finding);
-  if (place !== undefined && !message.startsWith(place)) lines.push(`    at ${place}`);
+  if (place !== undefined) lines.push(`    at ${place}`);
   if (hint !== undefined) lines.push(`    hint: ${hint}`);
   return lines;
 }

@@ -1,3 +1,4 @@
+import { BundleImageAlreadyAddedError } from '../../sqlite/add/already-added.js';
 import { addContext } from '../../core/diagnostics-error.js';
 /** What `registry add` and `index add` have in common. */
 import { constants } from 'node:fs';
@@ -146,16 +147,17 @@ export async function addToDatabase(
         signal,
       }),
     );
-    for (const { bundle, error } of report.failures) failures.push(naming(bundle.reference, error));
+    for (const { bundle, error } of report.failures) failures.push(inBundle(bundle.reference, error));
     return { added: byPackage(report, stage.bundles), failures };
   } finally {
     await stage.close();
   }
 }
 
-/** The same error with the reference in front, unless it is in it. */
-function naming(reference: string, error: OpmateError): OpmateError {
-  return error.message.includes(reference) ? error : addContext(error, { subject: reference });
+/** Returns the same error about the reference, unless it names the image. */
+function inBundle(reference: string, error: OpmateError): OpmateError {
+  if (error instanceof BundleImageAlreadyAddedError) return error;
+  return addContext(error, { subject: reference });
 }
 
 /** Finds out before much is pulled whether the database can be written. */

@@ -9,7 +9,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import {
   type CatalogDiagnostic,
-  diagnoseFault,
+  diagnoseFaults,
   formatCatalogMessage,
 } from '../../model/catalog-diagnostic.js';
 import { validateCatalog } from '../../graph/validate.js';
@@ -95,7 +95,7 @@ export async function judge(
   const facts = await collectFacts(catalog, { ...options, withoutManifests: false, onFault });
   if (faults.length > 0) {
     // What the unreadable parts hold is not known, so what the rest lacks cannot be told either.
-    return { message: faults[0]?.message, problems: faults.map(diagnoseFault), warnings: [] };
+    return { message: faults[0]?.message, problems: diagnoseFaults(faults), warnings: [] };
   }
   const report = validateCatalog(facts);
   return {
@@ -122,8 +122,7 @@ export function describeVerdict(verdict: Verdict): string {
 function describeFinding(finding: CatalogDiagnostic): string[] {
   const message = formatCatalogMessage(finding);
   const place = formatPlace(finding);
-  // What cannot be read at all names its file itself.
-  const shown = place === undefined || message.startsWith(`${place}: `) ? '' : `${place}: `;
+  const shown = place === undefined ? '' : `${place}: `;
   const lines = [`${shown}${finding.severity === 'warning' ? 'warning: ' : ''}${message}`];
   if (finding.hint !== undefined) lines.push(`  hint: ${finding.hint}`);
   return lines;

@@ -37,7 +37,7 @@ export function requireListedImages({ index }: OpenedArchive, lock: ImageSetLock
   const faults = index.images
     .map(({ repository, tag, descriptor }) => nameOf(repository, tag, descriptor.digest))
     .filter((name) => !names.has(name))
-    .map((name) => new OpmateError('INVALID', `${name}: in the archive, but not in its lock`));
+    .map((name) => new OpmateError('INVALID', 'in the archive, but not in its lock', { subject: name }));
   if (faults.length > 0) throw combineErrors(faults);
 }
 
@@ -81,14 +81,13 @@ function findCatalogImage(
         kind === 'catalog' && repository === catalog.repository && tag === catalog.tag,
     );
   if (catalog === undefined || image === undefined) {
-    throw new OpmateError(
-      'NOT_FOUND',
-      `${text}: not in the archive under the name that the configuration gives it`,
-    );
+    throw new OpmateError('NOT_FOUND', 'not in the archive under the name that the configuration gives it', {
+      subject: text,
+    });
   }
   const own = catalog.isWhole ? image.contents.root.digest : catalog.sourceDigest;
   if (digest !== undefined && own !== digest) {
-    throw new OpmateError('DIGEST', `${text}: the archive has it with digest ${own}`);
+    throw new OpmateError('DIGEST', `the archive has it with digest ${own}`, { subject: text });
   }
   return image;
 }
@@ -98,7 +97,8 @@ async function openArchivedCatalog(
   image: LockedImage | undefined,
   { archive, session, openAtTarget }: ArchivedSetOptions,
 ): Promise<OpenedCatalog> {
-  if (image === undefined) throw new OpmateError('NOT_FOUND', `${reference.text}: not in the archive`);
+  if (image === undefined)
+    throw new OpmateError('NOT_FOUND', 'not in the archive', { subject: reference.text });
   const { digest } = image.contents.root;
   const missing = archive.missing();
   const isWhole = image.contents.manifests.every(
@@ -144,7 +144,7 @@ export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): Mi
   const names = new Set<string>();
   const faults: OpmateError[] = [];
   const refuse = (name: string, problem: string): void => {
-    faults.push(new OpmateError('INVALID', `${name}: ${problem}`));
+    faults.push(new OpmateError('INVALID', problem, { subject: name }));
   };
   for (const image of lock.images) {
     if (image.kind === 'signature') continue;

@@ -218,7 +218,8 @@ async function deleteOne(
 
 function notAllowed(repository: WritableRepository, cause: OpmateError): OpmateError {
   const registry = repository.name.split('/', 1)[0] as string;
-  return new OpmateError('UNSUPPORTED', `${registry}: the registry does not allow deletion`, {
+  return new OpmateError('UNSUPPORTED', 'the registry does not allow deletion', {
+    subject: registry,
     hint: 'allow it there: for the distribution registry storage.delete.enabled, or REGISTRY_STORAGE_DELETE_ENABLED=true',
     cause,
   });

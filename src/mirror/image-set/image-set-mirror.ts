@@ -324,7 +324,8 @@ function requireOtherPlace({ operator: { catalog, reference }, destination }: Pl
   if (reference.transport !== 'docker' || reference.digest !== undefined) return;
   const { registry, repository, tag = 'latest' } = reference;
   if (destination !== `${registry}/${repository}:${tag}`) return;
-  throw new OpmateError('INVALID', `${catalog}: what is taken of it would replace the catalog itself`, {
+  throw new OpmateError('INVALID', 'what is taken of it would replace the catalog itself', {
+    subject: catalog,
     hint: 'mirror to another registry or path, or give it another targetCatalog or targetTag',
   });
 }

@@ -18,7 +18,7 @@ export interface MirrorTarget {
 export function parseMirrorTarget(text: string): MirrorTarget {
   const hint = 'write docker://REGISTRY[/PATH]';
   const shown = quoteGo(withoutCredentials(text));
-  if (!text.startsWith('docker://')) throw new UsageError(`${shown}: not a registry`, { hint });
+  if (!text.startsWith('docker://')) throw new UsageError('not a registry', { subject: shown, hint });
   const [registry = '', ...path] = text.slice('docker://'.length).replace(/\/+$/, '').split('/');
   try {
     // A name that is surely a registry's, so that the first part is not taken for a path of docker.io.
@@ -32,7 +32,7 @@ export function parseMirrorTarget(text: string): MirrorTarget {
   } catch {
     // Told below.
   }
-  throw new UsageError(`${shown}: not a registry and path`, { hint });
+  throw new UsageError('not a registry and path', { subject: shown, hint });
 }
 
 /** Where an image goes: the path in the target registry, and its tag there. */

@@ -195,7 +195,7 @@ async function planCatalog(
   const { platforms } = operator;
   if ((await images.addCatalogImages(operator.catalog, selection, catalog, platforms)) === 0) {
     const hint = 'the catalog holds no bundle in an image, so there is nothing to mirror but itself';
-    throw new OpmateError('INVALID', `${operator.catalog}: names no image`, { hint });
+    throw new OpmateError('INVALID', 'names no image', { subject: operator.catalog, hint });
   }
   const reference = { ...operator.reference, digest };
   const { repository, tag } = targetOfCatalog(operator);
@@ -436,5 +436,5 @@ export async function openPinnedCatalog(
   const source = await openSource(text, session, { catalogs: true, bundles: false });
   if (source.kind === 'catalog') return { catalog: source.catalog, digest, close: () => source.close() };
   await source.close();
-  throw new OpmateError('INVALID', `${reference.text}: not a catalog`);
+  throw new OpmateError('INVALID', 'not a catalog', { subject: reference.text });
 }

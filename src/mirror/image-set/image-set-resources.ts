@@ -230,7 +230,7 @@ export function templatesOfLock(lock: ImageSetLock, subject: string): Map<string
     const known = templates.get(file);
     if (text === undefined) {
       const hint = 'name the configuration with --config, whose templates are read, or mirror to disk again';
-      faults.push(new OpmateError('INVALID', `${name}: only its path is in the lock`, { hint }));
+      faults.push(new OpmateError('INVALID', 'only its path is in the lock', { subject: name, hint }));
     } else if (known === undefined) {
       try {
         templates.set(file, readTemplate(text, name));
@@ -239,7 +239,7 @@ export function templatesOfLock(lock: ImageSetLock, subject: string): Map<string
         faults.push(error);
       }
     } else if (known.text !== text)
-      faults.push(new OpmateError('INVALID', `${name}: duplicate, with other content`));
+      faults.push(new OpmateError('INVALID', 'duplicate, with other content', { subject: name }));
   }
   if (faults.length > 0) throw combineErrors(faults);
   return templates;
@@ -258,7 +258,11 @@ export function requireSameTemplates(
   const hint = 'mirror without --locked to make a new lock';
   const faults = [...new Set(changed)].map(
     (file) =>
-      new OpmateError('INVALID', `${file}: is not the template that the lock was made with`, { file, hint }),
+      new OpmateError('INVALID', 'is not the template that the lock was made with', {
+        subject: file,
+        file,
+        hint,
+      }),
   );
   throw combineErrors(faults);
 }
@@ -276,14 +280,14 @@ async function readTemplateFile(place: string, file: string): Promise<string> {
 function readTemplate(text: string, file: string): CatalogSourceTemplate {
   const fail = (problem: string): OpmateError => {
     const hint = 'a template is a CatalogSource without image, name and namespace';
-    return new OpmateError('INVALID', `${file}: ${problem}`, { file, hint });
+    return new OpmateError('INVALID', problem, { subject: file, file, hint });
   };
   let value: JsonValue;
   try {
     ({ value } = parseYamlWithPlaces(text));
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError('SYNTAX', `${file}: ${error.message}`, { file, line: error.line });
+    throw new OpmateError('SYNTAX', error.message, { subject: file, file, line: error.line });
   }
   const object = isJsonObject(value) ? value : {};
   const { apiVersion, kind, spec = {}, metadata } = object;

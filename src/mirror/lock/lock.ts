@@ -289,12 +289,12 @@ export async function readLock(place: string, file = place): Promise<ImageSetLoc
   } catch (error) {
     throw fileError(`open ${file}`, error, { file });
   }
-  if (!isUtf8(bytes)) throw new OpmateError('SYNTAX', `${file}: not UTF-8`, { file });
+  if (!isUtf8(bytes)) throw new OpmateError('SYNTAX', 'not UTF-8', { subject: file, file });
   return parseLock(bytes.toString(), file);
 }
 
 function tooLarge(file: string): OpmateError {
-  return new LimitError(`${file}: more than ${maxLockBytes} bytes`, { file });
+  return new LimitError(`more than ${maxLockBytes} bytes`, { subject: file, file });
 }
 
 /** Reads a lock file, checking all of it. Throws OpmateError SYNTAX, INVALID, LIMIT or UNSUPPORTED (newer version). */
@@ -306,7 +306,7 @@ export function parseLock(text: string, file: string): ImageSetLock {
   } catch (error) {
     if (!(error instanceof GoJsonError)) throw error;
     const line = text.slice(0, error.offset).split('\n').length;
-    throw new OpmateError('SYNTAX', `${file}:${line}: not JSON: ${error.message}`, { file, line });
+    throw new OpmateError('SYNTAX', `not JSON: ${error.message}`, { subject: `${file}:${line}`, file, line });
   }
   const top = openValue(value, { name: file });
   requireVersion(value, top);

@@ -39,7 +39,8 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
       ({ repository, tag }) => repository === image.repository && tag === image.tag,
     );
     const drift = (what: string): OpmateError =>
-      new OpmateError('INVALID', `${locked?.catalog ?? image.source}: ${what}`, {
+      new OpmateError('INVALID', what, {
+        subject: locked?.catalog ?? image.source,
         hint: 'mirror without --locked to make a new lock',
       });
     if (catalog === undefined || locked === undefined)

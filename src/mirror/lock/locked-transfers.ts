@@ -72,13 +72,10 @@ function targetOf(
   const registry = target.registry === '' ? 'localhost' : target.registry;
   const path = pathBelow(target, repository, maxNestedPaths);
   if (registry.length + 1 + path.length > maxNameLength) {
-    throw new OpmateError(
-      'INVALID',
-      `${text}: longer than the ${maxNameLength} characters that a name may have`,
-      {
-        hint: 'mirror to a shorter path',
-      },
-    );
+    throw new OpmateError('INVALID', `longer than the ${maxNameLength} characters that a name may have`, {
+      subject: text,
+      hint: 'mirror to a shorter path',
+    });
   }
   const version = tag === undefined ? { digest: contents.root.digest } : { tag };
   return { transport: 'docker', text, registry, repository: path, ...version };

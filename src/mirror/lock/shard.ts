@@ -44,9 +44,9 @@ export function parseShard(
 function shardFrom(index: string, count: string, subject: string, hint: string): Shard {
   const [first, most] = [index, count].map((part) => (/^\d{1,6}$/.test(part) ? Number(part) : Number.NaN));
   const shard = { index: first as number, count: most as number };
-  if (shard.count > maxShards) throw new UsageError(`${subject}: more than ${maxShards} machines`, { hint });
+  if (shard.count > maxShards) throw new UsageError(`more than ${maxShards} machines`, { subject, hint });
   if (shard.count >= 1 && shard.index < shard.count) return shard;
-  throw new UsageError(`${subject}: not one of several machines`, { hint });
+  throw new UsageError('not one of several machines', { subject, hint });
 }
 
 /**

@@ -64,14 +64,15 @@ export async function openCatalogImage(
   const chosen = withChanges(session, { platform: platform ?? session.platform });
   if (options.path !== undefined) return openUnpacked(pinned, options.path, chosen);
   const source = await openImageSource(pinned, chosen, { bundles: false, catalogs: true });
-  if (source.kind !== 'catalog') throw new OpmateError('INTERNAL', `${reference.text}: is no catalog`);
+  if (source.kind !== 'catalog')
+    throw new OpmateError('INTERNAL', 'is no catalog', { subject: reference.text });
   return { catalog: source.catalog, image: pinned, close: () => source.close() };
 }
 
 /** Opens the catalog in a directory or database file. Throws OpmateError. */
 export async function openLocalCatalog(file: string, session: Session): Promise<OpenedCatalog> {
   const source = await openSource(file, session, { bundles: false, catalogs: true });
-  if (source.kind !== 'catalog') throw new OpmateError('INTERNAL', `${file}: is no catalog`);
+  if (source.kind !== 'catalog') throw new OpmateError('INTERNAL', 'is no catalog', { subject: file });
   return { catalog: source.catalog, image: undefined, close: () => source.close() };
 }
 
@@ -86,7 +87,8 @@ function matchPlatform(
   if (matching.length === 1) return matching[0]?.[1];
   const all = [...byText.keys()].join(', ');
   const what = matching.length === 0 ? 'none' : `${matching.length}`;
-  throw new OpmateError('INVALID', `${subject}: ${what} of its platforms match ${pattern.source}: ${all}`, {
+  throw new OpmateError('INVALID', `${what} of its platforms match ${pattern.source}: ${all}`, {
+    subject,
     hint: 'name exactly one with --index-filter-by-os',
   });
 }

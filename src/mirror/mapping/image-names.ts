@@ -136,7 +136,8 @@ export function formatPlace({ scheme, name }: Place): string {
 export function parsePlace(text: string, options: { isPrefix?: boolean } = {}): Place {
   const scheme = /^[a-z][a-z0-9+.-]*:\/\//.exec(text)?.[0];
   if (scheme === 's3://') {
-    throw new OpmateError('UNSUPPORTED', `${text}: s3:// is not supported`, {
+    throw new OpmateError('UNSUPPORTED', 's3:// is not supported', {
+      subject: text,
       hint: 'mirror to file://DIR, and copy that directory',
     });
   }
@@ -157,13 +158,14 @@ function parseFileName(text: string, isPrefix: boolean): ImageName {
   const path = colon < 0 ? named : named.slice(0, colon);
   const components = path.split('/');
   if (components.includes('..') || components.includes('.'))
-    throw new OpmateError('UNSAFE', `${text}: a path must not hold . or ..`);
+    throw new OpmateError('UNSAFE', 'a path must not hold . or ..', { subject: text });
   const isValid =
     components.every((component) => pathComponent.test(component)) &&
     (tag === undefined || /^\w[\w.-]{0,127}$/.test(tag)) &&
     (digest === undefined || isDigest(digest));
   if (!isValid) {
-    throw new OpmateError('INVALID', `${text}: is no place of images in files`, {
+    throw new OpmateError('INVALID', 'is no place of images in files', {
+      subject: text,
       hint: isPrefix ? 'write file://PATH' : 'write file://PATH:TAG or file://PATH@sha256:DIGEST',
     });
   }

@@ -34,7 +34,7 @@ export function parseMappings(text: string, file: string): MappingPair[] {
   return text.split('\n').flatMap((line, i) => {
     const at = { file, line: i + 1 };
     if (Buffer.byteLength(line) > maxLineLength)
-      throw new LimitError(`${file}: line ${at.line} is longer than ${maxLineLength} bytes`, at);
+      throw new LimitError(`line ${at.line} is longer than ${maxLineLength} bytes`, { subject: file, ...at });
     const tokens = line
       .split('#', 1)[0]
       ?.trim()
@@ -47,7 +47,7 @@ export function parseMappings(text: string, file: string): MappingPair[] {
 /** The pairs of one line, or of the arguments of a command. */
 export function parseTokens(tokens: readonly string[], at: { file: string; line: number }): MappingPair[] {
   const fail = (message: string, hint?: string): never => {
-    throw new OpmateError('INVALID', `${at.file}: line ${at.line}: ${message}`, { ...at, hint });
+    throw new OpmateError('INVALID', `line ${at.line}: ${message}`, { subject: at.file, ...at, hint });
   };
   const [first, ...rest] = tokens;
   if (first === undefined) return [];
@@ -86,12 +86,14 @@ function parsePair(from: string, to: string): Omit<MappingPair, 'file' | 'line'>
     throw missingRegistry(to, formatImageName(withDockerDefaults(target.name)));
   }
   if (target.name.digest !== undefined) {
-    throw new OpmateError('INVALID', `${to}: a target cannot have a digest`, {
+    throw new OpmateError('INVALID', 'a target cannot have a digest', {
+      subject: to,
       hint: 'leave the digest out; an image keeps its own',
     });
   }
   if (tagPattern !== undefined && target.name.tag !== undefined) {
-    throw new OpmateError('INVALID', `${to}: a target of several tags cannot have one`, {
+    throw new OpmateError('INVALID', 'a target of several tags cannot have one', {
+      subject: to,
       hint: 'leave the tag out, or name one of the source',
     });
   }
@@ -163,7 +165,10 @@ function checkPairs(pairs: readonly ResolvedPair[]): void {
   for (const pair of pairs) {
     const target = formatPlace(pair.target);
     const fail = (message: string): never => {
-      throw new OpmateError('INVALID', `${pair.file}: line ${pair.line}: ${target}: ${message}`, pair);
+      throw new OpmateError('INVALID', `line ${pair.line}: ${target}: ${message}`, {
+        subject: pair.file,
+        ...pair,
+      });
     };
     if (target === formatPlace(pair.source)) fail('is both source and target');
     const other = seen.get(target);

@@ -271,7 +271,8 @@ function choose(name: string, contents: Contents, selection: ImageSelection): Ch
   if (faults.length === 1) throw only as OpmateError;
   if (only !== undefined) {
     const told = faults.map((fault) => new OpmateError(fault.code, `${fault.message}; ${fault.hint}`));
-    throw new OpmateError('NOT_FOUND', `${name}: ${faults.length} names are not there`, {
+    throw new OpmateError('NOT_FOUND', `${faults.length} names are not there`, {
+      subject: name,
       cause: new AggregateError(told),
     });
   }
@@ -302,7 +303,8 @@ function missing(
 
 function checkCharacters(catalog: string, image: string): void {
   if (!/[\0-\x1f\x7f-\x9f\u2028\u2029]/.test(image)) return;
-  throw new OpmateError('INVALID', `${catalog}: image ${quoteGo(image)}: has control characters`, {
+  throw new OpmateError('INVALID', `image ${quoteGo(image)}: has control characters`, {
+    subject: catalog,
     hint: 'no image has such a name: get the catalog from where it came from, or correct it',
   });
 }
@@ -350,7 +352,9 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
       const target: ImageName = { registry: destination.registry, namespace: '', name };
       const fault = checkPullSpec(formatImageName(target));
       if (fault !== undefined)
-        throw new OpmateError('INVALID', `${text}: ${formatImageName(target)}, where it would go: ${fault}`);
+        throw new OpmateError('INVALID', `${formatImageName(target)}, where it would go: ${fault}`, {
+          subject: text,
+        });
       const from = formatImageName(source);
       if (pairs.has(from)) continue;
       pairs.set(from, { source, target, written });
@@ -388,7 +392,7 @@ function checkTargets(pairs: readonly RegistryPair[]): void {
     if (other !== owner && !faults.has(place))
       faults.set(
         place,
-        new OpmateError('INVALID', `${place}: is where both ${other} and ${owner} would be put`),
+        new OpmateError('INVALID', `is where both ${other} and ${owner} would be put`, { subject: place }),
       );
     return other === owner;
   };

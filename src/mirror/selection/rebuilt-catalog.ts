@@ -133,18 +133,17 @@ function placeOf(image: Image, logger: Logger): CatalogPlace {
   const configs = labels[imageLabels.configs];
   const database = labels[imageLabels.database];
   if (configs === undefined && database === undefined) {
-    throw new OpmateError('INVALID', `${name}: no catalog, its image has no label ${imageLabels.configs}`);
+    throw new OpmateError('INVALID', `no catalog, its image has no label ${imageLabels.configs}`, {
+      subject: name,
+    });
   }
   const label = configs ?? '/configs';
   const directory = pathOfLabel(name, imageLabels.configs, label);
   if (directory === '') {
-    throw new OpmateError(
-      'UNSUPPORTED',
-      `${name}: its catalog is the whole image, so a part of it cannot be taken`,
-      {
-        hint: `the label ${imageLabels.configs} must name a directory, such as /configs`,
-      },
-    );
+    throw new OpmateError('UNSUPPORTED', 'its catalog is the whole image, so a part of it cannot be taken', {
+      subject: name,
+      hint: `the label ${imageLabels.configs} must name a directory, such as /configs`,
+    });
   }
   const removed: string[] = [];
   if (database !== undefined) {

@@ -78,7 +78,8 @@ async function attempt<R>(
     const outcome = await work();
     if (outcome !== 'missing') return outcome;
     if (!skipMissing)
-      throw new OpmateError('NOT_FOUND', `${transfer.sourceName}: not found`, {
+      throw new OpmateError('NOT_FOUND', 'not found', {
+        subject: transfer.sourceName,
         hint: 'pass over it with --skip-missing, or with --config by --on-error skip-image',
       });
     logger.log('warn', `${transfer.sourceName}: not there, passed over`);
@@ -154,6 +155,8 @@ export function referenceAt({ target, targetName, sourceName, contents }: Pinned
   const { digest } = contents.root;
   if (target.tag !== undefined) return target.tag;
   if (target.digest !== undefined && target.digest !== digest)
-    throw new DigestMismatchError(`${targetName}: cannot be ${sourceName}, whose digest is ${digest}`);
+    throw new DigestMismatchError(`cannot be ${sourceName}, whose digest is ${digest}`, {
+      subject: targetName,
+    });
   return digest;
 }

@@ -124,7 +124,8 @@ export async function readArchiveIndex(place: string, proof: ArchiveProof = {}):
     return parseArchiveIndex(bytes, file, { id: proof.id });
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-    throw new OpmateError('NOT_FOUND', `${place}: not an archive: ${path.basename(file)} not found`, {
+    throw new OpmateError('NOT_FOUND', `not an archive: ${path.basename(file)} not found`, {
+      subject: place,
       hint: 'name the directory that opmate mirror has written to; an unfinished archive has none yet',
       cause: error,
     });
@@ -148,13 +149,15 @@ async function requireSignature(bytes: Buffer, file: string, key: KeyObject): Pr
   const signatureFile = `${file}.sig`;
   const signature = await readPlainFile(signatureFile, maxSignatureBytes).catch((error: unknown) => {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-    throw new OpmateError('DIGEST', `${file}: not signed: ${path.basename(signatureFile)} not found`, {
+    throw new OpmateError('DIGEST', `not signed: ${path.basename(signatureFile)} not found`, {
+      subject: file,
       file,
       hint: 'sign the archive when it is written, with --sign-by, and carry the signature along',
     });
   });
   if (verifyDetached(bytes, signature.toString('latin1'), key)) return;
-  throw new OpmateError('DIGEST', `${file}: its signature is not of this key, or not over this archive`, {
+  throw new OpmateError('DIGEST', 'its signature is not of this key, or not over this archive', {
+    subject: file,
     file,
     hint: 'do not use the archive: it was changed, or signed by somebody else',
   });
@@ -182,7 +185,8 @@ export function parseArchiveIndex(
   try {
     document = JSON.parse(bytes.toString('utf8')) as JsonValue;
   } catch (cause) {
-    throw new OpmateError('SYNTAX', `${file}: not valid JSON`, {
+    throw new OpmateError('SYNTAX', 'not valid JSON', {
+      subject: file,
       file,
       hint: 'the index is damaged: copy it again',
       cause,
@@ -200,7 +204,11 @@ export function parseArchiveIndex(
   const id = fields.id.digest();
   if (options.id !== undefined && id !== options.id) {
     const hint = 'do not use it: compare with what the run printed that wrote the archive';
-    throw new OpmateError('DIGEST', `${file}: is archive ${id}, expected ${options.id}`, { file, hint });
+    throw new OpmateError('DIGEST', `is archive ${id}, expected ${options.id}`, {
+      subject: file,
+      file,
+      hint,
+    });
   }
   const isSum = (text: string) => /^[0-9a-f]{64}$/.test(text) || (options.unfinished === true && text === '');
   const parts = fields.parts.list(maxParts).map((item) => {
@@ -253,7 +261,11 @@ export function parseArchiveIndex(
   layoutOf(parts, blobs, images, file);
   if (index.id !== idOf(index)) {
     const hint = 'the index is damaged or was edited: copy it again';
-    throw new OpmateError('INVALID', `${file}: its contents do not have the id ${index.id}`, { file, hint });
+    throw new OpmateError('INVALID', `its contents do not have the id ${index.id}`, {
+      subject: file,
+      file,
+      hint,
+    });
   }
   return index;
 }

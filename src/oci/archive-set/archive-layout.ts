@@ -138,7 +138,7 @@ export function layoutOf(
   images: readonly NamedImage[],
   file: string,
 ): PartLayout[] {
-  const invalid = (problem: string) => new OpmateError('INVALID', `${file}: ${problem}`, { file });
+  const invalid = (problem: string) => new OpmateError('INVALID', problem, { subject: file, file });
   const layouts: PartLayout[] = parts.map(({ file: name, size }, i) => {
     if (name !== partName(i + 1)) {
       throw invalid(`parts[${i}]: file is ${quoteGo(name.slice(0, 200))}, not ${partName(i + 1)}`);

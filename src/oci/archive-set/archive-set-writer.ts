@@ -115,7 +115,8 @@ export async function writeArchiveSet(
   } catch (error) {
     if (options.signal?.aborted) throw new CancelledError('cancelled', { cause: error });
     if (systemCode(error) === 'ENOSPC') {
-      throw new OpmateError('IO', `${directory}: no space left on device`, {
+      throw new OpmateError('IO', 'no space left on device', {
+        subject: directory,
         hint: 'make room and run it again: what has been fetched is kept',
         cause: error,
       });
@@ -141,7 +142,7 @@ function planArchive(
   { base, partBytes, strict = false, lock, logger = silentLogger }: WriteArchiveOptions,
 ): ArchivePlan {
   if (Math.max(blobs.length, images.length) > maxItems) {
-    throw new LimitError(`${directory}: more than ${maxItems} blobs or images`);
+    throw new LimitError(`more than ${maxItems} blobs or images`, { subject: directory });
   }
   const openers = new Map<string, ArchivedBlob['open']>();
   const sizes = new Map<string, number>();
@@ -151,7 +152,8 @@ function planArchive(
     const { digest, size } = descriptor;
     parseDigest(digest);
     const known = sizes.get(digest) ?? sizeInBase(digest) ?? size;
-    if (known !== size) throw new OpmateError('INVALID', `${digest}: has ${size} bytes here, ${known} there`);
+    if (known !== size)
+      throw new OpmateError('INVALID', `has ${size} bytes here, ${known} there`, { subject: digest });
     if (sizeInBase(digest) !== undefined) inBase.set(digest, size);
     else {
       sizes.set(digest, size);
@@ -163,13 +165,15 @@ function planArchive(
     const { mediaType, digest, size } = root;
     const name = `${repository}${tag === undefined ? `@${digest}` : `:${tag}`}`;
     const problem = findNameProblem({ repository, tag });
-    if (problem !== undefined) throw new OpmateError('INVALID', `${name}: ${problem}`);
+    if (problem !== undefined) throw new OpmateError('INVALID', problem, { subject: name });
     const other = named.get(name)?.descriptor.digest ?? digest;
     if (other !== digest) {
-      throw new OpmateError('INVALID', `${name}: names two images, ${other} and ${digest}`);
+      throw new OpmateError('INVALID', `names two images, ${other} and ${digest}`, { subject: name });
     }
     if ((sizes.get(digest) ?? inBase.get(digest)) !== size) {
-      throw new OpmateError('INVALID', `${name}: its manifest ${digest} is not among what is to be written`);
+      throw new OpmateError('INVALID', `its manifest ${digest} is not among what is to be written`, {
+        subject: name,
+      });
     }
     named.set(name, { repository, tag, descriptor: { mediaType, digest, size } });
   }
@@ -192,7 +196,9 @@ function planArchive(
   // With the sums that it has not yet.
   const indexBytes = Buffer.byteLength(encodeArchiveIndex(index)) + 64 * parts.length;
   if (indexBytes > maxArchiveIndexBytes) {
-    throw new LimitError(`${directory}: the index would be larger than ${maxArchiveIndexBytes} bytes`);
+    throw new LimitError(`the index would be larger than ${maxArchiveIndexBytes} bytes`, {
+      subject: directory,
+    });
   }
   return { index, indexBytes, parts, open: openers, key };
 }
@@ -419,7 +425,8 @@ class ArchiveWriter {
       ({ needed, free } = await this.#measureSpace());
     }
     if (needed <= free) return old;
-    throw new OpmateError('IO', `${this.#directory}: ${needed} bytes are needed, ${free} are free`, {
+    throw new OpmateError('IO', `${needed} bytes are needed, ${free} are free`, {
+      subject: this.#directory,
       hint: 'make room, or name a directory on another disk',
     });
   }
@@ -487,7 +494,7 @@ class ArchiveWriter {
     try {
       for await (const chunk of stream as AsyncIterable<Buffer>) {
         if (received + chunk.length > size) {
-          throw new DigestMismatchError(`${subject}: expected ${size} bytes, got more`);
+          throw new DigestMismatchError(`expected ${size} bytes, got more`, { subject });
         }
         // Writing goes on in the background while the bytes are hashed.
         const writing = writeRegion(handle, chunk, offset + received);
@@ -498,11 +505,11 @@ class ArchiveWriter {
         this.#tell();
       }
       if (received !== size) {
-        throw new DigestMismatchError(`${subject}: expected ${size} bytes, got ${received}`);
+        throw new DigestMismatchError(`expected ${size} bytes, got ${received}`, { subject });
       }
       const actual = hash.digest('hex');
       if (actual !== hex)
-        throw new DigestMismatchError(`${subject}: content has digest ${algorithm}:${actual}`);
+        throw new DigestMismatchError(`content has digest ${algorithm}:${actual}`, { subject });
     } catch (error) {
       this.#fetched -= received;
       throw error;

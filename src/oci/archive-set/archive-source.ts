@@ -104,7 +104,8 @@ class ArchiveFile {
   async read(name: string, limit: number): Promise<Buffer | undefined> {
     const slice = this.files.get(name);
     if (slice === undefined) return undefined;
-    if (slice.size > limit) throw new LimitError(`${this.path}: ${name} is larger than ${limit} bytes`);
+    if (slice.size > limit)
+      throw new LimitError(`${name} is larger than ${limit} bytes`, { subject: this.path });
     return await this.readBytes(slice, slice.size);
   }
 
@@ -143,7 +144,8 @@ async function openPlain(path: string, options: ArchiveOptions): Promise<FileHan
   const { temporaryDirectory, limits, signal } = options;
   if (temporaryDirectory === undefined) {
     await handle.close();
-    throw new OpmateError('UNSUPPORTED', `${path}: compressed archive`, {
+    throw new OpmateError('UNSUPPORTED', 'compressed archive', {
+      subject: path,
       hint: 'unpack it first, for instance with gunzip',
     });
   }
@@ -175,7 +177,8 @@ function isCompressed(head: Buffer): boolean {
 async function readOciSource(file: ArchiveFile, name: string): Promise<ContentSource> {
   const index = await file.read('index.json', 64 * 1024 * 1024);
   if (index === undefined || !file.files.has('oci-layout')) {
-    throw new OpmateError('INVALID', `${file.path}: not an archive of an OCI image layout`, {
+    throw new OpmateError('INVALID', 'not an archive of an OCI image layout', {
+      subject: file.path,
       hint: file.files.has('manifest.json')
         ? `it is one of docker save: docker-archive:${file.path}`
         : undefined,
@@ -269,7 +272,8 @@ async function synthesize(
   if (diffIds.length !== image.layers.length) {
     throw new OpmateError(
       'INVALID',
-      `${file.path}: ${image.config}: names ${diffIds.length} layers, manifest.json ${image.layers.length}`,
+      `${image.config}: names ${diffIds.length} layers, manifest.json ${image.layers.length}`,
+      { subject: file.path },
     );
   }
   const layers: Descriptor[] = [];
@@ -314,12 +318,12 @@ function readDiffIds(config: Buffer, subject: string): string[] {
   try {
     document = JSON.parse(config.toString('utf8'));
   } catch (cause) {
-    throw new OpmateError('INVALID', `${subject}: not valid JSON`, { cause });
+    throw new OpmateError('INVALID', 'not valid JSON', { subject, cause });
   }
   const rootfs = isJsonObject(document) && isJsonObject(document.rootfs) ? document.rootfs : {};
   const diffIds = rootfs.diff_ids ?? [];
   if (!Array.isArray(diffIds) || diffIds.some((id) => typeof id !== 'string')) {
-    throw new OpmateError('INVALID', `${subject}: rootfs.diff_ids is not a list of digests`);
+    throw new OpmateError('INVALID', 'rootfs.diff_ids is not a list of digests', { subject });
   }
   return diffIds as string[];
 }
@@ -329,9 +333,10 @@ function parseSavedImages(bytes: Buffer, path: string): SavedImage[] {
   try {
     document = JSON.parse(bytes.toString('utf8'));
   } catch (cause) {
-    throw new OpmateError('INVALID', `${path}: manifest.json: not valid JSON`, { cause });
+    throw new OpmateError('INVALID', 'manifest.json: not valid JSON', { subject: path, cause });
   }
-  if (!Array.isArray(document)) throw new OpmateError('INVALID', `${path}: manifest.json: not a list`);
+  if (!Array.isArray(document))
+    throw new OpmateError('INVALID', 'manifest.json: not a list', { subject: path });
   return document.map((item: unknown, i) => {
     const { Config, RepoTags, Layers } = isJsonObject(item) ? item : {};
     const strings = (value: unknown) =>
@@ -341,7 +346,7 @@ function parseSavedImages(bytes: Buffer, path: string): SavedImage[] {
     const layers = strings(Layers ?? []);
     const tags = strings(RepoTags ?? []);
     if (typeof Config !== 'string' || layers === undefined || tags === undefined) {
-      throw new OpmateError('INVALID', `${path}: manifest.json: [${i}] is not an image`);
+      throw new OpmateError('INVALID', `manifest.json: [${i}] is not an image`, { subject: path });
     }
     return { config: Config, tags, layers };
   });
@@ -359,5 +364,7 @@ function findByDockerName(reference: string, entries: readonly Descriptor[]): De
 }
 
 function missing(file: ArchiveFile, name: string): OpmateError {
-  return new OpmateError('INVALID', `${file.path}: manifest.json names ${name}, which is not in the archive`);
+  return new OpmateError('INVALID', `manifest.json names ${name}, which is not in the archive`, {
+    subject: file.path,
+  });
 }

@@ -11,7 +11,8 @@ const supported = 'ECDSA P-256, Ed25519 or RSA of at least 2048 bits';
 export function parseSigningKey(pem: Buffer, subject: string): KeyObject {
   const text = pem.toString('latin1');
   if (/-----BEGIN ENCRYPTED |Proc-Type: 4,ENCRYPTED/.test(text)) {
-    throw new OpmateError('UNSUPPORTED', `${subject}: encrypted private key`, {
+    throw new OpmateError('UNSUPPORTED', 'encrypted private key', {
+      subject,
       hint: 'decrypt it to a file that only you can read, for instance with openssl pkey',
     });
   }
@@ -48,7 +49,7 @@ function parseKey(
     return parse(pem);
   } catch (cause) {
     const hint = `name a ${kind} key in PEM: ${supported}`;
-    throw new OpmateError('INVALID', `${subject}: not a ${kind} key in PEM`, { hint, cause });
+    throw new OpmateError('INVALID', `not a ${kind} key in PEM`, { subject, hint, cause });
   }
 }
 

@@ -18,7 +18,7 @@ export async function* readRegion(
   const read = async (at: number, buffer: Buffer): Promise<Buffer> => {
     const wanted = Math.min(buffer.length, start + length - at);
     const { bytesRead } = await handle.read(buffer, 0, wanted, at);
-    if (bytesRead === 0) throw new OpmateError('DIGEST', `${subject}: ends at byte ${at}`);
+    if (bytesRead === 0) throw new OpmateError('DIGEST', `ends at byte ${at}`, { subject });
     return buffer.subarray(0, bytesRead);
   };
   let position = start;

@@ -41,7 +41,7 @@ export class BuiltImages implements Repository {
     throwIfCancelled(options.signal);
     const found = this.#manifests.get(reference);
     if (found !== undefined) return found;
-    throw new OpmateError('NOT_FOUND', `${subjectOf(this.name, reference)}: not found`);
+    throw new OpmateError('NOT_FOUND', 'not found', { subject: subjectOf(this.name, reference) });
   }
 
   async headManifest(reference: string): Promise<Descriptor | undefined> {
@@ -61,7 +61,7 @@ export class BuiltImages implements Repository {
     }
     const base = this.#bases.get(digest);
     if (base !== undefined) return base.openBlob(descriptor, options);
-    throw new OpmateError('NOT_FOUND', `${subject}: not found`);
+    throw new OpmateError('NOT_FOUND', 'not found', { subject });
   }
 
   async hasBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<boolean> {

@@ -89,7 +89,7 @@ async function readReferrers(
     );
     const fresh = lists.flat().filter(({ digest }) => !tree.known.has(digest));
     if (fresh.length > 0 && depth > maxDepth)
-      throw new LimitError(`${tree.source.name}: referrers nested deeper than ${maxDepth}`);
+      throw new LimitError(`referrers nested deeper than ${maxDepth}`, { subject: tree.source.name });
     const unique = [...new Map(fresh.map((entry) => [entry.digest, entry])).values()];
     const before = new Set(tree.known.keys());
     await tree.read(
@@ -136,7 +136,7 @@ class ManifestTree {
       for (const entry of read.flatMap(({ entries }) => entries))
         if (!this.known.has(entry.digest)) next.set(entry.digest, entry);
       if (this.known.size + next.size > maxManifests)
-        throw new LimitError(`${this.source.name}: more than ${maxManifests} manifests`);
+        throw new LimitError(`more than ${maxManifests} manifests`, { subject: this.source.name });
       level = [...next.values()].map((entry) => ({ entry }));
     }
   }
@@ -151,7 +151,7 @@ class ManifestTree {
       if (manifest === undefined || placed !== undefined) return placed ?? 0;
       const subject = subjectOf(this.source.name, digest);
       if (lineage.includes(digest))
-        throw new OpmateError('INVALID', `${subject}: a manifest that contains itself`);
+        throw new OpmateError('INVALID', 'a manifest that contains itself', { subject });
       if (lineage.length >= maxDepth) throw tooDeep(subject);
       let height = 1;
       for (const child of manifest.manifests)
@@ -176,7 +176,7 @@ class ManifestTree {
 }
 
 function tooDeep(subject: string): LimitError {
-  return new LimitError(`${subject}: manifests nested deeper than ${maxDepth}`);
+  return new LimitError(`manifests nested deeper than ${maxDepth}`, { subject });
 }
 
 /** What a manifest needs, and the manifests among that as it lists them. */
@@ -221,10 +221,9 @@ function wantedEntries(
     if (found) return found;
     const names = entries.filter((entry) => !isAttestation(entry)).flatMap((entry) => entry.platform ?? []);
     const offered = [...new Set(names.map(formatPlatform))].slice(0, 10).join(', ') || 'none with a platform';
-    throw new OpmateError(
-      'NOT_FOUND',
-      `${subject}: no image for ${formatPlatform(platform)}, only ${offered}`,
-    );
+    throw new OpmateError('NOT_FOUND', `no image for ${formatPlatform(platform)}, only ${offered}`, {
+      subject,
+    });
   });
 }
 

@@ -186,7 +186,7 @@ export async function putContents(
   if (!isMissing && missing.isTagged) return;
   const root = contents.manifests.find(({ descriptor }) => descriptor.digest === digest);
   if (root === undefined)
-    throw new OpmateError('INVALID', `${source.name}: ${digest}: not among its own manifests`);
+    throw new OpmateError('INVALID', `${digest}: not among its own manifests`, { subject: source.name });
   await put(root, reference);
 }
 
@@ -223,7 +223,8 @@ async function readKnown(
     manifest.blobs.every((blob) => sizes.get(blob.digest) === blob.size) &&
     known.manifests.every((child) => listed.has(child));
   if (isSame) return content.bytes;
-  throw new OpmateError('INVALID', `${subject}: needs other content than was written down for it`, {
+  throw new OpmateError('INVALID', 'needs other content than was written down for it', {
+    subject,
     hint: 'what was written down, such as a lock, has been changed by hand',
   });
 }

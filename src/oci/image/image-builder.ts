@@ -77,9 +77,10 @@ export async function openBases(
   const entries = parsed.index.manifests.filter(
     (entry) => !isAttestation(entry) && (entry.platform?.os ?? 'linux') === 'linux',
   );
-  if (entries.length === 0) throw new OpmateError('NOT_FOUND', `${subject}: no image for Linux`);
+  if (entries.length === 0) throw new OpmateError('NOT_FOUND', 'no image for Linux', { subject });
   if (entries.length > maxPlatforms || entries.some((entry) => isIndexType(entry.mediaType))) {
-    throw new OpmateError('UNSUPPORTED', `${subject}: not an index of one image a platform`, {
+    throw new OpmateError('UNSUPPORTED', 'not an index of one image a platform', {
+      subject,
       hint: 'choose a platform with --platform',
     });
   }
@@ -111,10 +112,9 @@ export function chooseBases(
     const offered = [...new Set(images.map((image) => formatPlatform(image.platform)))]
       .slice(0, 10)
       .join(', ');
-    throw new OpmateError(
-      'NOT_FOUND',
-      `${subject}: no image for ${formatPlatform(platform)}, only ${offered}`,
-    );
+    throw new OpmateError('NOT_FOUND', `no image for ${formatPlatform(platform)}, only ${offered}`, {
+      subject,
+    });
   });
   return images.filter((_, at) => chosen.includes(at));
 }
@@ -152,7 +152,8 @@ export async function buildImage(options: BuildImageOptions): Promise<BuiltImage
   if (baseIds.length !== baseLayers.length) {
     throw new OpmateError(
       'INVALID',
-      `${base?.name}: its configuration names ${baseIds.length} layers, not ${baseLayers.length}`,
+      `its configuration names ${baseIds.length} layers, not ${baseLayers.length}`,
+      { subject: base?.name },
     );
   }
   const config: ImageConfig = {

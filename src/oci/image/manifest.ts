@@ -60,10 +60,9 @@ export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions):
   const implied = fields.manifests.isPresent ? mediaTypes.ociIndex : mediaTypes.ociManifest;
   const mediaType = declared ?? announced ?? implied;
   if (!manifestMediaTypes.includes(mediaType)) {
-    throw new OpmateError(
-      'UNSUPPORTED',
-      `${subject}: ${quoteShort(mediaType)} is neither an image nor an index`,
-    );
+    throw new OpmateError('UNSUPPORTED', `${quoteShort(mediaType)} is neither an image nor an index`, {
+      subject,
+    });
   }
   if (schemaVersion !== 2) fields.schemaVersion.fail('expected 2');
   const isIndex = isIndexType(mediaType);
@@ -108,7 +107,7 @@ export function parseManifestDocument(bytes: Uint8Array, subject: string): JsonO
   for (const key of Object.keys(document)) {
     const meant = byLowerCase.get(key.toLowerCase());
     if (meant === undefined || meant === key) continue;
-    throw new OpmateError('INVALID', `${subject}: has ${quoteShort(key)} in place of ${meant}`);
+    throw new OpmateError('INVALID', `has ${quoteShort(key)} in place of ${meant}`, { subject });
   }
   return document;
 }
@@ -228,14 +227,15 @@ function knownType(header: string | undefined): string | undefined {
 }
 
 function schema1(subject: string): OpmateError {
-  return new OpmateError('UNSUPPORTED', `${subject}: Docker schema 1 images are no longer supported`, {
+  return new OpmateError('UNSUPPORTED', 'Docker schema 1 images are no longer supported', {
+    subject,
     hint: 'convert it: skopeo copy --format v2s2 docker://OLD docker://NEW',
   });
 }
 
 function parseDocument(bytes: Uint8Array, subject: string, what: string): JsonObject {
   if (bytes.length > maxManifestBytes) {
-    throw new LimitError(`${subject}: ${what} is larger than ${maxManifestBytes} bytes`);
+    throw new LimitError(`${what} is larger than ${maxManifestBytes} bytes`, { subject });
   }
   let text: string;
   let document: unknown;
@@ -243,12 +243,12 @@ function parseDocument(bytes: Uint8Array, subject: string, what: string): JsonOb
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
     document = JSON.parse(text);
   } catch (cause) {
-    throw new OpmateError('SYNTAX', `${subject}: ${what} is not valid JSON`, { cause });
+    throw new OpmateError('SYNTAX', `${what} is not valid JSON`, { subject, cause });
   }
-  if (!isJsonObject(document)) throw new OpmateError('SYNTAX', `${subject}: ${what} is not a JSON object`);
+  if (!isJsonObject(document)) throw new OpmateError('SYNTAX', `${what} is not a JSON object`, { subject });
   const repeated = findRepeatedKey(text);
   if (repeated !== undefined) {
-    throw new OpmateError('INVALID', `${subject}: ${what} duplicate key ${quoteShort(repeated)}`);
+    throw new OpmateError('INVALID', `${what} duplicate key ${quoteShort(repeated)}`, { subject });
   }
   return document;
 }

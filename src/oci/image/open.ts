@@ -38,7 +38,8 @@ export async function openReference(reference: Reference, session: ImageSession)
     const repository = createRegistryRepository(await registryOptions(reference, session));
     const wanted = reference.digest ?? reference.tag;
     if (wanted === undefined) {
-      throw new UsageError(`${repository.name}: neither tag nor digest is given`, {
+      throw new UsageError('neither tag nor digest is given', {
+        subject: repository.name,
         hint: `say which image, e.g. ${repository.name}:latest`,
       });
     }
@@ -66,7 +67,8 @@ export interface OpenedTarget extends OpenedReference {
 export async function openTarget(reference: Reference, session: ImageSession): Promise<OpenedTarget> {
   const wanted = reference.digest ?? reference.tag;
   if (reference.transport !== 'docker' && reference.transport !== 'oci') {
-    throw new UsageError(`${reference.transport}:${reference.path}: an archive cannot be written to`, {
+    throw new UsageError('an archive cannot be written to', {
+      subject: `${reference.transport}:${reference.path}`,
       hint: `write to a layout directory: oci:DIR:TAG`,
     });
   }
@@ -75,7 +77,8 @@ export async function openTarget(reference: Reference, session: ImageSession): P
       ? `${reference.registry}/${reference.repository}`
       : `oci:${reference.path}`;
   if (wanted === undefined) {
-    throw new UsageError(`${name}: neither tag nor digest is given`, {
+    throw new UsageError('neither tag nor digest is given', {
+      subject: name,
       hint: `say under which tag, e.g. ${name}:v1`,
     });
   }

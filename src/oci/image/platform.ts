@@ -29,7 +29,8 @@ const architectureAliases: Readonly<Record<string, string>> = {
 export function parsePlatform(text: string): Platform {
   const parts = text.toLowerCase().split('/');
   if (parts.length < 2 || parts.length > 3 || parts.some((part) => !/^[a-z0-9_.-]+$/.test(part))) {
-    throw new UsageError(`${JSON.stringify(text)}: not a platform`, {
+    throw new UsageError('not a platform', {
+      subject: JSON.stringify(text),
       hint: 'write it as linux/amd64 or linux/arm/v7',
     });
   }
@@ -123,7 +124,8 @@ export async function resolveImage(
   if (top.kind === 'image') return { root: content.descriptor, descriptor: content.descriptor, parsed: top };
   const chosen = await chooseFrom(repository, content, top.index, subject, choice);
   const parsed = await readEntry(repository, chosen, choice);
-  if (parsed.kind === 'index') throw new OpmateError('INVALID', `${subject}: ${chosen.digest}: not an image`);
+  if (parsed.kind === 'index')
+    throw new OpmateError('INVALID', `${chosen.digest}: not an image`, { subject });
   return {
     root: content.descriptor,
     descriptor: chosen,
@@ -150,22 +152,22 @@ async function chooseFrom(
   async function collect(from: ImageIndex, ancestors: readonly string[]): Promise<void> {
     entries += from.manifests.length;
     if (entries > maxIndexEntries)
-      throw new LimitError(`${subject}: more than ${maxIndexEntries} entries in its indexes`);
+      throw new LimitError(`more than ${maxIndexEntries} entries in its indexes`, { subject });
     for (const entry of from.manifests) {
       if (!isIndex(entry)) {
         images.push(entry);
         continue;
       }
       if (ancestors.includes(entry.digest))
-        throw new OpmateError('INVALID', `${subject}: an index that contains itself`);
+        throw new OpmateError('INVALID', 'an index that contains itself', { subject });
       if (ancestors.length >= maxIndexDepth) {
-        throw new LimitError(`${subject}: indexes nested deeper than ${maxIndexDepth}`);
+        throw new LimitError(`indexes nested deeper than ${maxIndexDepth}`, { subject });
       }
       if (++nested > maxNestedIndexes)
-        throw new LimitError(`${subject}: more than ${maxNestedIndexes} nested indexes`);
+        throw new LimitError(`more than ${maxNestedIndexes} nested indexes`, { subject });
       const parsed = await readEntry(repository, entry, choice);
       if (parsed.kind !== 'index')
-        throw new OpmateError('INVALID', `${subject}: ${entry.digest}: not an index`);
+        throw new OpmateError('INVALID', `${entry.digest}: not an index`, { subject });
       await collect(parsed.index, [...ancestors, entry.digest]);
     }
   }
@@ -173,19 +175,16 @@ async function chooseFrom(
   const chosen = choosePlatform(images, choice);
   if (chosen) return chosen;
   const offered = images.filter((entry) => !isAttestation(entry));
-  if (offered.length === 0) throw new OpmateError('NOT_FOUND', `${subject}: an index without any image`);
+  if (offered.length === 0) throw new OpmateError('NOT_FOUND', 'an index without any image', { subject });
   const wanted = choice.platform ?? choice.hostPlatform;
   const names = [
     ...new Set(offered.map(({ platform }) => (platform ? formatPlatform(platform) : 'one without platform'))),
   ];
   const list = names.length > 10 ? [...names.slice(0, 10), '…'] : names;
-  throw new OpmateError(
-    'NOT_FOUND',
-    `${subject}: no image for ${formatPlatform(wanted)}, only ${list.join(', ')}`,
-    {
-      hint: choice.platform ? undefined : 'choose one with --platform',
-    },
-  );
+  throw new OpmateError('NOT_FOUND', `no image for ${formatPlatform(wanted)}, only ${list.join(', ')}`, {
+    subject,
+    hint: choice.platform ? undefined : 'choose one with --platform',
+  });
 }
 
 /** Reads what an index lists, held to the type and size that it gives. */
@@ -210,9 +209,9 @@ export async function readListed(
   const content = await repository.getManifest(entry.digest, options);
   if (content.bytes.length !== entry.size) {
     const subject = subjectOf(repository.name, entry.digest);
-    throw new DigestMismatchError(
-      `${subject}: has ${content.bytes.length} bytes, its index says ${entry.size}`,
-    );
+    throw new DigestMismatchError(`has ${content.bytes.length} bytes, its index says ${entry.size}`, {
+      subject,
+    });
   }
   return content;
 }

@@ -54,14 +54,14 @@ export class ContentRepository implements LocalRepository {
     if (entry === undefined) throw await this.#unknown(reference);
     const bytes = await this.#readManifest(entry.digest, options);
     if (bytes === undefined) {
-      throw new OpmateError(
-        'NOT_FOUND',
-        `${this.name}: ${reference}: manifest ${entry.digest} is listed but missing`,
-      );
+      throw new OpmateError('NOT_FOUND', `${reference}: manifest ${entry.digest} is listed but missing`, {
+        subject: this.name,
+      });
     }
     if (entry.size !== undefined && entry.size !== bytes.length) {
       throw new DigestMismatchError(
-        `${this.name}: ${entry.digest}: has ${bytes.length} bytes, its descriptor says ${entry.size}`,
+        `${entry.digest}: has ${bytes.length} bytes, its descriptor says ${entry.size}`,
+        { subject: this.name },
       );
     }
     const mediaType = entry.mediaType ?? readManifestFacts(bytes, `${this.name}: ${entry.digest}`).mediaType;
@@ -82,11 +82,12 @@ export class ContentRepository implements LocalRepository {
     const { digest, size } = descriptor;
     parseDigest(digest);
     const found = await this.#source.blobSize(digest);
-    if (found === undefined) throw new OpmateError('NOT_FOUND', `${this.name}: ${digest}: blob not found`);
+    if (found === undefined)
+      throw new OpmateError('NOT_FOUND', `${digest}: blob not found`, { subject: this.name });
     if (found !== size) {
-      throw new DigestMismatchError(
-        `${this.name}: ${digest}: has ${found} bytes, its descriptor says ${size}`,
-      );
+      throw new DigestMismatchError(`${digest}: has ${found} bytes, its descriptor says ${size}`, {
+        subject: this.name,
+      });
     }
     return this.#verified(digest, size, options);
   }
@@ -118,10 +119,11 @@ export class ContentRepository implements LocalRepository {
   async soleReference(): Promise<string> {
     const entries = await this.#source.entries();
     const [first] = entries;
-    if (first === undefined) throw new OpmateError('NOT_FOUND', `${this.name}: holds no image`);
+    if (first === undefined) throw new OpmateError('NOT_FOUND', 'holds no image', { subject: this.name });
     const names = entries.map((entry) => entry.annotations?.[refNameAnnotation] ?? entry.digest);
     if (new Set(entries.map((entry) => entry.digest)).size > 1) {
-      throw new OpmateError('USAGE', `${this.name}: holds ${entries.length} images`, {
+      throw new OpmateError('USAGE', `holds ${entries.length} images`, {
+        subject: this.name,
         hint: `say which one: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}`,
       });
     }
@@ -175,7 +177,8 @@ export class ContentRepository implements LocalRepository {
   #onlyOne(reference: string, entries: readonly Descriptor[]): Descriptor | undefined {
     const digests = new Set(entries.map((entry) => entry.digest));
     if (digests.size > 1) {
-      throw new OpmateError('INVALID', `${this.name}: ${reference}: names ${digests.size} different images`, {
+      throw new OpmateError('INVALID', `${reference}: names ${digests.size} different images`, {
+        subject: this.name,
         hint: `say which one by its digest: ${[...digests].slice(0, 5).join(', ')}`,
       });
     }
@@ -188,14 +191,16 @@ export class ContentRepository implements LocalRepository {
       tags.length === 0
         ? undefined
         : `it has ${tags.slice(0, 10).join(', ')}${tags.length > 10 ? ', …' : ''}`;
-    return new OpmateError('NOT_FOUND', `${this.name}: ${reference}: manifest not found`, { hint });
+    return new OpmateError('NOT_FOUND', `${reference}: manifest not found`, { subject: this.name, hint });
   }
 
   async #readManifest(digest: string, options: CancelOptions): Promise<Buffer | undefined> {
     const size = await this.#source.blobSize(digest);
     if (size === undefined) return undefined;
     if (size > maxManifestBytes) {
-      throw new LimitError(`${this.name}: ${digest}: manifest is larger than ${maxManifestBytes} bytes`);
+      throw new LimitError(`${digest}: manifest is larger than ${maxManifestBytes} bytes`, {
+        subject: this.name,
+      });
     }
     throwIfCancelled(options.signal);
     const bytes = await readLimited(
@@ -205,7 +210,7 @@ export class ContentRepository implements LocalRepository {
     );
     const actual = digestOf(bytes, parseDigest(digest).algorithm);
     if (actual !== digest)
-      throw new DigestMismatchError(`${this.name}: ${digest}: content has digest ${actual}`);
+      throw new DigestMismatchError(`${digest}: content has digest ${actual}`, { subject: this.name });
     return bytes;
   }
 

@@ -83,7 +83,8 @@ async function readManifest(store: LayoutStore, digest: string): Promise<unknown
   const size = await store.blobSize(digest);
   if (size === undefined || size > maxManifestBytes) return undefined;
   const fail = (problem: string): OpmateError =>
-    new OpmateError('INVALID', `${store.directory}: ${digest}: ${problem}`, {
+    new OpmateError('INVALID', `${digest}: ${problem}`, {
+      subject: store.directory,
       hint: 'remove or push it again; without it nobody can know what is referenced',
     });
   const bytes = await readFile(store.blobPath(digest));

@@ -38,7 +38,7 @@ export function isNonDistributable(descriptor: Descriptor): boolean {
  * that is none.
  */
 export function readManifestFacts(bytes: Uint8Array, subjectOfMessages = 'manifest'): ManifestFacts {
-  const invalid = (problem: string) => new OpmateError('INVALID', `${subjectOfMessages}: ${problem}`);
+  const invalid = (problem: string) => new OpmateError('INVALID', problem, { subject: subjectOfMessages });
   const document = parseManifestDocument(bytes, subjectOfMessages);
   const { mediaType, config, layers, manifests, subject, annotations, artifactType, schemaVersion } =
     document;

@@ -93,7 +93,8 @@ export class LayoutStore {
       marker = JSON.parse(String(await readRegularFile(join(directory, 'oci-layout'), maxMarkerBytes)));
     } catch (cause) {
       if (systemCode(cause) === 'ENOENT' || systemCode(cause) === 'ENOTDIR') {
-        throw new OpmateError('NOT_FOUND', `${directory}: not an OCI image layout`, {
+        throw new OpmateError('NOT_FOUND', 'not an OCI image layout', {
+          subject: directory,
           hint: 'an OCI image layout is a directory with the files oci-layout and index.json',
           cause,
         });
@@ -251,7 +252,8 @@ export class LayoutStore {
       const own = new Set(['blobs', 'index.json', 'index.json.lock', 'lost+found']);
       const foreign = names.find((name) => !own.has(name) && !isStagingName(name));
       if (foreign !== undefined && !names.includes('oci-layout')) {
-        throw new OpmateError('INVALID', `${directory}: neither empty nor an OCI image layout`, {
+        throw new OpmateError('INVALID', 'neither empty nor an OCI image layout', {
+          subject: directory,
           hint: `name a new or empty directory; this one has ${JSON.stringify(foreign)}`,
         });
       }
@@ -302,7 +304,8 @@ export class LayoutStore {
       const handle = await openRegularFile(path);
       try {
         const found = await handle.stat({ bigint: true });
-        if (found.size > maxIndexBytes) throw new LimitError(`${path}: larger than ${maxIndexBytes} bytes`);
+        if (found.size > maxIndexBytes)
+          throw new LimitError(`larger than ${maxIndexBytes} bytes`, { subject: path });
         signature = signatureOf(found);
         bytes = await handle.readFile();
       } finally {
@@ -413,14 +416,16 @@ export function parseLayoutIndex(
   try {
     document = JSON.parse(Buffer.from(bytes).toString('utf8'));
   } catch (cause) {
-    throw new OpmateError('INVALID', `${path}: not valid JSON`, { cause });
+    throw new OpmateError('INVALID', 'not valid JSON', { subject: path, cause });
   }
-  if (!isJsonObject(document)) throw new OpmateError('INVALID', `${path}: not a JSON object`);
+  if (!isJsonObject(document)) throw new OpmateError('INVALID', 'not a JSON object', { subject: path });
   const manifests = document.manifests ?? [];
-  if (!Array.isArray(manifests)) throw new OpmateError('INVALID', `${path}: manifests is not a list`);
+  if (!Array.isArray(manifests))
+    throw new OpmateError('INVALID', 'manifests is not a list', { subject: path });
   manifests.forEach((entry, i) => {
     const problem = findDescriptorProblem(entry);
-    if (problem !== undefined) throw new OpmateError('INVALID', `${path}: manifests[${i}]: ${problem}`);
+    if (problem !== undefined)
+      throw new OpmateError('INVALID', `manifests[${i}]: ${problem}`, { subject: path });
   });
   return { document, entries: manifests as unknown as Descriptor[] };
 }
@@ -438,5 +443,5 @@ export function ioError(path: string, problem: string, cause: unknown): OpmateEr
   if (cause instanceof OpmateError) return cause;
   // A layout that is to be made below a file is no layout that is not there.
   const code = systemCode(cause) === 'ENOENT' ? 'NOT_FOUND' : 'IO';
-  return new OpmateError(code, `${path}: ${problem}: ${systemReason(cause)}`, { cause });
+  return new OpmateError(code, `${problem}: ${systemReason(cause)}`, { subject: path, cause });
 }

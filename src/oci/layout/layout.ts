@@ -91,12 +91,12 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     throwIfCancelled(options.signal);
     const subject = `${this.name}: ${reference}`;
     if (bytes.length > maxManifestBytes) {
-      throw new LimitError(`${subject}: manifest is larger than ${maxManifestBytes} bytes`);
+      throw new LimitError(`manifest is larger than ${maxManifestBytes} bytes`, { subject });
     }
     const byDigest = isDigest(reference);
     const digest = digestOf(bytes, byDigest ? parseDigest(reference).algorithm : 'sha256');
     if (byDigest && digest !== reference) {
-      throw new OpmateError('DIGEST', `${subject}: content has digest ${digest}`);
+      throw new OpmateError('DIGEST', `content has digest ${digest}`, { subject });
     }
     const facts = readManifestFacts(bytes, subject);
     const descriptor: Descriptor = { mediaType, digest, size: bytes.length };
@@ -120,7 +120,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     await this.#store.update((entries) => {
       const kept = entries.filter((entry) => tagOf(entry) !== reference && entry.digest !== reference);
       if (kept.length === entries.length && !isDigest(reference)) {
-        throw new OpmateError('NOT_FOUND', `${this.name}: ${reference}: manifest not found`);
+        throw new OpmateError('NOT_FOUND', `${reference}: manifest not found`, { subject: this.name });
       }
       return kept.length === entries.length ? entries : kept;
     });
@@ -130,7 +130,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     await this.walk(entries, options, (manifest) => reached.add(manifest.digest));
     if (reached.has(reference)) return;
     if ((await this.#store.blobSize(reference)) === undefined) {
-      throw new OpmateError('NOT_FOUND', `${this.name}: ${reference}: manifest not found`);
+      throw new OpmateError('NOT_FOUND', `${reference}: manifest not found`, { subject: this.name });
     }
     await this.#store.removeBlob(reference);
   }

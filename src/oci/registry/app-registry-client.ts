@@ -105,7 +105,7 @@ export class AppRegistryClient {
     const list = await this.#getJson(query, subject, maxListBytes, options);
     if (!Array.isArray(list)) throw this.#unexpected(subject, 'a list of packages');
     if (list.length > maxPackages)
-      throw new LimitError(`${subject}: ${list.length} packages, more than ${maxPackages}`);
+      throw new LimitError(`${list.length} packages, more than ${maxPackages}`, { subject });
     const packages = new Map<string, AppRegistryPackage>();
     for (const [i, item] of list.entries()) {
       if (!isJsonObject(item) || typeof item['name'] !== 'string')
@@ -116,7 +116,9 @@ export class AppRegistryClient {
       if (isWhole && owner !== namespace) continue;
       const name = isWhole ? rest.join('/') : (owner as string);
       if (!namePattern.test(name))
-        throw new OpmateError('UNSAFE', `${subject}: ${quoteGo(name.slice(0, 200))} is no name of a package`);
+        throw new OpmateError('UNSAFE', `${quoteGo(name.slice(0, 200))} is no name of a package`, {
+          subject,
+        });
       packages.set(name, { name, release: releaseOf(item['default'], item['releases']) });
     }
     return [...packages.values()].sort((a, b) => compareBytes(a.name, b.name));
@@ -132,7 +134,7 @@ export class AppRegistryClient {
     const path = `/${namespace}/${name}`;
     const chosen = release ?? (await this.#findRelease(path, subject, options));
     if (!releasePattern.test(chosen))
-      throw new OpmateError('UNSAFE', `${subject}: ${quoteGo(chosen.slice(0, 200))} is no release`);
+      throw new OpmateError('UNSAFE', `${quoteGo(chosen.slice(0, 200))} is no release`, { subject });
     const at = `${path}/${encodeURIComponent(chosen)}`;
     const what = `${subject}:${chosen}`;
     let answer: unknown;
@@ -170,7 +172,7 @@ export class AppRegistryClient {
     const subject = `${this.#host}: ${namespace}/${name}: blob sha256:${sha256}`;
     const limit = Math.min(size ?? maxBlobBytes, maxBlobBytes);
     if (size !== undefined && size > maxBlobBytes)
-      throw new LimitError(`${subject}: ${size} bytes, more than ${maxBlobBytes}`);
+      throw new LimitError(`${size} bytes, more than ${maxBlobBytes}`, { subject });
     await repeated(options, async () => {
       const response = await this.#get(`/${namespace}/${name}/blobs/sha256/${sha256}`, subject, options);
       await writeChecked(file, response, { sha256, size, limit, subject }, options);
@@ -196,7 +198,7 @@ export class AppRegistryClient {
     try {
       return JSON.parse(bytes.toString('utf8'));
     } catch (cause) {
-      throw new OpmateError('SYNTAX', `${subject}: the answer is not JSON`, { cause, hint: notThere });
+      throw new OpmateError('SYNTAX', 'the answer is not JSON', { subject, cause, hint: notThere });
     }
   }
 
@@ -216,26 +218,17 @@ export class AppRegistryClient {
         signal,
       });
       if (response.status === 200) return response;
-      throw await failure(response, `${subject} (${describeUrl(url)})`);
+      throw await failure(response, `${subject} (${describeUrl(url)})`, authorization);
     } catch (error) {
       if (error instanceof NetworkError && error.hint === undefined) {
         throw addContext(error, { hint: notThere });
       }
-      throw this.#withoutToken(error);
+      throw error;
     }
   }
 
-  /** The same error; a server may say again what it was sent. */
-  #withoutToken(error: unknown): unknown {
-    const token = this.#token;
-    if (!(error instanceof RegistryError) || token === undefined || !error.message.includes(token))
-      return error;
-    const { status, code, hint } = error;
-    return new RegistryError(error.message.replaceAll(token, '***'), { status, code, hint });
-  }
-
   #unexpected(subject: string, wanted: string): OpmateError {
-    return new OpmateError('INVALID', `${subject}: the answer is not ${wanted}`, { hint: notThere });
+    return new OpmateError('INVALID', `the answer is not ${wanted}`, { subject, hint: notThere });
   }
 }
 
@@ -261,17 +254,23 @@ async function* receivedOf({ body }: TransportResponse, subject: string): AsyncG
     yield* body as AsyncIterable<Buffer>;
   } catch (cause) {
     if (cause instanceof OpmateError) throw cause;
-    throw new NetworkError(`${subject}: the answer broke off`, { temporary: true, cause });
+    throw new NetworkError('the answer broke off', { subject, temporary: true, cause });
   }
 }
 
-async function failure(response: TransportResponse, subject: string): Promise<RegistryError> {
+async function failure(
+  response: TransportResponse,
+  subject: string,
+  token: string | undefined,
+): Promise<RegistryError> {
   const { status } = response;
   const { summary } = await readRegistryErrors(response);
   const isRefused = status === 401 || status === 403;
   const code = isRefused ? 'AUTH' : status === 404 || status === 410 ? 'NOT_FOUND' : 'REGISTRY';
   const hint = isRefused ? 'give the token of the app registry as --auth-token' : notThere;
-  return new RegistryError(`${subject}: ${summary}`, { status, code, hint });
+  // A server may repeat what it was sent.
+  const problem = token === undefined ? summary : summary.replaceAll(token, '***');
+  return new RegistryError(problem, { subject, status, code, hint });
 }
 
 /** The default release, or else the highest of a list; releases that are no versions are below all others. */
@@ -313,8 +312,8 @@ async function writeChecked(
       throwIfCancelled(signal);
       received += chunk.length;
       if (received > limit) {
-        if (size === undefined) throw new LimitError(`${subject}: more than ${limit} bytes`);
-        throw new DigestMismatchError(`${subject}: expected ${size} bytes, got more`);
+        if (size === undefined) throw new LimitError(`more than ${limit} bytes`, { subject });
+        throw new DigestMismatchError(`expected ${size} bytes, got more`, { subject });
       }
       hash.update(chunk);
       await handle.writeFile(chunk);
@@ -327,7 +326,7 @@ async function writeChecked(
   }
   const actual = hash.digest('hex');
   if (actual !== sha256)
-    throw new DigestMismatchError(
-      `${subject}: digest mismatch: got sha256:${actual} after ${received} bytes`,
-    );
+    throw new DigestMismatchError(`digest mismatch: got sha256:${actual} after ${received} bytes`, {
+      subject,
+    });
 }

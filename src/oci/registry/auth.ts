@@ -74,14 +74,12 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
       if (new URL(response.url).origin !== new URL(request.url).origin) {
         discard(response);
         const other = new URL(response.url).host;
-        throw new RegistryError(
-          `${subjectOf(request)}: redirected to ${other}, which asks for authentication`,
-          {
-            status: 401,
-            code: 'AUTH',
-            hint: 'credentials are never sent to the host of a redirect',
-          },
-        );
+        throw new RegistryError(`redirected to ${other}, which asks for authentication`, {
+          subject: subjectOf(request),
+          status: 401,
+          code: 'AUTH',
+          hint: 'credentials are never sent to the host of a redirect',
+        });
       }
       const met = {
         challenges: parseChallenges(response.headers.get('www-authenticate') ?? ''),
@@ -219,7 +217,7 @@ export function checkRealm(
 ): URL {
   const subject = registry.host;
   const refuse = (why: string, hint?: string): OpmateError =>
-    new OpmateError('UNSAFE', `${subject}: token server refused: ${why}`, { hint });
+    new OpmateError('UNSAFE', `token server refused: ${why}`, { subject, hint });
   if (!URL.canParse(text)) throw refuse('its realm is not a valid URL');
   const realm = new URL(text);
   if (realm.protocol !== 'https:' && realm.protocol !== 'http:') throw refuse(`scheme ${realm.protocol}`);
@@ -315,12 +313,12 @@ function readToken(body: Buffer, subject: string): { token: string; lifetime: nu
   try {
     answer = JSON.parse(body.toString('utf8')) as JsonValue;
   } catch {
-    throw new OpmateError('AUTH', `${subject}: its answer is not valid JSON`);
+    throw new OpmateError('AUTH', 'its answer is not valid JSON', { subject });
   }
-  if (!isJsonObject(answer)) throw new OpmateError('AUTH', `${subject}: its answer is not a JSON object`);
+  if (!isJsonObject(answer)) throw new OpmateError('AUTH', 'its answer is not a JSON object', { subject });
   const token = [answer.token, answer.access_token].find((text) => typeof text === 'string' && text !== '');
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) {
-    throw new OpmateError('AUTH', `${subject}: its answer holds no usable token`);
+    throw new OpmateError('AUTH', 'its answer holds no usable token', { subject });
   }
   const lifetime = typeof answer.expires_in === 'number' && answer.expires_in > 0 ? answer.expires_in : 60;
   return { token, lifetime };
@@ -335,7 +333,8 @@ async function refusal(
   const { summary, codes } = await readRegistryErrors(response);
   const said = oneLine(summary.replace(/^registry answered 401 Unauthorized(: )?/, ''), 300);
   const what = credentials ? 'credentials refused' : 'authentication required';
-  return new RegistryError(`${subjectOf(request)}: ${what} (401${said && `: ${said}`})`, {
+  return new RegistryError(`${what} (401${said && `: ${said}`})`, {
+    subject: subjectOf(request),
     status: 401,
     registryCodes: codes,
     code: 'AUTH',

@@ -47,9 +47,9 @@ async function openDownload(
   const length = response.headers.get('content-length');
   if (length !== null && Number(length) !== size && response.headers.get('content-encoding') === null) {
     discard(response);
-    throw new DigestMismatchError(
-      `${subject}: has ${length} bytes, its descriptor says ${size}${requester.where}`,
-    );
+    throw new DigestMismatchError(`has ${length} bytes, its descriptor says ${size}${requester.where}`, {
+      subject,
+    });
   }
   const etag = response.headers.get('etag');
 
@@ -77,13 +77,11 @@ async function openDownload(
       if (cause instanceof NetworkError && !cause.temporary) throw cause;
       useless = offset - before >= usefulBytes ? 0 : useless + 1;
       if (useless >= maxUselessAttempts) {
-        throw new NetworkError(
-          `${subject}: connection cut after ${offset} of ${size} bytes, ${useless} times`,
-          {
-            temporary: false,
-            cause,
-          },
-        );
+        throw new NetworkError(`connection cut after ${offset} of ${size} bytes, ${useless} times`, {
+          subject,
+          temporary: false,
+          cause,
+        });
       }
       options.logger.log('debug', `${subject}: cut after ${offset} of ${size} bytes, going on from there`);
       if (useless > 1) await sleep(100 * 2 ** (useless - 2), undefined, options).catch(() => undefined);
@@ -106,13 +104,13 @@ async function readSmall(
 ): Promise<Readable> {
   const bytes = await readLimited(content, size, subject).catch((error: unknown) => {
     if (!(error instanceof LimitError)) throw error;
-    throw new DigestMismatchError(`${subject}: expected ${size} bytes, got more`);
+    throw new DigestMismatchError(`expected ${size} bytes, got more`, { subject });
   });
   if (bytes.length !== size)
-    throw new DigestMismatchError(`${subject}: expected ${size} bytes, got ${bytes.length}`);
+    throw new DigestMismatchError(`expected ${size} bytes, got ${bytes.length}`, { subject });
   const actual = digestOf(bytes, parseDigest(digest).algorithm);
   if (actual !== digest)
-    throw new DigestMismatchError(`${subject}: digest mismatch: expected ${digest}, got ${actual}`);
+    throw new DigestMismatchError(`digest mismatch: expected ${digest}, got ${actual}`, { subject });
   return Readable.from(size === 0 ? [] : [bytes], { objectMode: false });
 }
 

@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import { Readable } from 'node:stream';
 import { type CancelOptions, onAbort } from '../../core/concurrency.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
@@ -72,7 +73,7 @@ export async function uploadBlob(
       throwIfCancelled(options.signal);
       if (content.failure !== undefined) throw content.failure;
       const isLost = isLostUpload(error) || (content.isRepeated && isOtherContent(error));
-      if (session >= maxSessions || !isLost) throw namingBlob(error, requester.name, subject);
+      if (session >= maxSessions || !isLost) throw inUpload(error, requester.name, subject);
     } finally {
       content.release();
     }
@@ -173,7 +174,9 @@ class UploadContent {
         if (sent > size || (step.done && sent < size)) {
           await this.#watch(() => {
             const amount = sent > size ? 'more than' : `${sent} instead of`;
-            throw new DigestMismatchError(`${this.#subject}: its source gave ${amount} ${size} bytes`);
+            throw new DigestMismatchError(`its source gave ${amount} ${size} bytes`, {
+              subject: this.#subject,
+            });
           });
         }
         if (step.done) return;
@@ -228,12 +231,10 @@ async function sendChunks(
         received > end ||
         (attempt >= maxChunkAttempts && received < end)
       ) {
-        throw new NetworkError(
-          `${subject}: push failed: the registry has ${received} bytes, ${end} were sent`,
-          {
-            temporary: true,
-          },
-        );
+        throw new NetworkError(`push failed: the registry has ${received} bytes, ${end} were sent`, {
+          subject,
+          temporary: true,
+        });
       }
       sent = received;
     }
@@ -272,7 +273,7 @@ function checkStored(
   const stored = answer.headers.get('docker-content-digest');
   if (stored === null || !isDigest(stored) || stored === digest) return;
   if (parseDigest(stored).algorithm === parseDigest(digest).algorithm) {
-    throw new DigestMismatchError(`${subject}: push failed: the registry says that it stored ${stored}`);
+    throw new DigestMismatchError(`push failed: the registry says that it stored ${stored}`, { subject });
   }
 }
 
@@ -280,7 +281,7 @@ function nextLocation(response: TransportResponse, subject: string, base: string
   const location = response.headers.get('location');
   if (location !== null) return resolveUploadLocation(base, location);
   if (current !== undefined) return current;
-  throw new OpmateError('REGISTRY', `${subject}: push failed: the registry gave no upload location`);
+  throw new OpmateError('REGISTRY', 'push failed: the registry gave no upload location', { subject });
 }
 
 async function cancelUpload(requester: RegistryRequester, location: string): Promise<void> {
@@ -299,17 +300,9 @@ function isOtherContent(error: unknown): boolean {
 }
 
 /** What is met below names the repository only. */
-function namingBlob(error: unknown, repository: string, subject: string): unknown {
-  if (!(error instanceof RegistryError) || error.message.startsWith(subject)) return error;
-  const { status, registryCodes, code, hint, cause } = error;
-  const message = error.message.replace(`${repository}: `, '');
-  return new RegistryError(`${subject}: push failed: ${message}`, {
-    status,
-    registryCodes,
-    code,
-    hint,
-    cause,
-  });
+function inUpload(error: unknown, repository: string, subject: string): unknown {
+  if (!(error instanceof RegistryError) || error.subject === subject) return error;
+  return addContext(error, { subject: `${subject}: push failed`, replaces: [repository] });
 }
 
 /** A retried request may find that its first attempt has used the upload up. */

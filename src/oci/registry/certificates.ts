@@ -88,10 +88,9 @@ export function createCertificateStore(options: CertificateOptions): Certificate
     for (const name of names.filter((name) => name.endsWith('.cert'))) {
       const key = name.replace(/\.cert$/, '.key');
       if (!names.includes(key)) {
-        throw new OpmateError(
-          'NOT_FOUND',
-          `${join(directory, name)}: the key file ${key} beside it is missing`,
-        );
+        throw new OpmateError('NOT_FOUND', `the key file ${key} beside it is missing`, {
+          subject: join(directory, name),
+        });
       }
       const pair = await readPair(join(directory, name), join(directory, key));
       (files.cert ??= []).push(pair.cert);
@@ -100,10 +99,9 @@ export function createCertificateStore(options: CertificateOptions): Certificate
     for (const key of names.filter((name) => name.endsWith('.key'))) {
       const name = key.replace(/\.key$/, '.cert');
       if (names.includes(name)) continue;
-      throw new OpmateError(
-        'NOT_FOUND',
-        `${join(directory, key)}: the certificate file ${name} beside it is missing`,
-      );
+      throw new OpmateError('NOT_FOUND', `the certificate file ${name} beside it is missing`, {
+        subject: join(directory, key),
+      });
     }
     return files;
   }
@@ -187,7 +185,7 @@ async function readAuthorities(path: string): Promise<string> {
   try {
     new X509Certificate(text);
   } catch (error) {
-    throw new OpmateError('INVALID', `${path}: holds no PEM certificate`, { file: path, cause: error });
+    throw new OpmateError('INVALID', 'holds no PEM certificate', { subject: path, file: path, cause: error });
   }
   return text;
 }
@@ -200,13 +198,15 @@ async function readPair(certPath: string, keyPath: string): Promise<{ cert: stri
   try {
     belongs = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
   } catch (cause) {
-    throw new OpmateError('INVALID', `${keyPath}: holds no PEM key without passphrase`, {
+    throw new OpmateError('INVALID', 'holds no PEM key without passphrase', {
+      subject: keyPath,
       file: keyPath,
       cause,
     });
   }
   if (!belongs) {
-    throw new OpmateError('INVALID', `${keyPath}: not the key of the certificate ${certPath}`, {
+    throw new OpmateError('INVALID', `not the key of the certificate ${certPath}`, {
+      subject: keyPath,
       file: keyPath,
     });
   }
@@ -224,5 +224,5 @@ async function read(path: string): Promise<string> {
 function unreadable(path: string, cause: unknown): OpmateError {
   const missing = systemCode(cause) === 'ENOENT';
   const text = missing ? 'not found' : `cannot be read (${systemCode(cause) ?? 'unknown'})`;
-  return new OpmateError(missing ? 'NOT_FOUND' : 'IO', `${path}: ${text}`, { file: path, cause });
+  return new OpmateError(missing ? 'NOT_FOUND' : 'IO', text, { subject: path, file: path, cause });
 }

@@ -325,13 +325,10 @@ function createAgents(options: ConnectionOptions, certificatesOf: CertificateSto
       context = createSecureContext({ ca, minVersion: 'TLSv1.2', ...(own && { cert, key }) });
     } catch (cause) {
       const files = [...new Set(trustPaths)].join(', ');
-      throw new OpmateError(
-        'INVALID',
-        `${files}: one of these certificates cannot be used: ${messageOf(cause)}`,
-        {
-          cause,
-        },
-      );
+      throw new OpmateError('INVALID', `one of these certificates cannot be used: ${messageOf(cause)}`, {
+        subject: files,
+        cause,
+      });
     }
     if (!own) contexts.set(ca, context);
     return context;

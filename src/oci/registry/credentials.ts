@@ -158,7 +158,8 @@ async function readAuthFile(path: string, required: boolean): Promise<AuthFile |
     const missing = code === 'ENOENT' || code === 'ENOTDIR';
     if (missing && !required) return undefined;
     const problem = missing ? 'not found' : `cannot be read (${code ?? 'unknown'})`;
-    throw new OpmateError(missing ? 'NOT_FOUND' : 'AUTH', `${path}: credential file ${problem}`, {
+    throw new OpmateError(missing ? 'NOT_FOUND' : 'AUTH', `credential file ${problem}`, {
+      subject: path,
       file: path,
     });
   }
@@ -181,7 +182,7 @@ function parseSecretJson(text: string, path: string): JsonObject {
     const offset = /position (\d+)/.exec(messageOf(error))?.[1];
     const line = offset === undefined ? undefined : text.slice(0, Number(offset)).split('\n').length;
     const where = line === undefined ? path : `${path}:${line}`;
-    throw new OpmateError('AUTH', `${where}: credential file is not valid JSON`, { file: path, line });
+    throw new OpmateError('AUTH', 'credential file is not valid JSON', { subject: where, file: path, line });
   }
   if (!isJsonObject(value)) throw broken(path, 'must be a JSON object');
   return value;
@@ -194,7 +195,7 @@ function section(document: JsonObject, key: string, path: string): JsonObject {
 }
 
 function broken(path: string, problem: string): OpmateError {
-  return new OpmateError('AUTH', `${path}: credential file: ${problem}`, { file: path });
+  return new OpmateError('AUTH', `credential file: ${problem}`, { subject: path, file: path });
 }
 
 /**
@@ -260,7 +261,7 @@ async function runHelper(
   const fault = (problem: string): OpmateError =>
     new OpmateError('AUTH', `docker-credential-${name}: ${problem} (from ${source})`);
   if (!/^[A-Za-z0-9._-]+$/.test(name)) {
-    throw new OpmateError('AUTH', `${source}: not a valid name of a credential helper`);
+    throw new OpmateError('AUTH', 'not a valid name of a credential helper', { subject: source });
   }
   const timeoutMs = options.helperTimeoutMs ?? 30_000;
   const { exitCode, output, problem } = await runProgram(

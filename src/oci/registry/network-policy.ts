@@ -118,8 +118,8 @@ export function refusedAddress(url: URL, address: string, lead: Lead): OpmateErr
   const shown = address === url.hostname ? 'it' : address;
   return new OpmateError(
     'UNSAFE',
-    `${new URL(lead.origin).host}: ${what} refused: ${shown} is a ${addressKindOf(address)} address and the registry's is not`,
-    { hint: `allow the host with --allow-private-host ${url.hostname}` },
+    `${what} refused: ${shown} is a ${addressKindOf(address)} address and the registry's is not`,
+    { subject: new URL(lead.origin).host, hint: `allow the host with --allow-private-host ${url.hostname}` },
   );
 }
 

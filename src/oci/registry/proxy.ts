@@ -31,12 +31,14 @@ function parseProxy(variable: string, value: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   // The value itself stays out of messages: it may hold a password.
   if (!url?.hostname || url.port === '0' || !isDecodable(url)) {
-    throw new OpmateError('INVALID', `${variable}: not a valid proxy URL`, {
+    throw new OpmateError('INVALID', 'not a valid proxy URL', {
+      subject: variable,
       hint: 'write http://user:password@host:port, special characters percent-encoded',
     });
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new OpmateError('UNSUPPORTED', `${variable}: proxies of type ${url.protocol} are not supported`, {
+    throw new OpmateError('UNSUPPORTED', `proxies of type ${url.protocol} are not supported`, {
+      subject: variable,
       hint: 'give an http:// or https:// proxy',
     });
   }

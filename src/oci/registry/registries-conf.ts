@@ -69,7 +69,8 @@ async function dropIns(directory: string): Promise<string[]> {
     return names.sort(compareBytes).map((name) => join(folder, name));
   } catch (error) {
     if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return [];
-    throw new OpmateError('IO', `${folder}: cannot be read (${systemCode(error) ?? 'unknown'})`, {
+    throw new OpmateError('IO', `cannot be read (${systemCode(error) ?? 'unknown'})`, {
+      subject: folder,
       cause: error,
     });
   }
@@ -85,7 +86,7 @@ async function readIfThere(file: string, required: boolean): Promise<string | un
     const missing = systemCode(error) === 'ENOENT';
     if (missing && !required) return undefined;
     const text = missing ? 'not found' : `cannot be read (${systemCode(error) ?? 'unknown'})`;
-    throw new OpmateError(missing ? 'NOT_FOUND' : 'IO', `${file}: ${text}`, { file, cause: error });
+    throw new OpmateError(missing ? 'NOT_FOUND' : 'IO', text, { subject: file, file, cause: error });
   }
 }
 
@@ -103,7 +104,12 @@ export async function parseRegistriesConf(text: string, file: string): Promise<R
       .split('\n')[0]
       ?.replace(/^Invalid TOML document: /, '');
     const where = line === undefined ? file : `${file}:${line}`;
-    throw new OpmateError('SYNTAX', `${where}: not valid TOML: ${reason}`, { file, line, cause: error });
+    throw new OpmateError('SYNTAX', `not valid TOML: ${reason}`, {
+      subject: where,
+      file,
+      line,
+      cause: error,
+    });
   }
   const conf = { file, text };
   if (document.registries === undefined) return readTables(document, conf);
@@ -240,7 +246,7 @@ interface ConfFile {
 function invalid({ file, text }: ConfFile, problem: string): OpmateError {
   const line = findLine(text, problem);
   const where = line === undefined ? file : `${file}:${line}`;
-  return new OpmateError('INVALID', `${where}: ${problem}`, { file, line });
+  return new OpmateError('INVALID', problem, { subject: where, file, line });
 }
 
 /**
@@ -282,7 +288,8 @@ export function resolveLocations(
     .sort((a, b) => b.prefix.length - a.prefix.length)[0];
   if (!rule) return [{ registry, repository, insecure: false, isMirror: false }];
   if (rule.blocked) {
-    throw new OpmateError('REGISTRY', `${name}: blocked by ${rule.file} (prefix ${rule.prefix})`, {
+    throw new OpmateError('REGISTRY', `blocked by ${rule.file} (prefix ${rule.prefix})`, {
+      subject: name,
       hint: 'remove blocked = true there to allow it',
     });
   }
@@ -291,14 +298,11 @@ export function resolveLocations(
     const target = location === undefined ? name : `${location}${rest}`;
     const slash = target.indexOf('/');
     if (slash < 0) {
-      throw new OpmateError(
-        'INVALID',
-        `${rule?.file}: ${name}: location "${location}" leaves no repository`,
-        {
-          file: rule?.file,
-          hint: 'end prefix and location with the same part of the name',
-        },
-      );
+      throw new OpmateError('INVALID', `${name}: location "${location}" leaves no repository`, {
+        subject: rule?.file,
+        file: rule?.file,
+        hint: 'end prefix and location with the same part of the name',
+      });
     }
     return { registry: target.slice(0, slash), repository: target.slice(slash + 1), insecure, isMirror };
   }

@@ -126,7 +126,7 @@ class RegistryApiRepository implements RegistryRepository {
         if (page.status !== 200) throw await at.failure(page.response, `${this.name}: tags`, 'pull');
         const list = isJsonObject(page.document) ? (page.document.tags ?? []) : undefined;
         if (!Array.isArray(list) || !list.every((tag) => typeof tag === 'string')) {
-          throw new OpmateError('REGISTRY', `${this.name}: tags: the answer is not a list of tags`);
+          throw new OpmateError('REGISTRY', 'tags: the answer is not a list of tags', { subject: this.name });
         }
         for (const tag of list as string[]) found.add(tag);
       }
@@ -191,7 +191,7 @@ class RegistryApiRepository implements RegistryRepository {
     const subject = subjectOf(this.name, reference);
     const digest = digestOf(bytes, isDigest(reference) ? parseDigest(reference).algorithm : 'sha256');
     if (isDigest(reference) && digest !== reference) {
-      throw new DigestMismatchError(`${subject}: content has digest ${digest}`);
+      throw new DigestMismatchError(`content has digest ${digest}`, { subject });
     }
     const parsed = parseManifest(bytes, { subject, mediaType });
     const at = await this.#target(options);
@@ -209,9 +209,9 @@ class RegistryApiRepository implements RegistryRepository {
     const answer = await this.#referrersTags.replace(at, reference, digest, { ...options, hasApi }, store);
     const stored = answer.headers.get('docker-content-digest');
     if (stored !== null && isDigest(stored) && digestOf(bytes, parseDigest(stored).algorithm) !== stored) {
-      throw new DigestMismatchError(
-        `${subject}: push failed: the registry stored ${stored} in place of ${digest}`,
-      );
+      throw new DigestMismatchError(`push failed: the registry stored ${stored} in place of ${digest}`, {
+        subject,
+      });
     }
     const descriptor = { mediaType, digest, size: bytes.length };
     const target = subjectDigest(parsed);
@@ -238,7 +238,8 @@ class RegistryApiRepository implements RegistryRepository {
       withoutMirrors: true,
       signal,
     });
-    if (own === undefined) throw new OpmateError('INTERNAL', `${this.name}: no endpoint to write to`);
+    if (own === undefined)
+      throw new OpmateError('INTERNAL', 'no endpoint to write to', { subject: this.name });
     return new RegistryRequester(own, this.name);
   }
 
@@ -268,10 +269,9 @@ class RegistryApiRepository implements RegistryRepository {
 /** Refuses what must not become part of a URL. Distribution specification, "Pulling manifests". */
 function checkReference(name: string, reference: string): void {
   if (isDigest(reference) || /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/.test(reference)) return;
-  throw new OpmateError(
-    'INVALID',
-    `${name}: ${JSON.stringify(reference.slice(0, 200))}: neither a tag nor a digest`,
-  );
+  throw new OpmateError('INVALID', `${JSON.stringify(reference.slice(0, 200))}: neither a tag nor a digest`, {
+    subject: name,
+  });
 }
 
 async function unlessNotFound<T>(result: Promise<T>): Promise<T | undefined> {
@@ -334,7 +334,7 @@ function checkDigest(
   const said = isDigest(reference)
     ? ''
     : `, the registry announced ${JSON.stringify(expected.slice(0, 140))}`;
-  throw new DigestMismatchError(`${subject}: content has digest ${actual}${said}${where}`);
+  throw new DigestMismatchError(`content has digest ${actual}${said}${where}`, { subject });
 }
 
 function describeHead(answer: TransportResponse, reference: string): Descriptor | undefined {
@@ -422,8 +422,8 @@ async function* readPages(
   const seen = new Set<string>();
   while (url !== undefined) {
     if (seen.has(url))
-      throw new OpmateError('REGISTRY', `${subject}: the list leads back to a page that was read`);
-    if (seen.size >= maxPages) throw new LimitError(`${subject}: more than ${maxPages} pages`);
+      throw new OpmateError('REGISTRY', 'the list leads back to a page that was read', { subject });
+    if (seen.size >= maxPages) throw new LimitError(`more than ${maxPages} pages`, { subject });
     seen.add(url);
     const response = await at.send('GET', url, 'pull', { signal: options.signal });
     const mediaType = response.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
@@ -455,8 +455,8 @@ async function* readPages(
 
 function nextPage(current: string, link: string, subject: string): string {
   if (!URL.canParse(link, current))
-    throw new OpmateError('REGISTRY', `${subject}: the link to the next page is no URL`);
+    throw new OpmateError('REGISTRY', 'the link to the next page is no URL', { subject });
   const next = new URL(link, current);
   if (next.origin === new URL(current).origin) return next.href;
-  throw new OpmateError('UNSAFE', `${subject}: the list goes on at another origin (${next.origin})`);
+  throw new OpmateError('UNSAFE', `the list goes on at another origin (${next.origin})`, { subject });
 }

@@ -62,7 +62,8 @@ export class RegistryRequester {
           : status === 405 || codes.includes('UNSUPPORTED')
             ? 'UNSUPPORTED'
             : 'REGISTRY';
-    return new RegistryError(`${subject}: ${refused}${summary}${this.where}`, {
+    return new RegistryError(`${refused}${summary}${this.where}`, {
+      subject,
       status,
       registryCodes: codes,
       code,

@@ -1,6 +1,6 @@
 import { isIP, type LookupFunction } from 'node:net';
 import { connect } from 'node:tls';
-import { messageOf, OpmateError, redact, systemCode } from '../../core/errors.js';
+import { type ErrorDetails, messageOf, OpmateError, redact, systemCode } from '../../core/errors.js';
 import { printableLine } from '../../core/printable.js';
 
 /** A request that got no usable answer: DNS, connection, TLS, proxy, stall. */
@@ -8,7 +8,7 @@ export class NetworkError extends OpmateError {
   override readonly name: string = 'NetworkError';
   /** Whether the same request may well succeed a little later. */
   readonly temporary: boolean;
-  constructor(message: string, details: { temporary: boolean; hint?: string | undefined; cause?: unknown }) {
+  constructor(message: string, details: ErrorDetails & { temporary: boolean }) {
     super('NETWORK', message, details);
     this.temporary = details.temporary;
   }
@@ -81,7 +81,8 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
     const hint = otherCertificateHints[code];
     // Where authorities were looked for says nothing about a certificate that is wrong in itself.
     const trusted = hint ? '' : `; authorities taken from ${[...new Set(route.trustPaths)].join(', ')}`;
-    return new NetworkError(`${host}: TLS: ${certificate}${issuer}${trusted}`, {
+    return new NetworkError(`TLS: ${certificate}${issuer}${trusted}`, {
+      subject: host,
       temporary: false,
       hint: hint ?? 'give its authority with --ca-file or certs.d, or accept any by --skip-tls-verify',
       cause,
@@ -99,9 +100,9 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
   const known = connectionFaults[code];
   const via = route.proxy === undefined || !code.startsWith('E') ? '' : ` (through proxy ${route.proxy})`;
   if (known) {
-    return new NetworkError(`${host}: ${known.text}${via}`, { temporary: known.temporary, cause });
+    return new NetworkError(`${known.text}${via}`, { subject: host, temporary: known.temporary, cause });
   }
-  return new NetworkError(`${host}: request failed${via}: ${reason}`, { temporary: true, cause });
+  return new NetworkError(`request failed${via}: ${reason}`, { subject: host, temporary: true, cause });
 }
 
 /** Why a request failed: node-fetch puts the whole URL before it, which may be signed. */
@@ -111,7 +112,8 @@ export function reasonOf(error: unknown): string {
 
 /** The error for a port that was asked in plain HTTP and speaks TLS. */
 export function speaksTls(host: string, cause?: unknown): NetworkError {
-  return new NetworkError(`${host}: speaks HTTPS, not plain HTTP`, {
+  return new NetworkError('speaks HTTPS, not plain HTTP', {
+    subject: host,
     temporary: false,
     hint: 'leave out --use-http; for a certificate that cannot be verified there is --skip-tls-verify',
     cause,
@@ -121,12 +123,14 @@ export function speaksTls(host: string, cause?: unknown): NetworkError {
 /** The error for a proxy that did not let a request through. */
 export function proxyFault(host: string, proxy: string, status: number): NetworkError {
   if (status === 407) {
-    return new NetworkError(`${host}: proxy ${proxy} requires authentication (407)`, {
+    return new NetworkError(`proxy ${proxy} requires authentication (407)`, {
+      subject: host,
       temporary: false,
       hint: 'put user name and password into HTTPS_PROXY or HTTP_PROXY: http://user:password@host:port',
     });
   }
-  return new NetworkError(`${host}: proxy ${proxy} refused the connection (${status})`, {
+  return new NetworkError(`proxy ${proxy} refused the connection (${status})`, {
+    subject: host,
     temporary: [408, 429, 500, 502, 503, 504].includes(status),
     hint: 'set NO_PROXY when this host is to be reached directly',
   });
@@ -138,7 +142,8 @@ function isTlsCode(code: string): boolean {
 
 function tlsFault(host: string, code: string, reason: string, cause: unknown): NetworkError {
   if (/wrong.version.number|packet.length.too.long|http.request/i.test(`${code} ${reason}`)) {
-    return new NetworkError(`${host}: speaks plain HTTP, not HTTPS`, {
+    return new NetworkError('speaks plain HTTP, not HTTPS', {
+      subject: host,
       temporary: false,
       hint: 'use --use-http, or insecure = true in registries.conf',
       cause,
@@ -146,21 +151,24 @@ function tlsFault(host: string, code: string, reason: string, cause: unknown): N
   }
   const text = /:SSL routines:[^:]*:([^:]+):/.exec(reason)?.[1] ?? reason;
   if (/unsupported.protocol|protocol.version|no.protocols/i.test(`${code} ${reason}`)) {
-    return new NetworkError(`${host}: TLS: ${text}`, {
+    return new NetworkError(`TLS: ${text}`, {
+      subject: host,
       temporary: false,
       hint: 'the registry must offer TLS 1.2 or later',
       cause,
     });
   }
   if (/certificate|unknown.ca/i.test(`${code} ${reason}`)) {
-    return new NetworkError(`${host}: TLS: ${text}`, {
+    return new NetworkError(`TLS: ${text}`, {
+      subject: host,
       temporary: false,
       hint: 'the registry asks for a client certificate: put NAME.cert and NAME.key into certs.d',
       cause,
     });
   }
   // Internal errors and broken records are what an overloaded or restarting front end sends.
-  return new NetworkError(`${host}: TLS: ${text}`, {
+  return new NetworkError(`TLS: ${text}`, {
+    subject: host,
     temporary: /internal|record|decrypt/i.test(text),
     cause,
   });

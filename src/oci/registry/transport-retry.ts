@@ -98,7 +98,8 @@ async function tryOnce(next: Transport, request: TransportRequest, timeMs: numbe
     release = () => undefined;
     if (!retryStatuses.includes(response.status)) return { response };
     const { summary, codes } = await readRegistryErrors(response);
-    const failure = new RegistryError(`${subjectOf(request)}: ${summary}`, {
+    const failure = new RegistryError(summary, {
+      subject: subjectOf(request),
       status: response.status,
       registryCodes: codes,
       hint: response.status === 429 ? 'the registry limits requests; log in or try again later' : undefined,
@@ -112,7 +113,8 @@ async function tryOnce(next: Transport, request: TransportRequest, timeMs: numbe
       return { failure: error, status: error.status, asked: error.retryAfterMs };
     }
     if (error instanceof CancelledError && isLate && !request.signal?.aborted) {
-      throw new NetworkError(`${subjectOf(request)}: no answer in the time for retries`, {
+      throw new NetworkError('no answer in the time for retries', {
+        subject: subjectOf(request),
         temporary: true,
         hint: 'raise it with --retry-timeout',
       });

@@ -117,7 +117,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         });
         if (answer.status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
         const source = answer.body as Readable | null;
-        if (!source) throw new NetworkError(`${url.host}: answer without a body`, { temporary: false });
+        if (!source) throw new NetworkError('answer without a body', { subject: url.host, temporary: false });
         const length = answer.headers.get('content-length');
         const body = receive(
           source,
@@ -250,7 +250,8 @@ function receive(
 function cutOff(host: string, received: number, length: string | null, cause: Error): OpmateError {
   if (cause instanceof OpmateError) return cause;
   const whole = length === null ? '' : ` of ${length}`;
-  return new NetworkError(`${host}: connection cut after ${received}${whole} bytes`, {
+  return new NetworkError(`connection cut after ${received}${whole} bytes`, {
+    subject: host,
     temporary: true,
     cause,
   });
@@ -343,13 +344,15 @@ function watchProgress(
     }
     if (++quiet > limit) {
       const time = seconds((idleTimeoutMs * limit) / ticksPerIdlePeriod);
-      stop(new NetworkError(`${host}: nothing received for ${time}`, { temporary: true }));
+      stop(new NetworkError(`nothing received for ${time}`, { subject: host, temporary: true }));
       return;
     }
     if (held && ++windowTicks >= windowSize) {
       if (windowBytes < windowMinimum) {
         const time = seconds(idleTimeoutMs * 4);
-        stop(new NetworkError(`${host}: too slow: ${windowBytes} bytes in ${time}`, { temporary: false }));
+        stop(
+          new NetworkError(`too slow: ${windowBytes} bytes in ${time}`, { subject: host, temporary: false }),
+        );
       }
       windowTicks = windowBytes = 0;
     }
@@ -397,10 +400,12 @@ export function withRedirects(next: Transport, options: RedirectOptions = {}): T
         discard(response);
         const from = new URL(current.url);
         if (hops === 10)
-          throw new OpmateError('REGISTRY', `${new URL(request.url).host}: more than 10 redirects`);
+          throw new OpmateError('REGISTRY', 'more than 10 redirects', { subject: new URL(request.url).host });
         const to = redirectTarget(from, location);
         if (options.sameOrigin && to.origin !== from.origin) {
-          throw new OpmateError('UNSAFE', `${from.host}: redirect to another host (${to.host}) refused`);
+          throw new OpmateError('UNSAFE', `redirect to another host (${to.host}) refused`, {
+            subject: from.host,
+          });
         }
         const named = current.lead?.origin ?? new URL(request.url).origin;
         const lead = to.origin === from.origin ? current.lead : leadFrom(current, response, 'redirect');
@@ -413,16 +418,20 @@ export function withRedirects(next: Transport, options: RedirectOptions = {}): T
 
 function redirectTarget(from: URL, location: string): URL {
   if (!URL.canParse(location, from.href))
-    throw new OpmateError('REGISTRY', `${from.host}: redirect to an invalid URL`);
+    throw new OpmateError('REGISTRY', 'redirect to an invalid URL', { subject: from.host });
   const to = new URL(location, from);
   if (to.protocol !== 'https:' && to.protocol !== 'http:') {
-    throw new OpmateError('UNSAFE', `${from.host}: redirect to ${to.protocol} refused`);
+    throw new OpmateError('UNSAFE', `redirect to ${to.protocol} refused`, { subject: from.host });
   }
   if (from.protocol === 'https:' && to.protocol === 'http:') {
-    throw new OpmateError('UNSAFE', `${from.host}: redirect from HTTPS to plain HTTP (${to.host}) refused`);
+    throw new OpmateError('UNSAFE', `redirect from HTTPS to plain HTTP (${to.host}) refused`, {
+      subject: from.host,
+    });
   }
   if (to.username || to.password) {
-    throw new OpmateError('UNSAFE', `${from.host}: redirect to a URL with user information refused`);
+    throw new OpmateError('UNSAFE', 'redirect to a URL with user information refused', {
+      subject: from.host,
+    });
   }
   return to;
 }
@@ -454,20 +463,17 @@ export function discard(response: TransportResponse): void {
 export function resolveUploadLocation(base: string, location: string): string {
   const from = new URL(base);
   if (!URL.canParse(location, from.href)) {
-    throw new OpmateError('REGISTRY', `${from.host}: upload location is not a valid URL`);
+    throw new OpmateError('REGISTRY', 'upload location is not a valid URL', { subject: from.host });
   }
   const to = new URL(location, from);
   if (to.origin !== from.origin || to.username || to.password) {
     const downgrade = to.host === from.host && from.protocol === 'https:' && to.protocol === 'http:';
-    throw new OpmateError(
-      'UNSAFE',
-      `${from.host}: upload location at another origin (${to.origin}) refused`,
-      {
-        hint: downgrade
-          ? 'the registry seems to stand behind a proxy that does not tell it X-Forwarded-Proto: https'
-          : undefined,
-      },
-    );
+    throw new OpmateError('UNSAFE', `upload location at another origin (${to.origin}) refused`, {
+      subject: from.host,
+      hint: downgrade
+        ? 'the registry seems to stand behind a proxy that does not tell it X-Forwarded-Proto: https'
+        : undefined,
+    });
   }
   return to.href;
 }

@@ -1,3 +1,4 @@
+import { namesLine } from '../../core/diagnostics-error.js';
 import path from 'node:path';
 import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
@@ -59,10 +60,7 @@ export function secondsOf(date: Date): string {
 export function conditionMessage(error: unknown): string {
   if (!(error instanceof OpmateError)) return 'failed, see the log';
   const { message, file, line, hint } = error;
-  const place =
-    file !== undefined && line !== undefined && !message.includes(`${file}:${line}`)
-      ? ` (${file}:${line})`
-      : '';
+  const place = line === undefined || namesLine(error) ? '' : ` (${file}:${line})`;
   const text = redact(`${message}${place}${hint === undefined ? '' : `; ${hint}`}`);
   // Sockets of one's own side have another port each time.
   const stable = text.replace(/\b(?:\d{1,3}\.){3}\d{1,3}:\d+->/g, '');

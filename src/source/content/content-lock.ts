@@ -27,7 +27,7 @@ const types: readonly string[] = [
  */
 export async function readContentLock(file: string): Promise<Pin[] | undefined> {
   const bytes = await readFileWithin(file, (size) => {
-    if (size > maxSize) throw new LimitError(`${file}: more than ${maxSize} bytes`, { file });
+    if (size > maxSize) throw new LimitError(`more than ${maxSize} bytes`, { subject: file, file });
   });
   return bytes === undefined ? undefined : parseContentLock(bytes.toString('utf8'), file);
 }
@@ -35,7 +35,8 @@ export async function readContentLock(file: string): Promise<Pin[] | undefined> 
 /** Reads the pins in the text of a lock. Throws OpmateError. */
 export function parseContentLock(text: string, file: string): Pin[] {
   const fail = (problem: string): OpmateError =>
-    new OpmateError('INVALID', `${file}: ${problem}`, {
+    new OpmateError('INVALID', problem, {
+      subject: file,
       file,
       hint: 'this is no lock of a bundle; name another file, or write it anew with --update-lock',
     });
@@ -52,7 +53,7 @@ export function parseContentLock(text: string, file: string): Pin[] {
   if (value['version'] !== 1) throw fail('version: expected 1');
   const { sources } = value;
   if (!Array.isArray(sources)) throw fail('sources: expected a list');
-  if (sources.length > maxPins) throw new LimitError(`${file}: more than ${maxPins} sources`, { file });
+  if (sources.length > maxPins) throw new LimitError(`more than ${maxPins} sources`, { subject: file, file });
   const names = new Set<string>();
   return sources.map((source, index) => {
     const at = `sources[${index}]`;

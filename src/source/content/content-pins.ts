@@ -114,7 +114,8 @@ export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentP
 
 /** The error of a source that is not what was locked. */
 export function drift(name: string, locked: string, found: string): OpmateError {
-  return new OpmateError('DIGEST', `${name}: locked as ${locked}, found ${found}`, {
+  return new OpmateError('DIGEST', `locked as ${locked}, found ${found}`, {
+    subject: name,
     hint: 'look at what has changed, then write the lock anew with --update-lock',
   });
 }

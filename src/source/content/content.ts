@@ -89,7 +89,8 @@ const maxErrors = 20;
 
 function destinationOf({ name, destination }: PlacedSource): string {
   if (!destination.startsWith('/')) return normalizeEntryPath(destination, `${name}: destination`);
-  throw new OpmateError('UNSAFE', `${name}: destination ${destination}: is absolute`, {
+  throw new OpmateError('UNSAFE', `destination ${destination}: is absolute`, {
+    subject: name,
     hint: 'destinations are counted from the root of the content',
   });
 }
@@ -146,7 +147,8 @@ function knownPin(name: string, { pins }: ContentOptions): Pin | undefined {
   if (pins === undefined) return undefined;
   const pin = pins.find((one) => one.name === name);
   if (pin !== undefined) return pin;
-  throw new OpmateError('INVALID', `${name}: is not in the lock`, {
+  throw new OpmateError('INVALID', 'is not in the lock', {
+    subject: name,
     hint: 'write the lock anew with --update-lock',
   });
 }
@@ -162,7 +164,8 @@ function checkContent(pin: Pin, { source }: PlacedSource, options: ContentOption
     if (known.content !== pin.content) throw drift(pin.name, known.content, pin.content);
   } else if (isLocal(source)) {
     const what = known.roots === undefined ? 'all of it' : `only ${known.roots.join(', ')}`;
-    throw new OpmateError('INVALID', `${pin.name}: is locked by ${what}, which this command does not read`, {
+    throw new OpmateError('INVALID', `is locked by ${what}, which this command does not read`, {
+      subject: pin.name,
       hint: 'give this command a lock of its own, or write this one anew with --update-lock',
     });
   } else if (known.ref !== pin.ref) throw drift(pin.name, known.ref, pin.ref);
@@ -224,7 +227,7 @@ async function fetchSource(
 
 function requireUnpack({ unpack }: ResolvedPlace, name: string): Unpack {
   if (unpack !== undefined) return unpack;
-  throw new OpmateError('UNSUPPORTED', `${name}: is a catalog, not a bundle`);
+  throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle', { subject: name });
 }
 
 function checkProblems(name: string, problems: ReadonlyMap<string, OpmateError>): void {

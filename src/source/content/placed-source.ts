@@ -10,7 +10,8 @@ import type { PlacedSource } from './content-types.js';
 export async function parsePlacedSource(text: string, workingDirectory: string): Promise<PlacedSource> {
   const at = text.indexOf('=');
   if (at <= 0) {
-    throw new UsageError(`${quoteGo(redact(text))}: expected DESTINATION=SOURCE`, {
+    throw new UsageError('expected DESTINATION=SOURCE', {
+      subject: quoteGo(redact(text)),
       hint: 'as in manifests=git+https://git.example/team/repo.git#main:deploy',
     });
   }

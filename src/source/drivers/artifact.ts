@@ -60,7 +60,8 @@ async function unpackArtifact(
       throwIfCancelled(signal);
       total += layer.size;
       if (total > limits.maxUnpackedSize) {
-        throw new LimitError(`${reference.text}: more than ${showSize(limits.maxUnpackedSize)} of files`, {
+        throw new LimitError(`more than ${showSize(limits.maxUnpackedSize)} of files`, {
+          subject: reference.text,
           hint: 'raise the limit with --max-unpacked-size if you trust where this comes from',
         });
       }
@@ -102,7 +103,8 @@ async function layersOf(
   const { bytes, descriptor } = await repository.getManifest(digest, { signal });
   const parsed = parseManifest(bytes, { subject: ref, mediaType: descriptor.mediaType });
   if (parsed.kind === 'image') return parsed.manifest.layers;
-  throw new OpmateError('UNSUPPORTED', `${ref}: is an index of several manifests, not an artifact`, {
+  throw new OpmateError('UNSUPPORTED', 'is an index of several manifests, not an artifact', {
+    subject: ref,
     hint: 'for the image of a catalog, write type: Image',
   });
 }

@@ -24,9 +24,9 @@ export async function holdsConfigMaps(file: string): Promise<boolean> {
 
 async function readObjects(file: string): Promise<ReturnType<typeof readManifests>> {
   const content = await readFileWithin(file, (size) => {
-    if (size > maxFileSize) throw new LimitError(`${file}: more than ${maxFileSize} bytes`);
+    if (size > maxFileSize) throw new LimitError(`more than ${maxFileSize} bytes`, { subject: file });
   });
-  if (content === undefined) throw new OpmateError('NOT_FOUND', `${file}: no such file`, { file });
+  if (content === undefined) throw new OpmateError('NOT_FOUND', 'no such file', { subject: file, file });
   return readManifests([{ name: file, content }], { prefix: '' });
 }
 
@@ -67,7 +67,7 @@ export async function writeConfigMap(
   const places: ConfigMapPlace[] = [{ name }];
   const { files, findings } = readBundleConfigMaps([document], { places });
   if (findings.length > 0) throw new ContentFindingsError(findings);
-  if (files.length === 0) throw new OpmateError('INVALID', `${name}: holds no files`);
+  if (files.length === 0) throw new OpmateError('INVALID', 'holds no files', { subject: name });
   await writeFiles(root, files, options);
 }
 

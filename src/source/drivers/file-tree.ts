@@ -60,7 +60,8 @@ export async function readTree(directory: string, options: ReadTreeOptions = {})
       const count = (bytes: number): void => {
         total += bytes;
         if (total <= limits.maxUnpackedSize) return;
-        throw new LimitError(`${directory}: more than ${showSize(limits.maxUnpackedSize)} of files`, {
+        throw new LimitError(`more than ${showSize(limits.maxUnpackedSize)} of files`, {
+          subject: directory,
           hint: 'raise the limit with --max-unpacked-size if this is what you mean',
         });
       };
@@ -116,7 +117,8 @@ function fileState({ size, mtimeNs, ctimeNs, ino }: BigIntStats): string {
 
 /** The error of a file that is not what it was when it was read first. */
 export function changed(file: string): OpmateError {
-  return new OpmateError('IO', `${file}: changed while it was read`, {
+  return new OpmateError('IO', 'changed while it was read', {
+    subject: file,
     file,
     hint: 'run this again when nobody writes there',
   });
@@ -142,7 +144,7 @@ async function listTree(
     // A link to a directory that it stands in leads nowhere new.
     if (above.includes(real)) return;
     if (above.length > maxDepth) {
-      throw new LimitError(`${place}: more than ${maxDepth} directories within each other`);
+      throw new LimitError(`more than ${maxDepth} directories within each other`, { subject: place });
     }
     if (name !== '') directories.push(name);
     for (const entry of await readdir(place, { withFileTypes: true })) {
@@ -154,7 +156,8 @@ async function listTree(
       if (isDirectory) await walk(path_, [...above, real]);
       else files.push(path_);
       if (files.length + directories.length > limits.maxEntries) {
-        throw new LimitError(`${directory}: more than ${limits.maxEntries} files and directories`, {
+        throw new LimitError(`more than ${limits.maxEntries} files and directories`, {
+          subject: directory,
           hint: 'raise the limit with --max-entries if this is what you mean',
         });
       }
@@ -239,7 +242,7 @@ export async function toFileTree(directory: string, options: ReadTreeOptions): P
       read: async () => {
         const content = await readFileWithin(path.join(directory, name), () => undefined);
         if (content !== undefined) return content;
-        throw new OpmateError('IO', `${name}: is gone`);
+        throw new OpmateError('IO', 'is gone', { subject: name });
       },
     });
   }

@@ -104,10 +104,11 @@ function checkRepository(source: GitPlace, { network }: GitOptions): void {
   const shown = redact(repository);
   const isSsh = url === undefined ? /^[^/:]+:/.test(repository) : url.protocol === 'ssh:';
   if (repository.startsWith('-') || /^[a-z+]+:\/\/-/.test(repository) || /[\0-\x20\x7f]/.test(repository)) {
-    throw new OpmateError('INVALID', `${JSON.stringify(shown)}: not the URL of a git repository`);
+    throw new OpmateError('INVALID', 'not the URL of a git repository', { subject: JSON.stringify(shown) });
   }
   if (url !== undefined && (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:'))) {
-    throw new OpmateError('INVALID', `${shown}: credentials do not belong into a URL`, {
+    throw new OpmateError('INVALID', 'credentials do not belong into a URL', {
+      subject: shown,
       hint: 'put them into a Secret in a file, and name it with --secrets DIRECTORY and --secret NAME',
     });
   }
@@ -118,18 +119,16 @@ function checkRepository(source: GitPlace, { network }: GitOptions): void {
     : credentials.type === 'basic' && /^https?:$/.test(url?.protocol ?? '');
   if (fits) return;
   if (url?.protocol === 'file:' || (url === undefined && !isSsh)) {
-    throw new OpmateError('INVALID', `${shown}: credentials for a repository on this machine`, {
+    throw new OpmateError('INVALID', 'credentials for a repository on this machine', {
+      subject: shown,
       hint: 'remove the Secret, since local repositories are read without credentials',
     });
   }
   const wanted = isSsh ? 'kubernetes.io/ssh-auth' : 'kubernetes.io/basic-auth';
-  throw new OpmateError(
-    'INVALID',
-    `${shown}: credentials of the type ${credentials.type} do not fit this URL`,
-    {
-      hint: `a Secret of the type ${wanted} is needed`,
-    },
-  );
+  throw new OpmateError('INVALID', `credentials of the type ${credentials.type} do not fit this URL`, {
+    subject: shown,
+    hint: `a Secret of the type ${wanted} is needed`,
+  });
 }
 
 function environmentOf(
@@ -202,7 +201,7 @@ function gitWith(source: GitPlace, env: Record<string, string>, options: GitOpti
     for await (const chunk of stream(args, wanted)) {
       size += (chunk as Buffer).length;
       if (size > (wanted.maxOutput ?? maxOutput)) {
-        throw new OpmateError('LIMIT', `${shown}: git ${args[0]} answers too much`);
+        throw new OpmateError('LIMIT', `git ${args[0]} answers too much`, { subject: shown });
       }
       chunks.push(chunk as Buffer);
     }
@@ -229,7 +228,7 @@ function outputOf(child: ChildProcess, { subject, shown, timeoutMs, signal }: Wa
     child.stderr?.destroy();
   };
   const timer = setTimeout(() => {
-    stop(new OpmateError('NETWORK', `${subject}: no end after ${timeoutMs / 1000} s`));
+    stop(new OpmateError('NETWORK', `no end after ${timeoutMs / 1000} s`, { subject }));
   }, timeoutMs);
   const unwatch = onAbort(signal, () => stop(new CancelledError()));
   child.stderr?.on('data', (chunk: Buffer) => {
@@ -271,7 +270,8 @@ function failure(subject: string, shown: string, messages: string): OpmateError 
       said + messages,
     )
   ) {
-    return new OpmateError('AUTH', `${shown}: access is refused`, {
+    return new OpmateError('AUTH', 'access is refused', {
+      subject: shown,
       hint: 'for bundles, name a directory of Secrets with --secrets, and the Secret with --secret',
     });
   }

@@ -63,14 +63,15 @@ export async function commitOfGit(source: GitPlace, options: GitOptions): Promis
     if (found !== undefined) return found;
     const what =
       branch !== undefined ? `branch ${branch}` : tag !== undefined ? `tag ${tag}` : 'default branch';
-    throw new OpmateError('NOT_FOUND', `${redact(source.repository)}: ${what} not found`);
+    throw new OpmateError('NOT_FOUND', `${what} not found`, { subject: redact(source.repository) });
   });
 }
 
 function checkNames({ repository, branch, tag, commit, revision }: GitPlace): void {
   const shown = redact(repository);
   if (commit !== undefined && !isCommit(commit)) {
-    throw new OpmateError('INVALID', `${shown}: ${quoteGo(commit)} is no commit`, {
+    throw new OpmateError('INVALID', `${quoteGo(commit)} is no commit`, {
+      subject: shown,
       hint: 'write all 40 digits of it, in lower case',
     });
   }
@@ -83,7 +84,7 @@ function checkNames({ repository, branch, tag, commit, revision }: GitPlace): vo
       )
     )
       continue;
-    throw new OpmateError('INVALID', `${shown}: ${quoteGo(name)} is no name of a branch or tag`);
+    throw new OpmateError('INVALID', `${quoteGo(name)} is no name of a branch or tag`, { subject: shown });
   }
 }
 
@@ -111,7 +112,8 @@ async function commitOfRevision(git: Git, repository: string, revision: string):
   const exact = await refsOf(git, repository, places);
   const found = places.filter((name) => exact.has(name));
   if (found.length > 1) {
-    throw new OpmateError('INVALID', `${shown}: ${revision} is ambiguous: ${found.join(' and ')}`, {
+    throw new OpmateError('INVALID', `${revision} is ambiguous: ${found.join(' and ')}`, {
+      subject: shown,
       hint: 'write one of them in full',
     });
   }
@@ -125,20 +127,22 @@ async function commitOfRevision(git: Git, repository: string, revision: string):
   const begun = [...all].filter(([name]) => places.some((place) => name.startsWith(place)));
   if (begun.length > 0) {
     const names = begun.map(([name]) => name);
-    throw new OpmateError('NOT_FOUND', `${shown}: branch or tag ${revision} not found`, {
+    throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, {
+      subject: shown,
       hint: `it is the beginning of ${listed(names)}: write one in full`,
     });
   }
   if (isShort) {
     const commits = [...new Set(all.values())].filter((commit) => commit.startsWith(revision));
-    throw new OpmateError('NOT_FOUND', `${shown}: branch or tag ${revision} not found`, {
+    throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, {
+      subject: shown,
       hint:
         commits.length > 0
           ? `commits are written in full; it is the beginning of ${listed(commits)}`
           : 'commits are written in full, with all 40 digits',
     });
   }
-  throw new OpmateError('NOT_FOUND', `${shown}: branch or tag ${revision} not found`);
+  throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, { subject: shown });
 }
 
 function listed(names: readonly string[]): string {
@@ -204,10 +208,9 @@ async function fetchCommit(
       await git.run([...fetch, '--depth=1', '--', repository, named], run);
       const fetched = (await git.run(['rev-parse', '--verify', 'FETCH_HEAD^{commit}'], run)).trim();
       if (fetched === commit) return;
-      throw new OpmateError(
-        'DIGEST',
-        `${redact(repository)}: ${named} is at ${fetched} by now, not at ${commit}`,
-      );
+      throw new OpmateError('DIGEST', `${named} is at ${fetched} by now, not at ${commit}`, {
+        subject: redact(repository),
+      });
     }
     await git.run(
       [...fetch, '--', repository, '+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'],

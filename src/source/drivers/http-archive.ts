@@ -24,7 +24,8 @@ export async function resolveHttp(
   const shown = formatUrl(url);
   if (credentials !== undefined && credentials.type !== 'basic') {
     const problem = `credentials of the type ${credentials.type} do not fit this URL`;
-    throw new OpmateError('INVALID', `${shown}: ${problem}`, {
+    throw new OpmateError('INVALID', problem, {
+      subject: shown,
       hint: 'use a Secret of type kubernetes.io/basic-auth',
     });
   }
@@ -36,7 +37,8 @@ export async function resolveHttp(
       const file = path.join(temporary.path, 'archive');
       const digest = await receiveFile(response, shown, file, session);
       if (checksum !== undefined && checksum !== digest) {
-        throw new OpmateError('DIGEST', `${shown}: expected ${checksum}, got ${digest}`, {
+        throw new OpmateError('DIGEST', `expected ${checksum}, got ${digest}`, {
+          subject: shown,
           hint: 'what is there has changed, or the checksum is of something else',
         });
       }
@@ -72,6 +74,6 @@ export async function resolveHttp(
 /** A place that is in the state that is known, so that nothing was downloaded. */
 export function unchanged(known: PlaceState, shown: string): ResolvedPlace {
   const open = (): Promise<never> =>
-    Promise.reject(new OpmateError('INTERNAL', `${shown}: has not been downloaded`));
+    Promise.reject(new OpmateError('INTERNAL', 'has not been downloaded', { subject: shown }));
   return { state: known, isImmutable: true, open, close: nothingToClose };
 }

@@ -21,7 +21,10 @@ export function requireHttps(
   hint = 'use https, or allow it with --use-http',
 ): void {
   if (url.protocol !== 'http:' || isLoopback(url.hostname) || network?.allowHttp === true) return;
-  throw new OpmateError('UNSAFE', `${shown}: plain HTTP can be changed by anybody on the way`, { hint });
+  throw new OpmateError('UNSAFE', 'plain HTTP can be changed by anybody on the way', {
+    subject: shown,
+    hint,
+  });
 }
 
 /** Returns whether requests to a host never leave this machine. */
@@ -78,7 +81,8 @@ export async function requestPlace(
     } else {
       const endpoints = await connection.endpoints(url.host, 'archive', { withoutMirrors: true, signal });
       const endpoint = endpoints.at(-1);
-      if (endpoint === undefined) throw new OpmateError('INTERNAL', `${formatUrl(url)}: no route to it`);
+      if (endpoint === undefined)
+        throw new OpmateError('INTERNAL', 'no route to it', { subject: formatUrl(url) });
       response = await endpoint.transport.send(request);
     }
     if (response.status === 200 || (response.status === 304 && known !== undefined))
@@ -100,11 +104,14 @@ function conditionsOf(known: PlaceState | undefined): Record<string, string> {
 
 function refusal(shown: string, status: number): OpmateError {
   if (status === 401 || status === 403) {
-    return new OpmateError('AUTH', `${shown}: the server answered ${status}`, {
+    return new OpmateError('AUTH', `the server answered ${status}`, {
+      subject: shown,
       hint: 'credentials for the host are taken from the auth file',
     });
   }
-  return new OpmateError(status === 404 ? 'NOT_FOUND' : 'NETWORK', `${shown}: the server answered ${status}`);
+  return new OpmateError(status === 404 ? 'NOT_FOUND' : 'NETWORK', `the server answered ${status}`, {
+    subject: shown,
+  });
 }
 
 /**
@@ -127,7 +134,7 @@ export async function receiveFile(
       if (received <= limits.maxUnpackedSize) return done(null, chunk);
       const maximum = showSize(limits.maxUnpackedSize);
       return done(
-        new LimitError(`${shown}: more than ${maximum}`, { hint: 'raise it with --max-unpacked-size' }),
+        new LimitError(`more than ${maximum}`, { subject: shown, hint: 'raise it with --max-unpacked-size' }),
       );
     },
   });

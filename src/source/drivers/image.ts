@@ -50,7 +50,7 @@ export async function openCatalogIn(
   const source = await openByLabel(subject, image, session, catalogsOnly);
   if (source.kind === 'catalog') return source;
   await source.close();
-  throw new OpmateError('INVALID', `${subject.text}: not a catalog`);
+  throw new OpmateError('INVALID', 'not a catalog', { subject: subject.text });
 }
 
 /** Opens the image that a reference names for as long as `work` takes. Throws OpmateError. */
@@ -114,15 +114,18 @@ async function openByLabel(
 }
 
 function unknownKind(reference: string, labels: Readonly<Record<string, string>>): OpmateError {
+  const subject = `render ${quoteGo(reference)}`;
   const keys = Object.keys(labels).sort();
   const hint = `a catalog image has the label ${imageLabels.configs}, a bundle image ${imageLabels.bundlePackage}`;
   if (keys.length === 0) {
-    const message = `render ${quoteGo(reference)}: image type could not be determined: image has no labels`;
-    return new OpmateError('INVALID', message, { hint });
+    return new OpmateError('INVALID', 'image type could not be determined: image has no labels', {
+      subject,
+      hint,
+    });
   }
   const list = keys.map((key) => `\n  ${key}=${labels[key]}`).join('');
-  const message = `render ${quoteGo(reference)}: image type could not be determined, found labels${list}`;
-  return new OpmateError('INVALID', message, { hint });
+  const problem = `image type could not be determined, found labels${list}`;
+  return new OpmateError('INVALID', problem, { subject, hint });
 }
 
 async function openCatalogImage(
@@ -145,13 +148,10 @@ async function openCatalogImage(
     const found = await statIfPresent(directory);
     if (!found?.isDirectory()) {
       const what = found === undefined ? 'is not in the image' : 'is not a directory';
-      throw new OpmateError(
-        'INVALID',
-        `${reference}: ${label}, which the label ${imageLabels.configs} names, ${what}`,
-        {
-          hint: `the label must name the directory of the catalog; ${unpacked.files.length} files were found below it`,
-        },
-      );
+      throw new OpmateError('INVALID', `${label}, which the label ${imageLabels.configs} names, ${what}`, {
+        subject: reference,
+        hint: `the label must name the directory of the catalog; ${unpacked.files.length} files were found below it`,
+      });
     }
     return toSource(new DirectoryCatalog(directory, `${reference}/${root}`));
   });
@@ -176,7 +176,8 @@ export async function digestOfImage(reference: Reference, session: SourceSession
   try {
     const found = await opened.repository.headManifest(opened.reference, session);
     if (found !== undefined) return found.digest;
-    throw new OpmateError('NOT_FOUND', `${formatReference(reference)}: manifest unknown`, {
+    throw new OpmateError('NOT_FOUND', 'manifest unknown', {
+      subject: formatReference(reference),
       hint: 'check repository and tag',
     });
   } finally {
@@ -236,7 +237,8 @@ export function unpackImage(reference: Reference, session: SourceSession): Unpac
     withImage(reference, session, async (image) => {
       for (const label of [imageLabels.database, imageLabels.configs]) {
         if (image.labels[label] === undefined) continue;
-        throw new OpmateError('UNSUPPORTED', `${reference.text}: is a catalog, not a bundle`, {
+        throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle', {
+          subject: reference.text,
           hint: `it has the label ${label}; name the image of one bundle`,
         });
       }
@@ -255,13 +257,10 @@ async function openAccess(
     return { session, close: nothingToClose };
   }
   if (credentials !== undefined && credentials.type !== 'docker') {
-    throw new OpmateError(
-      'INVALID',
-      `${ref}: credentials of the type ${credentials.type} do not fit an image`,
-      {
-        hint: 'use a Secret of type kubernetes.io/dockerconfigjson',
-      },
-    );
+    throw new OpmateError('INVALID', `credentials of the type ${credentials.type} do not fit an image`, {
+      subject: ref,
+      hint: 'use a Secret of type kubernetes.io/dockerconfigjson',
+    });
   }
   const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
   try {

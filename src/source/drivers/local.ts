@@ -117,7 +117,8 @@ export async function directoryBelow(
 ): Promise<string> {
   const target = path.join(root, directory ?? '.');
   if ((await statIfPresent(target))?.isDirectory() === true) return target;
-  throw new OpmateError('NOT_FOUND', `${name}: directory ${directory ?? '.'} not found`, {
+  throw new OpmateError('NOT_FOUND', `directory ${directory ?? '.'} not found`, {
+    subject: name,
     hint: 'directory must name the directory of the files',
   });
 }

@@ -45,7 +45,8 @@ export async function resolveServed(
         state: { id: `served ${digest}`, ref, validator: validatorOf(response) },
         isImmutable: true,
         open: ({ catalogs }) => {
-          if (!catalogs) throw new OpmateError('UNSUPPORTED', `${shownBase}: is a catalog, not a bundle`);
+          if (!catalogs)
+            throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle', { subject: shownBase });
           return Promise.resolve(toSource(new DirectoryCatalog(temporary.path, `${shownBase}/${api}`)));
         },
         close: () => temporary.remove(),
@@ -93,17 +94,15 @@ function isNotFound(error: unknown): error is OpmateError {
 function checkHeaders({ headers }: TransportResponse, shown: string): void {
   const encoding = headers.get('content-encoding') ?? 'identity';
   if (encoding.toLowerCase() !== 'identity') {
-    throw new OpmateError(
-      'INVALID',
-      `${shown}: unsupported content encoding ${quoteGo(encoding.slice(0, 100))}`,
-      {
-        hint: 'opmate asks for none; turn off compression in the proxy before the server',
-      },
-    );
+    throw new OpmateError('INVALID', `unsupported content encoding ${quoteGo(encoding.slice(0, 100))}`, {
+      subject: shown,
+      hint: 'opmate asks for none; turn off compression in the proxy before the server',
+    });
   }
   const type = (headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   if (!/^text\/html$|xhtml|^image\/|^multipart\//.test(type)) return;
-  throw new OpmateError('INVALID', `${shown}: expected JSON Lines, got ${quoteGo(type.slice(0, 100))}`, {
+  throw new OpmateError('INVALID', `expected JSON Lines, got ${quoteGo(type.slice(0, 100))}`, {
+    subject: shown,
     hint: catalogHint,
   });
 }
@@ -119,5 +118,5 @@ async function checkBegin(file: string, shown: string): Promise<void> {
   } finally {
     await handle.close();
   }
-  throw new OpmateError('INVALID', `${shown}: expected JSON Lines`, { hint: catalogHint });
+  throw new OpmateError('INVALID', 'expected JSON Lines', { subject: shown, hint: catalogHint });
 }

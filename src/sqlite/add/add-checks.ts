@@ -61,7 +61,7 @@ export async function checkBundles(
 function ownProblems({ record, reference }: StagedBundle, { enableAlpha }: CheckOptions): OpmateError[] {
   const problems: OpmateError[] = [];
   const fail = (problem: string, hint: string): void => {
-    problems.push(new OpmateError('INVALID', `${reference}: ${problem}`, { hint }));
+    problems.push(new OpmateError('INVALID', problem, { subject: reference, hint }));
   };
   const { name, packageName, channels, substitutesFor } = record;
   if (packageName === '') fail(`bundle ${name} names no package`, 'name it in metadata/annotations.yaml');

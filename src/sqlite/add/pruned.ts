@@ -59,7 +59,8 @@ function headOf(
   if (heads.length === 1) return heads[0];
   const subject = `unable to verify added bundles for package ${packageName}`;
   throw heads.length === 0
-    ? new OpmateError('INVALID', `${subject}: no channel head found for ${channel}`, {
+    ? new OpmateError('INVALID', `no channel head found for ${channel}`, {
+        subject,
         hint: 'its bundles replace or skip each other in a circle',
       })
     : new OpmateError(

@@ -23,7 +23,7 @@ import { type BundleEdges, readEdges } from '../schema/package-state.js';
 export function applySubstitution(database: Database, bundle: string): void {
   const added = readEdges(database, bundle);
   if (added === undefined)
-    throw new OpmateError('NOT_FOUND', `${database.name}: ${describeMissing('bundle', bundle)}`);
+    throw new OpmateError('NOT_FOUND', describeMissing('bundle', bundle), { subject: database.name });
   if (added.substitutesFor !== '') joinChain(database, added);
 
   const below = chainBelow(database, bundle);

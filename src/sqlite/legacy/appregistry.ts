@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
@@ -65,7 +66,8 @@ export async function loadAppRegistry(
     found++;
   }
   if (found === 0) {
-    throw new OpmateError('NOT_FOUND', `${label}: no packages`, {
+    throw new OpmateError('NOT_FOUND', 'no packages', {
+      subject: label,
       file: label,
       hint: 'put the archives of the namespace there, e.g. etcd.tar.gz, or what they hold, each in a directory',
     });
@@ -84,32 +86,32 @@ async function loadArchive(
   session: LoadArchivesSession,
 ): Promise<void> {
   await withTemporaryDirectory(session, async (directory) => {
+    const unpacked = path.join(directory, 'package');
     try {
-      const unpacked = path.join(directory, 'package');
       await extractLayers([{ label, open: () => openArchive(file, label) }], unpacked, {
         roots: [''],
         limits: session.limits,
         signal: session.signal,
       });
-      await loadPackage(loader, { path: unpacked, label }, session);
     } catch (error) {
-      if (!(error instanceof OpmateError) || !/^layer /.test(error.message)) throw error;
-      const { code, message, hint, cause = error } = error;
-      const own = new OpmateError(code, message.replace(/^layer /, ''), { hint, cause, file: label });
+      if (!(error instanceof OpmateError)) throw error;
+      const problem = addContext(error, { subject: label, replaces: [`layer ${label}`], file: label });
       // An archive that cannot be read is one package that is missing; one that is hostile ends the load.
-      if (code === 'UNSAFE' || code === 'LIMIT') throw own;
-      loader.addProblem(own);
+      if (['UNSAFE', 'LIMIT', 'CANCELLED'].includes(error.code)) throw problem;
+      loader.addProblem(problem);
+      return;
     }
+    await loadPackage(loader, { path: unpacked, label }, session);
   });
 }
 
 async function openArchive(file: string, label: string): Promise<Readable> {
   try {
     const handle = await openIfRegularFile(file);
-    if (handle === undefined) throw new OpmateError('UNSUPPORTED', `layer ${label}: no regular file`);
+    if (handle === undefined) throw new OpmateError('UNSUPPORTED', 'no regular file', { subject: label });
     return handle.createReadStream();
   } catch (error) {
-    throw fileError(`layer ${label}`, error, { file: label });
+    throw fileError(label, error, { file: label });
   }
 }
 
@@ -144,7 +146,9 @@ async function loadFlattened(
   if (!/\.(?:ya?ml|json)$/i.test(place.label)) return false;
   const content = await readFileWithin(place.path, (size) => {
     if (size > maxFlattenedSize)
-      throw new OpmateError('LIMIT', `${place.label}: ${size} bytes, more than ${maxFlattenedSize}`);
+      throw new OpmateError('LIMIT', `${size} bytes, more than ${maxFlattenedSize}`, {
+        subject: place.label,
+      });
   });
   if (content === undefined) return false;
   let value: JsonValue;

@@ -49,8 +49,8 @@ export async function loadConfigMap(
     const { kind = null } = value;
     throw new OpmateError(
       'INVALID',
-      `${label}: is ${typeof kind === 'string' ? `of kind ${JSON.stringify(kind)}` : 'of no kind'}, not a ConfigMap`,
-      { file: label, hint: 'give one as kubectl get configmap NAME -o yaml prints it' },
+      `is ${typeof kind === 'string' ? `of kind ${JSON.stringify(kind)}` : 'of no kind'}, not a ConfigMap`,
+      { subject: label, file: label, hint: 'give one as kubectl get configmap NAME -o yaml prints it' },
     );
   }
   const loader = new ManifestLoader(database, label, session, options);
@@ -62,13 +62,13 @@ export async function loadConfigMap(
 async function readObject(file: string, label: string): Promise<JsonObject> {
   const content = await readFileWithin(file, (size) => {
     if (size > maxConfigMapSize) {
-      throw new LimitError(
-        `${label}: ${size} bytes, more than the ${maxConfigMapSize} that a ConfigMap may have`,
-      );
+      throw new LimitError(`${size} bytes, more than the ${maxConfigMapSize} that a ConfigMap may have`, {
+        subject: label,
+      });
     }
   });
   if (content === undefined) {
-    throw new OpmateError('NOT_FOUND', `${label}: no such file`, { file: label });
+    throw new OpmateError('NOT_FOUND', 'no such file', { subject: label, file: label });
   }
   let value: JsonValue;
   try {
@@ -79,7 +79,8 @@ async function readObject(file: string, label: string): Promise<JsonObject> {
     throw addContext(error, { subject: label, file: label, line });
   }
   if (isJsonObject(value)) return value;
-  throw new OpmateError('INVALID', `${label}: expected an object, got ${describeKind(value)}`, {
+  throw new OpmateError('INVALID', `expected an object, got ${describeKind(value)}`, {
+    subject: label,
     file: label,
   });
 }
@@ -110,14 +111,11 @@ export async function loadManifestData(
         if (!definitions.has(key)) definitions.set(key, manifest);
         else {
           loader.addProblem(
-            new OpmateError(
-              'INVALID',
-              `${subject}: can't add the same CRD twice in one configmap: ${show(api)}`,
-              {
-                file: label,
-                hint: 'keep one of the two definitions',
-              },
-            ),
+            new OpmateError('INVALID', `can't add the same CRD twice in one configmap: ${show(api)}`, {
+              subject,
+              file: label,
+              hint: 'keep one of the two definitions',
+            }),
           );
         }
       }
@@ -182,7 +180,7 @@ function listUnder(
 ): { value: JsonObject; subject: string }[] {
   const given = isJsonObject(data) ? data[key] : undefined;
   const fail = (problem: string, hint?: string): [] => {
-    loader.addProblem(new OpmateError('INVALID', `${label}: ${problem}`, { file: label, hint }));
+    loader.addProblem(new OpmateError('INVALID', problem, { subject: label, file: label, hint }));
     return [];
   };
   if (given === undefined || given === null) {
@@ -205,7 +203,7 @@ function listUnder(
     if (isJsonObject(value)) objects.push({ value, subject });
     else
       loader.addProblem(
-        new OpmateError('INVALID', `${subject}: expected an object, got ${describeKind(value)}`),
+        new OpmateError('INVALID', `expected an object, got ${describeKind(value)}`, { subject }),
       );
   });
   return objects;

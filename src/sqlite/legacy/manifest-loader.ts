@@ -89,7 +89,8 @@ export class ManifestLoader {
     await this.#tried(async () => {
       const { record, manifests } = recordOf(bundle, '', subject);
       if (record.substitutesFor !== '') {
-        throw new OpmateError('INVALID', `${subject}: SubstitutesFor is an alpha-only feature`, {
+        throw new OpmateError('INVALID', 'SubstitutesFor is an alpha-only feature', {
+          subject,
           file: subject,
           hint: 'add the bundle by opmate registry add --enable-alpha, or remove the annotation olm.substitutesFor',
         });
@@ -97,7 +98,8 @@ export class ManifestLoader {
       const earlier = this.#bundles.get(record.name);
       if (earlier !== undefined) {
         const problem = `failed to add bundle "${record.name}": it is also in ${earlier}`;
-        throw new OpmateError('INVALID', `${subject}: ${problem}`, {
+        throw new OpmateError('INVALID', problem, {
+          subject,
           file: subject,
           hint: 'keep one of the two, or give one another name',
         });
@@ -144,8 +146,8 @@ export class ManifestLoader {
       this.#problems.push(
         new OpmateError(
           'INVALID',
-          `${file}: package ${JSON.stringify(packageName)} is also in ${earlier.file}, with other content`,
-          { file, hint: 'keep one of these files' },
+          `package ${JSON.stringify(packageName)} is also in ${earlier.file}, with other content`,
+          { subject: file, file, hint: 'keep one of these files' },
         ),
       );
     }
@@ -160,8 +162,9 @@ export class ManifestLoader {
       // A full disk or a damaged database ends the transaction, or is no fault of the input.
       const own = error instanceof OpmateError && ['INVALID', 'SYNTAX', 'UNSUPPORTED'].includes(error.code);
       if (!own || !this.#database.inTransaction) throw error;
-      const isNamed = error.message.startsWith(subject);
-      this.#problems.push(isNamed ? error : addContext(error, { subject, file: subject, line: error.line }));
+      this.#problems.push(
+        error.file === undefined ? addContext(error, { subject, file: subject, line: error.line }) : error,
+      );
     }
   }
 }

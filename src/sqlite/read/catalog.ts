@@ -91,7 +91,7 @@ export class SqliteCatalog implements Catalog {
     const lost = this.#queries.findLostBundle();
     if (lost !== undefined) {
       const names = `unknown package ${quoteGo(lost.package)} for bundle ${quoteGo(lost.bundle)}`;
-      this.#tell(new OpmateError('INVALID', `${this.name}: ${names}`, { file: this.name }), onFault);
+      this.#tell(new OpmateError('INVALID', names, { subject: this.name, file: this.name }), onFault);
     }
     const tree: ErrorTree = { message: 'invalid index', children: [] };
     const packages = [...this.#packages().values()];
@@ -117,11 +117,15 @@ export class SqliteCatalog implements Catalog {
 
   #unreadable(blob: BundleBlob, faults: readonly string[]): OpmateError {
     const subject = `package ${quoteGo(blob.package)}, bundle ${quoteGo(blob.name)}`;
-    return new OpmateError('INVALID', `${this.name}: ${subject}: ${faults.join('; ')}`, { file: this.name });
+    return new OpmateError('INVALID', `${subject}: ${faults.join('; ')}`, {
+      subject: this.name,
+      file: this.name,
+    });
   }
 
   #invalid(tree: ErrorTree): OpmateError {
-    return new OpmateError('INVALID', `${this.name}: ${renderErrorTree(tree)}`, {
+    return new OpmateError('INVALID', renderErrorTree(tree), {
+      subject: this.name,
       file: this.name,
       hint: 'run opmate validate to see each problem',
     });
@@ -224,7 +228,7 @@ export class SqliteCatalog implements Catalog {
     } catch (error) {
       if (!(error instanceof OpmateError) || error instanceof CancelledError) throw error;
       if (error.file === this.name) throw error;
-      throw addContext(error, { subject: `${this.name}: ${subject}`, file: this.name });
+      throw addContext(addContext(error, { subject }), { subject: this.name, file: this.name });
     }
   }
 
@@ -271,7 +275,8 @@ export class SqliteCatalog implements Catalog {
   }
 
   #changed(): OpmateError {
-    return new OpmateError('IO', `${this.name}: changed while it was read`, {
+    return new OpmateError('IO', 'changed while it was read', {
+      subject: this.name,
       file: this.name,
       hint: 'run the command again',
     });

@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import { chmod, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { ArchiveLimits } from '../../archive/limits.js';
@@ -53,7 +54,8 @@ export async function exportPackages(
   for (const { name } of packages) checkFileName(queries.name, 'package', name);
   const bundles = packages.flatMap(({ name }) => planBundles(queries, name));
   if ((await statIfPresent(directory))?.isDirectory() === false) {
-    throw new OpmateError('IO', `${directory}: is a file, not a directory`, {
+    throw new OpmateError('IO', 'is a file, not a directory', {
+      subject: directory,
       hint: 'name another directory with --download-folder',
     });
   }
@@ -115,7 +117,9 @@ function planBundles(queries: IndexQueries, packageName: string): PlannedBundle[
     const name = isGood ? bundle.version : bundle.name;
     if (!isGood) checkFileName(queries.name, 'bundle', name);
     if (taken.has(name)) {
-      throw new OpmateError('INVALID', `${queries.name}: two bundles of ${packageName} would be in ${name}`);
+      throw new OpmateError('INVALID', `two bundles of ${packageName} would be in ${name}`, {
+        subject: queries.name,
+      });
     }
     taken.add(name);
     return { bundle, directory: path.join(packageName, name) };
@@ -129,15 +133,15 @@ function isFileName(name: string): boolean {
 
 function checkFileName(index: string, what: string, name: string): void {
   if (isFileName(name)) return;
-  throw new OpmateError(
-    'UNSAFE',
-    `${index}: ${what} ${quoteGo(name)}: its name cannot be that of a directory`,
-  );
+  throw new OpmateError('UNSAFE', `${what} ${quoteGo(name)}: its name cannot be that of a directory`, {
+    subject: index,
+  });
 }
 
 async function requireAbsent(target: string): Promise<void> {
   if ((await lstatIfPresent(target)) === undefined) return;
-  throw new OpmateError('IO', `${target}: already exists`, {
+  throw new OpmateError('IO', 'already exists', {
+    subject: target,
     hint: 'remove it, or name another directory with --download-folder',
   });
 }
@@ -169,7 +173,7 @@ async function writeBundle(
   const { limits, signal, logger } = options;
   const unpacked = path.join(staging, `image-${number}`);
   const { image, close } = await options.openImage(bundle.image).catch((error: unknown) => {
-    throw naming(bundle, error);
+    throw inBundle(bundle, error);
   });
   try {
     const { files, directories, problems } = await extractImage(image, unpacked, {
@@ -180,7 +184,8 @@ async function writeBundle(
     });
     for (const problem of problems.values()) throw problem;
     if (!directories.includes(manifestsDirectory)) {
-      throw new OpmateError('INVALID', `${bundle.image}: has no directory /${manifestsDirectory}`, {
+      throw new OpmateError('INVALID', `has no directory /${manifestsDirectory}`, {
+        subject: bundle.image,
         hint: 'this is not the image of a bundle',
       });
     }
@@ -195,12 +200,11 @@ async function writeBundle(
 
 const manifestsDirectory = 'manifests';
 
-/** The same error with the bundle in front: of a host that cannot be reached it names the host only. */
-function naming({ name, image }: ExportedBundle, error: unknown): unknown {
+/** Returns the same error about the bundle: of a host that cannot be reached it names the host only. */
+function inBundle({ name, image }: ExportedBundle, error: unknown): unknown {
   if (!(error instanceof OpmateError) || error.code === 'CANCELLED') return error;
-  const { code, message, hint } = error;
-  const of = message.includes(image) ? '' : ` (${image})`;
-  return new OpmateError(code, `bundle ${quoteGo(name)}${of}: ${message}`, { hint, cause: error });
+  const shown = error.subject === image ? '' : ` (${image})`;
+  return addContext(error, { subject: `bundle ${quoteGo(name)}${shown}` });
 }
 
 /** Writes what the index itself has of a bundle, an object a file. */
@@ -212,7 +216,8 @@ async function writeStoredManifests(
   const { csv, objects } = queries.manifestsAt(bundle.id);
   const bytes = objects.length > 0 ? objects : csv;
   if (bytes.length === 0) {
-    throw new OpmateError('INVALID', `${queries.name}: bundle ${bundle.name}: neither image nor manifests`, {
+    throw new OpmateError('INVALID', `bundle ${bundle.name}: neither image nor manifests`, {
+      subject: queries.name,
       hint: 'add the bundle anew from where it came from',
     });
   }

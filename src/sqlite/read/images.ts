@@ -47,7 +47,8 @@ export async function openIndexFile(
 function checkImages(queries: IndexQueries, images: string[]): string[] {
   const bad = images.find((image) => /[\0-\x1f\x7f-\x9f\u2028\u2029]/.test(image));
   if (bad === undefined) return images;
-  throw new OpmateError('INVALID', `${queries.name}: image ${quoteGo(bad)}: has control characters`, {
+  throw new OpmateError('INVALID', `image ${quoteGo(bad)}: has control characters`, {
+    subject: queries.name,
     file: queries.name,
     hint: 'no image has such a name: get the index from where it came from, or correct it',
   });

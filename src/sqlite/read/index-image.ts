@@ -91,7 +91,8 @@ async function checkJournal(file: string, subject: string): Promise<void> {
   } finally {
     await handle.close();
   }
-  throw new OpmateError('UNSAFE', `${subject}: the journal of its database names a file outside the image`, {
+  throw new OpmateError('UNSAFE', 'the journal of its database names a file outside the image', {
+    subject,
     hint: 'build the index image from a database that nobody writes to',
   });
 }

@@ -72,8 +72,8 @@ export class LookupTables {
       );
       if (found !== undefined) {
         throw new LimitError(
-          `${name}: table ${table} holds a value of ${found.length} bytes, above the limit of ${maxValueLength}`,
-          { file: name, hint: 'nothing that belongs in an index is that large' },
+          `table ${table} holds a value of ${found.length} bytes, above the limit of ${maxValueLength}`,
+          { subject: name, file: name, hint: 'nothing that belongs in an index is that large' },
         );
       }
       this.#checked.add(table);

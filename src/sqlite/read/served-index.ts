@@ -285,7 +285,8 @@ export class ServedIndex {
     const same = <T>(work: (content: Content) => T): T =>
       this.#read((now) => {
         if (now === content) return work(now);
-        throw new OpmateError('IO', `${this.name}: changed while it was read`, {
+        throw new OpmateError('IO', 'changed while it was read', {
+          subject: this.name,
           file: this.name,
           hint: 'ask again',
         });

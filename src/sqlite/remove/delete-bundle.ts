@@ -106,7 +106,8 @@ function noSuchBundle(database: Database, name: string): OpmateError {
       JOIN channel_entry AS upper ON upper.replaces = lower.entry_id WHERE lower.operatorbundle_name = ? LIMIT 1`,
     name,
   );
-  return new OpmateError('NOT_FOUND', `${database.name}: no bundle ${name}`, {
+  return new OpmateError('NOT_FOUND', `no bundle ${name}`, {
+    subject: database.name,
     hint:
       upper === undefined
         ? 'name the bundle as its ClusterServiceVersion is named'
@@ -143,11 +144,10 @@ function takeOutOfPackage(
     if (next !== undefined) left.push({ channel, head: next });
   }
   if (channels.length > 0 && left.length === 0) {
-    throw new OpmateError(
-      'INVALID',
-      `${database.name}: without ${bundle.name} package ${packageName} has no channel left`,
-      { hint: `to remove the package, run registry rm --packages ${packageName}` },
-    );
+    throw new OpmateError('INVALID', `without ${bundle.name} package ${packageName} has no channel left`, {
+      subject: database.name,
+      hint: `to remove the package, run registry rm --packages ${packageName}`,
+    });
   }
   const next = nextDefault(database, packageName, left);
   if (next !== undefined) {
@@ -211,8 +211,8 @@ function withoutHead(
     const names = loose.map(({ name }) => name).join(', ');
     throw new OpmateError(
       'INVALID',
-      `${database.name}: ${subject}: without ${bundle.name} nothing leads to ${names}, and their versions do not tell which is next`,
-      { hint: `delete those first, or add a bundle that replaces ${bundle.name}` },
+      `${subject}: without ${bundle.name} nothing leads to ${names}, and their versions do not tell which is next`,
+      { subject: database.name, hint: `delete those first, or add a bundle that replaces ${bundle.name}` },
     );
   }
   const newer = ordered.slice(0, isLive(top) ? ordered.findIndex((one) => one === top) : undefined);
@@ -378,7 +378,8 @@ export async function restoreHeads(
       throw new OpmateError('INVALID', `${subject}, has no manifests in the index`);
     const fetched = await fetchManifests(image);
     if (fetched.name !== head) {
-      throw new OpmateError('INVALID', `${subject}: its image ${image} holds ${fetched.name} now`, {
+      throw new OpmateError('INVALID', `its image ${image} holds ${fetched.name} now`, {
+        subject,
         hint: 'the tag was moved; nothing was changed',
       });
     }

@@ -39,8 +39,11 @@ export async function deleteLatest(
     if (!eachChannel && next !== undefined && compareByVersion(newest, next) === 0) {
       throw new OpmateError(
         'INVALID',
-        `${database.name}: package ${packageName}: ${newest.name} and ${next.name} have the same version, or none`,
-        { hint: 'name the one to remove with delete --bundle NAME, or remove both with --each-channel' },
+        `package ${packageName}: ${newest.name} and ${next.name} have the same version, or none`,
+        {
+          subject: database.name,
+          hint: 'name the one to remove with delete --bundle NAME, or remove both with --each-channel',
+        },
       );
     }
     const report = emptyReport();

@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type ColumnValue, type Database, textOf } from '../schema/database.js';
@@ -100,18 +101,15 @@ function listedBundles(database: Database): Map<string, string> {
 
 function notInIndex(database: Database, images: readonly string[]): OpmateError {
   const text = `target bundlepaths for deprecation missing from registry: [${images.join(' ')}]`;
-  return new OpmateError('NOT_FOUND', `${database.name}: ${text}`, {
+  return new OpmateError('NOT_FOUND', text, {
+    subject: database.name,
     hint: 'name the images as the index does, see registry bundles',
   });
 }
 
 function aboutImage(database: Database, image: string, error: OpmateError): OpmateError {
-  const { code, hint, message } = error;
-  const reason = message.startsWith(`${database.name}: `) ? message.slice(database.name.length + 2) : message;
-  return new OpmateError(code, `${database.name}: error deprecating bundle ${image}: ${reason}`, {
-    hint,
-    cause: error,
-  });
+  const subject = `${database.name}: error deprecating bundle ${image}`;
+  return addContext(error, { subject, replaces: [database.name] });
 }
 
 /**
@@ -214,7 +212,8 @@ function readTail(database: Database, name: string): Map<string, TailEntry> {
     name,
   )?.head;
   if (head === undefined || head === null) {
-    throw new OpmateError('INVALID', `${database.name}: error getting default channel head for ${name}`, {
+    throw new OpmateError('INVALID', `error getting default channel head for ${name}`, {
+      subject: database.name,
       hint: 'its package has no default channel',
     });
   }
@@ -238,13 +237,10 @@ function readTail(database: Database, name: string): Map<string, TailEntry> {
       if (typeof below === 'string') found.below.add(below);
     }
     if (bundle === head) {
-      throw new OpmateError(
-        'INVALID',
-        `${database.name}: Bundle deprecation causing default channel removal`,
-        {
-          hint: 'to remove its package, name the heads of all its channels, with --allow-package-removal',
-        },
-      );
+      throw new OpmateError('INVALID', 'Bundle deprecation causing default channel removal', {
+        subject: database.name,
+        hint: 'to remove its package, name the heads of all its channels, with --allow-package-removal',
+      });
     }
     tail.set(bundle, found);
     // The loop takes what is added meanwhile.

@@ -24,7 +24,8 @@ export async function prunePackages(
   const unknown = [...kept].filter((name) => !names.includes(name));
   if (names.length > 0 && unknown.length === kept.size) {
     const what = kept.size === 0 ? 'no package is to be kept' : `no package found of ${unknown.join(', ')}`;
-    throw new OpmateError('NOT_FOUND', `${database.name}: ${what}, pruning would empty the index`, {
+    throw new OpmateError('NOT_FOUND', `${what}, pruning would empty the index`, {
+      subject: database.name,
       hint: suggestName('package', unknown[0] ?? '', names),
     });
   }

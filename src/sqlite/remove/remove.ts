@@ -110,7 +110,8 @@ export function packageNames(database: Database): string[] {
 /** The error for packages that are not in an index. */
 export function noSuchPackage(database: Database, names: readonly string[]): OpmateError {
   const problems = names.map((name) => `no package found for packagename ${name}`);
-  return new OpmateError('NOT_FOUND', `${database.name}: ${problems.join('; ')}`, {
+  return new OpmateError('NOT_FOUND', problems.join('; '), {
+    subject: database.name,
     hint: suggestName('package', names[0] ?? '', packageNames(database)),
   });
 }
@@ -137,7 +138,7 @@ export function checkEdges(database: Database, known: ReadonlySet<number>): void
   );
   throw new OpmateError(
     'INVALID',
-    `${database.name}: package ${owner}, channel ${channel}: ${bundle} replaces a bundle that would be removed`,
-    { hint: `remove package ${owner} as well` },
+    `package ${owner}, channel ${channel}: ${bundle} replaces a bundle that would be removed`,
+    { subject: database.name, hint: `remove package ${owner} as well` },
   );
 }

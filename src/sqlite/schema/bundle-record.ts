@@ -56,7 +56,8 @@ export function recordOf(
   subject: string,
 ): { record: BundleRecord; manifests: BundleManifests } {
   if (bundle.name === '') {
-    throw new OpmateError('INVALID', `${subject}: csv name not found`, {
+    throw new OpmateError('INVALID', 'csv name not found', {
+      subject,
       hint: 'give the ClusterServiceVersion a metadata.name',
     });
   }
@@ -65,7 +66,7 @@ export function recordOf(
       return work();
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      throw addContext(error, { subject: `${subject}: ${bundle.name}` });
+      throw addContext(addContext(error, { subject: bundle.name }), { subject });
     }
   };
   const { annotations } = readCsvMetadata(bundle.csv);

@@ -48,8 +48,8 @@ export function readChain(
   if (loose !== undefined) {
     throw new OpmateError(
       'INVALID',
-      `${database.name}: package ${packageName}, channel ${channel}: its head ${head || '(none)'} does not lead to ${loose.name}`,
-      { hint: 'add the package anew' },
+      `package ${packageName}, channel ${channel}: its head ${head || '(none)'} does not lead to ${loose.name}`,
+      { subject: database.name, hint: 'add the package anew' },
     );
   }
   return [...nodes].map(([name, skips]) => ({ name, skips: [...skips] }));

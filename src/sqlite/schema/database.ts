@@ -124,11 +124,12 @@ async function checkFile(file: string, name: string, access: OpenDatabaseOptions
     throw failure;
   }
   if (found.isDirectory())
-    throw new OpmateError('INVALID', `${name}: is a directory, not a database`, { file: name });
-  if (!found.isFile()) throw new OpmateError('INVALID', `${name}: is not a file`, { file: name });
+    throw new OpmateError('INVALID', 'is a directory, not a database', { subject: name, file: name });
+  if (!found.isFile()) throw new OpmateError('INVALID', 'is not a file', { subject: name, file: name });
   // An empty file is how a new database begins.
   if (found.size === 0 && access !== 'create') {
-    throw new OpmateError('INVALID', `${name}: not a sqlite database`, {
+    throw new OpmateError('INVALID', 'not a sqlite database', {
+      subject: name,
       file: name,
       hint: 'the file is empty',
     });
@@ -145,7 +146,8 @@ async function cutShortError(file: string, name: string, error: unknown): Promis
   // The page count counts only where the two change counters agree; older libraries did not write it.
   const counted = header.length < 100 || header.readUInt32BE(24) === header.readUInt32BE(92);
   if (pageSize !== 0 && (!counted || pages * pageSize <= size)) return undefined;
-  return new OpmateError('INVALID', `${name}: the database is cut short: ${size} bytes`, {
+  return new OpmateError('INVALID', `the database is cut short: ${size} bytes`, {
+    subject: name,
     cause: error,
     file: name,
     hint: 'copy it again from where it came from',
@@ -289,13 +291,13 @@ export const notAnIndex =
 function databaseError(name: string, error: unknown, timeoutMs: number): unknown {
   if (error instanceof OpmateError || !isSqliteError(error)) {
     if (error instanceof TypeError && /directory does not exist/.test(error.message)) {
-      return new OpmateError('NOT_FOUND', `${name}: its directory does not exist`, { cause: error });
+      return new OpmateError('NOT_FOUND', 'its directory does not exist', { subject: name, cause: error });
     }
     return error;
   }
   const { code, message } = error;
   const fail = (kind: 'INVALID' | 'IO', what: string, hint?: string): OpmateError =>
-    new OpmateError(kind, `${name}: ${what}`, { cause: error, file: name, hint });
+    new OpmateError(kind, what, { subject: name, cause: error, file: name, hint });
   if (code === 'SQLITE_NOTADB')
     return fail('INVALID', 'not a sqlite database', 'give the file of a sqlite index');
   if (code.startsWith('SQLITE_CORRUPT'))

@@ -47,7 +47,8 @@ export async function editDatabase<T>(
 /** Makes an empty index. Throws OpmateError INVALID where there is a file that holds something. */
 export async function createDatabase(file: string, options: CancelOptions = {}): Promise<void> {
   if (((await existing(file))?.size ?? 0) > 0) {
-    throw new OpmateError('INVALID', `${file}: there is a file already`, {
+    throw new OpmateError('INVALID', 'there is a file already', {
+      subject: file,
       file,
       hint: 'take another name, or remove it first',
     });
@@ -140,11 +141,12 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
   const found = await existing(file);
   if (found === undefined) {
     if ((await lstatIfPresent(file)) === undefined) return file;
-    throw new OpmateError('NOT_FOUND', `${file}: a link to a file that does not exist`, { file });
+    throw new OpmateError('NOT_FOUND', 'a link to a file that does not exist', { subject: file, file });
   }
-  if (!found.isFile()) throw new OpmateError('INVALID', `${file}: is not a file`, { file });
+  if (!found.isFile()) throw new OpmateError('INVALID', 'is not a file', { subject: file, file });
   if (input !== undefined && found.ino === input.ino && found.dev === input.dev) {
-    throw new UsageError(`${file}: the output is the input`, {
+    throw new UsageError('the output is the input', {
+      subject: file,
       hint: 'leave out the output to change it in place',
     });
   }
@@ -152,14 +154,11 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
   for (const suffix of ['-journal', '-wal']) {
     if ((await existing(target + suffix)) === undefined) continue;
     // It would be taken for that of the new database.
-    throw new OpmateError(
-      'IO',
-      `${file}: is being written, or was left unfinished: there is ${target + suffix}`,
-      {
-        file,
-        hint: 'take another name',
-      },
-    );
+    throw new OpmateError('IO', `is being written, or was left unfinished: there is ${target + suffix}`, {
+      subject: file,
+      file,
+      hint: 'take another name',
+    });
   }
   return target;
 }
@@ -181,7 +180,8 @@ async function publishNew(staging: string, file: string): Promise<void> {
     await publishNewFile(staging, file);
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw fileError(file, error, { file });
-    throw new OpmateError('IO', `${file}: another process has made it meanwhile`, {
+    throw new OpmateError('IO', 'another process has made it meanwhile', {
+      subject: file,
       cause: error,
       file,
       hint: 'run it again',
@@ -246,7 +246,7 @@ async function copyFiles(from: string, name: string, to: string): Promise<void> 
     }
     if ((await state()) === before) return;
   }
-  throw new OpmateError('IO', `${name}: another process writes to it all the time`, { file: name });
+  throw new OpmateError('IO', 'another process writes to it all the time', { subject: name, file: name });
 }
 
 /** Whether reading failed because what another process has begun would have to be undone first. */

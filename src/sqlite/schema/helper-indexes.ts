@@ -119,7 +119,7 @@ function quickenTriggers(database: Database): { restore: () => void } {
     );
     if (found === undefined) continue;
     if (!/^create\s+trigger\s/i.test(found.sql)) {
-      throw new OpmateError('INVALID', `${database.name}: trigger ${name} is not readable`);
+      throw new OpmateError('INVALID', `trigger ${name} is not readable`, { subject: database.name });
     }
     originals.push({ name, sql: found.sql });
     const unused = apiTables.map(

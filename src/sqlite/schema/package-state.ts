@@ -52,7 +52,8 @@ export function readPackage(database: Database, packageName: string): PackageSta
     const name = textOf(entry.name);
     const id = Number(entry.id);
     const fail = (what: string): OpmateError =>
-      new OpmateError('INVALID', `${database.name}: package ${packageName} has an entry ${what}`, {
+      new OpmateError('INVALID', `package ${packageName} has an entry ${what}`, {
+        subject: database.name,
         file: database.name,
       });
     if (channel === null || name === null) throw fail('without a channel or bundle');

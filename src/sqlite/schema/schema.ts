@@ -22,7 +22,8 @@ export function readVersion(database: Database): number {
     if (row !== undefined) {
       const version = row.version;
       if (!Number.isSafeInteger(version) || Number(version) < -1) {
-        throw new OpmateError('INVALID', `${database.name}: the schema version is no version`, {
+        throw new OpmateError('INVALID', 'the schema version is no version', {
+          subject: database.name,
           hint: notAnIndex,
         });
       }
@@ -32,7 +33,8 @@ export function readVersion(database: Database): number {
   }
   const others = [...tables.keys()].filter((name) => name !== 'schema_migrations');
   if (others.length > 0 && !tables.has('operatorbundle')) {
-    throw new OpmateError('INVALID', `${database.name}: a sqlite database, but not an index of operators`, {
+    throw new OpmateError('INVALID', 'a sqlite database, but not an index of operators', {
+      subject: database.name,
       hint: 'give the file of an index: it has a table operatorbundle',
     });
   }
@@ -41,7 +43,8 @@ export function readVersion(database: Database): number {
 
 function requireKnown(database: Database, version: number): number {
   if (version <= latestVersion) return version;
-  throw new OpmateError('UNSUPPORTED', `${database.name}: schema version ${version} is not supported`, {
+  throw new OpmateError('UNSUPPORTED', `schema version ${version} is not supported`, {
+    subject: database.name,
     hint: `use an index of schema version 0 to ${latestVersion}, or one from before versions`,
   });
 }
@@ -89,7 +92,9 @@ function versionOfTables(database: Database, tables: ReadonlyMap<string, Readonl
 export function migrateDatabase(database: Database, to: number = latestVersion): void {
   const from = readVersion(database);
   if (from > to) {
-    throw new OpmateError('UNSUPPORTED', `${database.name}: schema version ${from} cannot go back to ${to}`);
+    throw new OpmateError('UNSUPPORTED', `schema version ${from} cannot go back to ${to}`, {
+      subject: database.name,
+    });
   }
   refuseViews(database);
   settleTriggers(database, from);
@@ -115,7 +120,8 @@ function refuseViews(database: Database): void {
     "SELECT name FROM sqlite_master WHERE type = 'view'",
   )) {
     if (!latestColumns.has(name)) continue;
-    throw new OpmateError('INVALID', `${database.name}: ${name} is a view, not a table`, {
+    throw new OpmateError('INVALID', `${name} is a view, not a table`, {
+      subject: database.name,
       hint: notAnIndex,
     });
   }
@@ -128,7 +134,8 @@ function settleTriggers(database: Database, version: number): void {
     "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name",
   )) {
     if (!triggers.has(name)) {
-      throw new OpmateError('INVALID', `${database.name}: the trigger ${name} does not belong to an index`, {
+      throw new OpmateError('INVALID', `the trigger ${name} does not belong to an index`, {
+        subject: database.name,
         hint: `remove it with: DROP TRIGGER "${name}"`,
       });
     }
@@ -172,13 +179,10 @@ function migrationError(database: Database, version: number, error: unknown): un
     broken === undefined
       ? ''
       : `: a row of ${withoutOld(broken.table)} refers to one of ${withoutOld(broken.parent)} that is not there`;
-  return new OpmateError(
-    'INVALID',
-    `${database.name}: cannot be brought to schema version ${version}${where}`,
-    {
-      cause: error,
-    },
-  );
+  return new OpmateError('INVALID', `cannot be brought to schema version ${version}${where}`, {
+    subject: database.name,
+    cause: error,
+  });
 }
 
 function withoutOld(table: string): string {
@@ -196,9 +200,7 @@ export function checkTables(database: Database): void {
     const missing = columns.find((column) => found?.has(column) !== true);
     if (missing === undefined) continue;
     const what = found === undefined ? `table ${table} not found` : `table ${table} has no column ${missing}`;
-    throw new OpmateError('INVALID', `${database.name}: ${what}`, {
-      hint: notAnIndex,
-    });
+    throw new OpmateError('INVALID', what, { subject: database.name, hint: notAnIndex });
   }
 }
 
@@ -223,7 +225,8 @@ export function refuseBytesAsNames(database: Database): void {
     const column = columns.find(
       (one) => database.get(`SELECT 1 FROM ${table} WHERE typeof(${one}) = 'blob' LIMIT 1`) !== undefined,
     );
-    throw new OpmateError('INVALID', `${database.name}: table ${table} has a ${column} that is not text`, {
+    throw new OpmateError('INVALID', `table ${table} has a ${column} that is not text`, {
+      subject: database.name,
       hint: `correct it with: UPDATE ${table} SET ${column} = CAST(${column} AS TEXT)`,
     });
   }

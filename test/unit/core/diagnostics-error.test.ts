@@ -27,7 +27,7 @@ describe('core/diagnostics-error', () => {
   });
 
   it('does not replace what the error has already', () => {
-    const error = new OpmateError('INVALID', 'a: bad', { file: 'a', line: 1, hint: 'own' });
+    const error = new OpmateError('INVALID', 'bad', { subject: 'a', file: 'a', line: 1, hint: 'own' });
     expect(addContext(error, { subject: 'a', file: 'b', line: 2, hint: 'other' })).toMatchObject({
       message: 'a: bad',
       file: 'a',

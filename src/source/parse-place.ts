@@ -127,11 +127,9 @@ function isArchiveUrl(text: string): boolean {
   return /\.(?:tar|tgz|tzst|tar\.(?:gz|zst|xz|bz2))(?:[?#@]|$)|[#@]sha256:[^/]*$/i.test(text);
 }
 
-/** Reads the base of a served catalog, or the URL of all of its blobs. Throws UsageError. */
-function parseServed(text: string): ServedPlace {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined) throw new UsageError('not a URL', { subject: redact(text) });
-  if (url.username !== '' || url.password !== '') throw credentialsIn(formatUrl(url));
+/** Reads the base of a served catalog, or the URL of all of its blobs. Throws UsageError, which never shows credentials. */
+export function parseServed(text: string): ServedPlace {
+  const url = parseHttpUrl(text);
   if (url.hash !== '') {
     throw new UsageError(`unexpected ${quoteGo(url.hash)}`, {
       subject: formatUrl(url),
@@ -144,9 +142,7 @@ function parseServed(text: string): ServedPlace {
 /** Reads `URL`, `URL#sha256:HEX` or `URL@sha256:HEX` of an archive. Throws OpmateError, which never shows credentials. */
 export function parseArchiveUrl(text: string): HttpPlace {
   const [, address = '', checksum] = /^(.*?)(?:[#@](sha256:[^/]*))?$/s.exec(text) ?? [];
-  const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (url === undefined) throw new UsageError('not a URL', { subject: redact(text) });
-  if (url.username !== '' || url.password !== '') throw credentialsIn(formatUrl(url));
+  const url = parseHttpUrl(address);
   if (url.hash !== '') {
     throw new UsageError(`${quoteGo(url.hash)} is no checksum`, {
       subject: formatUrl(url),
@@ -162,7 +158,17 @@ export function parseArchiveUrl(text: string): HttpPlace {
   return { kind: 'http', url: address, ...(checksum !== undefined && { checksum }) };
 }
 
+function parseHttpUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined) throw new UsageError('not a URL', { subject: redact(text) });
+  if (!/^https?:$/.test(url.protocol)) {
+    throw new UsageError('not an http or https URL', { subject: redact(text) });
+  }
+  if (url.username !== '' || url.password !== '') throw credentialsIn(formatUrl(url));
+  return url;
+}
+
 function credentialsIn(shown: string): OpmateError {
-  const { message, hint } = credentialsInUrl(shown);
-  return new UsageError(message, { hint });
+  const { problem, hint } = credentialsInUrl(shown);
+  return new UsageError(problem, { subject: shown, hint });
 }

@@ -94,6 +94,8 @@ export interface ServedPlace {
   url: string;
   /** The package whose blobs are wanted; others may come with them. All packages where it is left out. */
   package?: string;
+  /** Allows plain HTTP. */
+  insecure?: boolean;
 }
 
 /** How a place elsewhere is reached. */

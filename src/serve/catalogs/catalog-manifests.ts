@@ -13,6 +13,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
+import { parseArchiveUrl, parseServed } from '../../source/parse-place.js';
 import type { CatalogPlace } from '../../source/place.js';
 import { catalogNameFault } from '../http/catalog-names.js';
 
@@ -321,6 +322,7 @@ export const unionTypes = {
   Directory: 'directory',
   Git: 'git',
   HTTP: 'http',
+  Served: 'served',
   ConfigMap: 'configMap',
 } as const;
 
@@ -402,12 +404,18 @@ function readUnion(
     }
     case 'HTTP': {
       const http = field.object(['url', 'directory', 'insecure', poll]);
-      const url = http && readUrl(http.url);
+      const place = http?.url.parsed(parseArchiveUrl);
       const insecure = http?.insecure.optionalBoolean() === true ? { insecure: true } : {};
-      return {
-        origin: url === undefined ? undefined : { kind: unionTypes[type], url, ...insecure, ...within() },
-        pollMs,
-      };
+      if (place?.checksum !== undefined && minutes !== undefined) {
+        http?.[poll].fail('an archive with a checksum never changes', { hint: 'remove it' });
+      }
+      return { origin: place && { ...place, ...insecure, ...within() }, pollMs };
+    }
+    case 'Served': {
+      const served = field.object(['url', 'insecure', poll]);
+      const place = served?.url.parsed(parseServed);
+      const insecure = served?.insecure.optionalBoolean() === true ? { insecure: true } : {};
+      return { origin: place && { ...place, ...insecure }, pollMs };
     }
     case 'ConfigMap': {
       const reference = field.object(['name', 'namespace']);
@@ -456,20 +464,6 @@ function readImageRef(field: Field, directory: string): string | undefined {
 
 function isPinnedRef(ref: string): boolean {
   return parseReference(ref).digest !== undefined;
-}
-
-function readUrl(field: Field): string | undefined {
-  const text = field.text();
-  if (text === undefined) return undefined;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    const hint = 'write e.g. https://example.com/catalog.tar.gz';
-    return field.fail('not an http or https URL', { hint });
-  }
-  if (url.username !== '' || url.password !== '') {
-    return field.fail('a URL must not contain credentials', { hint: 'put them into an auth file' });
-  }
-  return url.href;
 }
 
 function readRepository(field: Field): string | undefined {

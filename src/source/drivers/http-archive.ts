@@ -17,10 +17,8 @@ export async function resolveHttp(
   known: PlaceState | undefined,
   session: SourceSession,
 ): Promise<ResolvedPlace> {
-  const { directory, checksum, credentials, insecure } = place;
-  const network = insecure === true ? { ...session.network, allowHttp: true } : session.network;
-  const hint = 'use https, or allow it with --use-http, or with insecure: true in a manifest';
-  const url = checkUrl(place.url, network, hint);
+  const { directory, checksum, credentials } = place;
+  const url = checkUrl(place, session.network);
   const shown = formatUrl(url);
   if (credentials !== undefined && credentials.type !== 'basic') {
     const problem = `credentials of the type ${credentials.type} do not fit this URL`;

@@ -6,7 +6,7 @@ import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { readBody } from '../../oci/registry/response-body.js';
 import type { TransportResponse } from '../../oci/registry/transport.js';
-import { type HttpPlace, credentialsInUrl, formatUrl } from '../place.js';
+import { type HttpPlace, type ServedPlace, credentialsInUrl, formatUrl } from '../place.js';
 import type { NetworkOptions, SourceSession } from '../session.js';
 import type { PlaceState } from './driver.js';
 
@@ -36,13 +36,17 @@ function isLoopback(host: string): boolean {
 }
 
 /** Returns a URL that may be requested. Throws OpmateError for credentials in it, and UNSAFE for plain HTTP. */
-export function checkUrl(text: string, network: NetworkOptions | undefined, hint?: string): URL {
+export function checkUrl(
+  { url: text, insecure }: HttpPlace | ServedPlace,
+  network: NetworkOptions | undefined,
+): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new OpmateError('INVALID', 'source: not a URL of http or https');
   }
   if (url.username !== '' || url.password !== '') throw credentialsInUrl(formatUrl(url));
-  requireHttps(url, formatUrl(url), network, hint);
+  const hint = 'use https, or allow it with --use-http, or with insecure: true in a manifest';
+  requireHttps(url, formatUrl(url), insecure === true ? { ...network, allowHttp: true } : network, hint);
   return url;
 }
 

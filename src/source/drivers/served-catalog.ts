@@ -29,7 +29,7 @@ export async function resolveServed(
   known: PlaceState | undefined,
   session: SourceSession,
 ): Promise<ResolvedPlace> {
-  const base = checkUrl(place.url, session.network);
+  const base = checkUrl(place, session.network);
   const shownBase = formatUrl(base).replace(/\/+$/, '');
   const { name, response, close } = await request(place, shownBase, known, session);
   const shown = `${shownBase}/${api}/${name}`;

@@ -14,6 +14,8 @@ import { HeldCatalogs } from '../../../../src/serve/catalogs/catalog-set.js';
 import { catalogStatus } from '../../../../src/serve/catalogs/catalog-status.js';
 import { layerOf } from '../../../../src/archive/tar-writer.js';
 import { buildImage } from '../../../../src/oci/image/image-builder.js';
+import { closeHttpServer } from '../../../../src/serve/server/http-server.js';
+import { serve } from '../../../e2e/served-catalogs.js';
 import { type Workbench, openWorkbench } from '../../../support/connect.js';
 import { type FaultRegistry, basic, startFaultRegistry } from '../../../support/fault-registry.js';
 import { readAll } from '../../../support/images.js';
@@ -169,7 +171,7 @@ async function until(what: () => boolean | Promise<boolean>): Promise<void> {
 const idle = ({ clock, keeper }: Setup): Promise<void> =>
   until(() => clock.pending.length === keeper.records().length && keeper.records().length > 0);
 
-async function contentOf({ held }: Setup, name: string): Promise<string | undefined> {
+async function contentOf({ held }: Pick<Setup, 'held'>, name: string): Promise<string | undefined> {
   const found = held.find(name);
   return found === undefined ? undefined : String(await readAll(found.content.open()));
 }
@@ -227,6 +229,31 @@ describe('serve/catalogs/catalog-keeper', () => {
       lastUnpacked: '2026-01-01T00:00:00Z',
       lastChecked: '2026-01-01T00:33:00Z',
     });
+  });
+
+  it('serves what another server serves, and asks again with what it knows', async () => {
+    const upstream = await serve({ widgets: { 'a.json': packageOf('widget') } });
+    const setup = await setUpStored();
+    const served = { url: `${upstream.url}/catalogs/widgets`, pollIntervalMinutes: 10 };
+    await setup.keeper.apply(await manifestsOf(clusterCatalog('mirror', { type: 'Served', served })));
+    await idle(setup);
+    expect(await contentOf(setup, 'mirror')).toBe(await contentOf({ held: upstream.set }, 'widgets'));
+    const { lastUnpacked, origin } = setup.keeper.records()[0] ?? {};
+    expect(origin?.ref).toMatch(/^http:.*\/catalogs\/widgets@sha256:[0-9a-f]{64}$/);
+    setup.clock.go(11 * minute);
+    await until(() => setup.keeper.records()[0]?.lastChecked === '2026-01-01T00:11:00Z');
+    await idle(setup);
+    expect(setup.keeper.records()[0]?.lastUnpacked).toBe(lastUnpacked);
+    await upstream.put('widgets', { 'a.json': packageOf('gadget') });
+    setup.clock.go(11 * minute);
+    await until(async () => (await contentOf(setup, 'mirror'))?.includes('"gadget"') === true);
+    await idle(setup);
+    await closeHttpServer(upstream.server, 0);
+    setup.clock.go(11 * minute);
+    await until(() =>
+      conditionsOf(setup, 'mirror').some((one) => one.startsWith('Progressing=True Retrying')),
+    );
+    expect(await contentOf(setup, 'mirror')).toContain('"gadget"');
   });
 
   it('row 26: a changed catalog has another hash and date, one with the same blobs has not', async () => {

@@ -184,6 +184,9 @@ status:
       'type: Git\ngit: {repository: "https://github.com/a/b", ref: {branch: main}, directory: x/catalog}',
       'type: Git\ngit: {repository: "git@github.com:a/b.git", ref: {tag: v1}}',
       'type: HTTP\nhttp: {url: "https://example.com/c.tar.gz", pollIntervalMinutes: 5, directory: /configs/}',
+      'type: HTTP\nhttp: {url: "https://example.com/c.tar.gz#sha256:' + 'a'.repeat(64) + '"}',
+      'type: Served\nserved: {url: "https://example.com/catalogs/a/api/v1/all", pollIntervalMinutes: 5}',
+      'type: Served\nserved: {url: "http://example.com/catalogs/a/", insecure: true}',
       'type: Directory\ndirectory: {path: catalogs/a}',
       'type: Artifact\nartifact: {ref: "quay.io/a/b:v1"}',
       'type: Image\nimage: {ref: "oci:layouts/a:v1"}',
@@ -199,10 +202,28 @@ status:
       { kind: 'git', repository: 'https://github.com/a/b', branch: 'main', directory: 'x/catalog' },
       { kind: 'git', repository: 'git@github.com:a/b.git', tag: 'v1' },
       { kind: 'http', url: 'https://example.com/c.tar.gz', directory: 'configs' },
+      { kind: 'http', url: 'https://example.com/c.tar.gz', checksum: `sha256:${'a'.repeat(64)}` },
+      { kind: 'served', url: 'https://example.com/catalogs/a' },
+      { kind: 'served', url: 'http://example.com/catalogs/a', insecure: true },
       { kind: 'directory', path: 'DIR/catalogs/a' },
       { kind: 'artifact', ref: 'quay.io/a/b:v1' },
       { kind: 'image', ref: 'oci:DIR/layouts/a:v1' },
     ]);
+  });
+
+  it.each([
+    ['HTTP', 'url: ftp://example.com/c.tar.gz', 'ftp://example.com/c.tar.gz: not an http or https URL'],
+    ['HTTP', 'url: nowhere', 'nowhere: not a URL'],
+    ['Served', 'url: file:///etc', 'file:///etc: not an http or https URL'],
+    ['Served', 'url: "https://a:hunter2@example.com/x"', 'https://example.com/x: credentials do not belong'],
+    ['Served', 'url: "https://example.com/x#y"', 'https://example.com/x: unexpected "#y"'],
+    ['Served', 'url: "https://example.com/x"\ndirectory: x', 'directory: unknown field'],
+  ])('refuses a source of type %s with %s', async (type, fields, problem) => {
+    const member = `${type.toLowerCase()}:\n${fields.replace(/^/gm, '  ')}`;
+    const source = `type: ${type}\n${member}`.replace(/^/gm, '  ');
+    const faults = await faultsOf({ 'a.yaml': cluster(`source:\n${source}`) });
+    expect(faults.join()).toContain(problem);
+    expect(faults.join()).not.toContain('hunter2');
   });
 
   it('row 18: tells every unknown field of every file, with place and nearest name', async () => {

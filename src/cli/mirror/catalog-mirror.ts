@@ -16,7 +16,11 @@ import {
 } from '../../mirror/mapping/catalog-source.js';
 import { maxMirrorSetBytes, objectNameOf } from '../../mirror/cluster-manifests.js';
 import { referenceOf, targetReferenceOf } from '../../mirror/mapping/image-location.js';
-import { type Place, formatPlace, parsePlace } from '../../mirror/mapping/image-names.js';
+import {
+  type TypedImageReference,
+  formatTypedReference,
+  parseTypedReference,
+} from '../../mirror/mapping/image-names.js';
 import { formatTarget } from '../../mirror/mapping/mapping.js';
 import { type MirrorScope, findUnreachable } from '../../mirror/mapping/mirror-sets.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
@@ -66,7 +70,7 @@ export async function catalogMirror(
   const maxComponents = maxComponentsOf(options);
   const maxPerRegistry = integerOf(options.maxPerRegistry ?? '4', 'max-per-registry', 1, 100);
   const destination = parseDestination(destinationText);
-  const name = parsePlace(options.sourceName ?? source);
+  const name = parseTypedReference(options.sourceName ?? source);
   const continueOnError = booleanOf(options, 'continueOnError', true);
   const manifestsOnly = booleanOf(options, 'manifestsOnly');
   const dryRun = booleanOf(options, 'dryRun');
@@ -144,7 +148,7 @@ function transfer(
   const transfers = plan.images.map(({ source, target, isCatalog }) => ({
     source: isCatalog && catalogImage !== undefined ? catalogImage : referenceOf(source, roots.from),
     target: targetReferenceOf(target, roots.to),
-    sourceName: formatPlace(source),
+    sourceName: formatTypedReference(source),
     targetName: formatTarget(target),
     isLast: isCatalog,
   }));
@@ -169,7 +173,7 @@ function reportPlan(plan: CatalogMirrorPlan, continueOnError: boolean, { logger 
   const untold = images.filter(({ target }) => target.name.digest === undefined).length;
   logger.log(
     'info',
-    `${formatPlace(catalog.source)}: ${count(images.length, 'image')} to mirror, itself included`,
+    `${formatTypedReference(catalog.source)}: ${count(images.length, 'image')} to mirror, itself included`,
   );
   if (untold > 0 && catalog.target.scheme === 'registry')
     logger.log(
@@ -182,7 +186,7 @@ function warnOfScope(plan: CatalogMirrorPlan, output: OutputOptions, { logger }:
   const lost = plan.catalog.target.scheme === 'registry' ? findUnreachable(plan.images) : undefined;
   for (const kind of ['icsp', 'idms'] as const) {
     if (lost === undefined || output[`${kind}Scope`] !== 'registry') continue;
-    const names = `${formatPlace(lost.source)} is ${formatTarget(lost.target)} there`;
+    const names = `${formatTypedReference(lost.source)} is ${formatTarget(lost.target)} there`;
     logger.log('warn', `--${kind}-scope registry: a cluster finds only what keeps its path, but ${names}`);
   }
 }
@@ -204,8 +208,8 @@ async function findLocal(source: string): Promise<string | Reference> {
   return isLayout ? { transport: 'oci', text: `oci:${source}`, path: source } : source;
 }
 
-function parseDestination(text: string): Place {
-  const place = parsePlace(text, { isPrefix: true });
+function parseDestination(text: string): TypedImageReference {
+  const place = parseTypedReference(text, { isPrefix: true });
   const { tag, digest, registry } = place.name;
   if (tag === undefined && digest === undefined) {
     if (place.scheme === 'registry' && registry === '') {

@@ -1,6 +1,6 @@
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { referenceOf, targetReferenceOf } from '../../mirror/mapping/image-location.js';
-import { formatPlace, repositoryOf, withDockerDefaults } from '../../mirror/mapping/image-names.js';
+import { formatTypedReference, repositoryOf, withDockerDefaults } from '../../mirror/mapping/image-names.js';
 import {
   type MappingPair,
   nameOfTarget,
@@ -66,7 +66,10 @@ export async function mirrorFile(
       pairs,
       async (place) => {
         if (place.scheme === 'file')
-          throw new OpmateError('UNSUPPORTED', `${formatPlace(place)}: name a tag or digest in file://`);
+          throw new OpmateError(
+            'UNSUPPORTED',
+            `${formatTypedReference(place)}: name a tag or digest in file://`,
+          );
         return listTags(repositoryOf(withDockerDefaults(place.name)), session);
       },
       session,
@@ -76,7 +79,7 @@ export async function mirrorFile(
       images.map(({ source, target }) => ({
         source: referenceOf(source, roots.from),
         target: targetReferenceOf(target, roots.to),
-        sourceName: formatPlace(source),
+        sourceName: formatTypedReference(source),
         targetName: nameOfTarget(target),
       })),
       {

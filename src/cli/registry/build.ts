@@ -6,7 +6,7 @@ import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { type Reference, parseTargetReference } from '../../core/reference.js';
 import type { BuiltImage } from '../../oci/image/image-builder.js';
 import { targetReferenceOf } from '../../mirror/mapping/image-location.js';
-import { parsePlace } from '../../mirror/mapping/image-names.js';
+import { parseTypedReference } from '../../mirror/mapping/image-names.js';
 import { formatPlatform, subjectOf } from '../../oci/image/platform.js';
 import { replaceFiles, replacedFile } from '../../files/replace-file.js';
 import {
@@ -150,7 +150,9 @@ function outputOf(context: CommandContext, options: RegistryBuildOptions): Outpu
 
 function targetOf({ workingDirectory }: CommandContext, text: string): Reference {
   const isFile = text.startsWith('file://');
-  const target = isFile ? targetReferenceOf(parsePlace(text), workingDirectory) : parseTargetReference(text);
+  const target = isFile
+    ? targetReferenceOf(parseTypedReference(text), workingDirectory)
+    : parseTargetReference(text);
   if (target.digest !== undefined)
     throw new UsageError(`--to ${text}: names a digest`, { hint: 'name a tag to push to' });
   if (target.transport === 'docker-archive')

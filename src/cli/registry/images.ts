@@ -4,7 +4,7 @@ import { NotDockerArchiveError } from '../../oci/archive-set/archive-source.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Reference, checkPullSpec, parseReference } from '../../core/reference.js';
-import { type ImageName, parseImageName, parsePlace } from '../../mirror/mapping/image-names.js';
+import { type ImageName, parseImageName, parseTypedReference } from '../../mirror/mapping/image-names.js';
 import { openReference } from '../../oci/image/open.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import {
@@ -151,7 +151,7 @@ function tellManifests(
 }
 
 function destinationOf(text: string): ImageName {
-  const place = parsePlace(text.replace(/\/+$/, ''), { isPrefix: true });
+  const place = parseTypedReference(text.replace(/\/+$/, ''), { isPrefix: true });
   const { tag, digest, registry } = place.name;
   if (place.scheme !== 'registry')
     throw new UsageError(`--to ${text}: is no registry`, { hint: 'write REGISTRY or REGISTRY/NAMESPACE' });

@@ -3,7 +3,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import type { Logger } from '../../core/log.js';
 import { readCatalogImages } from '../catalog-images.js';
 import { encodeCatalogSource, encodeMirrorSets, objectNameOf } from '../cluster-manifests.js';
-import { formatPlace } from './image-names.js';
+import { formatTypedReference } from './image-names.js';
 import { type MappedImage, type Mapping, type MappingOptions, formatLine, mapImages } from './mapping.js';
 import { type MirrorScope, mirrorEntriesOf } from './mirror-sets.js';
 
@@ -73,7 +73,7 @@ export function encodeOutput(
     [outputNames.digestMirrorSet, mirrorSet('ImageDigestMirrorSet', idmsScope, maxIdmsSize)],
     [
       outputNames.catalogSource,
-      inRegistry ? encodeCatalogSource({ name, image: formatPlace(catalog.target) }) : undefined,
+      inRegistry ? encodeCatalogSource({ name, image: formatTypedReference(catalog.target) }) : undefined,
     ],
   ]);
 }

@@ -1,6 +1,12 @@
 import path from 'node:path';
 import { type Reference, parseReference } from '../../core/reference.js';
-import { type Place, formatPlace, pathOf, repositoryOf, withDockerDefaults } from './image-names.js';
+import {
+  type TypedImageReference,
+  formatTypedReference,
+  pathOf,
+  repositoryOf,
+  withDockerDefaults,
+} from './image-names.js';
 
 /** Name of the layout directory, below the root of `file://`, that holds all images there. */
 export const fileLayoutName = 'v2';
@@ -9,7 +15,7 @@ export const fileLayoutName = 'v2';
  * The image that a place names, to be opened. All of `file://` is one OCI layout, `v2` below `root`, whose names are
  * `PATH:TAG`: what `opmate oci serve` takes for repositories. With a digest the tag does not count.
  */
-export function referenceOf(place: Place, root: string): Reference {
+export function referenceOf(place: TypedImageReference, root: string): Reference {
   const { tag, digest } = place.name;
   if (place.scheme === 'registry') {
     const name = withDockerDefaults(place.name);
@@ -18,14 +24,14 @@ export function referenceOf(place: Place, root: string): Reference {
   }
   return {
     transport: 'oci',
-    text: formatPlace(place),
+    text: formatTypedReference(place),
     path: path.resolve(root, fileLayoutName),
     ...(digest === undefined ? { tag: `${pathOf(place.name)}:${tag ?? 'latest'}` } : { digest }),
   };
 }
 
 /** The image that a place gets, under its tag if it has one. */
-export function targetReferenceOf(place: Place, root: string): Reference {
+export function targetReferenceOf(place: TypedImageReference, root: string): Reference {
   const { tag } = place.name;
   return referenceOf(
     tag === undefined ? place : { ...place, name: { ...place.name, digest: undefined } },

@@ -117,23 +117,23 @@ export function destinationPathOf(prefix: string, name: ImageName, maxComponents
   return [...kept, components.slice(maxComponents - 1).join('-')].join('/');
 }
 
-/** Where images come from or go to: a registry, or a directory below the root of `file://`. */
-export interface Place {
+/** Where images come from or go to: a registry, or a directory below the root of `file://`. (Source: oc, imagesource.) */
+export interface TypedImageReference {
   scheme: 'registry' | 'file';
-  /** Of a file place the registry is empty, and the name a path. */
+  /** Of a file reference the registry is empty, and the name a path. */
   name: ImageName;
 }
 
-/** A place as it is printed. */
-export function formatPlace({ scheme, name }: Place): string {
+/** Returns a reference as it is printed. */
+export function formatTypedReference({ scheme, name }: TypedImageReference): string {
   return (scheme === 'file' ? 'file://' : '') + formatImageName(name);
 }
 
 /**
- * Reads what follows a command as its source or destination; `isPrefix` says that it names a place to put images
+ * Reads what follows a command as its source or destination; `isPrefix` means that it names a prefix to put images
  * below. Throws OpmateError UNSUPPORTED for `s3://`, INVALID, and UNSAFE for a path that leaves the root.
  */
-export function parsePlace(text: string, options: { isPrefix?: boolean } = {}): Place {
+export function parseTypedReference(text: string, options: { isPrefix?: boolean } = {}): TypedImageReference {
   const scheme = /^[a-z][a-z0-9+.-]*:\/\//.exec(text)?.[0];
   if (scheme === 's3://') {
     throw new OpmateError('UNSUPPORTED', 's3:// is not supported', {

@@ -3,21 +3,21 @@ import { LimitError, OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { missingRegistry } from '../../core/reference.js';
 import {
-  type Place,
+  type TypedImageReference,
   formatImageName,
-  formatPlace,
-  parsePlace,
+  formatTypedReference,
+  parseTypedReference,
   repositoryOf,
   withDockerDefaults,
 } from './image-names.js';
 
 /** A source and a target as a line names them. */
 export interface MappingPair {
-  source: Place;
+  source: TypedImageReference;
   /** Which of the source's tags are meant, `*` standing for anything; undefined where one image is named. */
   tagPattern?: string | undefined;
   /** Without a digest; without a tag it takes that of the source. */
-  target: Place;
+  target: TypedImageReference;
   file: string;
   /** From 1. */
   line: number;
@@ -78,10 +78,10 @@ export function parseTokens(tokens: readonly string[], at: { file: string; line:
 
 function parsePair(from: string, to: string): Omit<MappingPair, 'file' | 'line'> {
   const [, bare = from, glob] = /^(.*):([^:/@]*\*[^:/@]*)$/.exec(from) ?? [];
-  const source = parsePlace(bare);
+  const source = parseTypedReference(bare);
   const isOne = source.name.tag !== undefined || source.name.digest !== undefined;
   const tagPattern = isOne ? undefined : (glob ?? '*');
-  const target = parsePlace(to);
+  const target = parseTypedReference(to);
   if (target.scheme === 'registry' && target.name.registry === '') {
     throw missingRegistry(to, formatImageName(withDockerDefaults(target.name)));
   }
@@ -110,7 +110,7 @@ export type ResolvedPair = Omit<MappingPair, 'tagPattern'>;
  */
 export async function resolvePairs(
   pairs: readonly MappingPair[],
-  listTags: (source: Place) => Promise<string[]>,
+  listTags: (source: TypedImageReference) => Promise<string[]>,
   options: CancelOptions = {},
 ): Promise<ResolvedPair[]> {
   const lists = await mapConcurrent(
@@ -121,7 +121,7 @@ export async function resolvePairs(
       const matches = matcherOf(tagPattern);
       const tags = (await listTags(pair.source)).filter(matches);
       if (tags.length === 0) {
-        const message = `${pair.file}: line ${pair.line}: ${formatPlace(pair.source)}: no tag matches ${tagPattern}`;
+        const message = `${pair.file}: line ${pair.line}: ${formatTypedReference(pair.source)}: no tag matches ${tagPattern}`;
         throw new OpmateError('NOT_FOUND', message, pair);
       }
       return tags.map((tag) =>
@@ -163,17 +163,17 @@ function matcherOf(pattern: string): (tag: string) => boolean {
 function checkPairs(pairs: readonly ResolvedPair[]): void {
   const seen = new Map<string, ResolvedPair>();
   for (const pair of pairs) {
-    const target = formatPlace(pair.target);
+    const target = formatTypedReference(pair.target);
     const fail = (message: string): never => {
       throw new OpmateError('INVALID', `line ${pair.line}: ${target}: ${message}`, {
         subject: pair.file,
         ...pair,
       });
     };
-    if (target === formatPlace(pair.source)) fail('is both source and target');
+    if (target === formatTypedReference(pair.source)) fail('is both source and target');
     const other = seen.get(target);
     if (other !== undefined) {
-      const [a, b] = [other, pair].map(({ source }) => formatPlace(source));
+      const [a, b] = [other, pair].map(({ source }) => formatTypedReference(source));
       fail(`is the target of ${a} in line ${other.line} and of ${b}`);
     }
     seen.set(target, pair);
@@ -181,8 +181,8 @@ function checkPairs(pairs: readonly ResolvedPair[]): void {
 }
 
 /** How the report of a copy names a target: with its tag, if it has one. */
-export function nameOfTarget({ scheme, name }: Place): string {
+export function nameOfTarget({ scheme, name }: TypedImageReference): string {
   return name.tag === undefined
     ? `${scheme === 'file' ? 'file://' : ''}${repositoryOf(name)}`
-    : formatPlace({ scheme, name: { ...name, digest: undefined } });
+    : formatTypedReference({ scheme, name: { ...name, digest: undefined } });
 }

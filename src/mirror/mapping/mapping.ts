@@ -2,12 +2,12 @@ import { OpmateError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import {
   type ImageName,
-  type Place,
+  type TypedImageReference,
   canonicalRepositoryOf,
   destinationPathOf,
   destinationTagOf,
   formatImageName,
-  formatPlace,
+  formatTypedReference,
   parseImageName,
   pathOf,
   repositoryOf,
@@ -16,9 +16,9 @@ import {
 
 /** An image to be mirrored, and where to. */
 export interface MappedImage {
-  source: Place;
+  source: TypedImageReference;
   /** Always with a tag; with the digest of the source where that is known. */
-  target: Place;
+  target: TypedImageReference;
   /** What clusters call the image; left out for a catalog in files, which has no such name. */
   origin: ImageName | undefined;
   /** Whether this is the catalog itself. */
@@ -27,9 +27,9 @@ export interface MappedImage {
 
 export interface MappingOptions {
   /** The catalog, with a tag or digest. */
-  source: Place;
+  source: TypedImageReference;
   /** Registry and path, or directory, that everything is put below. */
-  destination: Place;
+  destination: TypedImageReference;
   /** Most components of a path in a registry; 0 for any number. Not counted in `file://`. */
   maxComponents: number;
   /** Lets several repositories share one, as long as no tag is used twice. */
@@ -67,7 +67,7 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
       faults.push(error);
       continue;
     }
-    const target: Place = {
+    const target: TypedImageReference = {
       scheme: destination.scheme,
       name: mountBelow(name, basePathOf(options), options),
     };
@@ -84,12 +84,12 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
 
 /** One line of a mapping file, without its end. The target is told by tag. */
 export function formatLine({ source, target }: MappedImage): string {
-  return `${formatPlace(source)}=${formatTarget(target)}`;
+  return `${formatTypedReference(source)}=${formatTarget(target)}`;
 }
 
 /** A target by its tag, whatever its digest. */
-export function formatTarget(target: Place): string {
-  return formatPlace({ ...target, name: { ...target.name, digest: undefined } });
+export function formatTarget(target: TypedImageReference): string {
+  return formatTypedReference({ ...target, name: { ...target.name, digest: undefined } });
 }
 
 /** In files everything of one catalog lies below the catalog. */
@@ -124,7 +124,7 @@ function mountBelow(
 }
 
 /** Where an image lies in the files that its catalog lies in: under the tag that it was given there. */
-function below(source: Place, name: ImageName): ImageName {
+function below(source: TypedImageReference, name: ImageName): ImageName {
   const path = destinationPathOf(pathOf(source.name), name, 0);
   const { digest } = name;
   const tag = digest === undefined ? destinationTagOf(name) : name.tag;
@@ -171,7 +171,12 @@ function checkCollisions(images: readonly MappedImage[], mergeRepositories: bool
     const onTag = tags.get(target) ?? image;
     tags.set(target, onTag);
     if (!isSameImage(onTag, image)) {
-      tell(target, 'where BOTH would be put', formatPlace(onTag.source), formatPlace(image.source));
+      tell(
+        target,
+        'where BOTH would be put',
+        formatTypedReference(onTag.source),
+        formatTypedReference(image.source),
+      );
       isFolded ||= pathOf(namesOf(onTag)) !== pathOf(namesOf(image));
       continue;
     }

@@ -4,9 +4,9 @@ import {
   destinationPathOf,
   destinationTagOf,
   formatImageName,
-  formatPlace,
+  formatTypedReference,
   parseImageName,
-  parsePlace,
+  parseTypedReference,
   withDockerDefaults,
 } from '../../../../src/mirror/mapping/image-names.js';
 
@@ -104,7 +104,7 @@ describe('mirror/image-names', () => {
     ['docker://quay.io/acme', true, 'quay.io/acme'],
     ['quay.io/acme/cat:v1', false, 'quay.io/acme/cat:v1'],
   ])('reads the place %s', (text, isPrefix, printed) => {
-    expect(formatPlace(parsePlace(text, { isPrefix }))).toBe(printed);
+    expect(formatTypedReference(parseTypedReference(text, { isPrefix }))).toBe(printed);
   });
 
   it.each([
@@ -115,7 +115,7 @@ describe('mirror/image-names', () => {
     ['file://a b', 'INVALID'],
     ['ftp://host/x', 'INVALID'],
   ])('refuses the place %s', (text, code) => {
-    expect(() => parsePlace(text, { isPrefix: true })).toThrow(expect.objectContaining({ code }));
+    expect(() => parseTypedReference(text, { isPrefix: true })).toThrow(expect.objectContaining({ code }));
   });
 
   it('reads again what it prints', () => {
@@ -139,7 +139,7 @@ describe('mirror/image-names', () => {
     fc.assert(
       fc.property(fc.string(), fc.boolean(), (text, isPrefix) => {
         try {
-          parsePlace(text, { isPrefix });
+          parseTypedReference(text, { isPrefix });
         } catch (error) {
           expect(error).toHaveProperty('code', expect.stringMatching(/INVALID|UNSAFE|UNSUPPORTED/));
         }

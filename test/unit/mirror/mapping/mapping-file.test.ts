@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { OpmateError } from '../../../../src/core/errors.js';
-import { formatPlace } from '../../../../src/mirror/mapping/image-names.js';
+import { formatTypedReference } from '../../../../src/mirror/mapping/image-names.js';
 import { nameOfTarget, parseMappings, resolvePairs } from '../../../../src/mirror/mapping/mapping-file.js';
 import { failureOf } from '../../../support/connect.js';
 
@@ -10,7 +10,7 @@ const tags = ['v1.0', 'v1.1', 'v2.0', 'latest'];
 
 async function resolve(text: string): Promise<string[]> {
   const pairs = await resolvePairs(parseMappings(text, 'mapping.txt'), () => Promise.resolve(tags));
-  return pairs.map(({ source, target }) => `${formatPlace(source)} -> ${nameOfTarget(target)}`);
+  return pairs.map(({ source, target }) => `${formatTypedReference(source)} -> ${nameOfTarget(target)}`);
 }
 
 describe('mirror/mapping-file', () => {

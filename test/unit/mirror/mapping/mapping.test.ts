@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { OpmateError } from '../../../../src/core/errors.js';
-import { parsePlace } from '../../../../src/mirror/mapping/image-names.js';
+import { parseTypedReference } from '../../../../src/mirror/mapping/image-names.js';
 import { type MappingOptions, formatLine, mapImages } from '../../../../src/mirror/mapping/mapping.js';
 import { mirrorEntriesOf } from '../../../../src/mirror/mapping/mirror-sets.js';
 
@@ -15,8 +15,8 @@ function map(
   more: Partial<MappingOptions> = {},
 ) {
   return mapImages(images, {
-    source: parsePlace(from),
-    destination: parsePlace(to, { isPrefix: true }),
+    source: parseTypedReference(from),
+    destination: parseTypedReference(to, { isPrefix: true }),
     maxComponents: 2,
     ...more,
   });

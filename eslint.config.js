@@ -2,7 +2,7 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', 'node_modules/', 'coverage/', 'fixtures/'] },
+  { ignores: ['dist/', 'lib/', 'node_modules/', 'coverage/', 'fixtures/'] },
   js.configs.recommended,
   ...tseslint.configs.recommended,
   {

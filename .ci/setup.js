@@ -54,7 +54,13 @@ const sources = ['src', 'schemas'].flatMap((directory) => filesBelow(path.join(r
 const state = sources.map((file) => `${file}:${statSync(file).size}:${statSync(file).mtimeMs}`).join('\n');
 once(
   path.join(root, 'dist', '.setup'),
-  hash(state, read('package.json'), read('tsconfig.json'), read('tsconfig.build.json')),
+  hash(
+    state,
+    read('package.json'),
+    read('tsconfig.json'),
+    read('tsconfig.build.json'),
+    read('bin/bundle.js'),
+  ),
   () => {
     console.error('setup: compiling');
     run('npm', ['run', '--silent', 'build']);

@@ -1,10 +1,10 @@
 import { type CommandTree, group, leaf } from './command/tree.js';
 
-const list = {
-  packages: leaf(() => import('./list/packages.js')),
-  channels: leaf(() => import('./list/channels.js')),
-  bundles: leaf(() => import('./list/bundles.js')),
-};
+const list = (traits: { tool?: 'opm' } = {}): CommandTree => ({
+  packages: leaf(() => import('./list/packages.js'), traits),
+  channels: leaf(() => import('./list/channels.js'), traits),
+  bundles: leaf(() => import('./list/bundles.js'), traits),
+});
 
 /** Every command of opmate by name; its module is loaded when it is named. */
 export const commands: CommandTree = {
@@ -17,12 +17,12 @@ export const commands: CommandTree = {
     { dockerfile: leaf(() => import('./root/generate-dockerfile.js')) },
     { tool: 'opm' },
   ),
-  list: group('list packages, channels or bundles of a catalog', list),
+  list: group('list packages, channels or bundles of a catalog', list()),
   graph: leaf(() => import('./root/graph.js')),
   alpha: group(
     'alpha commands of opm',
     {
-      list: group('list packages, channels or bundles of a catalog', list, { tool: 'opm' }),
+      list: group('list packages, channels or bundles of a catalog', list({ tool: 'opm' }), { tool: 'opm' }),
       'render-graph': leaf(async () => ({ command: (await import('./root/graph.js')).alphaCommand })),
     },
     { hidden: 'alpha', tool: 'opm' },

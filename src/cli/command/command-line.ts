@@ -44,7 +44,7 @@ export class CommandLine implements LoadedCommands {
         writeErr: (text) => events.print(text),
       })
       .configureHelp(helpFormat);
-    addFlags(this.program, globalFlags);
+    addFlags(this.program, globalFlags, this.#showsAlpha);
     this.#addTree(this.program, tree);
   }
 
@@ -54,8 +54,7 @@ export class CommandLine implements LoadedCommands {
       this.#events.onCommand(command);
     });
     for (const [name, node] of Object.entries(tree)) {
-      const showsAlpha = this.#context.environment['HELP_ALPHA'] === 'true';
-      const hidden = node.hidden === 'alpha' ? !showsAlpha : (node.hidden ?? false);
+      const hidden = node.hidden === 'alpha' ? !this.#showsAlpha : (node.hidden ?? false);
       const command = parent.command(name, { hidden });
       if (node.aliases !== undefined) command.aliases(node.aliases);
       if (node.summary !== undefined) command.description(node.summary);
@@ -63,6 +62,10 @@ export class CommandLine implements LoadedCommands {
       this.#nodes.set(command, node);
       if (node.commands !== undefined) this.#addTree(command, node.commands);
     }
+  }
+
+  get #showsAlpha(): boolean {
+    return this.#context.environment['HELP_ALPHA'] === 'true';
   }
 
   /** Loads the declaration of a command, where it has one. */
@@ -81,7 +84,7 @@ export class CommandLine implements LoadedCommands {
       if (one.choices !== undefined) made.argChoices = [...one.choices];
       command.addArgument(made);
     }
-    addFlags(command, flags);
+    addFlags(command, flags, this.#showsAlpha);
     command.action(() => this.#run(command, declaration, flags));
     return declaration;
   }
@@ -113,12 +116,13 @@ export class CommandLine implements LoadedCommands {
     return this.#nodes.has(command);
   }
 
-  /** Returns the tool that has a command too; of one that is not loaded its group's. */
+  /** Returns the tool that has a command too: as its place says, its declaration, or before that is loaded its group. */
   toolOf(command: Command): AnyCommand['tool'] {
+    const node = this.#nodes.get(command);
     const declaration = this.declarationOf(command);
-    if (declaration !== undefined) return declaration.tool;
+    if (node?.tool !== undefined || declaration !== undefined) return node?.tool ?? declaration?.tool;
     const { parent } = command;
-    return this.#nodes.get(command)?.tool ?? (parent === null ? undefined : this.#nodes.get(parent)?.tool);
+    return parent === null ? undefined : this.#nodes.get(parent)?.tool;
   }
 
   #run(command: Command, declaration: AnyCommand, flags: Flags): Promise<void> {
@@ -136,11 +140,14 @@ export class CommandLine implements LoadedCommands {
   }
 }
 
-function addFlags(command: Command, flags: Flags): void {
+function addFlags(command: Command, flags: Flags, showsAlpha: boolean): void {
   const byGroup = Object.entries(flags).sort(([, a], [, b]) => groupRank(a) - groupRank(b));
   for (const [key, one] of byGroup) {
     const long = longName(key);
-    addOption(command, long, one);
+    addOption(command, long, {
+      ...one,
+      hidden: one.hidden === 'alpha' ? !showsAlpha : (one.hidden ?? false),
+    });
     if (one.value === undefined) {
       for (const value of ['true', 'false']) command.addOption(new Option(`${long}=${value}`).hideHelp());
     }

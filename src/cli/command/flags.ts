@@ -25,8 +25,8 @@ export interface FlagTraits {
   /** One letter. */
   readonly short?: string;
   readonly group?: FlagGroup;
-  /** Works, and is neither shown in help nor offered by shells. */
-  readonly hidden?: boolean;
+  /** Works, and is neither shown in help nor offered by shells; `alpha` where `HELP_ALPHA=true` does not show it. */
+  readonly hidden?: boolean | 'alpha';
   /** Older names, which go on working unseen; without dashes. */
   readonly aliases?: readonly string[];
   /** For people; not a default that is set. */

@@ -5,7 +5,6 @@ import { printList } from './table.js';
 /** `opmate list bundles`. */
 export const command = defineCommand({
   summary: 'list the bundles of a catalog',
-  tool: 'opm',
   arguments: [
     argument('<reference>', `catalog: ${catalogForms}`),
     argument('[package]', 'show only this package'),

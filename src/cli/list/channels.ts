@@ -5,7 +5,6 @@ import { printList } from './table.js';
 /** `opmate list channels`. */
 export const command = defineCommand({
   summary: 'list the channels of a catalog',
-  tool: 'opm',
   arguments: [
     argument('<reference>', `catalog: ${catalogForms}`),
     argument('[package]', 'show only this package'),

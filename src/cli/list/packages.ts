@@ -5,7 +5,6 @@ import { printList } from './table.js';
 /** `opmate list packages`. */
 export const command = defineCommand({
   summary: 'list the packages of a catalog',
-  tool: 'opm',
   arguments: [argument('<reference>', `catalog: ${catalogForms}`)],
   examples: [
     ['List the packages of a catalog directory', 'opmate list packages ./catalog'],

@@ -23,7 +23,7 @@ export const command = defineCommand({
     output: catalogOutput,
     migrateLevel,
     migrate: flag('run all migrations'),
-    alphaImageRefTemplate: imageTemplate('bundles from directories'),
+    alphaImageRefTemplate: imageTemplate('bundles from directories', { hidden: 'alpha' }),
   },
   examples: [
     ['Render the bundle in a directory', 'opmate render ./bundle'],

@@ -26,10 +26,6 @@ export type ChartIndex = ReadonlyMap<string, readonly IndexedChart[]>;
 export const maxIndexBytes = 64 * 1024 * 1024;
 const maxVersions = 500_000;
 
-interface ReadChart extends IndexedChart {
-  parsed: Version | undefined;
-}
-
 /**
  * Reads the `index.yaml` of a repository. Entries without version or address are left out, as by Helm. Throws
  * OpmateError, which `label` begins.
@@ -50,23 +46,27 @@ export function parseChartIndex(text: string, label: string): ChartIndex {
     if (!Array.isArray(versions)) continue;
     count += versions.length;
     if (count > maxVersions) throw new OpmateError('LIMIT', `${label}: more than ${maxVersions} versions`);
-    const read = versions.filter(isJsonObject).flatMap((entry): ReadChart[] => readEntry(name, entry));
-    read.sort((a, b) => compareParsed(b.parsed, a.parsed) || compareBytes(b.version, a.version));
-    index.set(name, read);
+    const read = versions.filter(isJsonObject).flatMap((entry): IndexedChart[] => readEntry(name, entry));
+    index.set(name, newestFirst(read));
   }
   return index;
 }
 
-function readEntry(name: string, entry: JsonObject): ReadChart[] {
+function readEntry(name: string, entry: JsonObject): IndexedChart[] {
   const { version, urls, digest, type } = entry;
   if (typeof version !== 'string' || version === '' || !Array.isArray(urls)) return [];
   const usable = urls.filter((url) => typeof url === 'string' && url !== '') as string[];
   if (usable.length === 0) return [];
   const hex = typeof digest === 'string' ? /^(?:sha256:)?([0-9a-f]{64})$/.exec(digest)?.[1] : undefined;
-  const parsed = tryParse(parseLooseVersion, version);
-  return [
-    { name, version, urls: usable, digest: hex && `sha256:${hex}`, isLibrary: type === 'library', parsed },
-  ];
+  return [{ name, version, urls: usable, digest: hex && `sha256:${hex}`, isLibrary: type === 'library' }];
+}
+
+/** Returns items by version, newest first; what is no version comes last. */
+export function newestFirst<T extends { version: string }>(items: readonly T[]): T[] {
+  return items
+    .map((item) => ({ item, parsed: tryParse(parseLooseVersion, item.version) }))
+    .sort((a, b) => compareParsed(b.parsed, a.parsed) || compareBytes(b.item.version, a.item.version))
+    .map(({ item }) => item);
 }
 
 function compareParsed(a: Version | undefined, b: Version | undefined): number {

@@ -123,7 +123,8 @@ function addImageSetFlags(command: Command): void {
     .option('--icsp', 'write an ImageContentSourcePolicy instead of IDMS and ITMS')
     .option('--name <name>', 'name of CatalogSource and ClusterCatalog')
     .option('--prefix <text>', 'name prefix of all objects')
-    .option('--poll-interval <time>', 'catalog polling interval of clusters, e.g. 30m');
+    .option('--poll-interval <time>', 'catalog polling interval of clusters, e.g. 30m')
+    .option('--helm-charts', 'also mirror Helm charts to a registry, as OCI artifacts below helm/');
 }
 
 /** Adds what else is done with image sets, below `opmate mirror`. */

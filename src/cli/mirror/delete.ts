@@ -11,6 +11,7 @@ import {
 import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { openPinnedCatalog, planImageSet } from '../../mirror/image-set/image-set-plan.js';
+import { openCharts } from '../../mirror/helm/open-charts.js';
 import { KeptImages } from '../../mirror/image-set/kept-images.js';
 import { readLock } from '../../mirror/lock/lock.js';
 import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
@@ -92,6 +93,7 @@ async function generateList(
   const plan = await planImageSet(config, {
     ...{ target, maxNestedPaths, logger, signal: session.signal },
     openCatalog: (reference) => openPinnedCatalog(reference, session),
+    openCharts: (helm) => openCharts(helm, { ...session, directory: context.workingDirectory }),
     // Catalogs are not deleted, so it does not matter what they would be called.
     digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
   });

@@ -97,7 +97,7 @@ export async function mirrorFile(
 
 const imageSetFlags = [
   ...['workspace', 'lock', 'locked', 'dependencies', 'max-nested-paths', 'icsp', 'name', 'prefix'],
-  ...['poll-interval', 'on-error', 'shard', 'base', 'strict-archive', 'remove-signatures'],
+  ...['poll-interval', 'on-error', 'shard', 'base', 'strict-archive', 'remove-signatures', 'helm-charts'],
 ];
 
 /** Throws UsageError for flags that a mapping has no use for, rather than let someone rely on them. */

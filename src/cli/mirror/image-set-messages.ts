@@ -7,6 +7,13 @@ import { amountOfBytes, count } from '../printable.js';
 /** Says what is taken of each catalog and why, and what is not. */
 export function describePlan(plan: ImageSetPlan, logger: Logger, icsp: boolean): void {
   for (const catalog of plan.catalogs) describeCatalog(catalog, plan, logger);
+  for (const { chart } of plan.charts) {
+    const guesses = chart.found.images.filter(({ isGuess }) => isGuess).length;
+    const guessed = guesses === 0 ? '' : `, ${guesses} of them not from rendered manifests`;
+    logger.log('info', `${chart.label}: ${count(chart.found.images.length, 'image')}${guessed}`);
+    for (const { text, file, isGuess } of chart.found.images)
+      logger.log('debug', `  ${text} (${file}${isGuess ? ', not rendered' : ''})`);
+  }
   const additional = plan.images.filter(({ kind }) => kind === 'additional').length;
   if (additional > 0) logger.log('info', `additional images: ${additional}`);
   const blocked = new Map<string, number>();

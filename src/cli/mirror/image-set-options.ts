@@ -24,6 +24,7 @@ export interface ImageSetFlags extends CopyFlags {
   base?: string;
   strictArchive?: boolean;
   removeSignatures?: boolean;
+  helmCharts?: boolean;
 }
 
 /** Where an image set goes. */

@@ -42,6 +42,7 @@ import {
   lockName,
   parseLock,
   readLock,
+  withoutCharts,
 } from '../../mirror/lock/lock.js';
 import {
   replaceDirectories,
@@ -62,6 +63,7 @@ import {
   readArchiveIndex,
   signArchive,
 } from '../../oci/archive-set/archive-index.js';
+import { openCharts } from '../../mirror/helm/open-charts.js';
 import { parseSigningKey } from '../../oci/archive-set/detached-signature.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { openReference } from '../../oci/image/open.js';
@@ -305,9 +307,10 @@ export class ImageSetWork {
       await this.requireWritable();
       const lock = parseLock(archive.index.lock, 'the lock of the archive');
       requireListedImages(archive, lock);
-      const { set, templates } = await this.#setOf(archive, lock, session);
+      const wanted = this.#options.helmCharts === true ? lock : withoutCharts(lock);
+      const { set, templates } = await this.#setOf(archive, lock, wanted, session);
       if (booleanOf(this.#options, 'dryRun')) return await this.#writeNames(set, templates, session);
-      const mirror = new LockMirror(lock, {
+      const mirror = new LockMirror(wanted, {
         target: this.#destination.target,
         maxNestedPaths: this.#maxNestedPaths,
         transfer: this.#transferOptions(session),
@@ -335,12 +338,13 @@ export class ImageSetWork {
   async #setOf(
     archive: OpenedArchive,
     lock: ImageSetLock,
+    wanted: ImageSetLock,
     session: CommandSession,
   ): Promise<{ set: MirroredSet<NamedImage>; templates: Templates }> {
     const { target } = this.#destination;
     if (this.#options.config === undefined) {
       const templates = templatesOfLock(lock, 'the lock of the archive');
-      return { set: mirroredOfLock(lock, target, this.#maxNestedPaths), templates };
+      return { set: mirroredOfLock(wanted, target, this.#maxNestedPaths), templates };
     }
     const { config } = await this.#requireSame(lock, 'archive');
     const templates = await this.#readTemplates(config.operators);
@@ -362,7 +366,7 @@ export class ImageSetWork {
       },
     });
     try {
-      return { set: requireAllowedImages(lock, plan), templates };
+      return { set: requireAllowedImages(wanted, plan), templates };
     } catch (error) {
       const had = lock.options['dependencies'];
       if (!(error instanceof OpmateError) || had !== 'add' || dependenciesOf(this.#options) === had)
@@ -447,7 +451,10 @@ export class ImageSetWork {
     lock?: ImageSetLock,
   ): Promise<ImageSetPlan> {
     const { logger, signal, platform } = session;
-    const isNamed = [...config.operators, ...config.additionalImages].some((one) => one.platforms.length > 0);
+    const charts = [...config.helm.local, ...config.helm.repositories.flatMap((one) => one.charts ?? [])];
+    const isNamed = [...config.operators, ...config.additionalImages, ...charts].some(
+      (one) => one.platforms.length > 0,
+    );
     if (platform !== undefined || isNamed) {
       const which =
         platform === undefined
@@ -470,6 +477,8 @@ export class ImageSetWork {
         const digest = lock?.catalogs.find(({ catalog }) => catalog === reference.text)?.sourceDigest;
         return openPinnedCatalog(digest === undefined ? reference : { ...reference, digest }, session);
       },
+      openCharts: (helm) => openCharts(helm, { ...session, directory: this.#context.workingDirectory }),
+      withCharts: this.#options.helmCharts === true || this.#destination.kind === 'disk',
       digestOfRebuilt: async (source, platforms) => {
         const { temporaryDirectory } = session;
         const rebuilt = await rebuildFrom(source, { session, temporaryDirectory, platforms, logger, signal });

@@ -17,9 +17,13 @@ import {
   planImageSet,
 } from './image-set-plan.js';
 import type { MirroredSet } from './image-set-resources.js';
+import { openArchivedCharts } from '../helm/archived-charts.js';
 import { archivedImagesOf } from './set-archive.js';
 
-export interface ArchivedSetOptions extends Omit<PlanOptions, 'openCatalog' | 'digestOfRebuilt'> {
+export interface ArchivedSetOptions extends Omit<
+  PlanOptions,
+  'openCatalog' | 'openCharts' | 'withCharts' | 'digestOfRebuilt'
+> {
   archive: OpenedArchive;
   lock: ImageSetLock;
   session: SourceSession;
@@ -42,7 +46,7 @@ export function requireListedImages({ index }: OpenedArchive, lock: ImageSetLock
 }
 
 /**
- * Plans a configuration from the catalogs that an archive holds: what the configuration allows of them. Nothing but the
+ * Plans a configuration from the catalogs and charts that an archive holds: what the configuration allows of them. Nothing but the
  * contents of the catalogs is taken from the archive. Throws what `planImageSet` throws, and OpmateError NOT_FOUND and
  * DIGEST for a catalog of the configuration that the archive does not hold.
  */
@@ -64,6 +68,8 @@ export async function planArchivedSet(
   return planImageSet(config, {
     ...options,
     openCatalog: (reference) => openArchivedCatalog(reference, images.get(reference.text), options),
+    openCharts: (helm) => openArchivedCharts(helm, options),
+    withCharts: true,
     // The archive holds the rebuilt catalog, and names it by its own digest.
     digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
   });

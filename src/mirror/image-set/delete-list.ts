@@ -30,11 +30,12 @@ export interface ReadDeleteItem extends DeleteItem {
 const apiVersion = 'mirror.openshift.io/v2alpha1';
 const kind = 'DeleteImageList';
 
-/** What an image is called in a list, by what it is in a plan. Catalogs are never listed. */
+/** What an image is called in a list, by what it is in a plan. Catalogs and charts are never listed. */
 const typeOfKind = {
   bundle: 'operatorBundle',
   related: 'operatorRelatedImage',
   additional: 'generic',
+  helm: 'helmImage',
 } as const;
 
 /** Every type that oc-mirror knows. */
@@ -77,7 +78,7 @@ export function listDeletions(
   const items = new Map<string, DeleteItem>();
   const kept: string[] = [];
   for (const image of plan.images) {
-    if (image.kind === 'catalog') continue;
+    if (image.kind === 'catalog' || image.kind === 'chart') continue;
     const { digest } = image.reference;
     const reason = keep.reasonFor(digest) ?? keep.reasonForName(image.name);
     if (reason !== undefined) {
@@ -99,9 +100,9 @@ export function listDeletions(
   return { items: [...items.values()].sort(byName), kept };
 }
 
-function v1TagOf({ reference, name }: PlannedImage): string {
+function v1TagOf({ kind: of, reference, name }: PlannedImage): string {
   if (reference.digest === undefined || reference.transport !== 'docker') return name.tag;
-  if (reference.tag !== undefined) return 'latest';
+  if (reference.tag !== undefined || of === 'helm') return 'latest';
   return destinationTagOf(parseImageName(formatReference(reference).replace(/^docker:\/\//, '')));
 }
 

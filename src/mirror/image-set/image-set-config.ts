@@ -7,6 +7,10 @@ import { compareVersions, parseVersion } from '../../core/semver.js';
 import { type WrittenDocument, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
+import { type HelmConfig, readHelmConfig } from '../helm/helm-config.js';
+import { type PlatformConfig, readPlatforms } from './platform-config.js';
+
+export type { PlatformConfig };
 
 /** What is to be mirrored: an `ImageSetConfiguration` of `mirror.openshift.io/v2alpha1`, checked. */
 export interface ImageSetConfiguration {
@@ -16,6 +20,7 @@ export interface ImageSetConfiguration {
   archiveBytes: number;
   operators: OperatorConfig[];
   additionalImages: AdditionalImageConfig[];
+  helm: HelmConfig;
   blockedImages: BlockedImageConfig[];
 }
 
@@ -48,11 +53,6 @@ export interface PackageConfig extends VersionBounds {
 export interface ChannelConfig extends VersionBounds {
   name: string;
   place: Place;
-}
-
-export interface PlatformConfig {
-  os: string;
-  architecture: string;
 }
 
 export interface AdditionalImageConfig {
@@ -172,20 +172,24 @@ class ConfigReader {
       ? fields[key].object(sections, { hints: formerKeys })
       : fields[key].missing(`list the catalogs below ${key}.operators`);
     if (listed === undefined) return {};
-    const later = [listed.platform, listed.helm, listed.samples].filter(isFilled);
+    const later = [listed.platform, listed.samples].filter(isFilled);
     for (const section of later) {
-      const hint = 'use oc-mirror for this section, and opmate for operators and additionalImages';
+      const hint = 'use oc-mirror for this section, and opmate for operators, additionalImages and helm';
       section.fail('not supported yet', { code: 'unsupported', hint });
     }
     const operators = listed.operators.optionalList().map((item) => this.#readOperator(item));
     this.#checkTargets(operators, listed.operators.path);
     const additional = listed.additionalImages.optionalList().map((item) => this.#readAdditionalImage(item));
+    const helm = readHelmConfig(root.field(key).field('helm'), (path) => this.#document.placeOf(path));
     const blocked =
       key === 'mirror' ? root.field(key).field('blockedImages').optionalList().map(readBlockedImage) : [];
     const hasKnownKeys = Object.keys(fields[key].jsonObject() ?? {}).every((one) =>
       (sections as readonly string[]).includes(one),
     );
-    if (operators.length + additional.length + later.length === 0 && hasKnownKeys) {
+    const isEmpty = [operators, additional, later, helm.local, helm.repositories].every(
+      (one) => one.length === 0,
+    );
+    if (isEmpty && hasKnownKeys && !isFilled(listed.helm)) {
       fields[key].fail(`nothing to ${key}`, { hint: `list catalogs below ${key}.operators` });
     }
     return {
@@ -193,6 +197,7 @@ class ConfigReader {
       archiveBytes,
       operators: operators.filter((one) => one !== undefined),
       additionalImages: additional.filter((one) => one !== undefined),
+      helm,
       blockedImages: blocked.filter((one) => one !== undefined),
     };
   }
@@ -339,16 +344,6 @@ function readBounds(fields: { minVersion: Field; maxVersion: Field }): VersionBo
     fields.minVersion.fail(`${min.text} is greater than maxVersion ${max.text}`);
   }
   return { minVersion: min?.text, maxVersion: max?.text };
-}
-
-function readPlatforms(list: Field): PlatformConfig[] {
-  const platforms = list.optionalList().map((item) => {
-    if (!item.isPresent) return item.field('os').missing();
-    const fields = item.object(['os', 'architecture']);
-    const [os, architecture] = [fields?.os.text(), fields?.architecture.text()];
-    return os === undefined || architecture === undefined ? undefined : { os, architecture };
-  });
-  return platforms.filter((one) => one !== undefined);
 }
 
 function readBlockedImage(item: Field): BlockedImageConfig | undefined {

@@ -182,6 +182,9 @@ export class ImageSetMirror {
       catalogs: this.#plan.catalogs
         .filter(({ destination }) => names.has(destination))
         .map((catalog) => lockedCatalogOf(catalog, templates)),
+      charts: this.#plan.charts.map(({ chart: { source, packed }, name }) => ({
+        ...{ source, name: packed.name, version: packed.version, ...name },
+      })),
       images: this.lockedImages(),
     };
   }
@@ -209,7 +212,8 @@ export class ImageSetMirror {
     const catalog = this.#catalogOf(image);
     const rebuilt = catalog === undefined ? undefined : this.#rebuilt.get(catalog);
     return {
-      source: rebuilt === undefined ? image.reference : () => Promise.resolve(openRebuilt(rebuilt)),
+      source:
+        rebuilt === undefined ? (image.open ?? image.reference) : () => Promise.resolve(openRebuilt(rebuilt)),
       target: targetReference(this.#options.target, image.repository, image.name.tag),
       sourceName: catalog === undefined ? formatReference(image.reference) : catalog.operator.catalog,
       targetName: image.destination,
@@ -279,7 +283,7 @@ export class ImageSetMirror {
     const bundles = new Set<string>();
     const images = new Set<string>();
     for (const image of this.#failed.keys()) {
-      if (image.kind === 'additional' || image.kind === 'catalog') continue;
+      if (image.kind !== 'bundle' && image.kind !== 'related') continue;
       if (onError === 'skip-image' && image.kind === 'related')
         for (const text of image.texts) images.add(text);
       else for (const { package: of, bundle } of image.bundles) bundles.add(`${of}/${bundle}`);

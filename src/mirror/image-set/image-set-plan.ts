@@ -7,7 +7,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { type Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import { type Reference, formatReference, parseReference } from '../../core/reference.js';
-import { openReference } from '../../oci/image/open.js';
+import { type OpenedReference, openReference } from '../../oci/image/open.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
 import type { SourceSession } from '../../source/session.js';
@@ -15,6 +15,10 @@ import { openSource } from '../../source/source.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts } from '../../model/facts.js';
 import { BlockedImages } from './blocked-images.js';
+import { openChartArtifact } from '../helm/chart-artifact.js';
+import { chartName } from '../helm/chart-name.js';
+import type { HelmConfig } from '../helm/helm-config.js';
+import type { OpenedChart, OpenedCharts } from '../helm/open-charts.js';
 import { type CatalogImage, imagesOf, readCatalogImages } from '../catalog-images.js';
 import { type DependencyCatalog, type DependencyMode, closeDependencies } from '../selection/dependencies.js';
 import {
@@ -37,9 +41,9 @@ import type { RebuildSource } from '../selection/rebuilt-source.js';
 import { type CatalogSelection } from '../../catalog/selection/selection.js';
 import { selectOperators } from '../selection/select-operators.js';
 
-/** What a bundle image, an image that one needs, a catalog or an image of its own is mirrored as. */
+/** What a bundle image, an image that one or a chart needs, a catalog, a chart or an image of its own is mirrored as. */
 export interface PlannedImage {
-  kind: 'catalog' | 'bundle' | 'related' | 'additional';
+  kind: 'catalog' | 'bundle' | 'related' | 'additional' | 'helm' | 'chart';
   /** What to pull. */
   reference: Reference;
   /** The same as text, with its transport and by digest where one is known. */
@@ -56,6 +60,8 @@ export interface PlannedImage {
   platforms: readonly Platform[] | undefined;
   /** How it is written wherever it is named. */
   texts: Set<string>;
+  /** Opens what exists nowhere but here: a chart as an artifact. */
+  open?: (() => Promise<OpenedReference>) | undefined;
 }
 
 /** An image with its names at source and target. */
@@ -79,6 +85,7 @@ export interface ImageSetPlan {
   catalogs: PlannedCatalog[];
   /** By source, then destination. */
   images: PlannedImage[];
+  charts: PlannedChart[];
   /** Images that `blockedImages` leaves out, by source, each with the pattern that does. */
   blocked: { source: string; pattern: string }[];
   warnings: string[];
@@ -86,6 +93,12 @@ export interface ImageSetPlan {
   added: string[];
   /** Closes the catalogs. */
   close(): Promise<void>;
+}
+
+/** A chart of the set, and the name of its artifact below whatever it is mirrored to. */
+export interface PlannedChart {
+  chart: OpenedChart;
+  name: ImageName;
 }
 
 /** A catalog that is open for planning. */
@@ -105,6 +118,9 @@ export interface PlanOptions extends CancelOptions {
   maxNestedPaths?: number | undefined;
   logger?: Logger | undefined;
   openCatalog: (reference: Reference) => Promise<OpenedCatalog>;
+  openCharts: (helm: HelmConfig) => Promise<OpenedCharts>;
+  /** Mirrors the charts too, as artifacts; else only their images. */
+  withCharts?: boolean | undefined;
   /**
    * The digest that a catalog gets of which a part is taken: its tag, where it has no other. Left out where catalogs
    * are of no interest.
@@ -115,7 +131,7 @@ export interface PlanOptions extends CancelOptions {
 
 /**
  * Plans an image set: reads each catalog, selects of it, and names every image on both sides. Of images nothing
- * is read but catalogs. Throws OpmateError: what selection throws, image references that do not parse, and two
+ * is read but catalogs. Throws OpmateError: what selection throws, what reading charts throws, image references that do not parse, and two
  * different images that would get one name.
  */
 export async function planImageSet(
@@ -123,8 +139,11 @@ export async function planImageSet(
   options: PlanOptions,
 ): Promise<ImageSetPlan> {
   const opened: SelectedCatalog[] = [];
+  let charts: OpenedCharts | undefined;
   const close = async (): Promise<void> => {
     for (const { close: closeOne } of opened.splice(0)) await closeOne();
+    await charts?.close();
+    charts = undefined;
   };
   try {
     // Faults of several catalogs are told together.
@@ -158,8 +177,14 @@ export async function planImageSet(
     }
     if (faults.length > 0) throw combineErrors(faults);
     for (const image of config.additionalImages) images.addAdditional(image);
-    const warnings = [...catalogs.flatMap(({ selection }) => selection.warnings), ...unmet];
-    return { catalogs, ...images.finish(warnings), added, close };
+    charts = await options.openCharts(config.helm);
+    const planned = images.addCharts(charts.charts);
+    const warnings = [
+      ...catalogs.flatMap(({ selection }) => selection.warnings),
+      ...unmet,
+      ...charts.charts.flatMap(({ found }) => found.warnings),
+    ];
+    return { catalogs, charts: planned, ...images.finish(warnings), added, close };
   } catch (error) {
     await close();
     throw error;
@@ -278,6 +303,31 @@ class ImageCollection {
     this.#add('additional', reference, name, platforms);
   }
 
+  /** Adds the images of charts, and the charts where they are mirrored too. Throws OpmateError. */
+  addCharts(charts: readonly OpenedChart[]): PlannedChart[] {
+    const byName = new Map<string, string>();
+    return charts.map((chart) => {
+      const { config, packed, found } = chart;
+      for (const { text } of found.images) {
+        const reference = parseReference(text);
+        this.#add('helm', reference, nameOfImage(reference), config.platforms);
+      }
+      const name = chartName(chart, byName);
+      if (this.#options.withCharts === true) {
+        const path = `${name.repository}:${name.tag}`;
+        const reference: Reference = {
+          transport: 'oci',
+          text: `oci:${path}`,
+          path: name.repository,
+          tag: name.tag,
+        };
+        const image = this.#put('chart', reference, name, []);
+        image.open = () => Promise.resolve(openChartArtifact(packed));
+      }
+      return { chart, name };
+    });
+  }
+
   /** Undefined for an image that is blocked. */
   #add(
     kind: PlannedImage['kind'],
@@ -314,6 +364,7 @@ class ImageCollection {
     if (known !== undefined) {
       // What a bundle is and another one needs is still a bundle's image.
       if (kind === 'bundle' && known.kind === 'related') known.kind = kind;
+      if (kind !== 'chart' && known.kind === 'helm') known.kind = kind;
       known.platforms = joinPlatforms(known.platforms, platforms);
       known.texts.add(reference.text);
       return known;
@@ -379,7 +430,7 @@ function joinPlatforms(
 
 /** Of two references to one tag the one that says by digest what that is; undefined where they may differ. */
 function pinnedOf(a: PlannedImage, b: PlannedImage): PlannedImage | undefined {
-  const isOperand = (image: PlannedImage): boolean => image.kind !== 'catalog';
+  const isOperand = (image: PlannedImage): boolean => image.kind !== 'catalog' && image.kind !== 'chart';
   const nameOf = ({ reference: { transport, ...rest } }: PlannedImage): string =>
     'registry' in rest
       ? `${rest.registry}/${rest.repository}:${rest.tag ?? ''}`

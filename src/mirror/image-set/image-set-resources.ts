@@ -122,8 +122,10 @@ function encodeSets(
   prefix: string,
   takes: (image: MirroredImage) => boolean,
 ): string {
-  const chosen = plan.images.filter((image) => image.kind !== 'catalog' && takes(image));
-  const isGeneric = (image: MirroredImage): boolean => image.kind === 'additional';
+  const chosen = plan.images.filter(
+    (image) => image.kind !== 'catalog' && image.kind !== 'chart' && takes(image),
+  );
+  const isGeneric = ({ kind: of }: MirroredImage): boolean => of === 'additional' || of === 'helm';
   return [
     { name: `${prefix}-generic`, images: chosen.filter(isGeneric) },
     { name: `${prefix}-operator`, images: chosen.filter((image) => !isGeneric(image)) },

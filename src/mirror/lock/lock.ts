@@ -27,6 +27,8 @@ export interface ImageSetLock {
   /** Which options of the command line shaped the selection, e.g. `dependencies`. */
   options: Readonly<Record<string, string>>;
   catalogs: LockedCatalog[];
+  /** In the order of the configuration; undefined for none. */
+  charts?: LockedChart[] | undefined;
   /** By kind, then source, then name. */
   images: LockedImage[];
 }
@@ -44,6 +46,17 @@ export interface LockedCatalog {
   targetCatalogSourceTemplate?: LockedTemplate | undefined;
   /** By name. */
   packages: LockedPackage[];
+}
+
+/** A Helm chart of the set, and the artifact that holds it where charts are mirrored too. */
+export interface LockedChart {
+  /** URL of its repository, or its path, as the configuration writes it. */
+  source: string;
+  name: string;
+  version: string;
+  /** Path below the target and tag. */
+  repository: string;
+  tag: string;
 }
 
 /** A CatalogSource template: its file as the configuration names it, and what that held. */
@@ -92,7 +105,7 @@ const maxBlobs = 10_000_000;
 const maxManifestsOfImage = 20_000;
 const maxDepth = 16;
 
-const kinds = ['additional', 'bundle', 'catalog', 'related', 'signature'] as const;
+const kinds = ['additional', 'bundle', 'catalog', 'chart', 'helm', 'related', 'signature'] as const;
 
 /** The blobs of a lock by digest, each once. */
 export function blobsOfLock(lock: ImageSetLock): Map<string, Descriptor> {
@@ -101,6 +114,11 @@ export function blobsOfLock(lock: ImageSetLock): Map<string, Descriptor> {
     for (const [digest, blob] of blobsOf(contents)) if (!blobs.has(digest)) blobs.set(digest, blob);
   }
   return blobs;
+}
+
+/** The same lock without the artifacts of its charts. */
+export function withoutCharts(lock: ImageSetLock): ImageSetLock {
+  return { ...lock, images: lock.images.filter(({ kind }) => kind !== 'chart') };
 }
 
 /** What names an image in its place: `repository:tag`, or `repository@digest` where it has no tag. */
@@ -131,6 +149,12 @@ export function encodeLock(lock: ImageSetLock): string {
       configuration: lock.configuration,
       options: Object.fromEntries(Object.entries(lock.options).sort(([a], [b]) => compareBytes(a, b))),
       catalogs: lock.catalogs.map(encodeCatalog),
+      ...(lock.charts !== undefined &&
+        lock.charts.length > 0 && {
+          charts: lock.charts.map(({ source, name, version, repository, tag }) => ({
+            ...{ source, name, version, repository, tag },
+          })),
+        }),
       images: images.map((image) => tables.encodeImage(image)),
       manifests: tables.encodeManifests(),
       blobs: tables.encodeBlobs(),
@@ -319,6 +343,7 @@ export function parseLock(text: string, file: string): ImageSetLock {
     'configuration',
     'options',
     'catalogs',
+    'charts',
     'images',
     'manifests',
     'blobs',
@@ -330,6 +355,7 @@ export function parseLock(text: string, file: string): ImageSetLock {
     configuration: fields.configuration.digest(),
     options,
     catalogs: readCatalogs(fields.catalogs),
+    ...(fields.charts.isPresent && { charts: readCharts(fields.charts) }),
     images: reader.readImages(fields.images),
   };
 }
@@ -369,6 +395,19 @@ function readCatalogs(field: Field<never>): LockedCatalog[] {
     };
     names.add(`${catalog.repository}:${catalog.tag}`, item);
     return catalog;
+  });
+}
+
+function readCharts(field: Field<never>): LockedChart[] {
+  return field.list(maxImages).map((item) => {
+    const fields = item.object(['source', 'name', 'version', 'repository', 'tag']);
+    return {
+      source: fields.source.text(),
+      name: fields.name.text(),
+      version: fields.version.text(),
+      repository: fields.repository.matching(isRepositoryName, 'a repository'),
+      tag: fields.tag.matching(isTag, 'a tag'),
+    };
   });
 }
 

@@ -75,7 +75,24 @@ const refused: Record<string, [text: string, fault: string]> = {
   'a section that is not mirrored yet': [
     `${operator}  platform:\n    graph: true\n`,
     'set.yaml:6:3: mirror.platform: not supported yet ' +
-      '(use oc-mirror for this section, and opmate for operators and additionalImages)',
+      '(use oc-mirror for this section, and opmate for operators, additionalImages and helm)',
+  ],
+  'an unknown field of a chart': [
+    `${operator}  helm:\n    local:\n    - path: a\n      values: {}\n`,
+    'set.yaml:9:7: mirror.helm.local[0].values: unknown field (use one of name, version, path, imagePaths, platforms)',
+  ],
+  'a local chart without path': [
+    `${operator}  helm:\n    local:\n    - name: a\n`,
+    'set.yaml:8:7: mirror.helm.local[0].path: missing',
+  ],
+  'a chart repository without address': [
+    `${operator}  helm:\n    repositories:\n    - name: a\n`,
+    'set.yaml:8:7: mirror.helm.repositories[0].url: missing',
+  ],
+  'a chart repository that is a registry': [
+    `${operator}  helm:\n    repositories:\n    - name: a\n      url: oci://reg.test/charts\n`,
+    'set.yaml:9:7: mirror.helm.repositories[0].url: "oci://reg.test/charts": charts in registries have no index ' +
+      '(pull the chart with helm pull and list its file below helm.local)',
   ],
   'no catalog': [
     `${head}mirror:\n  operators:\n  - full: true\n`,
@@ -168,7 +185,7 @@ describe('mirror/image-set-config', () => {
   });
 
   it('reports every fault, in the order of the text', () => {
-    const faults = faultsOf(`${operator}    ful: 1\n    full: 1\n  helm: {a: 1}\nextra: 1\n`);
+    const faults = faultsOf(`${operator}    ful: 1\n    full: 1\n  platform: {a: 1}\nextra: 1\n`);
     expect(faults.map((fault) => fault.slice(0, 12))).toEqual([
       'set.yaml:6:5',
       'set.yaml:7:5',

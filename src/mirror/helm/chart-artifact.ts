@@ -1,0 +1,68 @@
+import { digestOf } from '../../core/digest.js';
+import { encodeGoJson } from '../../document/go-json.js';
+import type { JsonObject } from '../../document/json.js';
+import { BuiltImages } from '../../oci/image/built-images.js';
+import type { OpenedReference } from '../../oci/image/open.js';
+import { mediaTypes } from '../../oci/image/types.js';
+
+const configType = 'application/vnd.cncf.helm.config.v1+json';
+const contentType = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';
+
+/** A packed chart in a file. */
+export interface PackedChart {
+  name: string;
+  version: string;
+  /** Chart.yaml. */
+  metadata: JsonObject;
+  file: string;
+  digest: string;
+  size: number;
+}
+
+/**
+ * Returns a packed chart as the artifact that `helm push` makes of it, without the time: equal charts are equal
+ * artifacts. The file must stay while it is open. (Source: Helm 3, pkg/registry.)
+ */
+export function openChartArtifact({
+  name,
+  version,
+  metadata,
+  file,
+  digest,
+  size,
+}: PackedChart): OpenedReference {
+  const config = Buffer.from(encodeGoJson(metadata));
+  const describe = (
+    mediaType: string,
+    bytes: Buffer,
+  ): { mediaType: string; digest: string; size: number } => ({
+    mediaType,
+    digest: digestOf(bytes),
+    size: bytes.length,
+  });
+  const configDescriptor = describe(configType, config);
+  const layer = { mediaType: contentType, digest, size };
+  const manifest = Buffer.from(
+    encodeGoJson({
+      schemaVersion: 2,
+      mediaType: mediaTypes.ociManifest,
+      config: configDescriptor,
+      layers: [layer],
+      annotations: {
+        'org.opencontainers.image.title': name,
+        'org.opencontainers.image.version': version,
+      },
+    }),
+  );
+  const descriptor = describe(mediaTypes.ociManifest, manifest);
+  const repository = new BuiltImages(`chart ${name} ${version}`, [
+    {
+      ...{ descriptor, manifest, config, configDescriptor },
+      platform: { os: 'linux', architecture: 'amd64' },
+      layers: [],
+      layerFiles: [{ descriptor: layer, file }],
+      base: undefined,
+    },
+  ]);
+  return { repository, reference: descriptor.digest, close: () => Promise.resolve() };
+}

@@ -1,0 +1,122 @@
+import type { DocumentPath, Place } from '../../core/diagnostic.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
+import type { Field } from '../../document/field.js';
+import { type JsonPath, parseJsonPath } from '../../helm/json-path.js';
+import { type PlatformConfig, readPlatforms } from '../image-set/platform-config.js';
+
+/** The charts of an image set: `mirror.helm`. */
+export interface HelmConfig {
+  repositories: HelmRepositoryConfig[];
+  local: LocalChartConfig[];
+}
+
+export interface HelmRepositoryConfig {
+  name: string;
+  url: string;
+  /** Undefined for all versions of all charts that are no libraries. */
+  charts: RepositoryChartConfig[] | undefined;
+  place: Place;
+}
+
+/** What is taken of a chart. */
+export interface ChartConfig {
+  /** Lead to further images. */
+  imagePaths: JsonPath[];
+  platforms: PlatformConfig[];
+  place: Place;
+}
+
+export interface RepositoryChartConfig extends ChartConfig {
+  name: string;
+  /** A version or a constraint; undefined for the newest stable one. */
+  version: string | undefined;
+}
+
+export interface LocalChartConfig extends ChartConfig {
+  name: string;
+  /** Of a directory or archive. */
+  path: string;
+}
+
+type PlaceOf = (path: DocumentPath) => Place;
+
+/** Reads the section; what is wrong with it goes to the document's diagnostics. */
+export function readHelmConfig(section: Field, placeOf: PlaceOf): HelmConfig {
+  if (!section.isPresent) return { repositories: [], local: [] };
+  const fields = section.object(['repositories', 'local']);
+  const items = fields?.repositories.optionalList() ?? [];
+  const repositories = items.map((item) => readRepository(item, placeOf));
+  const byName = new Map<string, HelmRepositoryConfig>();
+  for (const [i, one] of repositories.entries()) {
+    const first = one && byName.get(one.name);
+    if (one !== undefined && first === undefined) byName.set(one.name, one);
+    else if (first !== undefined && first.url !== one?.url) {
+      const problem = `duplicate repository ${quoteGo(first.name)}, first defined on line ${first.place.line}`;
+      items[i]?.fail(problem, { code: 'duplicate', hint: 'give one of them another name' });
+    }
+  }
+  const local = fields?.local.optionalList().map((item) => readLocal(item, placeOf)) ?? [];
+  return {
+    repositories: repositories.filter((one) => one !== undefined),
+    local: local.filter((one) => one !== undefined),
+  };
+}
+
+const chartKeys = ['name', 'version', 'path', 'imagePaths', 'platforms'] as const;
+
+function readRepository(item: Field, placeOf: PlaceOf): HelmRepositoryConfig | undefined {
+  if (!item.isPresent) return item.field('name').missing();
+  const fields = item.object(['name', 'url', 'charts']);
+  if (fields === undefined) return undefined;
+  const [name, url] = [fields.name.text(), fields.url.parsed(parseUrl)];
+  const charts = fields.charts.optionalList().map((one) => {
+    if (!one.isPresent) return one.field('name').missing();
+    const chart = one.object(chartKeys);
+    const chartName = chart?.name.text();
+    if (chart === undefined || chartName === undefined) return undefined;
+    chart.path.optionalText();
+    return { name: chartName, version: chart.version.optionalText(), ...readChart(chart, one, placeOf) };
+  });
+  if (name === undefined || url === undefined) return undefined;
+  const isListed = fields.charts.isPresent;
+  return {
+    ...{ name, url, place: placeOf(item.path) },
+    charts: isListed ? charts.filter((one) => one !== undefined) : undefined,
+  };
+}
+
+function readLocal(item: Field, placeOf: PlaceOf): LocalChartConfig | undefined {
+  if (!item.isPresent) return item.field('path').missing();
+  const fields = item.object(chartKeys);
+  if (fields === undefined) return undefined;
+  const path = fields.path.text();
+  const name = fields.name.optionalText();
+  // Has no effect with oc-mirror either: a file is of one version.
+  fields.version.optionalText();
+  const chart = readChart(fields, item, placeOf);
+  return path === undefined ? undefined : { path, name: name ?? path, ...chart };
+}
+
+function readChart(
+  fields: Readonly<Record<'imagePaths' | 'platforms', Field>>,
+  item: Field,
+  placeOf: PlaceOf,
+): ChartConfig {
+  const imagePaths = fields.imagePaths.optionalList().map((one) => one.parsed(parseJsonPath));
+  return {
+    imagePaths: imagePaths.filter((one) => one !== undefined),
+    platforms: readPlatforms(fields.platforms),
+    place: placeOf(item.path),
+  };
+}
+
+function parseUrl(text: string): string {
+  if (text.startsWith('oci://')) {
+    throw new OpmateError('UNSUPPORTED', `${quoteGo(text)}: charts in registries have no index`, {
+      hint: 'pull the chart with helm pull and list its file below helm.local',
+    });
+  }
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
+  throw new OpmateError('INVALID', `${quoteGo(text)} is not a URL of http or https`);
+}

@@ -1,0 +1,274 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { ArchiveMeter } from '../../archive/limits.js';
+import { gzipBytes, writeTar } from '../../archive/tar-writer.js';
+import { mapConcurrent } from '../../core/concurrency.js';
+import { addContext, combineErrors } from '../../core/diagnostics-error.js';
+import { digestOf } from '../../core/digest.js';
+import { LimitError, OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
+import { statIfPresent } from '../../files/file-status.js';
+import { readRegularFile } from '../../files/read-file.js';
+import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
+import { withoutIgnored } from '../../helm/chart-ignore.js';
+import { type ChartImages, findChartImages } from '../../helm/chart-images.js';
+import {
+  type ChartIndex,
+  type IndexedChart,
+  findChart,
+  maxIndexBytes,
+  parseChartIndex,
+} from '../../helm/chart-index.js';
+import { type Chart, type ChartFiles, chartLimits, loadChart, readChartArchive } from '../../helm/chart.js';
+import { readTree } from '../../source/drivers/file-tree.js';
+import { checkUrl, receiveFile, requestPlace } from '../../source/drivers/http-request.js';
+import { formatUrl } from '../../source/place.js';
+import type { SourceSession } from '../../source/session.js';
+import type { PackedChart } from './chart-artifact.js';
+import type { ChartConfig, HelmConfig, HelmRepositoryConfig, LocalChartConfig } from './helm-config.js';
+
+/** A chart of an image set that was read. */
+export interface OpenedChart {
+  config: ChartConfig;
+  /** Names it in messages. */
+  label: string;
+  /** URL of its repository, or its path as the configuration writes it. */
+  source: string;
+  /** Name of its repository; undefined for a local chart. */
+  repository: string | undefined;
+  packed: PackedChart;
+  found: ChartImages;
+}
+
+export interface OpenedCharts {
+  charts: OpenedChart[];
+  /** Removes what was downloaded. */
+  close(): Promise<void>;
+}
+
+export interface OpenChartsOptions extends SourceSession {
+  /** Relative paths count from it. */
+  directory: string;
+}
+
+/** Bytes of a packed chart. */
+export const maxChartBytes = 100 * 1024 * 1024;
+/** Charts of all repositories together. */
+const maxCharts = 20_000;
+const downloadsAtOnce = 4;
+
+/**
+ * Reads the charts that a configuration lists and finds their images. Throws OpmateError with every chart that cannot
+ * be read, is not in its repository, or that Helm would refuse to render.
+ */
+export async function openCharts(helm: HelmConfig, options: OpenChartsOptions): Promise<OpenedCharts> {
+  const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
+  try {
+    const opener = new ChartOpener(temporary.path, options);
+    const charts = await opener.open(helm);
+    return { charts, close: () => temporary.remove() };
+  } catch (error) {
+    await temporary.remove();
+    throw error;
+  }
+}
+
+/** A chart that is to be downloaded. */
+interface WantedChart {
+  repository: HelmRepositoryConfig;
+  base: URL;
+  indexed: IndexedChart;
+  config: ChartConfig;
+}
+
+class ChartOpener {
+  readonly #directory: string;
+  readonly #options: OpenChartsOptions;
+  readonly #faults: OpmateError[] = [];
+  #files = 0;
+
+  constructor(directory: string, options: OpenChartsOptions) {
+    this.#directory = directory;
+    this.#options = options;
+  }
+
+  async open(helm: HelmConfig): Promise<OpenedChart[]> {
+    const opened: (OpenedChart | undefined)[] = [];
+    for (const local of helm.local) opened.push(await this.#try(() => this.#openLocal(local)));
+    const wanted: WantedChart[] = [];
+    for (const repository of helm.repositories)
+      wanted.push(...((await this.#try(() => this.#select(repository))) ?? []));
+    if (wanted.length > maxCharts) throw new LimitError(`mirror.helm: more than ${maxCharts} charts`);
+    opened.push(
+      ...(await mapConcurrent(
+        wanted,
+        downloadsAtOnce,
+        (one) => this.#try(() => this.#openWanted(one)),
+        this.#options,
+      )),
+    );
+    if (this.#faults.length > 0) throw combineErrors(this.#faults);
+    return opened.filter((one) => one !== undefined);
+  }
+
+  /** Faults of several charts are reported together. */
+  async #try<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      throwIfCancelled(this.#options.signal);
+      if (!(error instanceof OpmateError) || error.code === 'INTERNAL' || error.code === 'IO') throw error;
+      this.#faults.push(error);
+      return undefined;
+    }
+  }
+
+  async #openLocal(config: LocalChartConfig): Promise<OpenedChart> {
+    const place = path.resolve(this.#options.directory, config.path);
+    const label = `chart ${config.path}`;
+    const { chart, packed } = await this.#readLocal(place, label);
+    return this.#opened({ config, label, source: config.path, repository: undefined, packed }, chart);
+  }
+
+  async #readLocal(place: string, label: string): Promise<{ chart: Chart; packed: PackedChart }> {
+    if ((await statIfPresent(place))?.isDirectory() === true) {
+      const files = withoutIgnored(await readDirectory(place, this.#options), label);
+      const chart = await loadChart(files, label, this.#options);
+      return { chart, packed: await this.#pack(chart, await packFiles(chart.name, files)) };
+    }
+    let bytes: Buffer;
+    try {
+      bytes = await readRegularFile(place, maxChartBytes, { name: label });
+    } catch (error) {
+      throw fileError(label, error, { file: place });
+    }
+    return this.#readPacked(bytes, label);
+  }
+
+  async #readPacked(bytes: Buffer, label: string): Promise<{ chart: Chart; packed: PackedChart }> {
+    const chart = await readPackedChart(bytes, label, this.#options);
+    return { chart, packed: await this.#pack(chart, bytes) };
+  }
+
+  async #pack({ name, version, metadata }: Chart, bytes: Buffer): Promise<PackedChart> {
+    const file = path.join(this.#directory, `chart-${this.#files++}.tgz`);
+    await writeFile(file, bytes, { flag: 'wx', mode: 0o600 });
+    return { name, version, metadata, file, digest: digestOf(bytes), size: bytes.length };
+  }
+
+  /** What a configuration means of a repository. */
+  async #select(repository: HelmRepositoryConfig): Promise<WantedChart[]> {
+    if (repository.charts?.length === 0) return [];
+    const label = `chart repository ${quoteGo(repository.name)}`;
+    const text = repository.url.replace(/\/index\.yaml$/, '').replace(/\/*$/, '/');
+    const base = checkUrl({ kind: 'http', url: text }, this.#options.network);
+    const url = new URL('index.yaml', base);
+    const bytes = await this.#download(url, maxIndexBytes, label);
+    const index = parseChartIndex(bytes.toString(), `${label}: ${formatUrl(url)}`);
+    const want = (indexed: IndexedChart, config: ChartConfig): WantedChart => ({
+      repository,
+      base,
+      indexed,
+      config,
+    });
+    if (repository.charts === undefined)
+      return wholeIndex(index).map((indexed) => want(indexed, bare(repository)));
+    const wanted: WantedChart[] = [];
+    for (const config of repository.charts) {
+      const found = await this.#try(async () => findChart(index, config.name, config.version, label));
+      if (found !== undefined) wanted.push(want(found, config));
+    }
+    return wanted;
+  }
+
+  async #openWanted({ repository, base, indexed, config }: WantedChart): Promise<OpenedChart> {
+    const label = `chart ${repository.name}/${indexed.name} ${indexed.version}`;
+    const url = this.#urlOf(indexed, base, label);
+    const bytes = await this.#download(url, maxChartBytes, label, indexed.digest);
+    const { chart, packed } = await this.#readPacked(bytes, label);
+    if (chart.name !== indexed.name)
+      throw new OpmateError('INVALID', `${label}: ${formatUrl(url)} holds chart ${quoteGo(chart.name)}`);
+    return this.#opened(
+      { config, label, source: repository.url, repository: repository.name, packed },
+      chart,
+    );
+  }
+
+  /** An address in an index may lead to another host, never to a file. */
+  #urlOf({ urls }: IndexedChart, base: URL, label: string): URL {
+    const [text = ''] = urls;
+    try {
+      return checkUrl({ kind: 'http', url: new URL(text, base).href }, this.#options.network);
+    } catch (error) {
+      if (error instanceof OpmateError) throw addContext(error, { subject: label });
+      throw new OpmateError('INVALID', `${label}: invalid URL ${quoteGo(text)}`);
+    }
+  }
+
+  async #download(url: URL, limit: number, label: string, digest?: string): Promise<Buffer> {
+    const shown = formatUrl(url);
+    const limits = { ...chartLimits, maxUnpackedSize: limit };
+    const file = path.join(this.#directory, `download-${this.#files++}`);
+    try {
+      const { response, close } = await requestPlace({ url }, {}, this.#options);
+      try {
+        const received = await receiveFile(response, shown, file, { ...this.#options, limits });
+        if (digest !== undefined && digest !== received)
+          throw new OpmateError('DIGEST', `${shown}: expected ${digest}, got ${received}`);
+      } finally {
+        response.body.destroy();
+        close();
+      }
+    } catch (error) {
+      throw error instanceof OpmateError ? addContext(error, { subject: label }) : error;
+    }
+    return readRegularFile(file, limit, { name: shown });
+  }
+
+  #opened(chart: Omit<OpenedChart, 'found'>, loaded: Chart): OpenedChart {
+    const { label, config } = chart;
+    const { logger } = this.#options;
+    logger?.progress({ task: 'read charts', state: 'update', current: this.#files, unit: 'items' });
+    return { ...chart, found: findChartImages(loaded, label, { paths: config.imagePaths }) };
+  }
+}
+
+/** Reads a packed chart. Throws OpmateError. */
+export async function readPackedChart(
+  bytes: Buffer,
+  label: string,
+  { signal }: Pick<SourceSession, 'signal'>,
+): Promise<Chart> {
+  const meter = new ArchiveMeter(chartLimits);
+  const source = Readable.from([bytes], { objectMode: false });
+  const files = await readChartArchive(source, label, { meter, signal });
+  return loadChart(files, label, { meter, signal });
+}
+
+function bare({ place }: HelmRepositoryConfig): ChartConfig {
+  return { imagePaths: [], platforms: [], place };
+}
+
+function wholeIndex(index: ChartIndex): IndexedChart[] {
+  return [...index.values()].flat().filter(({ isLibrary }) => !isLibrary);
+}
+
+async function readDirectory(
+  directory: string,
+  { signal, followLinks }: OpenChartsOptions,
+): Promise<ChartFiles> {
+  const tree = await readTree(directory, { limits: chartLimits, signal, followLinks });
+  const files = new Map<string, Buffer>();
+  for (const { path: name } of tree.files)
+    files.set(name, await readRegularFile(path.join(directory, name), chartLimits.maxFileSize));
+  return files;
+}
+
+/** Packs a directory; equal ones have equal bytes. */
+async function packFiles(name: string, files: ChartFiles): Promise<Buffer> {
+  const entries = [...files].map(([file, content]) => ({ path: `${name}/${file}`, content }));
+  const chunks: Buffer[] = [];
+  for await (const chunk of writeTar(entries)) chunks.push(chunk as Buffer);
+  return gzipBytes(Buffer.concat(chunks));
+}

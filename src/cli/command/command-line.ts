@@ -1,5 +1,6 @@
 import { Argument as CommanderArgument, Command, Option } from 'commander';
 import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
 import type { CommandContext } from '../context.js';
 import type { AnyCommand, Argument, LoadedCommands } from './declaration.js';
 import { type Flag, type Flags, flagGroups } from './flags.js';
@@ -152,9 +153,32 @@ function addFlags(command: Command, flags: Flags, showsAlpha: boolean): void {
       for (const value of ['true', 'false']) command.addOption(new Option(`${long}=${value}`).hideHelp());
     }
     for (const alias of one.aliases ?? []) {
-      addOption(command, `--${alias}`, { ...one, short: undefined, hidden: true, default: undefined });
+      const name = alias.length === 1 ? `-${alias}` : `--${alias}`;
+      const hidden = { ...one, short: undefined, hidden: true, default: undefined };
+      addOption(command, name, ['-o', '--output'].includes(name) ? refusingFormats(hidden, long) : hidden);
     }
   }
+}
+
+const outputFormats: readonly string[] = ['json', 'yaml', 'text', 'table'];
+
+/**
+ * Returns an older `-o` or `--output` that takes a path or names, without the names of output formats: `-o yaml` would
+ * make a file called `yaml`.
+ */
+function refusingFormats<T>(one: Omit<Flag<T>, 'short'>, long: string): Omit<Flag<T>, 'short'> {
+  return {
+    ...one,
+    parse(given, previous, name) {
+      if (outputFormats.includes(given)) {
+        const problem = `expected ${one.value ?? 'a value'}, got the output format ${quoteGo(given)}`;
+        throw new UsageError(`${name}: ${problem}`, {
+          hint: `leave out ${name} ${given}, or write ${long} ${given} if it is a name`,
+        });
+      }
+      return one.parse === undefined ? (given as T) : one.parse(given, previous, name);
+    },
+  };
 }
 
 function groupRank({ group }: Flag<unknown>): number {
@@ -226,9 +250,11 @@ function attributeName(name: string): string {
 function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>): void {
   for (const [key, one] of Object.entries(flags)) {
     if (one.mayBeEmpty === true || !/^<(?:file|directory|path|archive)>$/.test(one.value ?? '')) continue;
-    const value = raw[key];
-    if (value !== '' && !(Array.isArray(value) && value.includes(''))) continue;
-    throw emptyPath(longName(key));
+    for (const name of [key, ...(one.aliases ?? [])]) {
+      const value = raw[attributeName(name)];
+      if (value !== '' && !(Array.isArray(value) && value.includes(''))) continue;
+      throw emptyPath(name.length === 1 ? `-${name}` : longName(name));
+    }
   }
 }
 

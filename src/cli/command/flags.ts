@@ -27,7 +27,7 @@ export interface FlagTraits {
   readonly group?: FlagGroup;
   /** Works, and is neither shown in help nor offered by shells; `alpha` where `HELP_ALPHA=true` does not show it. */
   readonly hidden?: boolean | 'alpha';
-  /** Older names, which go on working unseen; without dashes. */
+  /** Older names, which go on working unseen; without dashes, one letter for a short one. */
   readonly aliases?: readonly string[];
   /** For people; not a default that is set. */
   readonly usually?: string;

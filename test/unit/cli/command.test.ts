@@ -37,6 +37,26 @@ async function call(line: string): Promise<unknown> {
   return seen;
 }
 
+/** What a command is called with whose file was named by `-o` and `--output` before. */
+async function callWithOldOutput(...words: string[]): Promise<unknown> {
+  let seen: unknown;
+  const command = defineCommand({
+    summary: 'try old flags',
+    flags: { to: text('file', 'file to write', { default: 'a.db', aliases: ['output', 'o'] }) },
+    run({ options }) {
+      seen = options.to;
+      return Promise.resolve();
+    },
+  });
+  const commandLine = new CommandLine('opmate', { try: leaf(async () => ({ command })) }, createWorld(), {
+    print: () => undefined,
+    onCommand: () => undefined,
+    run: async (work) => void (await work()),
+  });
+  await commandLine.program.parseAsync(['try', ...words], { from: 'user' });
+  return seen;
+}
+
 describe('cli/command', () => {
   it('passes defaults for flags that are not on the line', async () => {
     expect(await call('a')).toMatchObject({
@@ -85,5 +105,17 @@ describe('cli/command', () => {
     ['a --package=,', "option '--package <name,…>' argument ',' is invalid. expected at least one item"],
   ])('refuses %s', async (line, message) => {
     await expect(call(line)).rejects.toThrow(message);
+  });
+
+  it('takes older short and long names of a path, and no output format there', async () => {
+    expect(await callWithOldOutput()).toBe('a.db');
+    for (const words of [['--to', 'yaml'], ['-o', './yaml'], ['--output=b.db']]) {
+      expect(await callWithOldOutput(...words)).toBe(words.at(-1)?.replace('--output=', ''));
+    }
+    await expect(callWithOldOutput('-o', 'yaml')).rejects.toThrow(
+      '-o: expected <file>, got the output format "yaml"',
+    );
+    await expect(callWithOldOutput('--output', 'json')).rejects.toThrow('--output: expected <file>');
+    await expect(callWithOldOutput('--output=')).rejects.toThrow('--output: expected a path, got ""');
   });
 });

@@ -100,45 +100,10 @@ export function separatedOrNone(value: string, previous: string[] | undefined): 
   return [...(previous ?? []), ...itemsOf(value)];
 }
 
-/** The database that a command is about, from its argument and its option, which has a default. */
-export function databaseOf(
-  argument: string | undefined,
-  option: string | undefined,
-  defaultName = 'bundles.db',
-): string {
-  if (argument !== undefined && option !== undefined && ![defaultName, argument].includes(option)) {
-    throw new UsageError(`${argument}: --database says ${option}`, { hint: 'name the database once' });
-  }
-  const name = argument ?? option ?? defaultName;
-  if (name === '') throw new UsageError('database: empty file name', { hint: 'name the database file' });
-  return name;
-}
-
-/**
- * The list and the database of a command that takes both as arguments. Where an option has the list, the one argument
- * is the database.
- */
-export function listAndDatabase(
-  [first, second]: readonly (string | undefined)[],
-  what: string,
-  option: string | undefined,
-): { list: string | undefined; file: string | undefined } {
-  if (option === undefined) return { list: first, file: second };
-  if (second === undefined) return { list: undefined, file: first };
-  throw new UsageError(`${first}: ${what} are named by ${option} already`, {
-    hint: `leave out ${first}, or write --database ${first} for that database`,
-  });
-}
-
 /** The value of an option that a command needs. Throws UsageError, in the words of `opm`, where it was not given. */
 export function requireFlag<T>(value: T | undefined, name: string): T {
   if (value !== undefined && value !== '') return value;
   throw new UsageError(`required flag(s) "${name}" not set`);
-}
-
-/** What the commands that remove the newest version share. */
-export function eachChannelOption(): Option {
-  return new Option('--each-channel', 'remove every channel head instead of the newest version only');
 }
 
 /** An option that help and completion do not show. */

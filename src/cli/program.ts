@@ -6,14 +6,9 @@ import { type GlobalOptions, checkGlobalOptions } from './command/global-flags.j
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { commandPath, helpFor, helpText, unknownCommand } from './help.js';
-import { addIndexCommands } from './index/commands.js';
 import { addMirrorCommands } from './mirror/commands.js';
 import { writeAll } from './output.js';
-import { addRegistryCommands } from './registry/commands.js';
 import type { Runner } from './runner.js';
-import { addCatalogsCommands } from './serve/catalogs-commands.js';
-import { addServeCommands } from './serve/commands.js';
-import { addTemplateCommands } from './template/commands.js';
 import { commands } from './tree.js';
 
 /** What `run` must know even when a command fails. */
@@ -184,12 +179,7 @@ function addUnconvertedCommands(
       }),
   };
   const find = (name: string): Command => program.commands.find((one) => one.name() === name) as Command;
-  addRegistryCommands(program, context, runner);
-  addIndexCommands(program, context, runner);
   addMirrorCommands(program, find('catalog'), context, runner);
-  addServeCommands(program, context, runner);
-  addCatalogsCommands(program, context, runner);
   addBundleCommands(program, context, runner);
   addAlphaBundleCommands(find('alpha'), context, runner);
-  addTemplateCommands(program, find('alpha'), context, runner);
 }

@@ -24,6 +24,19 @@ export const commands: CommandTree = {
     {
       list: group('list packages, channels or bundles of a catalog', list({ tool: 'opm' }), { tool: 'opm' }),
       'render-graph': leaf(async () => ({ command: (await import('./root/graph.js')).alphaCommand })),
+      'render-template': leaf(async () => ({
+        command: (await import('./template/render.js')).alphaCommand,
+      })),
+      'convert-template': group(
+        'create a template from a catalog',
+        {
+          basic: leaf(async () => ({ command: (await import('./template/convert.js')).alphaBasic })),
+          substitutes: leaf(async () => ({
+            command: (await import('./template/convert.js')).alphaSubstitutes,
+          })),
+        },
+        { tool: 'opm' },
+      ),
     },
     { hidden: 'alpha', tool: 'opm' },
   ),
@@ -40,6 +53,54 @@ export const commands: CommandTree = {
     },
     { tool: 'oc' },
   ),
+  registry: group(
+    'build, edit and query sqlite indexes',
+    {
+      add: leaf(() => import('./registry/add.js')),
+      rm: leaf(() => import('./registry/rm.js')),
+      delete: leaf(() => import('./registry/delete.js')),
+      'delete-latest': leaf(() => import('./registry/delete-latest.js')),
+      prune: leaf(() => import('./registry/prune.js')),
+      'prune-stranded': leaf(() => import('./registry/prune-stranded.js')),
+      deprecatetruncate: leaf(() => import('./registry/deprecatetruncate.js')),
+      create: leaf(() => import('./registry/create.js')),
+      migrate: leaf(() => import('./registry/migrate.js')),
+      init: leaf(() => import('./registry/init.js')),
+      build: leaf(() => import('./registry/build.js')),
+      serve: leaf(() => import('./registry/serve.js')),
+      images: leaf(() => import('./registry/images.js')),
+      bundles: leaf(() => import('./registry/bundles.js')),
+    },
+    { tool: 'opm' },
+  ),
+  index: group(
+    'build and edit images of sqlite indexes',
+    {
+      add: leaf(() => import('./index/add.js')),
+      rm: leaf(() => import('./index/rm.js')),
+      delete: leaf(() => import('./index/delete.js')),
+      'delete-latest': leaf(() => import('./index/delete-latest.js')),
+      prune: leaf(() => import('./index/prune.js')),
+      'prune-stranded': leaf(() => import('./index/prune-stranded.js')),
+      deprecatetruncate: leaf(() => import('./index/deprecatetruncate.js')),
+      build: leaf(() => import('./index/build.js')),
+      export: leaf(() => import('./index/export.js')),
+    },
+    { tool: 'opm' },
+  ),
+  serve: leaf(() => import('./root/serve.js')),
+  catalogs: group('query a running opmate serve --catalogs', {
+    status: leaf(() => import('./catalogs/status.js')),
+    wait: leaf(() => import('./catalogs/wait.js')),
+    packages: leaf(() => import('./catalogs/packages.js')),
+  }),
+  template: group('render and create catalog templates', {
+    render: leaf(() => import('./template/render.js')),
+    convert: group('create a template from a catalog', {
+      basic: leaf(async () => ({ command: (await import('./template/convert.js')).basic })),
+      substitutes: leaf(async () => ({ command: (await import('./template/convert.js')).substitutes })),
+    }),
+  }),
   archive: group('work with mirror archives on disk', {
     verify: leaf(() => import('./archive/verify.js')),
   }),

@@ -33,6 +33,9 @@ function examplesOf(command: Command, words: readonly string[] = []): RunnableEx
 /** Examples that need what a test cannot have here, each with where their command is tested. */
 const elsewhere: Readonly<Record<string, string>> = {
   probe: 'probe.test.ts, with servers',
+  'catalogs status': 'serve-catalogs.test.ts, with a server of catalogs',
+  'catalogs wait': 'the same',
+  'catalogs packages': 'the same',
 };
 
 /** Examples that end with another code than 0, because they find something. */
@@ -44,6 +47,13 @@ const servers: ReadonlySet<string> = new Set(['oci serve', 'view', 'serve', 'reg
 let host = '';
 const atHost = (line: string): string => line.replaceAll('registry.example.com', host);
 
+/** Servers listen on ports that are free, as several tests run at once. */
+function atFreePorts(command: string, line: string): string {
+  if (command !== 'serve' && command !== 'registry serve') return line;
+  const lineAtFree = line.replaceAll('127.0.0.1:8080', '127.0.0.1:0');
+  return lineAtFree.includes('--port') ? lineAtFree : `${lineAtFree} --port 0`;
+}
+
 /** Runs a line in a copy of the world, as bash does. */
 function runLine(
   line: string,
@@ -52,7 +62,9 @@ function runLine(
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   // A server is told to stop once it has begun to serve.
   const script = isServer
-    ? `${line} > out & pid=$!; until [ -s out ]; do sleep 0.1; done; kill $pid; wait $pid`
+    ? `${line} > out 2> err & pid=$!
+       until [ -s out ] || grep -qs 'serving registry' err || ! kill -0 $pid; do sleep 0.1; done
+       kill $pid; wait $pid; code=$?; cat err >&2; exit $code`
     : line;
   return new Promise((resolve) => {
     const environment = sandbox.environment({
@@ -149,6 +161,10 @@ beforeAll(async () => {
     .join(',');
   await opmate('registry', 'add', '-d', 'index.db', '-b', images);
   await cp(path.join(sandbox.work, 'world/index.db'), path.join(sandbox.work, 'world/bundles.db'));
+  await opmate('index', 'build', 'index.db', '-t', 'registry.example.com/demo/index:v1', '-i', 'scratch');
+  await opmate('index', 'export', '-i', 'index.db', '-f', 'manifests');
+  const template = await sandbox.run(['template', 'convert', 'basic', 'world/catalog', '-o', 'yaml']);
+  await sandbox.write({ 'world/template.yaml': template.stdout });
   await opmate('oci', 'copy', 'registry.example.com/demo/bundle:v1.0.0', 'oci:layout:v1');
   await sandbox.write({
     'world/imageset.yaml': {
@@ -179,7 +195,11 @@ describe('examples of --help', () => {
     async ({ command, line }) => {
       const directory = path.join(sandbox.work, `copy-${Math.random().toString(36).slice(2)}`);
       await cp(path.join(sandbox.work, 'world'), directory, { recursive: true });
-      const { code, stderr } = await runLine(atHost(line), directory, servers.has(command));
+      const { code, stderr } = await runLine(
+        atFreePorts(command, atHost(line)),
+        directory,
+        servers.has(command),
+      );
       expect({ line, code, stderr: code === (codes[command] ?? 0) ? '' : stderr }).toEqual({
         line,
         code: codes[command] ?? 0,

@@ -1,21 +1,47 @@
-import { type AddFlags, addToDatabase, planAdd, reportAdded } from '../registry/add-bundles.js';
-import type { CommandContext } from '../context.js';
+import { defineCommand } from '../command/declaration.js';
+import { list } from '../command/flags.js';
 import { requireFlag } from '../options.js';
-import { type IndexImageFlags, editIndex } from './edit.js';
-
-interface IndexAddOptions extends AddFlags, IndexImageFlags {
-  bundles?: string[];
-}
+import { addToDatabase, planAdd, reportAdded } from '../registry/add-bundles.js';
+import { addFlags } from '../registry/add-flags.js';
+import { editIndex } from './edit.js';
+import { baseImageNote, fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
 
 /**
  * `opmate index add`: adds bundles to the database of an index image, or to a new one, all or none of them.
- * Without any bundle the database is brought to the latest schema. Returns the exit code.
+ * Without any bundle the database is brought to the latest schema.
  */
-export async function indexAdd(context: CommandContext, options: IndexAddOptions): Promise<number> {
-  const bundles = options.fromFile === undefined ? requireFlag(options.bundles, 'bundles') : options.bundles;
-  const plan = await planAdd(context, { ...options, containerTool: 'none' }, bundles ?? []);
-  return editIndex(context, options, async (session, index) => {
-    const outcome = await addToDatabase(session, plan, index.file, { create: true, name: index.name });
-    return reportAdded(session.logger, outcome, index.name);
-  });
-}
+export const command = defineCommand({
+  summary: 'add bundles to an index image, or create one',
+  description: baseImageNote,
+  tool: 'opm',
+  flags: {
+    bundles: list('bundle', "bundle images, directories or layouts; '' for none", {
+      short: 'b',
+      mayBeNone: true,
+      group: 'Input',
+    }),
+    fromIndex: fromIndex('index image to add to (default: an empty index)'),
+    ...addFlags,
+    ...indexImageFlags,
+    ...toolFlags,
+  },
+  examples: [
+    [
+      'Create an index image',
+      'opmate index add -b registry.example.com/demo/bundle:v1.0.0 -t registry.example.com/demo/new-index:v1 -i scratch',
+    ],
+    [
+      'Add a release to an index image',
+      'opmate index add -b registry.example.com/demo/bundle:v1.3.0 -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
+    ],
+  ],
+  async run({ context, options }) {
+    const bundles =
+      options.fromFile === undefined ? requireFlag(options.bundles, 'bundles') : options.bundles;
+    const plan = await planAdd(context, { ...options, containerTool: 'none' }, bundles ?? []);
+    return editIndex(context, options, async (session, index) => {
+      const outcome = await addToDatabase(session, plan, index.file, { create: true, name: index.name });
+      return reportAdded(session.logger, outcome, index.name);
+    });
+  },
+});

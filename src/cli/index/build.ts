@@ -1,15 +1,26 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { databaseSummary } from '../registry/database.js';
+import { baseImageNote, indexImageFlags } from './index-image-flags.js';
 import { editDatabase } from '../../sqlite/schema/edit.js';
-import type { CommandContext } from '../context.js';
 import type { CommandSession } from '../session.js';
-import { type EditedIndex, type IndexImageFlags, editIndex } from './edit.js';
+import { type EditedIndex, editIndex } from './edit.js';
 
 /** `opmate index build`: makes the image of a database file, which stays as it is. */
-export async function indexBuild(
-  context: CommandContext,
-  file: string,
-  options: IndexImageFlags,
-): Promise<number> {
-  const build = (session: CommandSession, index: EditedIndex): Promise<void> =>
-    editDatabase(file, { outputFile: index.file, signal: session.signal }, () => undefined);
-  return editIndex(context, options, build, file);
-}
+export const command = defineCommand({
+  summary: 'build an index image from a database file',
+  description: baseImageNote,
+  arguments: [argument('<database>', databaseSummary)],
+  flags: indexImageFlags,
+  examples: [
+    [
+      'Build and push an index image',
+      'opmate index build index.db -t registry.example.com/demo/index:v2 -i scratch',
+    ],
+    ['Save the image to a file', 'opmate index build index.db --save index.tar -i scratch'],
+  ],
+  async run({ context, args: [file], options }) {
+    const build = (session: CommandSession, index: EditedIndex): Promise<void> =>
+      editDatabase(file, { outputFile: index.file, signal: session.signal }, () => undefined);
+    return editIndex(context, options, build, file);
+  },
+});

@@ -1,29 +1,43 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { eachChannelFlag, pullFromFlag } from '../registry/database.js';
+import { fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
 import { parsePullFrom } from '../../source/bundles.js';
 import { deleteLatest } from '../../sqlite/remove/delete-latest.js';
-import type { CommandContext } from '../context.js';
 import { requireFlag } from '../options.js';
 import { manifestFetcher, reportDeleted } from '../registry/removals.js';
-import { type IndexImageFlags, changeIndex } from './edit.js';
-
-interface IndexDeleteLatestOptions extends IndexImageFlags {
-  pullFrom?: string[];
-  eachChannel?: boolean;
-}
+import { changeIndex } from './edit.js';
 
 /** `opmate index delete-latest`: removes the newest version of a package from an index image. */
-export async function indexDeleteLatest(
-  context: CommandContext,
-  packageName: string,
-  options: IndexDeleteLatestOptions,
-): Promise<void> {
-  requireFlag(options.fromIndex, 'from-index');
-  const { eachChannel } = options;
-  const pullFrom = parsePullFrom(options.pullFrom ?? []);
-  await changeIndex(
-    context,
-    options,
-    (database, session) =>
-      deleteLatest(database, packageName, manifestFetcher(session, pullFrom), { eachChannel }),
-    reportDeleted,
-  );
-}
+export const command = defineCommand({
+  summary: 'remove the newest version of a package from an index image',
+  arguments: [argument('<package>', 'package')],
+  flags: {
+    fromIndex: fromIndex('index image to edit'),
+    eachChannel: eachChannelFlag,
+    pullFrom: pullFromFlag,
+    ...indexImageFlags,
+    ...toolFlags,
+  },
+  examples: [
+    [
+      'Remove the newest version',
+      'opmate index delete-latest demo -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
+    ],
+    [
+      'Save the image to a file',
+      'opmate index delete-latest demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
+    ],
+  ],
+  async run({ context, args: [packageName], options }) {
+    requireFlag(options.fromIndex, 'from-index');
+    const { eachChannel } = options;
+    const pullFrom = parsePullFrom(options.pullFrom ?? []);
+    await changeIndex(
+      context,
+      options,
+      (database, session) =>
+        deleteLatest(database, packageName, manifestFetcher(session, pullFrom), { eachChannel }),
+      reportDeleted,
+    );
+  },
+});

@@ -19,24 +19,18 @@ import {
   settleDatabase,
 } from '../../sqlite/read/index-image.js';
 import type { CommandContext } from '../context.js';
+import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
+import type { indexImageFlags, toolFlags } from './index-image-flags.js';
 import { openBase, putImages } from './image-output.js';
 import { writeAll } from '../output.js';
 import { type CommandSession, useSession } from '../session.js';
 
-/** Options of the commands that make index images. */
-export interface IndexImageFlags extends GlobalOptions {
-  fromIndex?: string;
-  binaryImage?: string;
-  tag?: string;
-  save?: string;
-  generate?: boolean;
-  outDockerfile?: string;
-  containerTool?: string;
-  buildTool?: string;
-  pullTool?: string;
-}
+/** Options of the commands that make index images, of which some lack the index or the tools. */
+export type IndexImageOptions = GlobalOptions &
+  FlagValues<typeof indexImageFlags> &
+  Partial<FlagValues<typeof toolFlags>> & { fromIndex?: string | undefined };
 
 /** Where the result goes. */
 type Output =
@@ -57,7 +51,7 @@ export interface EditedIndex {
  */
 export async function editIndex(
   context: CommandContext,
-  flags: IndexImageFlags,
+  flags: IndexImageOptions,
   work: (session: CommandSession, index: EditedIndex) => Promise<number | void>,
   newName = 'new index',
 ): Promise<number> {
@@ -80,7 +74,7 @@ export async function editIndex(
 /** `editIndex` for a change of the database in one transaction, which is then reported. */
 export async function changeIndex<R>(
   context: CommandContext,
-  flags: IndexImageFlags,
+  flags: IndexImageOptions,
   change: (database: Database, session: CommandSession) => R | Promise<R>,
   report: (logger: Logger, name: string, report: R) => void,
 ): Promise<void> {
@@ -93,16 +87,16 @@ export async function changeIndex<R>(
   });
 }
 
-function planOutput(flags: IndexImageFlags): Output {
+function planOutput(flags: IndexImageOptions): Output {
   const { tag, save, generate, containerTool, buildTool, pullTool } = flags;
   if (containerTool && (buildTool || pullTool))
     throw new UsageError('container-tool cannot be set alongside pull-tool or build-tool');
-  if (save !== undefined && (tag !== undefined || generate === true)) {
-    throw new UsageError(`--save and ${generate === true ? '--generate' : '--tag'} cannot be used together`, {
+  if (save !== undefined && (tag !== undefined || generate)) {
+    throw new UsageError(`--save and ${generate ? '--generate' : '--tag'} cannot be used together`, {
       hint: `save the image, then push it with: opmate oci copy oci-archive:${save} ${tag ?? 'REFERENCE'}`,
     });
   }
-  if (generate === true) return { kind: 'generate', file: flags.outDockerfile || 'index.Dockerfile' };
+  if (generate) return { kind: 'generate', file: flags.outDockerfile || 'index.Dockerfile' };
   if (save !== undefined) return { kind: 'save', file: save };
   if (!tag) {
     throw new UsageError('nowhere to put the image: opmate has no engine to keep it', {
@@ -133,7 +127,7 @@ async function checkOutput(output: Output): Promise<void> {
 }
 
 /** Says which options do nothing here; people have them in their scripts. */
-function noticeFlags(flags: IndexImageFlags, output: Output, logger: Logger): void {
+function noticeFlags(flags: IndexImageOptions, output: Output, logger: Logger): void {
   const tools = [
     ['--container-tool', flags.containerTool],
     ['--build-tool', flags.buildTool],
@@ -195,7 +189,7 @@ export async function pullDatabase(
 /** Makes of a database what the options ask for; returns what it is to be called. */
 async function writeOutput(
   session: CommandSession,
-  flags: IndexImageFlags,
+  flags: IndexImageOptions,
   output: Output,
   file: string,
   directory: string,

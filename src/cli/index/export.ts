@@ -1,3 +1,6 @@
+import { defineCommand } from '../command/declaration.js';
+import { list, text } from '../command/flags.js';
+import { containerToolFlag } from './index-image-flags.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import path from 'node:path';
 import { statIfPresent } from '../../files/file-status.js';
@@ -7,49 +10,65 @@ import { openImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import { openForReading } from '../../sqlite/schema/edit.js';
 import { exportPackages } from '../../sqlite/read/export.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { requireFlag } from '../options.js';
 import { useSession } from '../session.js';
 import { pullDatabase } from './edit.js';
 
-interface IndexExportOptions extends GlobalOptions {
-  index?: string;
-  package?: string[];
-  xpackage?: string[];
-  downloadFolder?: string;
-  containerTool?: string;
-}
-
 /** `opmate index export`: writes packages of an index image or database file as package manifests. */
-export async function indexExport(context: CommandContext, options: IndexExportOptions): Promise<void> {
-  const index = requireFlag(options.index, 'index');
-  if (options.package !== undefined && options.xpackage !== undefined)
-    throw new UsageError("cannot simultaneously set '-p' and '-o' flags, remove '-o'");
-  const { downloadFolder = 'downloaded' } = options;
-  await useSession(context, options, (session) =>
-    withTemporaryDirectory(session, async (directory) => {
-      const { logger } = session;
-      const isFile = (await statIfPresent(index))?.isFile() === true;
-      const file = isFile ? index : await pullDatabase(session, index, path.join(directory, 'from-index'));
-      const { database, close } = await openForReading(file, session, { name: index });
-      try {
-        const names = options.package ?? options.xpackage ?? [];
-        const report = await exportPackages(database, names, downloadFolder, {
-          limits: session.limits,
-          logger,
-          signal: session.signal,
-          openImage: async (reference) => {
-            const opened = await openReference(parseReference(reference), session);
-            const image = await openImage(opened.repository, opened.reference, session);
-            return { image, close: opened.close };
-          },
-        });
-        const { packages, bundles } = report;
-        logger.log('info', `${downloadFolder}: exported ${packages.join(', ') || 'nothing'}`, { bundles });
-      } finally {
-        await close();
-      }
+export const command = defineCommand({
+  summary: 'export the bundles of an index as package manifest directories',
+  tool: 'opm',
+  flags: {
+    index: text('image', 'index image, or a database file', { short: 'i', group: 'Input' }),
+    package: list('package', 'packages to export (default: all)', {
+      short: 'p',
+      aliases: ['packages'],
+      group: 'Selection',
     }),
-  );
-}
+    xpackage: list('package', 'the old name of --package', { aliases: ['o'], hidden: true }),
+    downloadFolder: text('directory', 'output directory', {
+      short: 'f',
+      default: 'downloaded',
+      group: 'Output',
+    }),
+    containerTool: containerToolFlag,
+  },
+  examples: [
+    [
+      'Export one package of an index image',
+      'opmate index export -i registry.example.com/demo/index:v1 -p demo',
+    ],
+    ['Export all packages of a database', 'opmate index export -i index.db -f exported'],
+  ],
+  async run({ context, options }) {
+    const index = requireFlag(options.index, 'index');
+    if (options.package !== undefined && options.xpackage !== undefined)
+      throw new UsageError("cannot simultaneously set '-p' and '-o' flags, remove '-o'");
+    const { downloadFolder } = options;
+    await useSession(context, options, (session) =>
+      withTemporaryDirectory(session, async (directory) => {
+        const { logger } = session;
+        const isFile = (await statIfPresent(index))?.isFile() === true;
+        const file = isFile ? index : await pullDatabase(session, index, path.join(directory, 'from-index'));
+        const { database, close } = await openForReading(file, session, { name: index });
+        try {
+          const names = options.package ?? options.xpackage ?? [];
+          const report = await exportPackages(database, names, downloadFolder, {
+            limits: session.limits,
+            logger,
+            signal: session.signal,
+            openImage: async (reference) => {
+              const opened = await openReference(parseReference(reference), session);
+              const image = await openImage(opened.repository, opened.reference, session);
+              return { image, close: opened.close };
+            },
+          });
+          const { packages, bundles } = report;
+          logger.log('info', `${downloadFolder}: exported ${packages.join(', ') || 'nothing'}`, { bundles });
+        } finally {
+          await close();
+        }
+      }),
+    );
+  },
+});

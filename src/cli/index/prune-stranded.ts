@@ -1,11 +1,31 @@
+import { defineCommand } from '../command/declaration.js';
+import { containerToolFlag, fromIndex, indexImageFlags } from './index-image-flags.js';
 import { pruneStranded } from '../../sqlite/remove/stranded.js';
-import type { CommandContext } from '../context.js';
 import { requireFlag } from '../options.js';
 import { reportStranded } from '../registry/removals.js';
-import { type IndexImageFlags, changeIndex } from './edit.js';
+import { changeIndex } from './edit.js';
 
 /** `opmate index prune-stranded`: removes the bundles of an index image that are in no channel. */
-export async function indexPruneStranded(context: CommandContext, options: IndexImageFlags): Promise<void> {
-  requireFlag(options.fromIndex, 'from-index');
-  await changeIndex(context, options, pruneStranded, reportStranded);
-}
+export const command = defineCommand({
+  summary: 'remove bundles that are in no channel from an index image',
+  tool: 'opm',
+  flags: {
+    fromIndex: fromIndex('index image to prune'),
+    ...indexImageFlags,
+    containerTool: containerToolFlag,
+  },
+  examples: [
+    [
+      'Prune an index image',
+      'opmate index prune-stranded -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
+    ],
+    [
+      'Save the image to a file',
+      'opmate index prune-stranded -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
+    ],
+  ],
+  async run({ context, options }) {
+    requireFlag(options.fromIndex, 'from-index');
+    await changeIndex(context, options, pruneStranded, reportStranded);
+  },
+});

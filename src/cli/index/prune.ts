@@ -1,21 +1,41 @@
+import { defineCommand } from '../command/declaration.js';
+import { list } from '../command/flags.js';
+import { permissiveFlag } from '../registry/database.js';
+import { containerToolFlag, fromIndex, indexImageFlags } from './index-image-flags.js';
 import { prunePackages } from '../../sqlite/remove/prune.js';
-import type { CommandContext } from '../context.js';
 import { requireFlag } from '../options.js';
 import { reportPruned } from '../registry/removals.js';
-import { type IndexImageFlags, changeIndex } from './edit.js';
-
-interface IndexPruneOptions extends IndexImageFlags {
-  packages?: string[];
-}
+import { changeIndex } from './edit.js';
 
 /** `opmate index prune`: removes all packages but those that are named from an index image. */
-export async function indexPrune(context: CommandContext, options: IndexPruneOptions): Promise<void> {
-  requireFlag(options.fromIndex, 'from-index');
-  const names = requireFlag(options.packages, 'packages');
-  await changeIndex(
-    context,
-    options,
-    (database, { signal }) => prunePackages(database, names, { signal }),
-    reportPruned,
-  );
-}
+export const command = defineCommand({
+  summary: 'remove all other packages from an index image',
+  tool: 'opm',
+  flags: {
+    packages: list('package', 'packages to keep', { short: 'p', aliases: ['package'], group: 'Selection' }),
+    fromIndex: fromIndex('index image to prune'),
+    permissive: permissiveFlag,
+    ...indexImageFlags,
+    containerTool: containerToolFlag,
+  },
+  examples: [
+    [
+      'Keep one package',
+      'opmate index prune -p demo -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
+    ],
+    [
+      'Save the image to a file',
+      'opmate index prune -p demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
+    ],
+  ],
+  async run({ context, options }) {
+    requireFlag(options.fromIndex, 'from-index');
+    const names = requireFlag(options.packages, 'packages');
+    await changeIndex(
+      context,
+      options,
+      (database, { signal }) => prunePackages(database, names, { signal }),
+      reportPruned,
+    );
+  },
+});

@@ -1,6 +1,6 @@
+/** What `registry add` and `index add` have in common. */
 import { BundleImageAlreadyAddedError } from '../../sqlite/add/already-added.js';
 import { addContext } from '../../core/diagnostics-error.js';
-/** What `registry add` and `index add` have in common. */
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,32 +14,24 @@ import { openDatabase } from '../../sqlite/schema/database.js';
 import { type EditOptions, editDatabase } from '../../sqlite/schema/edit.js';
 import type { StagedBundle } from '../../sqlite/add/stage.js';
 import type { CommandContext } from '../context.js';
+import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
+import type { addFlags } from './add-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInput } from '../input.js';
 import { count } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
-/** Options of the commands that add bundles. */
-export interface AddFlags extends GlobalOptions {
-  mode?: string;
-  fromFile?: string;
-  minimal?: boolean;
-  allInOne?: boolean;
-  pullFrom?: string[];
-  requireDigest?: boolean;
-  overwriteLatest?: boolean;
-  enableAlpha?: boolean;
-  permissive?: boolean;
-  containerTool?: string;
-}
+/** Options of the commands that add bundles; those of the flags that a command lacks are as if not given. */
+export type AddOptions = GlobalOptions &
+  Partial<FlagValues<typeof addFlags>> & { containerTool?: string | undefined };
 
 /** What is to be added, and how; checked. */
 export interface AddPlan {
   references: string[];
   mode: AddMode;
   pullFrom: PullFrom[];
-  flags: AddFlags;
+  flags: AddOptions;
 }
 
 /**
@@ -48,7 +40,7 @@ export interface AddPlan {
  */
 export async function planAdd(
   context: CommandContext,
-  flags: AddFlags,
+  flags: AddOptions,
   references: readonly string[],
 ): Promise<AddPlan> {
   const mode = modeOf(flags.mode ?? 'replaces');
@@ -76,7 +68,11 @@ function modeOf(text: string): AddMode {
 }
 
 /** References from a file, one a line; empty lines and what follows a `#` do not count. */
-async function readReferenceList(context: CommandContext, name: string, flags: AddFlags): Promise<string[]> {
+async function readReferenceList(
+  context: CommandContext,
+  name: string,
+  flags: AddOptions,
+): Promise<string[]> {
   const text = (await readInput(name, context)).toString('utf8').replace(/^\uFEFF/, '');
   const file = name === '-' ? 'standard input' : name;
   const references: string[] = [];
@@ -192,7 +188,7 @@ function byPackage(report: AddReport, bundles: readonly StagedBundle[]): Map<str
   return added;
 }
 
-function warnOfFlags(flags: AddFlags, mode: AddMode, logger: Logger): void {
+function warnOfFlags(flags: AddOptions, mode: AddMode, logger: Logger): void {
   const { skipTlsVerify, useHttp, containerTool = 'none', overwriteLatest } = flags;
   for (const [flag, isSet] of [
     ['--skip-tls-verify', skipTlsVerify],

@@ -1,40 +1,52 @@
-import { type AddFlags, addToDatabase, planAdd, reportAdded } from './add-bundles.js';
-import type { CommandContext } from '../context.js';
-import { databaseOf, listAndDatabase } from '../options.js';
-import { itemsOf } from '../command/values.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { list, text } from '../command/flags.js';
 import { useSession } from '../session.js';
-
-interface RegistryAddOptions extends AddFlags {
-  database?: string;
-  outputDb?: string;
-  bundleImages?: string[];
-  batch?: string[];
-}
+import { addToDatabase, planAdd, reportAdded } from './add-bundles.js';
+import { addFlags } from './add-flags.js';
+import { databaseOf, databaseSummary, editFlags, listAndDatabase } from './database.js';
 
 /**
- * `opmate registry add`: adds bundles to a database file, all or none of them. Makes the database where there
- * is none; without bundles that is all, besides bringing it to the latest schema. Returns the exit code.
+ * `opmate registry add`: adds bundles to a database file, all or none of them. Creates a missing database; without
+ * bundles it only migrates the database to the latest schema.
  */
-export async function registryAdd(
-  context: CommandContext,
-  images: string | undefined,
-  second: string | undefined,
-  options: RegistryAddOptions,
-): Promise<number> {
-  const { bundleImages, batch, outputDb } = options;
-  const flag = bundleImages
-    ? '--bundle-images'
-    : batch
-      ? '--batch'
-      : options.fromFile === undefined
-        ? undefined
-        : '--from-file';
-  const { list, file } = listAndDatabase([images, second], 'bundles', flag);
-  const database = databaseOf(file, options.database);
-  const references = [...itemsOf(list ?? ''), ...(bundleImages ?? []), ...(batch ?? [])];
-  const plan = await planAdd(context, options, references);
-  return useSession(context, options, async (session) => {
-    const outcome = await addToDatabase(session, plan, database, { create: true, outputFile: outputDb });
-    return reportAdded(session.logger, outcome, outputDb ?? database);
-  });
-}
+export const command = defineCommand({
+  summary: 'add bundles to an index',
+  tool: 'opm',
+  arguments: [argument('[images]', 'bundles, separated by commas'), argument('[database]', databaseSummary)],
+  flags: {
+    bundleImages: list('bundle', 'bundle images, directories or layouts', {
+      short: 'b',
+      mayBeNone: true,
+      group: 'Input',
+    }),
+    batch: list('bundle', 'the same as --bundle-images', { mayBeNone: true, group: 'Input' }),
+    ...editFlags,
+    ...addFlags,
+    containerTool: text('tool', 'ignored; accepted for compatibility', { short: 'c', default: 'none' }),
+  },
+  examples: [
+    [
+      'Add a release to an index',
+      'opmate registry add -b registry.example.com/demo/bundle:v1.3.0 -d index.db',
+    ],
+    ['Create an index from a bundle directory', 'opmate registry add ./bundle new.db'],
+  ],
+  async run({ context, args: [images, second], options }) {
+    const { bundleImages, batch, fromFile, outputDb } = options;
+    const used = bundleImages
+      ? '--bundle-images'
+      : batch
+        ? '--batch'
+        : fromFile === undefined
+          ? undefined
+          : '--from-file';
+    const { list: listed = [], file } = listAndDatabase([images, second], 'bundles', used);
+    const database = databaseOf(file, options.database);
+    const references = [...listed, ...(bundleImages ?? []), ...(batch ?? [])];
+    const plan = await planAdd(context, options, references);
+    return useSession(context, options, async (session) => {
+      const outcome = await addToDatabase(session, plan, database, { create: true, outputFile: outputDb });
+      return reportAdded(session.logger, outcome, outputDb ?? database);
+    });
+  },
+});

@@ -1,3 +1,6 @@
+import { defineCommand } from '../command/declaration.js';
+import { type FlagValues, flag, list, text } from '../command/flags.js';
+import { permissiveFlag } from './database.js';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { statIfPresent } from '../../files/file-status.js';
@@ -25,24 +28,10 @@ import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { type OpenedBase, openBase, putImages } from '../index/image-output.js';
-import { booleanOf } from '../options.js';
-import { itemsOf } from '../command/values.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
-import { tellProblems } from './init.js';
-
-interface RegistryBuildOptions extends GlobalOptions {
-  appregistryNamespace?: string;
-  appregistryEndpoint?: string;
-  authToken?: string;
-  manifests?: string;
-  bundles?: string;
-  from?: string;
-  to?: string;
-  save?: string;
-  permissive?: boolean;
-}
+import { tellProblems } from './manifest-index.js';
 
 /** Where the operators come from. */
 type Input =
@@ -61,39 +50,81 @@ interface Output {
 
 const databaseName = 'bundles.db';
 
+const flags = {
+  appregistryNamespace: text(
+    '[host/]namespace',
+    'app-registry namespace, or ./DIR with downloaded archives',
+    { group: 'Input' },
+  ),
+  appregistryEndpoint: text('url', 'address of the app registry (default: https://quay.io/cnr)', {
+    group: 'Input',
+  }),
+  authToken: text('token', 'app registry token, sent verbatim', { group: 'Registry' }),
+  manifests: text('directory', 'directory of package manifests', { group: 'Input' }),
+  bundles: list('bundle', 'bundle images or directories, or a file that lists them', {
+    mayBeNone: true,
+    group: 'Input',
+  }),
+  from: text('image', 'base image, or scratch (default: quay.io/operator-framework/opm:v1.73.0)', {
+    group: 'Input',
+  }),
+  to: text('reference', 'push the image to a reference, oci:DIR:TAG or oci-archive:FILE', {
+    group: 'Output',
+  }),
+  save: text('path', 'save the image as an archive for docker load', { group: 'Output' }),
+  dbOnly: flag('write only bundles.db to the --save directory', { group: 'Output' }),
+  permissive: permissiveFlag,
+};
+
+type BuildOptions = FlagValues<typeof flags> & GlobalOptions;
+
 /**
  * `opmate registry build`: makes an index image of all operators of an app registry's namespace, of package
  * manifests, or of bundles; pushes it, saves it as an archive, or writes its database only. Prints what was made.
  * Returns 4 where `--permissive` has left something out. (Source: enhancement "Disconnected OLM".)
  */
-export async function registryBuild(context: CommandContext, options: RegistryBuildOptions): Promise<number> {
-  const output = outputOf(context, options);
-  const input = await inputOf(context, options);
-  await checkSave(output);
-  return useSession(context, options, async (session) => {
-    // Found out before anything is downloaded whether there is something to build on.
-    const base = output.dbOnly ? undefined : await openBase(session, options.from, '--from');
-    try {
-      return await withTemporaryDirectory(session, async (directory) => {
-        const file = path.join(directory, databaseName);
-        const code = await load(session, input, file, options);
-        session.logger.say('building catalog...');
-        await settleDatabase(file, input.label);
-        const made =
-          base === undefined
-            ? [await saveDatabase(session, file, input, output.save as string)]
-            : await makeImages(session, file, { input, output, directory, base });
-        session.logger.close();
-        await writeAll(context.stdout, made.map((line) => `${line}\n`).join(''));
-        return code;
-      });
-    } finally {
-      await base?.close();
-    }
-  });
-}
+export const command = defineCommand({
+  summary: 'build an index image from an app registry, package manifests or bundles',
+  flags,
+  examples: [
+    [
+      'Build an index image from a bundle',
+      'opmate registry build --bundles ./bundle --from scratch --to registry.example.com/demo/new-index:v1',
+    ],
+    [
+      'Write a database from several bundles',
+      'opmate registry build --bundles registry.example.com/demo/bundle:v1.0.0,registry.example.com/demo/bundle:v1.1.0 --save . --db-only',
+    ],
+  ],
+  async run({ context, options }) {
+    const output = outputOf(context, options);
+    const input = await inputOf(context, options);
+    await checkSave(output);
+    return useSession(context, options, async (session) => {
+      // Found out before anything is downloaded whether there is something to build on.
+      const base = output.dbOnly ? undefined : await openBase(session, options.from, '--from');
+      try {
+        return await withTemporaryDirectory(session, async (directory) => {
+          const file = path.join(directory, databaseName);
+          const code = await load(session, input, file, options);
+          session.logger.say('building catalog...');
+          await settleDatabase(file, input.label);
+          const made =
+            base === undefined
+              ? [await saveDatabase(session, file, input, output.save as string)]
+              : await makeImages(session, file, { input, output, directory, base });
+          session.logger.close();
+          await writeAll(context.stdout, made.map((line) => `${line}\n`).join(''));
+          return code;
+        });
+      } finally {
+        await base?.close();
+      }
+    });
+  },
+});
 
-async function inputOf(context: CommandContext, options: RegistryBuildOptions): Promise<Input> {
+async function inputOf(context: CommandContext, options: BuildOptions): Promise<Input> {
   const { appregistryNamespace, appregistryEndpoint, authToken, manifests, bundles } = options;
   const given = [appregistryNamespace, manifests, bundles].filter((value) => value !== undefined);
   if (given.length !== 1) {
@@ -110,13 +141,12 @@ async function inputOf(context: CommandContext, options: RegistryBuildOptions): 
       throw new UsageError(`${flag}: needs the --appregistry-namespace of a server`);
   }
   if (bundles !== undefined) {
-    const items = itemsOf(bundles);
-    const [only] = items;
-    const isList = items.length === 1 && (await statIfPresent(only as string))?.isFile() === true;
+    const [only] = bundles;
+    const isList = bundles.length === 1 && (await statIfPresent(only as string))?.isFile() === true;
     const plan = await planAdd(
       context,
-      { ...options, ...(isList && { fromFile: only as string }) },
-      isList ? [] : items,
+      isList ? { ...options, fromFile: only } : options,
+      isList ? [] : bundles,
     );
     if (plan.references.length === 0) throw new UsageError('--bundles: no bundles are given');
     return { kind: 'bundles', plan, label: count(plan.references.length, 'bundle') };
@@ -131,9 +161,8 @@ async function inputOf(context: CommandContext, options: RegistryBuildOptions): 
   return { kind: 'namespace', namespace, label: namespace.label };
 }
 
-function outputOf(context: CommandContext, options: RegistryBuildOptions): Output {
-  const { to, save } = options;
-  const dbOnly = booleanOf(options, 'dbOnly');
+function outputOf(context: CommandContext, options: BuildOptions): Output {
+  const { to, save, dbOnly } = options;
   if (dbOnly && save === undefined)
     throw new UsageError('--db-only needs --save DIR', { hint: `${databaseName} is written there` });
   if (dbOnly && to !== undefined)
@@ -192,7 +221,7 @@ async function load(
   session: CommandSession,
   input: Input,
   file: string,
-  { permissive, authToken }: RegistryBuildOptions,
+  { permissive, authToken }: BuildOptions,
 ): Promise<number> {
   const { logger, signal } = session;
   const pulling = (name: string): void => logger.say(`pulling ${name}...`);

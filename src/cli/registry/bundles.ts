@@ -1,7 +1,7 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { databaseSummary } from './database.js';
 import { sortedByBytes } from '../../core/order.js';
 import { openIndex } from '../../source/library.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';
@@ -12,27 +12,34 @@ import { useSession } from '../session.js';
  * `registry add --from-file` makes the index again. A bundle without a reference cannot be on it: each is
  * named on stderr, and the exit code says that the list is not all.
  */
-export async function registryBundles(
-  context: CommandContext,
-  file: string,
-  options: GlobalOptions,
-): Promise<number> {
-  return useSession(context, options, async (session) => {
-    const index = await openIndex(file, session);
-    try {
-      const bundles = index.listBundleReferences();
-      const references = new Set(bundles.map(({ image }) => image));
-      const missing = bundles.filter(({ image }) => image === '');
-      references.delete('');
-      for (const { name } of missing) {
-        session.logger.log('warn', `${printableLine(name)}: left out, for the index has no image of it`);
+export const command = defineCommand({
+  summary: 'list all bundle references, one per line for registry add --from-file',
+  arguments: [argument('<database>', databaseSummary)],
+  examples: [
+    ['List the bundle images of an index', 'opmate registry bundles index.db'],
+    [
+      'Create an index with the same bundles',
+      'opmate registry bundles index.db | opmate registry add --from-file - -d new.db',
+    ],
+  ],
+  async run({ context, args: [file], options }) {
+    return useSession(context, options, async (session) => {
+      const index = await openIndex(file, session);
+      try {
+        const bundles = index.listBundleReferences();
+        const references = new Set(bundles.map(({ image }) => image));
+        const missing = bundles.filter(({ image }) => image === '');
+        references.delete('');
+        for (const { name } of missing) {
+          session.logger.log('warn', `${printableLine(name)}: left out, for the index has no image of it`);
+        }
+        session.logger.close();
+        const lines = sortedByBytes(references).map((reference) => `${printableLine(reference)}\n`);
+        await writeAll(context.stdout, lines.join(''));
+        return missing.length > 0 ? exitCodes.partly : exitCodes.done;
+      } finally {
+        await index.close();
       }
-      session.logger.close();
-      const lines = sortedByBytes(references).map((reference) => `${printableLine(reference)}\n`);
-      await writeAll(context.stdout, lines.join(''));
-      return missing.length > 0 ? exitCodes.partly : exitCodes.done;
-    } finally {
-      await index.close();
-    }
-  });
-}
+    });
+  },
+});

@@ -1,17 +1,23 @@
 import { createDatabase } from '../../sqlite/schema/edit.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
-import { databaseOf } from '../options.js';
+import { argument, defineCommand } from '../command/declaration.js';
 import { useSession } from '../session.js';
+import { databaseOf } from './database.js';
 
 /** `opmate registry create`: an empty index, whole or not at all; refuses a file that holds something. */
-export async function registryCreate(
-  context: CommandContext,
-  file: string,
-  options: GlobalOptions,
-): Promise<void> {
-  await useSession(context, options, async ({ logger, signal }) => {
-    await createDatabase(databaseOf(file, undefined), { signal });
-    logger.log('info', `created ${file}`);
-  });
-}
+export const command = defineCommand({
+  summary: 'create an empty index',
+  arguments: [argument('<database>', 'new database file')],
+  examples: [
+    ['Create an empty index', 'opmate registry create new.db'],
+    [
+      'Create an index, and add a bundle to it',
+      'opmate registry create new.db && opmate registry add ./bundle new.db',
+    ],
+  ],
+  async run({ context, args: [file], options }) {
+    await useSession(context, options, async ({ logger, signal }) => {
+      await createDatabase(databaseOf(file, undefined), { signal });
+      logger.log('info', `created ${file}`);
+    });
+  },
+});

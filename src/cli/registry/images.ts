@@ -1,3 +1,6 @@
+import { defineCommand } from '../command/declaration.js';
+import { type FlagValues, flag, list, text } from '../command/flags.js';
+import { databaseSummary } from './database.js';
 import path from 'node:path';
 import { statIfPresent } from '../../files/file-status.js';
 import { NotDockerArchiveError } from '../../oci/archive-set/archive-source.js';
@@ -17,85 +20,113 @@ import {
 import { openImageSource } from '../../source/drivers/image.js';
 import type { CatalogSource, Source } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
-import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count, printableLine } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
-interface RegistryImagesOptions extends GlobalOptions {
-  from?: string;
-  fromArchive?: string;
-  fromDb?: string;
-  to?: string;
-  manifests?: string;
-  catalogImage?: string;
-  tagDigests?: boolean;
-  idms?: boolean;
-  packages?: string[];
-  channels?: string[];
-  bundle?: string[];
-  includeUndeclared?: boolean;
-}
+const flags = {
+  from: text('image', 'catalog image, directory, layout or database', { group: 'Input' }),
+  fromArchive: text('file', 'catalog image in an archive or layout; no registry is contacted', {
+    group: 'Input',
+  }),
+  fromDb: text('file', databaseSummary, { group: 'Input' }),
+  packages: list('package', 'select these packages', { aliases: ['package'], group: 'Selection' }),
+  channels: list('channel', 'select bundles in these channels', { aliases: ['channel'], group: 'Selection' }),
+  bundle: list('name', 'select these bundles', { aliases: ['bundles'], group: 'Selection' }),
+  includeUndeclared: flag(
+    'add images named only in deployments (RELATED_IMAGE_* variables, init containers)',
+    { group: 'Selection' },
+  ),
+  to: text('registry[/namespace]', 'print SOURCE=TARGET lines for a mirror and write the manifests', {
+    group: 'Output',
+  }),
+  manifests: text('directory', 'output directory', { default: './manifests', group: 'Output' }),
+  catalogImage: text(
+    'reference',
+    'catalog image in catalogsource.yaml (default: --from, or its name in the archive)',
+    { group: 'Output' },
+  ),
+  idms: flag('write imagedigestmirrorset.yaml instead of imagecontentsourcepolicy.yaml', { group: 'Output' }),
+  tagDigests: flag(
+    'tag every digest at the target, like oc adm catalog mirror (default: only where several share a repository)',
+    { group: 'Output' },
+  ),
+};
+
+type ImagesOptions = FlagValues<typeof flags> & GlobalOptions;
 
 /**
  * `opmate registry images`: the images that a catalog needs, one a line, sorted. With `--to` a line says where each
  * goes, as `oc image mirror` takes it, and the manifests are written by which a cluster finds them there. Returns 4
  * where some images have names that are none. (Source: enhancement "Disconnected OLM".)
  */
-export async function registryImages(
-  context: CommandContext,
-  options: RegistryImagesOptions,
-): Promise<number> {
-  const { from, fromArchive, fromDb, to, manifests = './manifests' } = options;
-  if ([from, fromArchive, fromDb].filter((value) => value !== undefined).length !== 1) {
-    throw new UsageError('give one of --from, --from-archive and --from-db', {
-      hint: 'they say where the catalog is',
-    });
-  }
-  for (const [flag, isSet] of [
-    ['--tag-digests', options.tagDigests === true],
-    ['--catalog-image', options.catalogImage !== undefined],
-    ['--idms', options.idms === true],
-  ] as const) {
-    if (isSet && to === undefined) throw new UsageError(`${flag} goes with --to`);
-  }
-  const fault = options.catalogImage === undefined ? undefined : checkPullSpec(options.catalogImage);
-  if (fault !== undefined) {
-    throw new UsageError(`--catalog-image ${options.catalogImage}: ${fault}`, {
-      hint: 'name what the cluster is to pull, e.g. registry.example.com/ns/catalog:v1',
-    });
-  }
-  const destination = to === undefined ? undefined : destinationOf(to);
-  return useSession(context, options, async (session) => {
-    const { list, archive } = await listImages(session, options);
-    const images = tellFindings(session, list, options.includeUndeclared === true);
-    if (destination === undefined) {
-      session.logger.close();
-      await writeAll(context.stdout, images.map((image) => `${printableLine(image)}\n`).join(''));
-      return exitCodes.done;
+export const command = defineCommand({
+  summary: 'list the images of a catalog, or map them to a mirror and write cluster manifests',
+  flags,
+  examples: [
+    ['List the images of a catalog', 'opmate registry images --from ./catalog'],
+    [
+      'Map them to a mirror, and write the manifests of the cluster',
+      'opmate registry images --from registry.example.com/demo/catalog:v1 --to mirror.example.com/demo',
+    ],
+  ],
+  async run({ context, options }) {
+    const { from, fromArchive, fromDb, to, manifests } = options;
+    if ([from, fromArchive, fromDb].filter((value) => value !== undefined).length !== 1) {
+      throw new UsageError('give one of --from, --from-archive and --from-db', {
+        hint: 'they say where the catalog is',
+      });
     }
-    const { pairs, faults } = mapToRegistry(images, { destination, tagDigests: options.tagDigests });
-    for (const { message } of faults) session.logger.log('error', message);
-    const catalogImage =
-      options.catalogImage ?? (archive ? await nameInArchive(session, archive) : await pullableOf(from));
-    const files = encodeRegistryManifests(pairs, {
-      name: nameOf(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
-      catalogImage,
-      mirrorSet: options.idms === true ? 'ImageDigestMirrorSet' : 'ImageContentSourcePolicy',
+    for (const [flag, isSet] of [
+      ['--tag-digests', options.tagDigests],
+      ['--catalog-image', options.catalogImage !== undefined],
+      ['--idms', options.idms],
+    ] as const) {
+      if (isSet && to === undefined) throw new UsageError(`${flag} goes with --to`);
+    }
+    const fault = options.catalogImage === undefined ? undefined : checkPullSpec(options.catalogImage);
+    if (fault !== undefined) {
+      throw new UsageError(`--catalog-image ${options.catalogImage}: ${fault}`, {
+        hint: 'name what the cluster is to pull, e.g. registry.example.com/ns/catalog:v1',
+      });
+    }
+    const destination = to === undefined ? undefined : destinationOf(to);
+    return useSession(context, options, async (session) => {
+      const { list, archive } = await listImages(session, options);
+      const images = tellFindings(session, list, options.includeUndeclared);
+      if (destination === undefined) {
+        session.logger.close();
+        await writeAll(context.stdout, images.map((image) => `${printableLine(image)}\n`).join(''));
+        return exitCodes.done;
+      }
+      const { pairs, faults } = mapToRegistry(images, { destination, tagDigests: options.tagDigests });
+      for (const { message } of faults) session.logger.log('error', message);
+      const catalogImage =
+        options.catalogImage ?? (archive ? await nameInArchive(session, archive) : await pullableOf(from));
+      const files = encodeRegistryManifests(pairs, {
+        name: nameOf(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
+        catalogImage,
+        mirrorSet: options.idms ? 'ImageDigestMirrorSet' : 'ImageContentSourcePolicy',
+      });
+      tellManifests(
+        session,
+        pairs,
+        catalogImage,
+        options.catalogImage === undefined ? destination : undefined,
+      );
+      await writeOutputFiles(path.resolve(context.workingDirectory, manifests), files);
+      session.logger.close();
+      await writeAll(context.stdout, pairs.map((pair) => `${printableLine(formatPair(pair))}\n`).join(''));
+      return faults.length > 0 ? exitCodes.partly : exitCodes.done;
     });
-    tellManifests(session, pairs, catalogImage, options.catalogImage === undefined ? destination : undefined);
-    await writeOutputFiles(path.resolve(context.workingDirectory, manifests), files);
-    session.logger.close();
-    await writeAll(context.stdout, pairs.map((pair) => `${printableLine(formatPair(pair))}\n`).join(''));
-    return faults.length > 0 ? exitCodes.partly : exitCodes.done;
-  });
-}
+  },
+});
 
 async function listImages(
   session: CommandSession,
-  options: RegistryImagesOptions,
+  options: ImagesOptions,
 ): Promise<{ list: ImageList; archive: Reference | undefined }> {
   const { source, archive } = await openCatalog(session, options);
   const { packages, channels, bundle: bundles } = options;
@@ -172,7 +203,7 @@ interface OpenedCatalog {
   archive: Reference | undefined;
 }
 
-async function openCatalog(session: CommandSession, options: RegistryImagesOptions): Promise<OpenedCatalog> {
+async function openCatalog(session: CommandSession, options: ImagesOptions): Promise<OpenedCatalog> {
   const { from, fromArchive, fromDb } = options;
   if (fromArchive !== undefined) return openArchive(session, fromArchive);
   const layout: Reference | undefined =

@@ -1,86 +1,41 @@
-import { type OpmateError, UsageError } from '../../core/errors.js';
-import { loadAppRegistry } from '../../sqlite/legacy/appregistry.js';
-import { loadConfigMap } from '../../sqlite/legacy/configmap.js';
-import type { Database } from '../../sqlite/schema/database.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
-import { type LoadReport, ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
-import { loadPackageManifests } from '../../sqlite/legacy/package-manifests.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
-import { exitCodes } from '../exit-codes.js';
-import { count } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
-
-/** Where manifests come from: one of these; `manifests`, below the working directory, when none is given. */
-export interface ManifestOptions extends GlobalOptions {
-  manifests?: string;
-  configmap?: string;
-  appregistryNamespace?: string;
-  permissive?: boolean;
-}
-
-interface InitCommandOptions extends ManifestOptions {
-  output?: string;
-}
+import { UsageError } from '../../core/errors.js';
+import { defineCommand } from '../command/declaration.js';
+import { text } from '../command/flags.js';
+import { useSession } from '../session.js';
+import { databaseSummary } from './database.js';
+import { makeIndex, manifestFlags, reportLoaded } from './manifest-index.js';
 
 /**
- * `opmate registry init`: makes a database of package manifests, of a ConfigMap that holds some, or of
- * app-registry archives, or adds them to one that is there. Exit code 4 when `--permissive` has left
- * something out.
+ * `opmate registry init`: makes a database of package manifests, of a ConfigMap that holds some, or of app-registry
+ * archives, or adds them to an existing one. Returns 4 where `--permissive` has left something out.
  */
-export async function registryInit(context: CommandContext, options: InitCommandOptions): Promise<number> {
-  const { manifests, configmap, appregistryNamespace, output = 'bundles.db' } = options;
-  const given = [manifests, configmap, appregistryNamespace].filter((value) => value !== undefined);
-  if (given.length > 1) {
-    throw new UsageError('give one of --manifests, --configmap and --appregistry-namespace');
-  }
-  return useSession(context, options, async (session) => {
-    const report = await makeIndex(output, session, options);
-    return tell(session, report, output);
-  });
-}
-
-/** Makes a database of manifests, or adds them to one that is there. Tells each problem where it then throws. */
-export async function makeIndex(
-  output: string,
-  session: CommandSession,
-  { manifests, configmap, appregistryNamespace, permissive }: ManifestOptions,
-): Promise<LoadReport> {
-  const load = (database: Database): Promise<LoadReport> => {
-    if (configmap !== undefined) return loadConfigMap(database, configmap, session, { permissive });
-    if (appregistryNamespace !== undefined)
-      return loadAppRegistry(database, appregistryNamespace, session, { permissive });
-    return loadPackageManifests(database, manifests ?? 'manifests', session, { permissive });
-  };
-  try {
-    return await editDatabase(output, { create: true, signal: session.signal }, load);
-  } catch (error) {
-    if (error instanceof ManifestsError && error.problems.length > 1) tellProblems(session, error.problems);
-    throw error;
-  }
-}
-
-/** Tells what was made, and what was left out; returns the exit code. */
-export function tell({ logger }: CommandSession, report: LoadReport, output: string): number {
-  const { bundles, packages, problems } = report;
-  tellProblems({ logger }, problems);
-  if (bundles.length === 0 && packages.length === 0 && problems.length === 0)
-    logger.log('warn', 'there are no bundles and no packages in what was given');
-  const left = problems.length === 0 ? '' : `, ${count(problems.length, 'problem')}`;
-  logger.log(
-    'info',
-    `${output}: ${count(bundles.length, 'bundle')}, ${count(packages.length, 'package')}${left}`,
-  );
-  return problems.length === 0 ? exitCodes.done : exitCodes.partly;
-}
-
-/** Each problem is a line of its own, so that they can be counted. */
-export function tellProblems(
-  { logger }: Pick<CommandSession, 'logger'>,
-  problems: readonly OpmateError[],
-): void {
-  for (const { message, file, line, hint } of problems) {
-    const place = file === undefined || line === undefined ? '' : ` (${file}:${line})`;
-    logger.log('error', `${message}${place}${hint === undefined ? '' : `; ${hint}`}`);
-  }
-}
+export const command = defineCommand({
+  summary: 'create an index from package manifests, like initializer',
+  flags: {
+    manifests: text('directory', 'directory of package manifests (default: manifests)', {
+      short: 'm',
+      group: 'Input',
+    }),
+    ...manifestFlags,
+    to: text('file', databaseSummary, {
+      default: 'bundles.db',
+      aliases: ['output', 'o'],
+      group: 'Output',
+    }),
+  },
+  examples: [
+    ['Create an index from ./manifests', 'opmate registry init --to new.db'],
+    ['Leave out what is invalid', 'opmate registry init -m ./manifests --to new.db --permissive'],
+  ],
+  async run({ context, options }) {
+    const { manifests, configmap, appregistryNamespace, to } = options;
+    const given = [manifests, configmap, appregistryNamespace].filter((value) => value !== undefined);
+    if (given.length > 1) {
+      throw new UsageError('give one of --manifests, --configmap and --appregistry-namespace');
+    }
+    return useSession(context, options, async (session) => {
+      const report = await makeIndex(to, session, options);
+      return reportLoaded(session, report, to);
+    });
+  },
+});

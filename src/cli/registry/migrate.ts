@@ -1,31 +1,33 @@
 import { UsageError } from '../../core/errors.js';
 import { migrateFile } from '../../sqlite/schema/edit.js';
 import { latestVersion } from '../../sqlite/schema/schema.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { text } from '../command/flags.js';
 import { useSession } from '../session.js';
-
-interface RegistryMigrateOptions extends GlobalOptions {
-  to?: string;
-  outputDb?: string;
-}
+import { databaseSummary, editFlags } from './database.js';
 
 /**
- * `opmate registry migrate`: brings an index to the latest schema version, or to that of `--to`, in place or
- * into `--output-db`. One that is there already stays as it is.
+ * `opmate registry migrate`: migrates an index to the latest schema version, or to that of `--to`, in place or into
+ * `--output-db`. An index of that version stays as it is.
  */
-export async function registryMigrate(
-  context: CommandContext,
-  file: string,
-  options: RegistryMigrateOptions,
-): Promise<void> {
-  const to = options.to === undefined ? latestVersion : requireVersion(options.to);
-  await useSession(context, options, async ({ logger, signal }) => {
-    const from = await migrateFile(file, { to, outputFile: options.outputDb, signal });
-    const done = from === to ? `is at schema version ${to}` : `migrated from schema version ${from} to ${to}`;
-    logger.log('info', `${options.outputDb ?? file}: ${done}`);
-  });
-}
+export const command = defineCommand({
+  summary: 'migrate an index to a newer schema version',
+  arguments: [argument('<database>', databaseSummary)],
+  flags: { to: text('version', 'schema version (default: the newest)'), outputDb: editFlags.outputDb },
+  examples: [
+    ['Migrate an index in place', 'opmate registry migrate index.db'],
+    ['Keep the index, and write a new one', 'opmate registry migrate index.db --output-db new.db'],
+  ],
+  async run({ context, args: [file], options }) {
+    const to = options.to === undefined ? latestVersion : requireVersion(options.to);
+    await useSession(context, options, async ({ logger, signal }) => {
+      const from = await migrateFile(file, { to, outputFile: options.outputDb, signal });
+      const done =
+        from === to ? `is at schema version ${to}` : `migrated from schema version ${from} to ${to}`;
+      logger.log('info', `${options.outputDb ?? file}: ${done}`);
+    });
+  },
+});
 
 function requireVersion(text: string): number {
   const version = Number(text);

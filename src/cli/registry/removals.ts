@@ -7,16 +7,8 @@ import type { DeprecateReport } from '../../sqlite/remove/deprecate.js';
 import type { PruneReport } from '../../sqlite/remove/prune.js';
 import type { RemoveReport } from '../../sqlite/remove/remove.js';
 import type { StrandedReport } from '../../sqlite/remove/stranded.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { count } from '../printable.js';
 import type { CommandSession } from '../session.js';
-
-/** Options that these commands share. */
-export interface RegistryCommandOptions extends GlobalOptions {
-  database?: string;
-  outputDb?: string;
-  permissive?: boolean;
-}
 
 function list(names: readonly string[]): string {
   return names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');

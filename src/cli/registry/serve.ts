@@ -1,3 +1,9 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { flag, text } from '../command/flags.js';
+import { databaseOf, databaseSummary } from './database.js';
+import { registryServerFlags } from '../serve/server-flags.js';
+import { type RegistryServerOptions, reportingFailure, serveAnswers } from '../serve/registry-server.js';
+import { makeIndex, manifestFlags, reportLoaded } from './manifest-index.js';
 import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { onAbort } from '../../core/concurrency.js';
@@ -5,54 +11,70 @@ import { UsageError } from '../../core/errors.js';
 import { openSqliteAnswers } from '../../serve/grpc/sqlite-answers.js';
 import type { CommandContext } from '../context.js';
 import { portOf } from '../serve/listen-options.js';
-import { databaseOf } from '../options.js';
 import { type CommandSession, useSession } from '../session.js';
-import { type ManifestOptions, makeIndex, tell } from './init.js';
-import { type ServerOptions, reportingFailure, serveAnswers } from '../serve/serve.js';
 
-interface RegistryServeOptions extends ServerOptions, Omit<ManifestOptions, 'manifests'> {
-  database?: string;
-  timeoutSeconds?: string;
-}
+const flags = {
+  database: text('file', `${databaseSummary} (default: bundles.db)`, {
+    short: 'd',
+    mayBeEmpty: true,
+    group: 'Input',
+  }),
+  ...manifestFlags,
+  ...registryServerFlags,
+  timeoutSeconds: text('seconds', 'exit after this many seconds', { default: 'infinite', group: 'Server' }),
+  skipMigrate: flag('ignored; the file is never changed', { hidden: true }),
+  containerTool: text('tool', 'ignored; accepted for compatibility', { short: 'c', hidden: true }),
+};
 
 /**
  * `opmate registry serve`: an index as gRPC registry API, until it is told to stop or its time is over. What is in a
  * ConfigMap or in app-registry archives is served as the index that `registry init` makes of it.
  */
-export async function registryServe(
-  context: CommandContext,
-  argument: string | undefined,
-  options: RegistryServeOptions,
-): Promise<void> {
-  const { configmap, appregistryNamespace } = options;
-  const database = argument === undefined ? options.database : databaseOf(argument, options.database);
-  const given = [database, configmap, appregistryNamespace].filter((value) => value !== undefined);
-  if (given.length > 1) {
-    throw new UsageError('give one of --database, --configmap and --appregistry-namespace');
-  }
-  portOf(options);
-  const signal = endOf(context, options);
-  await reportingFailure(context, options, () =>
-    useSession(context, options, async (session) => {
-      if (configmap === undefined && appregistryNamespace === undefined) {
-        const file = database ?? 'bundles.db';
-        return serveIndex(file, file, session, options, signal);
-      }
-      return withTemporaryDirectory(session, async (directory) => {
-        const name = configmap ?? (appregistryNamespace as string);
-        const file = path.join(directory, 'index.db');
-        tell(session, await makeIndex(file, session, options), name);
-        return serveIndex(file, name, session, options, signal);
-      });
-    }),
-  );
-}
+export const command = defineCommand({
+  summary: 'serve an index over the gRPC registry API',
+  description:
+    'With --configmap or --appregistry-namespace it serves the index that registry init creates, as configmap-server and appregistry-server did.',
+  tool: 'opm',
+  arguments: [argument('[database]', databaseSummary)],
+  flags,
+  examples: [
+    ['Serve an index', 'opmate registry serve index.db'],
+    [
+      'Serve it on a free port, for one minute',
+      'opmate registry serve index.db --port 0 --timeout-seconds 60',
+    ],
+  ],
+  async run({ context, args: [file], options }) {
+    const { configmap, appregistryNamespace } = options;
+    const database = file === undefined ? options.database : databaseOf(file, options.database);
+    const given = [database, configmap, appregistryNamespace].filter((value) => value !== undefined);
+    if (given.length > 1) {
+      throw new UsageError('give one of --database, --configmap and --appregistry-namespace');
+    }
+    portOf(options);
+    const signal = endOf(context, options.timeoutSeconds);
+    await reportingFailure(context, options, () =>
+      useSession(context, options, async (session) => {
+        if (configmap === undefined && appregistryNamespace === undefined) {
+          const name = database ?? 'bundles.db';
+          return serveIndex(name, name, session, options, signal);
+        }
+        return withTemporaryDirectory(session, async (directory) => {
+          const name = configmap ?? (appregistryNamespace as string);
+          const made = path.join(directory, 'index.db');
+          reportLoaded(session, await makeIndex(made, session, options), name);
+          return serveIndex(made, name, session, options, signal);
+        });
+      }),
+    );
+  },
+});
 
 async function serveIndex(
   file: string,
   name: string,
   session: CommandSession,
-  options: RegistryServeOptions,
+  options: RegistryServerOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const answers = await openSqliteAnswers(file, session, { name });
@@ -64,10 +86,7 @@ async function serveIndex(
 }
 
 /** What ends serving: the process being told to, or `--timeout-seconds`. */
-function endOf(
-  { signal }: CommandContext,
-  { timeoutSeconds = 'infinite' }: RegistryServeOptions,
-): AbortSignal {
+function endOf({ signal }: CommandContext, timeoutSeconds: string): AbortSignal {
   if (timeoutSeconds === 'infinite') return signal;
   const seconds = /^[0-9]+$/.test(timeoutSeconds) ? Number(timeoutSeconds) : Infinity;
   if (seconds > 65535) {

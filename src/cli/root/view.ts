@@ -1,24 +1,13 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { catalogForms } from '../command/shared-flags.js';
-import type { Catalog } from '../../catalog/catalog.js';
 import { onAbort } from '../../core/concurrency.js';
-import { closeHttpServer } from '../../serve/server/http-server.js';
-import { type ListenAddress, listenOn, urlOf } from '../../serve/server/listening.js';
 import { localStateReader } from '../../source/source.js';
-import { inReference } from '../../source/reference-error.js';
-import { type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { CurrentView, type OpenedView } from '../../view/current-view.js';
-import { createViewServer } from '../../view/view-server.js';
 import { openCatalog } from '../catalog/input.js';
-import type { CommandContext } from '../context.js';
-import { addressOf, portOf } from '../serve/listen-options.js';
-import { writeAll } from '../output.js';
-import { withChanges } from '../../source/session.js';
+import { portOf } from '../serve/listen-options.js';
+import { openView, startPage, withSignal } from '../serve/page.js';
 import { type CommandSession, useSession } from '../session.js';
-
-/** Nobody waits for what a page asked when its server ends. */
-const graceMs = 1_000;
 
 /** `opmate view`: a page that shows a catalog, until the command is told to stop. Prints its URL. */
 export const command = defineCommand({
@@ -68,12 +57,6 @@ export const command = defineCommand({
   },
 });
 
-/** The same session, whose work also ends when `stop` fires. */
-function withSignal(session: CommandSession, stop: AbortSignal): CommandSession {
-  const signals = session.signal === undefined ? [stop] : [stop, session.signal];
-  return withChanges(session, { signal: AbortSignal.any(signals) });
-}
-
 async function openReferences(
   reference: string,
   compare: string | undefined,
@@ -106,66 +89,4 @@ async function openReferences(
     await closeSources();
     throw error;
   }
-}
-
-/** Opens the view of an open catalog, and lets the doctor check it until the view is closed. */
-async function openView(
-  shown: NamedCatalog,
-  compareWith: NamedCatalog | undefined,
-  session: CommandSession,
-): Promise<OpenedView> {
-  const { logger } = session;
-  const stop = new AbortController();
-  const { signal } = withSignal(session, stop.signal);
-  const view = await openCatalogView(shown, { compareWith, logger, signal }).catch((error: unknown) => {
-    throw inReference(error, shown.name);
-  });
-  view.startChecks({ signal, logger });
-  return {
-    view,
-    async close() {
-      stop.abort();
-      await view.endChecks();
-    },
-  };
-}
-
-/** The page of a catalog that is served otherwise too, on an address as `--ui` gives it; its URL is printed. */
-export async function startUi(
-  context: CommandContext,
-  catalog: Catalog,
-  reference: string,
-  ui: string | true,
-  session: CommandSession,
-): Promise<{ close(): Promise<void> }> {
-  const address = addressOf(ui, '--ui', '127.0.0.1:8081');
-  const current = new CurrentView({
-    open: (stop) => openView({ name: reference, catalog }, undefined, withSignal(session, stop)),
-  });
-  // What is served otherwise is not kept waiting: requests of the page wait, and get the error.
-  void current.use(true, () => undefined).catch(() => undefined);
-  const page = await startPage(context, current, address, '--ui', session).catch(async (error: unknown) => {
-    await current.close();
-    throw error;
-  });
-  return {
-    async close() {
-      await page.close();
-      // The catalog is closed next: nothing may still read it.
-      await current.close();
-    },
-  };
-}
-
-async function startPage(
-  context: CommandContext,
-  view: CurrentView,
-  address: ListenAddress & { host: string },
-  flag: string,
-  { logger }: CommandSession,
-): Promise<{ close(): Promise<void> }> {
-  const server = await createViewServer({ view, host: address.host, logger });
-  await listenOn(server, address, flag);
-  await writeAll(context.stdout, `${urlOf(server, address.host, false)}/\n`);
-  return { close: () => closeHttpServer(server, graceMs) };
 }

@@ -10,22 +10,13 @@ import {
   replaceCertificate,
 } from '../../serve/server/http-server.js';
 import { listenOn, urlOf } from '../../serve/server/listening.js';
+import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { addressOf, tlsFilesOf } from './listen-options.js';
+import type { catalogServerFlags } from './server-flags.js';
 
 /** Options of a server of the HTTP catalog API. */
-export interface CatalogServerFlags {
-  /** Where to listen; `true` for the default. */
-  http?: string | boolean;
-  /** Where `/metrics` is answered, and then only there. */
-  metricsListen?: string;
-  externalUrl?: string;
-  allowHost?: string[];
-  maxConnections?: number;
-  tlsCert?: string;
-  tlsKey?: string;
-  tlsSelfSigned?: boolean;
-}
+export type CatalogServerOptions = FlagValues<typeof catalogServerFlags>;
 
 /** A server that is set up and does not listen yet. */
 export interface PreparedCatalogServer {
@@ -38,21 +29,21 @@ export interface PreparedCatalogServer {
 /** Sets up the server of the HTTP catalog API as the flags say. Throws OpmateError. */
 export async function prepareCatalogServer(
   context: CommandContext,
-  flags: CatalogServerFlags,
+  flags: CatalogServerOptions,
   catalogs: CatalogSet,
   logger: Logger,
   statuses?: (root: string) => JsonValue[],
 ): Promise<PreparedCatalogServer> {
   const { externalUrl, metricsListen, allowHost, maxConnections } = flags;
   const files = tlsFilesOf(flags);
-  if (files !== undefined && flags.tlsSelfSigned === true) {
+  if (files !== undefined && flags.tlsSelfSigned) {
     throw new UsageError('--tls-self-signed and --tls-cert exclude each other');
   }
   const address = addressOf(flags.http);
   const metricsAddress =
     metricsListen === undefined ? undefined : addressOf(metricsListen, '--metrics-listen');
   const pair = files === undefined ? undefined : await readCertificateFiles(files);
-  const certificate = pair ?? (await selfSignedOf(context, flags.tlsSelfSigned === true, address.host));
+  const certificate = pair ?? (await selfSignedOf(context, flags.tlsSelfSigned, address.host));
   const servers: CatalogServers = createCatalogServers({
     catalogs,
     externalUrl,

@@ -11,7 +11,7 @@ import { writeServerUrl } from '../../serve/catalogs/catalog-records.js';
 import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
 import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
 import { watchManifests } from '../../serve/catalogs/catalog-watch.js';
-import { type CatalogServerFlags, prepareCatalogServer } from './catalog-server.js';
+import { type CatalogServerOptions, prepareCatalogServer } from './catalog-server.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { writeAll } from '../output.js';
@@ -21,19 +21,18 @@ import { useSession } from '../session.js';
 /** Stored catalogs are checked before the server listens, for no longer than this; then requests for the rest get 503. */
 const maxRestoreMs = 10_000;
 
-export interface ServeCatalogsOptions extends GlobalOptions, CatalogServerFlags {
-  /** Directory of manifests. */
-  catalogs?: string;
-  storage?: string;
-  /** Both are of a single catalog, and refused. */
-  name?: string;
-  cacheDir?: string;
-}
+type ServeCatalogsOptions = GlobalOptions &
+  CatalogServerOptions & {
+    /** Refused: it belongs to a single catalog. */
+    cacheDir?: string | undefined;
+  };
 
 /** `opmate serve --catalogs`: the catalogs of a directory of manifests, over HTTP, until it is told to stop. */
-export async function serveCatalogs(context: CommandContext, options: ServeCatalogsOptions): Promise<number> {
-  const { catalogs } = options;
-  if (catalogs === undefined) throw new UsageError('--catalogs: name the directory of the manifests');
+export async function serveCatalogs(
+  context: CommandContext,
+  catalogs: string,
+  options: ServeCatalogsOptions,
+): Promise<number> {
   if (options.name !== undefined) {
     throw new UsageError('--name does not go with --catalogs', { hint: 'manifests have the names' });
   }

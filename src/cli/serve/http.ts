@@ -4,18 +4,10 @@ import { UsageError } from '../../core/errors.js';
 import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
 import { storeContent } from '../../serve/catalogs/content-store.js';
 import { catalogNameFault } from '../../serve/http/catalog-names.js';
-import { type CatalogServerFlags, prepareCatalogServer } from './catalog-server.js';
+import { type CatalogServerOptions, prepareCatalogServer } from './catalog-server.js';
 import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { writeAll } from '../output.js';
 import type { CommandSession } from '../session.js';
-
-export interface ServeHttpOptions extends GlobalOptions, CatalogServerFlags {
-  /** What the catalog is called in URLs. */
-  name?: string;
-  /** Where contents are kept. */
-  storage?: string;
-}
 
 /**
  * Serves one catalog over HTTP until it is closed, and prints its URL. The name is that of the options, else made of
@@ -25,7 +17,7 @@ export async function startHttp(
   context: CommandContext,
   catalog: Catalog,
   reference: string,
-  options: ServeHttpOptions,
+  options: CatalogServerOptions,
   session: CommandSession,
 ): Promise<{ close(): Promise<void> }> {
   const { storage } = options;

@@ -1,4 +1,4 @@
-import { parsed, repeated, text } from '../command/flags.js';
+import { flag, optional, parsed, repeated, text } from '../command/flags.js';
 import { positiveInteger } from '../command/values.js';
 
 /** Flags of servers over HTTP that limit who connects. */
@@ -31,4 +31,22 @@ export const registryServerFlags = {
     group: 'Server',
   }),
   ...tlsFlags,
+};
+
+/** Flags of servers of the HTTP catalog API. */
+export const catalogServerFlags = {
+  http: optional('address', 'also serve the HTTP catalog API on HOST:PORT (default: 127.0.0.1:8080)', {
+    group: 'Server',
+  }),
+  metricsListen: text('address', 'serve /metrics on HOST:PORT instead of the HTTP API address', {
+    group: 'Server',
+  }),
+  externalUrl: text('url', 'base URL of the HTTP API', { group: 'Server' }),
+  name: text('name', 'with --http: catalog name in URLs (default: from the directory or image)', {
+    group: 'Server',
+  }),
+  storage: text('directory', 'storage directory of the HTTP API', { group: 'Server' }),
+  tlsSelfSigned: flag('serve HTTPS with a temporary self-signed certificate', { group: 'Server' }),
+  ...tlsFlags,
+  ...connectionFlags,
 };

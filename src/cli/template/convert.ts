@@ -1,3 +1,6 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import type { FlagValues } from '../command/flags.js';
+import { catalogOutput } from '../command/shared-flags.js';
 import { type MetasOptions, isFault, readMetas } from '../../catalog/catalog.js';
 import { locate } from '../../catalog/locate.js';
 import type { Meta } from '../../catalog/meta.js';
@@ -10,14 +13,9 @@ import { openSource } from '../../source/source.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
-import { catalogFormat } from '../formats.js';
 import { openInput } from '../opened-input.js';
 import { writeAll } from '../output.js';
 import { type CommandSession, useSession } from '../session.js';
-
-interface ConvertTemplateCommandOptions extends GlobalOptions {
-  output?: string;
-}
 
 /** The blobs of a catalog, and the line on which one begins. */
 interface OpenedBlobs {
@@ -26,17 +24,49 @@ interface OpenedBlobs {
   close(): Promise<void>;
 }
 
+const flags = { output: catalogOutput };
+
+/** Declares a command that creates a template of one type; `opm` has it too where `isAlpha`. */
+function convertCommand(type: ConvertedType, summary: string, isAlpha: boolean) {
+  return defineCommand({
+    summary,
+    ...(isAlpha && { tool: 'opm' as const }),
+    arguments: [argument('[catalog]', 'file, directory or image (default: stdin)')],
+    flags,
+    examples: [
+      ['Create a template from a catalog directory', `opmate template convert ${type} ./catalog`],
+      [
+        'Create one from an image, as YAML',
+        `opmate template convert ${type} registry.example.com/demo/catalog:v1 -o yaml`,
+      ],
+    ],
+    run: ({ context, args: [reference], options }) => convertTemplate(context, type, reference, options),
+  });
+}
+
+const basicSummary = 'create a basic template, which names bundles by image';
+const substitutesSummary = 'create a substitutes template, which holds the whole catalog';
+
+/** `opmate template convert basic`. */
+export const basic = convertCommand('basic', basicSummary, false);
+/** `opmate template convert substitutes`. */
+export const substitutes = convertCommand('substitutes', substitutesSummary, false);
+/** `opmate alpha convert-template basic`. */
+export const alphaBasic = convertCommand('basic', basicSummary, true);
+/** `opmate alpha convert-template substitutes`. */
+export const alphaSubstitutes = convertCommand('substitutes', substitutesSummary, true);
+
 /**
- * `opmate template convert`, `opmate alpha convert-template`: a template that stands for a catalog, on stdout. The
- * catalog is a file, standard input, or anything that `render` takes as one.
+ * Writes a template that stands for a catalog to stdout. The catalog is a file, standard input, or anything that
+ * `render` takes as one.
  */
-export async function convertTemplate(
+async function convertTemplate(
   context: CommandContext,
   type: ConvertedType,
   reference: string | undefined,
-  options: ConvertTemplateCommandOptions,
+  options: FlagValues<typeof flags> & GlobalOptions,
 ): Promise<void> {
-  const format = catalogFormat(options.output);
+  const { output: format } = options;
   await useSession(context, options, async (session) => {
     const opened = await openBlobs(reference ?? '-', context, session);
     const { temporaryDirectory } = session;

@@ -1,3 +1,6 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import type { FlagValues } from '../command/flags.js';
+import { migrateLevel, outputFormat } from '../command/shared-flags.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { readTemplate } from '../../catalog/template/read.js';
 import { type TemplateType, isTemplateType, templateSchemas } from '../../catalog/template/template.js';
@@ -13,26 +16,42 @@ import { type OpenedInput, openInput } from '../opened-input.js';
 import { Output, writeAll } from '../output.js';
 import { useSession } from '../session.js';
 
-interface RenderTemplateCommandOptions extends GlobalOptions {
-  output?: string;
-  migrateLevel?: string;
-}
+const flags = { output: outputFormat(['json', 'yaml', 'mermaid'], { default: 'json' }), migrateLevel };
 
 /**
- * `opmate template render`, `opmate alpha render-template`: the catalog that a template stands for on stdout. With
- * `checks` what makes that catalog invalid is said on stderr, and ranges with too many links are drawn once.
+ * Declares a command that renders a template. With `checks` it warns of what makes the catalog invalid, and draws
+ * ranges with too many links once; `opm alpha render-template` does neither.
  */
-export async function renderTemplateCommand(
+function renderCommand({ checks }: { checks: boolean }) {
+  return defineCommand({
+    summary: 'render a template as a catalog',
+    ...(!checks && { tool: 'opm' as const }),
+    arguments: [
+      argument('[type]', 'basic, semver or substitutes (default: detected from the schema)'),
+      argument('[file]', 'template file (default: stdin)'),
+    ],
+    flags,
+    examples: [
+      ['Render a template as YAML', 'opmate template render template.yaml -o yaml'],
+      ['Draw the upgrade graph of its catalog', 'opmate template render template.yaml -o mermaid'],
+    ],
+    run: ({ context, args, options }) => renderFile(context, args, options, checks),
+  });
+}
+
+/** `opmate template render`. */
+export const command = renderCommand({ checks: true });
+/** `opmate alpha render-template`. */
+export const alphaCommand = renderCommand({ checks: false });
+
+async function renderFile(
   context: CommandContext,
-  args: readonly string[],
-  options: RenderTemplateCommandOptions,
-  { checks = false }: { checks?: boolean } = {},
+  args: readonly (string | undefined)[],
+  options: FlagValues<typeof flags> & GlobalOptions,
+  checks: boolean,
 ): Promise<void> {
   const { type, file } = readArguments(args);
-  const { output = 'json' } = options;
-  if (output !== 'json' && output !== 'yaml' && output !== 'mermaid') {
-    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (json|yaml|mermaid)`);
-  }
+  const { output } = options;
   const migrationLevel = resolveMigrationLevel(options.migrateLevel ?? '');
   await useSession(context, options, async (session) => {
     const { logger } = session;
@@ -75,7 +94,10 @@ export async function renderTemplateCommand(
 }
 
 /** A single argument is a type where it is the name of one, and a file otherwise. */
-function readArguments(args: readonly string[]): { type: TemplateType | undefined; file: string } {
+function readArguments(args: readonly (string | undefined)[]): {
+  type: TemplateType | undefined;
+  file: string;
+} {
   const [first, second] = args;
   if (first === undefined) return { type: undefined, file: '-' };
   if (second === undefined) {

@@ -1,64 +1,83 @@
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
 import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
 import { onAbort } from '../../core/concurrency.js';
-import {
-  CancelledError,
-  OpmateError,
-  UsageError,
-  messageOf,
-  redact,
-  systemReason,
-} from '../../core/errors.js';
-import type { Logger } from '../../core/log.js';
+import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
 import {
   type CatalogAnswers,
   type CatalogAnswersOptions,
   openCatalogAnswers,
 } from '../../serve/grpc/catalog-answers.js';
 import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
-import { startRegistryServer } from '../../serve/grpc/server.js';
-import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
 import { inReference } from '../../source/reference-error.js';
 import type { Source } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
-import type { CommandContext } from '../context.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { type Flag, type FlagValues, flag, optional, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
-import { portOf, tlsFilesOf } from './listen-options.js';
-import { booleanOf } from '../options.js';
+import { catalogForms } from '../command/shared-flags.js';
+import type { CommandContext } from '../context.js';
+import { portOf } from '../serve/listen-options.js';
+import { reportingFailure, serveAnswers } from '../serve/registry-server.js';
+import { catalogServerFlags, registryServerFlags } from '../serve/server-flags.js';
 import { type CommandSession, useSession } from '../session.js';
-import type { ServeHttpOptions } from './http.js';
 
-const defaultTerminationLog = '/dev/termination-log';
+/** Undefined unless given, for opm refuses it without `--cache-dir` whatever its value. */
+const cacheEnforceIntegrity: Flag<boolean | undefined> = {
+  ...flag('fail if the cache belongs to another catalog', { group: 'Behavior' }),
+  default: undefined,
+};
 
-/** Options of every server of the registry API, from `addServerOptions`. */
-export interface ServerOptions extends GlobalOptions {
-  port?: string;
-  host?: string;
-  terminationLog?: string;
-  tlsCert?: string;
-  tlsKey?: string;
-  maxConnections?: number;
-}
+const flags = {
+  ...registryServerFlags,
+  ...catalogServerFlags,
+  catalogs: text('directory', 'serve the catalogs described by the manifests in this directory, over HTTP', {
+    group: 'Input',
+  }),
+  cacheDir: text('directory', 'cache directory, reused by the next start', {
+    mayBeEmpty: true,
+    group: 'Behavior',
+  }),
+  cacheOnly: flag('build the cache and exit', { group: 'Behavior' }),
+  cacheEnforceIntegrity,
+  ui: optional('address', 'also serve a catalog page on HOST:PORT (default: 127.0.0.1:8081)', {
+    group: 'Server',
+  }),
+  pprofAddr: text('address', 'ignored; accepted for compatibility', { hidden: true }),
+  pprofCaptureProfiles: flag('ignored; accepted for compatibility', { hidden: true }),
+};
 
-interface ServeOptions extends ServerOptions, Omit<ServeHttpOptions, keyof ServerOptions> {
-  ui?: string | true;
-  cacheDir?: string;
-  pprofAddr?: string;
-}
+/** `opmate serve`: a catalog over gRPC and HTTP, or many over HTTP, until it is told to stop. */
+export const command = defineCommand({
+  summary: 'serve a catalog over gRPC (and HTTP with --http), or many catalogs over HTTP with --catalogs',
+  tool: 'opm',
+  arguments: [argument('[catalog]', `catalog: ${catalogForms}`)],
+  flags,
+  examples: [
+    ['Serve a catalog over gRPC', 'opmate serve ./catalog'],
+    ['Serve it over HTTP too, as catalogd does', 'opmate serve ./catalog --http 127.0.0.1:8080'],
+    ['Build the cache, and exit', 'opmate serve ./catalog --cache-dir ./cache --cache-only'],
+  ],
+  async run({ context, args: [reference], options }) {
+    const { catalogs, ui } = options;
+    if (catalogs !== undefined) {
+      if (ui !== undefined) throw new UsageError('--ui: shows one catalog, not those of --catalogs');
+      if (reference !== undefined) throw new UsageError('--catalogs: serves no other catalog beside them');
+      return (await import('../serve/catalogs.js')).serveCatalogs(context, catalogs, options);
+    }
+    if (reference === undefined) throw new UsageError("missing required argument 'catalog'");
+    await serveCatalog(context, reference, options);
+    return 0;
+  },
+});
 
-/** `opmate serve`: a file-based catalog as gRPC registry API, until it is told to stop. */
-export async function serve(
+async function serveCatalog(
   context: CommandContext,
   reference: string,
-  options: ServeOptions,
+  options: FlagValues<typeof flags> & GlobalOptions,
 ): Promise<void> {
   const port = portOf(options);
-  const { cacheDir } = options;
-  const cacheOnly = booleanOf(options, 'cacheOnly');
-  const isIntegrityGiven = given(options, 'cacheEnforceIntegrity');
-  if (cacheDir === undefined && isIntegrityGiven) {
+  const { cacheDir, cacheOnly, cacheEnforceIntegrity, pprofAddr, pprofCaptureProfiles } = options;
+  if (cacheDir === undefined && cacheEnforceIntegrity !== undefined) {
     throw new UsageError('--cache-dir must be specified with --cache-enforce-integrity');
   }
   if (cacheDir === undefined && cacheOnly) {
@@ -67,7 +86,7 @@ export async function serve(
   await reportingFailure(context, options, () =>
     useSession(context, options, async (session) => {
       const { logger } = session;
-      if (options.pprofAddr || booleanOf(options, 'pprofCaptureProfiles')) {
+      if (pprofAddr || pprofCaptureProfiles) {
         logger.log('warn', 'profiles are not offered: --pprof-addr and --pprof-capture-profiles do nothing');
       }
       const source = await openSource(reference, session, { bundles: false, catalogs: true }).catch(
@@ -81,7 +100,7 @@ export async function serve(
           temporaryDirectory: session.temporaryDirectory,
           cacheDirectory:
             cacheDir === undefined ? undefined : path.resolve(context.workingDirectory, cacheDir),
-          requireCache: booleanOf(options, 'cacheEnforceIntegrity') && !cacheOnly,
+          requireCache: cacheEnforceIntegrity === true && !cacheOnly,
           now: context.now,
           logger,
           signal: session.signal,
@@ -91,13 +110,15 @@ export async function serve(
             const http =
               options.http === undefined
                 ? undefined
-                : await (await import('./http.js')).startHttp(context, catalog, reference, options, session);
+                : await (
+                    await import('../serve/http.js')
+                  ).startHttp(context, catalog, reference, options, session);
             try {
               const ui =
                 options.ui === undefined
                   ? undefined
                   : await (
-                      await import('../root/view.js')
+                      await import('../serve/page.js')
                     ).startUi(context, catalog, reference, options.ui, session);
               try {
                 return await serveAnswers(context, answers, reference, port, options, logger);
@@ -131,39 +152,6 @@ export async function serve(
   );
 }
 
-/** Serves answers until the process is told to stop; then calls that are under way are finished. */
-export async function serveAnswers(
-  context: Pick<CommandContext, 'signal'>,
-  answers: RegistryAnswers,
-  name: string,
-  port: number,
-  options: ServerOptions,
-  logger: Logger,
-): Promise<void> {
-  const files = tlsFilesOf(options);
-  const certificate = files === undefined ? undefined : await readCertificateFiles(files);
-  const server = await startRegistryServer({
-    answers,
-    host: options.host,
-    port,
-    certificate,
-    maxConnections: options.maxConnections,
-    logger,
-  });
-  const watcher =
-    files !== undefined && certificate !== undefined
-      ? watchCertificateFiles(files, certificate, (next) => server.replaceCertificate(next), logger)
-      : undefined;
-  try {
-    logger.log('info', 'serving registry', { catalog: name, port: server.port, tls: files !== undefined });
-    await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
-    logger.log('info', 'stopping: calls that are under way are finished');
-  } finally {
-    watcher?.stop();
-    await server.close();
-  }
-}
-
 function catalogIn(source: Source, reference: string): Catalog {
   if (source.kind === 'catalog') return source.catalog;
   throw new OpmateError('UNSUPPORTED', `${reference}: a bundle, not a catalog`);
@@ -185,39 +173,4 @@ async function openAnswers(
   }
   const { openSqliteAnswers } = await import('../../serve/grpc/sqlite-answers.js');
   return openSqliteAnswers(reference, session, { name: reference });
-}
-
-/**
- * Runs `work`; what it fails with is also written to the termination log, which clusters show as the reason.
- * The default one is written only where it is there, as in a cluster.
- */
-export async function reportingFailure<T>(
-  context: CommandContext,
-  { terminationLog }: ServerOptions,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const file = terminationLog ?? defaultTerminationLog;
-    const isExpected = terminationLog !== undefined && terminationLog !== '';
-    if (file === '' || error instanceof CancelledError || context.signal.aborted) throw error;
-    try {
-      // A pipe that nobody reads must not be waited for.
-      const flags = constants.O_WRONLY | constants.O_NONBLOCK | (isExpected ? constants.O_CREAT : 0);
-      const handle = await open(file, flags, 0o644);
-      try {
-        await handle.writeFile(`${redact(messageOf(error))}\n`);
-      } finally {
-        await handle.close();
-      }
-    } catch (failure) {
-      if (isExpected) context.stderr.write(`warn: cannot write ${file}: ${systemReason(failure)}\n`);
-    }
-    throw error;
-  }
-}
-
-function given(options: object, name: string): boolean {
-  return Object.keys(options).some((key) => key === name || key.startsWith(`${name}=`));
 }

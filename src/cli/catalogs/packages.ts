@@ -1,0 +1,128 @@
+import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js';
+import { parseGoJson } from '../../document/go-json.js';
+import { isJsonObject } from '../../document/json.js';
+import { CatalogRecords, contentsOf } from '../../serve/catalogs/catalog-records.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { text } from '../command/flags.js';
+import type { CommandContext } from '../context.js';
+import { writeAll } from '../output.js';
+import { printableLine } from '../printable.js';
+import {
+  type ServerChoice,
+  fetchText,
+  findStorage,
+  labelsAt,
+  listing,
+  serverFlags,
+  textAt,
+} from './server-state.js';
+
+/** `opmate catalogs packages`: the packages of the catalogs, each as CATALOG/PACKAGE. */
+export const command = defineCommand({
+  summary: 'print packages as CATALOG/PACKAGE; for one package, the catalog with the highest priority',
+  arguments: [argument('[package]', 'PACKAGE or CATALOG/PACKAGE (default: all)')],
+  flags: {
+    catalog: text('name', 'select this catalog', { group: 'Selection' }),
+    selector: text('labels', 'select catalogs with these labels: KEY=VALUE,…', { group: 'Selection' }),
+    ...serverFlags,
+  },
+  examples: [
+    ['List the packages of all catalogs', 'opmate catalogs packages'],
+    ['Find the catalog that provides a package', 'opmate catalogs packages demo --url http://127.0.0.1:8080'],
+  ],
+  async run({ context, args: [name], options }) {
+    const { catalog, selector } = options;
+    const found =
+      options.url === undefined
+        ? await packagesStored(context, options)
+        : await packagesServed(context, options.url);
+    const labels = parseSelector(selector);
+    const [qualifier, plain] = name?.includes('/') === true ? name.split('/', 2) : [undefined, name];
+    const chosen = found
+      .filter((one) => (catalog ?? one.catalog) === one.catalog && (qualifier ?? one.catalog) === one.catalog)
+      .filter((one) => (plain ?? one.name) === one.name)
+      .filter((one) =>
+        labels.every(([key, value]) => Object.hasOwn(one.labels, key) && one.labels[key] === value),
+      );
+    if (plain !== undefined) {
+      if (chosen.length === 0) throw new OpmateError('NOT_FOUND', `${name}: no catalog has such a package`);
+      const most = Math.max(...chosen.map(({ priority }) => priority));
+      const best = chosen.filter(({ priority }) => priority === most);
+      if (best.length > 1) {
+        const where = best.map((one) => `${one.catalog}/${one.name}`).join(', ');
+        throw new OpmateError(
+          'INVALID',
+          `${plain}: several catalogs of the same priority have it: ${where}`,
+          {
+            hint: 'name the catalog as in CATALOG/PACKAGE, or choose with --catalog or --selector',
+          },
+        );
+      }
+      await writeAll(context.stdout, `${best.map(lineOf).join('\n')}\n`);
+      return 0;
+    }
+    const lines = chosen.map(lineOf);
+    await writeAll(context.stdout, lines.length === 0 ? '' : `${lines.join('\n')}\n`, context.signal);
+    return 0;
+  },
+});
+
+function lineOf({ catalog, name }: { catalog: string; name: string }): string {
+  return printableLine(`${catalog}/${name}`);
+}
+
+interface FoundPackage {
+  catalog: string;
+  name: string;
+  labels: Readonly<Record<string, string>>;
+  priority: number;
+}
+
+async function packagesStored(context: CommandContext, options: ServerChoice): Promise<FoundPackage[]> {
+  const storage = await findStorage(context, options);
+  const { openContent } = await import('../../serve/catalogs/content-store.js');
+  const found: FoundPackage[] = [];
+  for (const { name, labels, priority, contentHash } of await new CatalogRecords(storage).list()) {
+    throwIfCancelled(context.signal);
+    if (contentHash === undefined) continue;
+    const content = await openContent(contentHash, { directory: contentsOf(storage) });
+    if (content === undefined) continue;
+    for (const one of content.packages) found.push({ catalog: name, name: one, labels, priority });
+    await content.close();
+  }
+  return found;
+}
+
+async function packagesServed(context: CommandContext, url: string): Promise<FoundPackage[]> {
+  const root = url.replace(/\/+$/, '').replace(/\/catalogs$/, '');
+  const found: FoundPackage[] = [];
+  for (const one of await listing(context, root)) {
+    const name = textAt(one, 'name');
+    const text = await fetchText(context, `${root}/catalogs/${name}/api/v1/metas?schema=olm.package`);
+    for (const line of text.split('\n').filter((line) => line !== '')) {
+      const value = parseGoJson(line);
+      if (!isJsonObject(value)) continue;
+      found.push({
+        catalog: name,
+        name: textAt(value, 'name'),
+        labels: labelsAt(one),
+        priority: typeof one['priority'] === 'number' ? one['priority'] : 0,
+      });
+    }
+  }
+  return found.sort((a, b) =>
+    a.catalog < b.catalog ? -1 : a.catalog > b.catalog ? 1 : a.name < b.name ? -1 : 1,
+  );
+}
+
+/** `key=value,key=value`. Throws UsageError. */
+function parseSelector(text: string | undefined): [string, string][] {
+  return (text ?? '')
+    .split(',')
+    .filter((part) => part.trim() !== '')
+    .map((part) => {
+      const [, key, value] = /^\s*([^=!\s]+)\s*={1,2}\s*([^=\s]*)\s*$/.exec(part) ?? [];
+      if (key !== undefined && value !== undefined) return [key, value];
+      throw new UsageError(`--selector ${part}: not of the form KEY=VALUE`);
+    });
+}

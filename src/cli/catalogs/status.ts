@@ -1,0 +1,91 @@
+import { OpmateError } from '../../core/errors.js';
+import { encodeGoJson } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { encodeYaml } from '../../document/yaml.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
+import { writeAll } from '../output.js';
+import { formatTable } from '../table.js';
+import { conditionOf, nameOf, readStatuses, serverFlags, textAt } from './server-state.js';
+
+/** `opmate catalogs status`: the status of the catalogs of a server, as ClusterCatalogs. */
+export const command = defineCommand({
+  summary: 'print the status of catalogs as ClusterCatalogs',
+  arguments: [argument('[name...]', 'catalogs (default: all)')],
+  flags: {
+    output: outputFormat(['table', 'json', 'yaml'], { default: 'table' }),
+    externalUrl: text('url', 'base URL of catalogs (default: as the server was started)', {
+      group: 'Output',
+    }),
+    ...serverFlags,
+  },
+  examples: [
+    ['Show the catalogs of the server on this machine', 'opmate catalogs status'],
+    [
+      'Show one catalog of a server as YAML',
+      'opmate catalogs status demo --url http://127.0.0.1:8080 -o yaml',
+    ],
+  ],
+  async run({ context, args: [names], options }) {
+    const all = await readStatuses(context, options);
+    const chosen = names.length === 0 ? all : names.map((name) => requireNamed(all, name));
+    await writeAll(context.stdout, formatStatuses(chosen, options.output), context.signal);
+    return 0;
+  },
+});
+
+function formatStatuses(statuses: readonly JsonObject[], output: string): string {
+  if (output === 'table') return table(statuses);
+  const list = { apiVersion: 'v1', kind: 'List', items: [...statuses] };
+  return output === 'yaml' ? encodeYaml(list) : `${encodeGoJson(list, { indent: 4 })}\n`;
+}
+
+function table(statuses: readonly JsonObject[]): string {
+  const header = ['NAME', 'SERVING', 'PROGRESSING', 'LAST UNPACKED', 'CONTENT', 'RESOLVED', 'MESSAGE'];
+  const rows = statuses.map((one) => {
+    const { status } = one;
+    const { lastUnpacked, contentHash, resolvedSource } = status as JsonObject;
+    return [
+      nameOf(one),
+      shownCondition(conditionOf(one, 'Serving')),
+      shownCondition(conditionOf(one, 'Progressing')),
+      typeof lastUnpacked === 'string' ? lastUnpacked : '-',
+      typeof contentHash === 'string' ? contentHash.slice(0, 19) : '-',
+      resolvedRef(resolvedSource) ?? '-',
+      troubleOf(one) ?? '-',
+    ];
+  });
+  return formatTable(header, rows);
+}
+
+const maxMessage = 200;
+
+/** Why a catalog is not as it should be; undefined where it is. */
+function troubleOf(status: JsonObject): string | undefined {
+  const progressing = conditionOf(status, 'Progressing');
+  const serving = conditionOf(status, 'Serving');
+  const isTroubled = ['Retrying', 'Blocked'].includes(textAt(progressing ?? {}, 'reason'));
+  const troubled = isTroubled ? progressing : serving?.['status'] === 'False' ? serving : undefined;
+  if (troubled === undefined) return undefined;
+  const text = textAt(troubled, 'message').replace(/\s+/g, ' ');
+  return text.length > maxMessage ? `${text.slice(0, maxMessage)}…` : text;
+}
+
+function shownCondition(condition: JsonObject | undefined): string {
+  return condition === undefined ? '-' : `${textAt(condition, 'status')} (${textAt(condition, 'reason')})`;
+}
+
+function resolvedRef(source: JsonValue | undefined): string | undefined {
+  if (!isJsonObject(source ?? null)) return undefined;
+  const member = Object.values(source as JsonObject).find((value) => isJsonObject(value));
+  return isJsonObject(member ?? null) ? textAt(member as JsonObject, 'ref') : undefined;
+}
+
+function requireNamed(all: readonly JsonObject[], name: string): JsonObject {
+  const found = all.find((one) => nameOf(one) === name);
+  if (found !== undefined) return found;
+  throw new OpmateError('NOT_FOUND', `${name}: no such catalog`, {
+    hint: all.length === 0 ? undefined : `there is ${all.map(nameOf).join(', ')}`,
+  });
+}

@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { OpmateError, UsageError, messageOf, throwIfCancelled } from '../../core/errors.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { parsed, text } from '../command/flags.js';
+import { milliseconds } from '../command/values.js';
+import { conditionOf, nameOf, readStatuses, serverFlags } from './server-state.js';
+
+/** `opmate catalogs wait`: ends with 0 as soon as the catalogs, all of them unless named, have the condition. */
+export const command = defineCommand({
+  summary: 'wait until catalogs are served',
+  arguments: [argument('[name...]', 'catalogs (default: all)')],
+  flags: {
+    for: text('condition', 'condition: Serving or Progressing, optionally =True or =False', {
+      default: 'Serving',
+      group: 'Behavior',
+    }),
+    timeout: parsed('duration', 'maximum time to wait (default: 60s)', milliseconds, { group: 'Limits' }),
+    ...serverFlags,
+  },
+  examples: [
+    ['Wait until all catalogs are served', 'opmate catalogs wait'],
+    [
+      'Wait at most two minutes for one',
+      'opmate catalogs wait demo --url http://127.0.0.1:8080 --timeout 2m',
+    ],
+  ],
+  async run({ context, args: [names], options }) {
+    const [wanted, state = 'True'] = options.for.split('=');
+    if (!['Serving', 'Progressing'].includes(wanted ?? '') || !['True', 'False'].includes(state)) {
+      throw new UsageError(`--for ${options.for}: not a condition`, { hint: 'write Serving or Progressing' });
+    }
+    const until = context.now().getTime() + (options.timeout ?? 60_000);
+    for (;;) {
+      throwIfCancelled(context.signal);
+      let missing: string;
+      try {
+        const all = await readStatuses(context, options);
+        const waited = names.length === 0 ? all.map(nameOf) : names;
+        const left = waited.filter((name) => {
+          const found = all.find((one) => nameOf(one) === name);
+          return found === undefined || conditionOf(found, wanted as string)?.['status'] !== state;
+        });
+        if (waited.length > 0 && left.length === 0) return 0;
+        missing = left.length === 0 ? 'there are no catalogs' : `${left.join(', ')}: not ${wanted}=${state}`;
+      } catch (error) {
+        // A server that has not begun yet is what one waits for.
+        if (!(error instanceof OpmateError) || error.code === 'USAGE') throw error;
+        missing = messageOf(error);
+      }
+      if (context.now().getTime() >= until) {
+        throw new OpmateError('NOT_FOUND', `${missing} within the time`, {
+          hint: 'see opmate catalogs status for the reason; --timeout sets the time',
+        });
+      }
+      await sleep(200, undefined, { signal: context.signal }).catch(() => undefined);
+    }
+  },
+});

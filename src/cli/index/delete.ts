@@ -1,0 +1,48 @@
+import { UsageError } from '../../core/errors.js';
+import { parsePullFrom } from '../../source/bundles.js';
+import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
+import { defineCommand } from '../command/declaration.js';
+import { text } from '../command/flags.js';
+import { requireFlag } from '../options.js';
+import { pullFromFlag } from '../registry/database.js';
+import { manifestFetcher, reportDeleted } from '../registry/removals.js';
+import { changeIndex } from './edit.js';
+import { removeFlags, removeFromIndex } from './remove-packages.js';
+
+/** `opmate index delete`: removes packages from an index image, or with `--bundle` one bundle. */
+export const command = defineCommand({
+  summary: 'remove packages, or one bundle, from an index image',
+  flags: {
+    ...removeFlags,
+    bundle: text('name', 'remove one bundle and rewire edges around it', { group: 'Selection' }),
+    pullFrom: pullFromFlag,
+  },
+  examples: [
+    [
+      'Remove one bundle',
+      'opmate index delete --bundle demo.v1.1.0 -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
+    ],
+    [
+      'Remove a package, and save the image to a file',
+      'opmate index delete --packages demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
+    ],
+  ],
+  async run({ context, options }) {
+    const { bundle, packages } = options;
+    if (bundle === undefined) return removeFromIndex(context, options);
+    requireFlag(options.fromIndex, 'from-index');
+    if (packages !== undefined) {
+      throw new UsageError('--bundle removes one bundle, and no package', {
+        hint: 'write index delete --bundle NAME --from-index IMAGE',
+      });
+    }
+    const pullFrom = parsePullFrom(options.pullFrom ?? []);
+    await changeIndex(
+      context,
+      options,
+      (database, session) =>
+        deleteBundle(database, bundle, { fetchManifests: manifestFetcher(session, pullFrom) }),
+      reportDeleted,
+    );
+  },
+});

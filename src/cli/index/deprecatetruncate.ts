@@ -1,0 +1,49 @@
+import { defineCommand } from '../command/declaration.js';
+import { flag, list } from '../command/flags.js';
+import { permissiveFlag } from '../registry/database.js';
+import { fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
+import { deprecateTruncate } from '../../sqlite/remove/deprecate.js';
+import { requireFlag } from '../options.js';
+import { reportDeprecated } from '../registry/removals.js';
+import { changeIndex } from './edit.js';
+
+/** `opmate index deprecatetruncate`: deprecates bundles of an index image, and removes what is older. */
+export const command = defineCommand({
+  summary: 'deprecate bundles of an index image and remove older ones',
+  tool: 'opm',
+  flags: {
+    bundles: list('image', 'images of the bundles to deprecate', {
+      short: 'b',
+      mayBeNone: true,
+      group: 'Selection',
+    }),
+    fromIndex: fromIndex('index image to edit'),
+    allowPackageRemoval: flag('remove a package whose channel heads are all deprecated', {
+      group: 'Behavior',
+    }),
+    permissive: permissiveFlag,
+    ...indexImageFlags,
+    ...toolFlags,
+  },
+  examples: [
+    [
+      'Deprecate a bundle',
+      'opmate index deprecatetruncate -b registry.example.com/demo/bundle:v1.1.0 -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
+    ],
+    [
+      'Save the image to a file',
+      'opmate index deprecatetruncate -b registry.example.com/demo/bundle:v1.1.0 -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
+    ],
+  ],
+  async run({ context, options }) {
+    const images = requireFlag(options.bundles, 'bundles');
+    const { permissive, allowPackageRemoval } = options;
+    await changeIndex(
+      context,
+      options,
+      (database, { signal }) =>
+        deprecateTruncate(database, images, { permissive, allowPackageRemoval, signal }),
+      reportDeprecated,
+    );
+  },
+});

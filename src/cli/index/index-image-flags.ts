@@ -1,0 +1,38 @@
+import { type Flag, flag, text } from '../command/flags.js';
+
+/** Returns `--from-index`. */
+export function fromIndex(summary: string): Flag<string | undefined> {
+  return text('image', summary, { short: 'f', group: 'Input' });
+}
+
+/** Flags of every command that makes an index image. */
+export const indexImageFlags = {
+  binaryImage: text(
+    'image',
+    'base image, from a registry or layout, or scratch (default: quay.io/operator-framework/opm:v1.73.0)',
+    { short: 'i', group: 'Input' },
+  ),
+  tag: text('reference', 'image reference to push to', { short: 't', group: 'Output' }),
+  save: text('file', 'write the image to an oci-archive file', { group: 'Output' }),
+  generate: flag('write ./database/index.db and a Dockerfile instead of an image', { group: 'Output' }),
+  outDockerfile: text('file', 'Dockerfile name (default: index.Dockerfile)', { short: 'd', group: 'Output' }),
+};
+
+/** What help says of the base image, with the flags above. */
+export const baseImageNote =
+  'Images are built on the last release of opm that serves databases. To get the same image from the same bundles, ' +
+  'name the base with --binary-image by digest (…@sha256:…). A base for several platforms makes an image for each ' +
+  'of them; --platform selects one.';
+
+const toolTraits = { choices: ['none', 'docker', 'podman'] };
+const toolSummary = 'ignored; accepted for compatibility';
+
+/** `--container-tool`, which does nothing here. */
+export const containerToolFlag = text('tool', toolSummary, { ...toolTraits, short: 'c' });
+
+/** The three flags of `opm` for container engines, which do nothing here. */
+export const toolFlags = {
+  containerTool: containerToolFlag,
+  buildTool: text('tool', toolSummary, { ...toolTraits, short: 'u' }),
+  pullTool: text('tool', toolSummary, { ...toolTraits, short: 'p' }),
+};

@@ -1,0 +1,26 @@
+import { flag, list, text } from '../command/flags.js';
+import { permissiveFlag } from './database.js';
+
+/** Flags of the commands that add bundles to a database or index image. */
+export const addFlags = {
+  fromFile: text('file', 'file with one bundle per line, # begins a comment; - for stdin', {
+    group: 'Input',
+  }),
+  pullFrom: list(
+    'prefix=other',
+    'pull images of one prefix from another; the index keeps the original name',
+    { group: 'Registry' },
+  ),
+  requireDigest: flag('refuse images without a digest', { group: 'Behavior' }),
+  // The value is checked by `planAdd`, in the words of opm.
+  mode: text('mode', 'update mode: replaces, semver or semver-skippatch', {
+    choices: ['replaces', 'semver', 'semver-skippatch'],
+    default: 'replaces',
+    group: 'Behavior',
+  }),
+  overwriteLatest: flag('replace channel heads with bundles of the same name', { group: 'Behavior' }),
+  enableAlpha: flag('allow bundles that substitute for others', { group: 'Behavior' }),
+  permissive: permissiveFlag,
+  minimal: flag('store the manifests of channel heads only', { group: 'Output' }),
+  allInOne: flag('store the manifests of all bundles in every mode', { group: 'Output' }),
+};

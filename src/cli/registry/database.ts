@@ -1,0 +1,71 @@
+import { UsageError } from '../../core/errors.js';
+import { type Flag, flag, list, text } from '../command/flags.js';
+import { itemsOf } from '../command/values.js';
+
+/** What `[database]` is, for help. */
+export const databaseSummary = 'database file of the index';
+
+/** Returns `--database` of a command that edits `defaultName` unless told. */
+export function databaseFlag(defaultName = 'bundles.db'): Flag<string> {
+  return text('file', databaseSummary, {
+    short: 'd',
+    default: defaultName,
+    mayBeEmpty: true,
+    group: 'Input',
+  });
+}
+
+/** Flags of every command that edits a database file. */
+export const editFlags = {
+  database: databaseFlag(),
+  outputDb: text('file', 'write the result to this file instead of editing in place', { group: 'Output' }),
+};
+
+/** `--permissive`. */
+export const permissiveFlag = flag('continue on errors and report them', { group: 'Behavior' });
+
+/** `--pull-from` of commands that pull bundles again. */
+export const pullFromFlag = list('prefix=other', 'pull bundles from another registry or repository', {
+  group: 'Registry',
+});
+
+/** `--each-channel` of the commands that remove the newest version. */
+export const eachChannelFlag = flag('remove every channel head instead of the newest version only', {
+  group: 'Selection',
+});
+
+/** Packages to remove; `-o` is what `opm` calls it. */
+export const removedPackagesFlag = list('package', 'packages to remove', {
+  aliases: ['package', 'operators', 'o'],
+  group: 'Selection',
+});
+
+/** The database that a command is about, from its argument and its option, which has a default. */
+export function databaseOf(
+  argument: string | undefined,
+  option: string | undefined,
+  defaultName = 'bundles.db',
+): string {
+  if (argument !== undefined && option !== undefined && ![defaultName, argument].includes(option)) {
+    throw new UsageError(`${argument}: --database says ${option}`, { hint: 'name the database once' });
+  }
+  const name = argument ?? option ?? defaultName;
+  if (name === '') throw new UsageError('database: empty file name', { hint: 'name the database file' });
+  return name;
+}
+
+/**
+ * The list and the database of a command that takes both as arguments. Where an option has the list, the one argument
+ * is the database.
+ */
+export function listAndDatabase(
+  [first, second]: readonly (string | undefined)[],
+  what: string,
+  option: string | undefined,
+): { list: string[] | undefined; file: string | undefined } {
+  if (option === undefined) return { list: first === undefined ? undefined : itemsOf(first), file: second };
+  if (second === undefined) return { list: undefined, file: first };
+  throw new UsageError(`${first}: ${what} are named by ${option} already`, {
+    hint: `leave out ${first}, or write --database ${first} for that database`,
+  });
+}

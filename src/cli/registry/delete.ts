@@ -1,0 +1,46 @@
+import { UsageError } from '../../core/errors.js';
+import { parsePullFrom } from '../../source/bundles.js';
+import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
+import { defineCommand } from '../command/declaration.js';
+import { text } from '../command/flags.js';
+import { useSession } from '../session.js';
+import { databaseOf, pullFromFlag } from './database.js';
+import { manifestFetcher, reportDeleted } from './removals.js';
+import { removeArguments, removeFlags, removeFromDatabase } from './remove-packages.js';
+
+/** `opmate registry delete`: removes packages from a database file, or with `--bundle` one bundle. */
+export const command = defineCommand({
+  summary: 'remove packages, or one bundle',
+  arguments: removeArguments,
+  flags: {
+    ...removeFlags,
+    bundle: text('name', 'remove one bundle and rewire edges around it', { group: 'Selection' }),
+    pullFrom: pullFromFlag,
+  },
+  examples: [
+    ['Remove a package', 'opmate registry delete demo index.db'],
+    ['Remove one bundle', 'opmate registry delete --bundle demo.v1.1.0 --database index.db'],
+  ],
+  async run({ context, args, options }) {
+    const { bundle, packages, outputDb } = options;
+    if (bundle === undefined) return removeFromDatabase(context, args, options);
+    const [file, ...more] = args;
+    if (packages !== undefined || more.some((word) => word !== undefined)) {
+      throw new UsageError('--bundle removes one bundle, and no package', {
+        hint: 'write registry delete --bundle NAME --database FILE',
+      });
+    }
+    const database = databaseOf(file, options.database);
+    const pullFrom = parsePullFrom(options.pullFrom ?? []);
+    await useSession(context, options, async (session) => {
+      const { signal, logger } = session;
+      const report = await editDatabase(
+        database,
+        { outputFile: outputDb, vacuum: true, signal, logger },
+        (opened) => deleteBundle(opened, bundle, { fetchManifests: manifestFetcher(session, pullFrom) }),
+      );
+      reportDeleted(logger, outputDb ?? database, report);
+    });
+  },
+});

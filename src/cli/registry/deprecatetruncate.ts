@@ -1,0 +1,49 @@
+import { deprecateTruncate } from '../../sqlite/remove/deprecate.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { flag, list } from '../command/flags.js';
+import { createLogger } from '../logger.js';
+import { databaseFlag, databaseOf, databaseSummary, editFlags, permissiveFlag } from './database.js';
+import { reportDeprecated } from './removals.js';
+
+/** `opmate registry deprecatetruncate`: deprecates bundles of a database file, and removes what is older. */
+export const command = defineCommand({
+  summary: 'deprecate bundles and remove older ones',
+  tool: 'opm',
+  arguments: [argument('[database]', databaseSummary)],
+  flags: {
+    bundleImages: list('image', 'images of the bundles to deprecate', {
+      short: 'b',
+      mayBeNone: true,
+      group: 'Selection',
+    }),
+    ...editFlags,
+    database: databaseFlag('index.db'),
+    allowPackageRemoval: flag('remove a package whose channel heads are all deprecated', {
+      group: 'Behavior',
+    }),
+    permissive: permissiveFlag,
+  },
+  examples: [
+    [
+      'Deprecate a bundle',
+      'opmate registry deprecatetruncate index.db -b registry.example.com/demo/bundle:v1.1.0',
+    ],
+    [
+      'Keep the index, and write a new one',
+      'opmate registry deprecatetruncate index.db -b registry.example.com/demo/bundle:v1.1.0 --output-db new.db',
+    ],
+  ],
+  async run({ context, args: [file], options }) {
+    const { bundleImages = [], permissive, allowPackageRemoval, outputDb } = options;
+    const { signal } = context;
+    const logger = createLogger(context, options);
+    const database = databaseOf(file, options.database, 'index.db');
+    const report = await editDatabase(
+      database,
+      { outputFile: outputDb, vacuum: true, signal, logger },
+      (opened) => deprecateTruncate(opened, bundleImages, { permissive, allowPackageRemoval, signal }),
+    );
+    reportDeprecated(logger, outputDb ?? database, report);
+  },
+});

@@ -1,0 +1,69 @@
+import type { OpmateError } from '../../core/errors.js';
+import { loadAppRegistry } from '../../sqlite/legacy/appregistry.js';
+import { loadConfigMap } from '../../sqlite/legacy/configmap.js';
+import { type LoadReport, ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
+import { loadPackageManifests } from '../../sqlite/legacy/package-manifests.js';
+import type { Database } from '../../sqlite/schema/database.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
+import { type FlagValues, text } from '../command/flags.js';
+import { exitCodes } from '../exit-codes.js';
+import { count } from '../printable.js';
+import type { CommandSession } from '../session.js';
+import { permissiveFlag } from './database.js';
+
+/** Flags of the commands that read package manifests of an earlier format. */
+export const manifestFlags = {
+  configmap: text('file', 'ConfigMap with package manifests', { group: 'Input' }),
+  appregistryNamespace: text('directory', 'directory of downloaded app-registry archives', {
+    group: 'Input',
+  }),
+  permissive: permissiveFlag,
+};
+
+/** Where manifests come from: one of these; `manifests`, below the working directory, when none is given. */
+type ManifestOptions = FlagValues<typeof manifestFlags> & { manifests?: string | undefined };
+
+/** Makes a database of manifests, or adds them to one that is there. Tells each problem where it then throws. */
+export async function makeIndex(
+  output: string,
+  session: CommandSession,
+  { manifests, configmap, appregistryNamespace, permissive }: ManifestOptions,
+): Promise<LoadReport> {
+  const load = (database: Database): Promise<LoadReport> => {
+    if (configmap !== undefined) return loadConfigMap(database, configmap, session, { permissive });
+    if (appregistryNamespace !== undefined)
+      return loadAppRegistry(database, appregistryNamespace, session, { permissive });
+    return loadPackageManifests(database, manifests ?? 'manifests', session, { permissive });
+  };
+  try {
+    return await editDatabase(output, { create: true, signal: session.signal }, load);
+  } catch (error) {
+    if (error instanceof ManifestsError && error.problems.length > 1) tellProblems(session, error.problems);
+    throw error;
+  }
+}
+
+/** Tells what was made, and what was left out; returns the exit code. */
+export function reportLoaded({ logger }: CommandSession, report: LoadReport, output: string): number {
+  const { bundles, packages, problems } = report;
+  tellProblems({ logger }, problems);
+  if (bundles.length === 0 && packages.length === 0 && problems.length === 0)
+    logger.log('warn', 'there are no bundles and no packages in what was given');
+  const left = problems.length === 0 ? '' : `, ${count(problems.length, 'problem')}`;
+  logger.log(
+    'info',
+    `${output}: ${count(bundles.length, 'bundle')}, ${count(packages.length, 'package')}${left}`,
+  );
+  return problems.length === 0 ? exitCodes.done : exitCodes.partly;
+}
+
+/** Each problem is a line of its own, so that they can be counted. */
+export function tellProblems(
+  { logger }: Pick<CommandSession, 'logger'>,
+  problems: readonly OpmateError[],
+): void {
+  for (const { message, file, line, hint } of problems) {
+    const place = file === undefined || line === undefined ? '' : ` (${file}:${line})`;
+    logger.log('error', `${message}${place}${hint === undefined ? '' : `; ${hint}`}`);
+  }
+}

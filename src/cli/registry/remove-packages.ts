@@ -1,0 +1,52 @@
+import { UsageError } from '../../core/errors.js';
+import { removePackages } from '../../sqlite/remove/remove.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
+import { argument } from '../command/declaration.js';
+import type { FlagValues } from '../command/flags.js';
+import type { GlobalOptions } from '../command/global-flags.js';
+import type { CommandContext } from '../context.js';
+import { createLogger } from '../logger.js';
+import { requireFlag } from '../options.js';
+import {
+  databaseOf,
+  databaseSummary,
+  editFlags,
+  listAndDatabase,
+  permissiveFlag,
+  removedPackagesFlag,
+} from './database.js';
+import { reportRemoved } from './removals.js';
+
+/** Arguments of the commands that remove packages. */
+export const removeArguments = [
+  argument('[package]', 'package to remove'),
+  argument('[database]', databaseSummary),
+] as const;
+
+/** Flags of the commands that remove packages from a database file. */
+export const removeFlags = {
+  packages: removedPackagesFlag,
+  ...editFlags,
+  permissive: permissiveFlag,
+};
+
+/** Removes packages from a database file, and logs what was removed. Throws what `editDatabase` throws. */
+export async function removeFromDatabase(
+  context: CommandContext,
+  args: readonly (string | undefined)[],
+  options: FlagValues<typeof removeFlags> & GlobalOptions,
+): Promise<void> {
+  const { packages, permissive, outputDb } = options;
+  const { list, file } = listAndDatabase(args, 'packages', packages && '--packages');
+  const names = requireFlag(list ?? packages, 'packages');
+  if (names.length === 0) throw new UsageError('no package named', { hint: 'name the packages to remove' });
+  const { signal } = context;
+  const logger = createLogger(context, options);
+  const database = databaseOf(file, options.database);
+  const report = await editDatabase(
+    database,
+    { outputFile: outputDb, vacuum: true, signal, logger },
+    (opened) => removePackages(opened, names, { permissive, signal }),
+  );
+  reportRemoved(logger, outputDb ?? database, report);
+}

@@ -1,0 +1,82 @@
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { onAbort } from '../../core/concurrency.js';
+import { CancelledError, messageOf, redact, systemReason } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
+import { startRegistryServer } from '../../serve/grpc/server.js';
+import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
+import type { FlagValues } from '../command/flags.js';
+import type { CommandContext } from '../context.js';
+import { tlsFilesOf } from './listen-options.js';
+import type { connectionFlags, registryServerFlags } from './server-flags.js';
+
+const defaultTerminationLog = '/dev/termination-log';
+
+/** Options of a server of the gRPC registry API. */
+export type RegistryServerOptions = FlagValues<typeof registryServerFlags> &
+  Partial<FlagValues<typeof connectionFlags>>;
+
+/** Serves answers until the process is told to stop; then calls that are under way are finished. */
+export async function serveAnswers(
+  context: Pick<CommandContext, 'signal'>,
+  answers: RegistryAnswers,
+  name: string,
+  port: number,
+  options: RegistryServerOptions,
+  logger: Logger,
+): Promise<void> {
+  const files = tlsFilesOf(options);
+  const certificate = files === undefined ? undefined : await readCertificateFiles(files);
+  const server = await startRegistryServer({
+    answers,
+    host: options.host,
+    port,
+    certificate,
+    maxConnections: options.maxConnections,
+    logger,
+  });
+  const watcher =
+    files !== undefined && certificate !== undefined
+      ? watchCertificateFiles(files, certificate, (next) => server.replaceCertificate(next), logger)
+      : undefined;
+  try {
+    logger.log('info', 'serving registry', { catalog: name, port: server.port, tls: files !== undefined });
+    await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
+    logger.log('info', 'stopping: calls that are under way are finished');
+  } finally {
+    watcher?.stop();
+    await server.close();
+  }
+}
+
+/**
+ * Runs `work`; what it fails with is also written to the termination log, which clusters show as the reason.
+ * The default one is written only where it is there, as in a cluster.
+ */
+export async function reportingFailure<T>(
+  context: CommandContext,
+  { terminationLog }: Pick<RegistryServerOptions, 'terminationLog'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const file = terminationLog ?? defaultTerminationLog;
+    const isExpected = terminationLog !== undefined && terminationLog !== '';
+    if (file === '' || error instanceof CancelledError || context.signal.aborted) throw error;
+    try {
+      // A pipe that nobody reads must not be waited for.
+      const flags = constants.O_WRONLY | constants.O_NONBLOCK | (isExpected ? constants.O_CREAT : 0);
+      const handle = await open(file, flags, 0o644);
+      try {
+        await handle.writeFile(`${redact(messageOf(error))}\n`);
+      } finally {
+        await handle.close();
+      }
+    } catch (failure) {
+      if (isExpected) context.stderr.write(`warn: cannot write ${file}: ${systemReason(failure)}\n`);
+    }
+    throw error;
+  }
+}

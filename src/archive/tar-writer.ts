@@ -45,7 +45,7 @@ async function* tarChunks(
   { mtime = new Date(0) }: WriteTarOptions,
 ): AsyncGenerator<Buffer> {
   const inputs = await orderInputs(entries);
-  const { pack } = await import('tar-stream');
+  const { pack } = await import('./tar-pack.js');
   const archive = pack({ highWaterMark: 256 * 1024 });
   const filling = fill(archive, inputs, mtime).catch((error: Error) => archive.destroy(error));
   try {

@@ -359,12 +359,12 @@ function createAgents(options: ConnectionOptions, certificatesOf: CertificateSto
   }
 
   async function openHttpProxy(proxy: URL, common: object): Promise<HttpAgent> {
-    const { HttpProxyAgent } = await import('http-proxy-agent');
+    const { HttpProxyAgent } = await import('./proxy-agents.js');
     return new HttpProxyAgent(proxy.href as string, { ...common, ...(await proxyTls(proxy)) });
   }
 
   async function openTunnel(proxy: URL, common: object, tls: object): Promise<HttpAgent> {
-    const { HttpsProxyAgent } = await import('https-proxy-agent');
+    const { HttpsProxyAgent } = await import('./proxy-agents.js');
     const agent = new HttpsProxyAgent(proxy.href as string, { ...common, ...(await proxyTls(proxy)) });
     // What the constructor takes is for the proxy itself; these are for the host behind it.
     Object.assign(agent.options, tls);

@@ -3,6 +3,7 @@ import { cp, mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { catalogOf } from './catalogs.js';
 import { projectRoot } from '../support/command-line.js';
 import { smallBundle } from '../support/small-bundle.js';
 import { directoryWith } from '../support/temporary.js';
@@ -74,8 +75,25 @@ describe('the package', () => {
     expect(opmate('version').stdout).toContain('OpmVersion:');
     expect(opmate('registry', 'init', '-o', path.join(root, 'x.db')).stderr).not.toContain('ERR_MODULE');
     const bundle = await directoryWith(smallBundle());
+    const catalog = await directoryWith({ 'catalog.json': catalogOf('widget', [{ name: 'widget.v1.0.0' }]) });
     expect(opmate('render', bundle)).toMatchObject({ status: 0, stderr: '' });
     expect(opmate('index', 'add', '--help').status).toBe(0);
+    const saved = opmate(
+      'catalog',
+      'build',
+      catalog,
+      '-i',
+      'scratch',
+      '--save',
+      `oci:${path.join(root, 'image')}:v1`,
+    );
+    expect(saved).toMatchObject({ status: 0 });
+    const proxied = spawnSync(path.join(prefix, 'bin', 'opmate'), ['render', 'registry.example.com/a/b:v1'], {
+      env: { ...process.env, HTTPS_PROXY: 'http://127.0.0.1:9' },
+      encoding: 'utf8',
+    });
+    expect(proxied.stderr).toMatch(/127\.0\.0\.1:9/);
+    expect(proxied.stderr).not.toContain('internal error');
     const { stderr } = opmate('validate', path.join(root, 'missing'), '--debug');
     expect(stderr).toMatch(/src[/\\]cli[/\\]root[/\\]validate\.ts:\d+/);
     const library = `import { parseReference } from ${JSON.stringify(path.join(installed, 'lib/index.js'))};

@@ -3,10 +3,11 @@ import { open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import type { Pack } from 'tar-stream';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
+
+type Pack = ReturnType<typeof import('./tar-pack.js').pack>;
 
 /** A file or directory to write; every directory above it is written too. */
 export interface TarInput {

@@ -227,12 +227,12 @@ describe('mirror --config --dry-run', () => {
   });
 
   it('says all that a configuration gets wrong before it asks any registry', async () => {
-    const result = await plan('wrong', operators('    ful: true\n  helm:\n    local: [{name: a}]\n'));
+    const result = await plan('wrong', operators('    ful: true\n  platform:\n    graph: true\n'));
     expect(result).toMatchObject({ code: 1, stdout: '' });
     expect(result.stderr).toBe(
       'wrong.yaml:6:5: mirror.operators[0].ful: unknown field (use "full")\n' +
-        'wrong.yaml:7:3: mirror.helm: not supported yet (use oc-mirror for this section, and opmate for ' +
-        'operators and additionalImages)\n',
+        'wrong.yaml:7:3: mirror.platform: not supported yet (use oc-mirror for this section, and opmate for ' +
+        'operators, additionalImages and helm)\n',
     );
     expect(source.requests).toEqual([]);
   });

@@ -1,6 +1,5 @@
 import { type Command, CommanderError } from 'commander';
 import { UsageError } from '../core/errors.js';
-import { addAlphaBundleCommands, addBundleCommands } from './bundle/commands.js';
 import { CommandLine, type CommandLineEvents, emptyPath } from './command/command-line.js';
 import { type GlobalOptions, checkGlobalOptions } from './command/global-flags.js';
 import type { CommandContext } from './context.js';
@@ -180,6 +179,4 @@ function addUnconvertedCommands(
   };
   const find = (name: string): Command => program.commands.find((one) => one.name() === name) as Command;
   addMirrorCommands(program, find('catalog'), context, runner);
-  addBundleCommands(program, context, runner);
-  addAlphaBundleCommands(find('alpha'), context, runner);
 }

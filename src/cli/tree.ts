@@ -6,6 +6,44 @@ const list = (traits: { tool?: 'opm' } = {}): CommandTree => ({
   bundles: leaf(() => import('./list/bundles.js'), traits),
 });
 
+const convert = (traits: { tool?: 'opm' } = {}): CommandTree => ({
+  basic: leaf(async () => ({ command: (await import('./template/convert.js')).basic }), traits),
+  substitutes: leaf(async () => ({ command: (await import('./template/convert.js')).substitutes }), traits),
+});
+
+const deployment = {
+  render: leaf(() => import('./deployment/render.js')),
+  diff: leaf(() => import('./deployment/diff.js')),
+  apply: leaf(() => import('./deployment/apply.js')),
+  history: leaf(() => import('./deployment/history.js')),
+  rollback: leaf(() => import('./deployment/rollback.js')),
+};
+
+const bundle = {
+  generate: leaf(() => import('./bundle/generate.js')),
+  build: leaf(() => import('./bundle/build.js')),
+  push: leaf(() => import('./bundle/push.js')),
+  validate: leaf(() => import('./bundle/validate.js')),
+  unpack: leaf(() => import('./bundle/unpack.js')),
+  extract: leaf(() => import('./bundle/extract.js')),
+  show: leaf(() => import('./bundle/show.js')),
+  render: leaf(() => import('./bundle/render.js')),
+  permissions: leaf(() => import('./bundle/permissions.js')),
+  'check-crd-upgrade': leaf(() => import('./bundle/check-crd-upgrade.js')),
+  deployment: group('render, compare and apply BundleDeployments', deployment),
+  resolve: leaf(() => import('./bundle/resolve.js')),
+  successors: leaf(() => import('./bundle/successors.js')),
+};
+
+/** What `opm` has below `alpha bundle`, with its exit codes. */
+const alphaBundle = {
+  generate: leaf(() => import('./bundle/generate.js'), { tool: 'opm' }),
+  build: leaf(() => import('./bundle/build.js'), { tool: 'opm' }),
+  validate: leaf(() => import('./bundle/validate.js'), { tool: 'opm' }),
+  unpack: leaf(() => import('./bundle/unpack.js'), { tool: 'opm' }),
+  extract: leaf(() => import('./bundle/extract.js'), { tool: 'opm' }),
+};
+
 /** Every command of opmate by name; its module is loaded when it is named. */
 export const commands: CommandTree = {
   render: leaf(() => import('./root/render.js')),
@@ -23,20 +61,12 @@ export const commands: CommandTree = {
     'alpha commands of opm',
     {
       list: group('list packages, channels or bundles of a catalog', list({ tool: 'opm' }), { tool: 'opm' }),
-      'render-graph': leaf(async () => ({ command: (await import('./root/graph.js')).alphaCommand })),
-      'render-template': leaf(async () => ({
-        command: (await import('./template/render.js')).alphaCommand,
-      })),
-      'convert-template': group(
-        'create a template from a catalog',
-        {
-          basic: leaf(async () => ({ command: (await import('./template/convert.js')).alphaBasic })),
-          substitutes: leaf(async () => ({
-            command: (await import('./template/convert.js')).alphaSubstitutes,
-          })),
-        },
-        { tool: 'opm' },
-      ),
+      'render-graph': leaf(() => import('./root/graph.js'), { tool: 'opm' }),
+      'render-template': leaf(() => import('./template/render.js'), { tool: 'opm' }),
+      'convert-template': group('create a template from a catalog', convert({ tool: 'opm' }), {
+        tool: 'opm',
+      }),
+      bundle: group('build, check, render and install bundles', alphaBundle, { tool: 'opm' }),
     },
     { hidden: 'alpha', tool: 'opm' },
   ),
@@ -96,11 +126,9 @@ export const commands: CommandTree = {
   }),
   template: group('render and create catalog templates', {
     render: leaf(() => import('./template/render.js')),
-    convert: group('create a template from a catalog', {
-      basic: leaf(async () => ({ command: (await import('./template/convert.js')).basic })),
-      substitutes: leaf(async () => ({ command: (await import('./template/convert.js')).substitutes })),
-    }),
+    convert: group('create a template from a catalog', convert()),
   }),
+  bundle: group('build, check, render and install bundles', bundle),
   archive: group('work with mirror archives on disk', {
     verify: leaf(() => import('./archive/verify.js')),
   }),

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { load } from 'js-yaml';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { bundleShow } from '../../src/cli/bundle/show.js';
+import { runProgram } from '../../src/cli/program.js';
 import type { CommandContext } from '../../src/cli/context.js';
 import { bundlesDirectory, useSandbox } from '../support/command-line.js';
 import { inDirectory, smallBundle } from '../support/small-bundle.js';
@@ -77,7 +77,13 @@ describe('opmate bundle show', () => {
         now: () => new Date(0),
         architecture: 'x64',
       };
-      expect(await bundleShow(context, skupper, {})).toBe(0);
+      expect(
+        await runProgram(['bundle', 'show', skupper], context, 'opmate', {
+          debug: false,
+          logFormat: 'text',
+          usageCode: 2,
+        }),
+      ).toBe(0);
       return String(stdout.read());
     };
     const plain = await shown({});

@@ -36,6 +36,11 @@ const elsewhere: Readonly<Record<string, string>> = {
   'catalogs status': 'serve-catalogs.test.ts, with a server of catalogs',
   'catalogs wait': 'the same',
   'catalogs packages': 'the same',
+  'bundle deployment render': 'bundle-deployment.test.ts, with documents',
+  'bundle deployment diff': 'bundle-deployment.test.ts, with documents',
+  'bundle deployment apply': 'bundle-deployment-apply.test.ts, with a cluster',
+  'bundle deployment history': 'bundle-deployment-apply.test.ts, with a cluster',
+  'bundle deployment rollback': 'bundle-deployment-apply.test.ts, with a cluster',
 };
 
 /** Examples that end with another code than 0, because they find something. */
@@ -83,7 +88,39 @@ async function opmate(...args: string[]): Promise<void> {
 }
 
 function demoBundle(version: string, replaces: string | undefined): Record<string, string> {
-  const files = smallBundle({ packageName: 'demo', version, channels: 'stable,alpha', replaces });
+  const container = { name: 'demo', image: atHost('registry.example.com/demo/bundle:v1.0.0') };
+  const deployment = {
+    replicas: 1,
+    selector: { matchLabels: { app: 'demo' } },
+    template: {
+      metadata: { labels: { app: 'demo' } },
+      spec: { serviceAccountName: 'demo', containers: [container] },
+    },
+  };
+  const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list'] }];
+  const spec = {
+    displayName: 'Demo',
+    description: 'A demo.',
+    icon: [{ base64data: 'PHN2Zy8+', mediatype: 'image/svg+xml' }],
+    provider: { name: 'Example' },
+    maintainers: [{ name: 'Example', email: 'demo@example.com' }],
+    links: [{ name: 'Demo', url: 'https://example.com' }],
+    keywords: ['demo'],
+    maturity: 'stable',
+    minKubeVersion: '1.20.0',
+    installModes: ['OwnNamespace', 'SingleNamespace', 'MultiNamespace', 'AllNamespaces'].map((type) => ({
+      type,
+      supported: type === 'AllNamespaces',
+    })),
+    install: {
+      strategy: 'deployment',
+      spec: {
+        deployments: [{ name: 'demo', spec: deployment }],
+        clusterPermissions: [{ serviceAccountName: 'demo', rules }],
+      },
+    },
+  };
+  const files = smallBundle({ packageName: 'demo', version, channels: 'stable,alpha', replaces, spec });
   const { annotations } = JSON.parse(files['metadata/annotations.yaml'] as string) as { annotations: object };
   const prefix = 'operators.operatorframework.io.bundle';
   const layout = {

@@ -1,3 +1,6 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { reportOutput } from '../command/shared-flags.js';
+import { contentFlags, sourceForms } from './content-flags.js';
 import path from 'node:path';
 import {
   type CrdDiagnostic,
@@ -11,76 +14,77 @@ import type { JsonObject } from '../../document/json.js';
 import type { BundleFile } from '../../bundle/read.js';
 import { contentFileKind } from '../../source/content/file-kind.js';
 import { statIfPresent } from '../../files/file-status.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
 import { count } from '../printable.js';
-import { parseReportFormat } from '../reports/formats.js';
 import { type Report, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
 import { fileInSource, inSource, tellFindings, tellWarnings } from './findings.js';
 import { type SourceOpener, pinValues, useSources } from './content.js';
-import type { ContentFlags } from '../deployment/content-options.js';
-
-interface CheckOptions extends ContentFlags {
-  output?: string;
-}
 
 /**
  * `opmate bundle check-crd-upgrade`: whether the definitions of a file or bundle may take the place of older
  * ones. Findings go to stderr, or with `-o json|yaml` to stdout; exit code 3 where there are any.
  */
-export async function bundleCheckCrdUpgrade(
-  context: CommandContext,
-  oldReference: string,
-  newReference: string,
-  given: GlobalOptions,
-): Promise<number> {
-  const options = given as CheckOptions;
-  const format = parseReportFormat(options.output ?? 'text');
-  return useSession(context, given, async (session) => {
-    const { before, after, pins } = await useSources(session, options, async (sources) => ({
-      before: await readDefinitions(oldReference, sources),
-      after: await readDefinitions(newReference, sources),
-      pins: sources.pins,
-    }));
-    const findings: Diagnostic[] = [...before.findings, ...after.findings];
-    const isReadable = findings.length === 0;
-    if (isReadable) {
-      checkOverlap(oldReference, before.definitions, newReference, after.definitions);
-      for (const crd of before.definitions) {
-        const next = after.definitions.find(({ name }) => name === crd.name);
-        if (next === undefined) {
-          session.logger.log(
-            'warn',
-            `${titleOf(crd)}: is not in ${newReference}; it stays on the cluster as it is`,
-          );
-          continue;
+export const command = defineCommand({
+  summary: 'check that CRDs can safely replace older ones',
+  arguments: [
+    argument('<old>', `file of definitions, or bundle: ${sourceForms}`),
+    argument('<new>', 'the same'),
+  ],
+  flags: { ...contentFlags, output: reportOutput },
+  examples: [
+    [
+      'Compare the definitions of two bundles',
+      'opmate bundle check-crd-upgrade registry.example.com/demo/bundle:v1.0.0 ./bundle',
+    ],
+    ['Print the findings as data', 'opmate bundle check-crd-upgrade ./bundle ./bundle -o json'],
+  ],
+  async run({ context, args: [oldReference, newReference], options }) {
+    const { output: format = 'text' } = options;
+    return useSession(context, options, async (session) => {
+      const { before, after, pins } = await useSources(session, options, async (sources) => ({
+        before: await readDefinitions(oldReference, sources),
+        after: await readDefinitions(newReference, sources),
+        pins: sources.pins,
+      }));
+      const findings: Diagnostic[] = [...before.findings, ...after.findings];
+      const isReadable = findings.length === 0;
+      if (isReadable) {
+        checkOverlap(oldReference, before.definitions, newReference, after.definitions);
+        for (const crd of before.definitions) {
+          const next = after.definitions.find(({ name }) => name === crd.name);
+          if (next === undefined) {
+            session.logger.log(
+              'warn',
+              `${titleOf(crd)}: is not in ${newReference}; it stays on the cluster as it is`,
+            );
+            continue;
+          }
+          const found = checkCrdUpgrade(crd, next);
+          findings.push(...found);
+          if (found.every(({ code }) => code !== 'form'))
+            tellWarnings(session, storedVersionWarnings(crd, next));
         }
-        const found = checkCrdUpgrade(crd, next);
-        findings.push(...found);
-        if (found.every(({ code }) => code !== 'form'))
-          tellWarnings(session, storedVersionWarnings(crd, next));
       }
-    }
-    session.logger.close();
-    const isData = format === 'json' || format === 'yaml';
-    if (format === 'text' || (isData && !isReadable)) await tellFindings(context, findings);
-    else {
-      const report: Report = {
-        command: 'opmate bundle check-crd-upgrade',
-        diagnostics: findings,
-        value: () => ({
-          findings: (findings as CrdDiagnostic[]).map(valueOf),
-          ...(pins.length > 0 && { sources: pinValues(pins) }),
-        }),
-      };
-      await writeReport(context, report, format);
-    }
-    return findings.length > 0 ? exitCodes.findings : exitCodes.done;
-  });
-}
+      session.logger.close();
+      const isData = format === 'json' || format === 'yaml';
+      if (format === 'text' || (isData && !isReadable)) await tellFindings(context, findings);
+      else {
+        const report: Report = {
+          command: 'opmate bundle check-crd-upgrade',
+          diagnostics: findings,
+          value: () => ({
+            findings: (findings as CrdDiagnostic[]).map(valueOf),
+            ...(pins.length > 0 && { sources: pinValues(pins) }),
+          }),
+        };
+        await writeReport(context, report, format);
+      }
+      return findings.length > 0 ? exitCodes.findings : exitCodes.done;
+    });
+  },
+});
 
 /** Two files of different definitions are a slip, not an upgrade that nothing is wrong with. */
 function checkOverlap(

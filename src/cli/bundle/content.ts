@@ -13,7 +13,7 @@ import { findUnpinned } from '../../source/content/content-pins.js';
 import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../../source/content/content-types.js';
 import { withChanges } from '../../source/session.js';
 import { credentialsOf, readSecrets } from '../../source/secrets.js';
-import type { ContentFlags } from '../deployment/content-options.js';
+import type { ContentFlags } from './content-flags.js';
 import type { CommandSession } from '../session.js';
 
 /** Files of a bundle, and where they came from. */

@@ -1,3 +1,8 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { flag, parsed, text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
+import { InvalidArgumentError } from 'commander';
+import { contentFlags, sourceForms } from './content-flags.js';
 import { type ExtractedConfigMap, extractConfigMaps } from '../../bundle/config-map-extract.js';
 import { UsageError, redact } from '../../core/errors.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
@@ -6,69 +11,82 @@ import { encodeYaml } from '../../document/yaml.js';
 import { replaceFile } from '../../files/replace-file.js';
 import type { Pin } from '../../source/content/content-types.js';
 import { useSources } from './content.js';
-import type { ContentFlags } from '../deployment/content-options.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
-import { catalogFormat } from '../formats.js';
 import { requireFlag } from '../options.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 import { inSource, tellFindings, tellWarnings } from './findings.js';
 
-interface ExtractOptions extends ContentFlags {
-  manifestsdir?: string;
-  configmapname?: string;
-  namespace: string;
-  datalimit: number;
-  gzip?: boolean;
-  split?: boolean;
-  output?: string;
-  outputFile?: string;
-}
-
 /**
  * `opmate bundle extract`: a bundle as a ConfigMap, or with `--split` as several, each a YAML document of its own
- * or together a JSON List. What keeps it from being one goes to stderr, and nothing is written. `isAlpha` is for
- * the exit code of `opm`, and for its default of reading the bundle from `/`, as in a bundle image.
+ * or together a JSON List. What keeps it from being one goes to stderr, and nothing is written. `alpha bundle`
+ * reads the bundle from `/` by default, as in a bundle image.
  */
-export async function bundleExtract(
-  context: CommandContext,
-  source: string | undefined,
-  given: GlobalOptions,
-  isAlpha: boolean,
-): Promise<number> {
-  const options = given as ExtractOptions;
-  const output = catalogFormat(options.output);
-  const name = requireFlag(options.configmapname, 'configmapname');
-  const reference = sourceOf(source, options.manifestsdir, isAlpha);
-  return useSession(context, options, async (session) => {
-    const { signal } = session;
-    const { files, isInPlace, pins } = await useSources(session, options, (sources) =>
-      sources.readBundle(reference),
-    );
-    const { configMaps, findings, warnings } = await extractConfigMaps(files, {
-      name,
-      namespace: options.namespace,
-      limit: options.datalimit,
-      gzip: options.gzip,
-      split: options.split,
-      sourceImage: context.environment['CONTAINER_IMAGE'] || imageOf(reference, pins),
-      signal,
+export const command = defineCommand({
+  summary: 'write a bundle as a ConfigMap',
+  arguments: [argument('[source]', sourceForms)],
+  flags: {
+    ...contentFlags,
+    manifestsdir: text('directory', 'bundle directory, if no source is given', {
+      short: 'm',
+      group: 'Input',
+    }),
+    configmapname: text('name', 'name of the ConfigMap', { short: 'c', group: 'Output' }),
+    namespace: text('namespace', 'namespace of the ConfigMap', {
+      short: 'n',
+      default: 'openshift-operator-lifecycle-manager',
+      group: 'Output',
+    }),
+    datalimit: parsed('bytes', 'maximum size of the files in a ConfigMap, in bytes', byteCount, {
+      short: 'l',
+      default: 1024 * 1024,
+      group: 'Limits',
+    }),
+    gzip: flag('compress the files', { short: 'z', group: 'Output' }),
+    split: flag('split a bundle that is too large into several ConfigMaps', { group: 'Output' }),
+    output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
+    outputFile: text('file', 'write to this file', { group: 'Output' }),
+  },
+  examples: [
+    ['Write a bundle as a ConfigMap', 'opmate bundle extract ./bundle -c demo'],
+    [
+      'Compress the files, and write to a file',
+      'opmate bundle extract registry.example.com/demo/bundle:v1.0.0 -c demo --gzip --output-file demo.yaml',
+    ],
+  ],
+  async run({ context, args: [source], options, tool }) {
+    const { output } = options;
+    const isAlpha = tool !== undefined;
+    const name = requireFlag(options.configmapname, 'configmapname');
+    const reference = sourceOf(source, options.manifestsdir, isAlpha);
+    return useSession(context, options, async (session) => {
+      const { signal } = session;
+      const { files, isInPlace, pins } = await useSources(session, options, (sources) =>
+        sources.readBundle(reference),
+      );
+      const { configMaps, findings, warnings } = await extractConfigMaps(files, {
+        name,
+        namespace: options.namespace,
+        limit: options.datalimit,
+        gzip: options.gzip,
+        split: options.split,
+        sourceImage: context.environment['CONTAINER_IMAGE'] || imageOf(reference, pins),
+        signal,
+      });
+      const named = inSource(redact(reference), isInPlace);
+      tellWarnings(session, warnings.map(named));
+      session.logger.close();
+      if (findings.length > 0) {
+        await tellFindings(context, findings.map(named));
+        return isAlpha ? exitCodes.failed : exitCodes.findings;
+      }
+      const text = textOf(configMaps, output);
+      if (options.outputFile === undefined) await writeAll(context.stdout, text, signal);
+      else await replaceFile(options.outputFile, text);
+      return exitCodes.done;
     });
-    const named = inSource(redact(reference), isInPlace);
-    tellWarnings(session, warnings.map(named));
-    session.logger.close();
-    if (findings.length > 0) {
-      await tellFindings(context, findings.map(named));
-      return isAlpha ? exitCodes.failed : exitCodes.findings;
-    }
-    const text = textOf(configMaps, output);
-    if (options.outputFile === undefined) await writeAll(context.stdout, text, signal);
-    else await replaceFile(options.outputFile, text);
-    return exitCodes.done;
-  });
-}
+  },
+});
 
 function sourceOf(source: string | undefined, directory: string | undefined, isAlpha: boolean): string {
   if (source !== undefined && directory !== undefined) {
@@ -105,4 +123,12 @@ async function* textOf(
     }
   }
   if (output === 'json' && isList) yield '\n    ],\n    "kind": "List"\n}\n';
+}
+
+function byteCount(given: string): number {
+  const value = Number(given);
+  if (!/^\d+$/.test(given) || !Number.isSafeInteger(value)) {
+    throw new InvalidArgumentError('expected a number of bytes');
+  }
+  return value;
 }

@@ -1,47 +1,38 @@
-import path from 'node:path';
-import { type BundleRequest, generateBundle, shownPath } from '../../bundle/author/generate.js';
+import { defineCommand } from '../command/declaration.js';
+import { authorFlags, requestOf } from './author-flags.js';
+import { generateBundle, shownPath } from '../../bundle/author/generate.js';
 import { replaceFiles } from '../../files/replace-file.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
-import { requireFlag } from '../options.js';
 import { useSession } from '../session.js';
 import { tellWarnings } from './findings.js';
 
-/** What a bundle is to be made of. */
-export interface BundleAuthorOptions extends GlobalOptions {
-  directory?: string;
-  package?: string;
-  channels?: string;
-  default?: string;
-  outputDir?: string;
-  baseImage?: string;
-}
-
 /** `opmate bundle generate`: annotations and Dockerfile of a directory of manifests, both or neither. */
-export async function bundleGenerate(context: CommandContext, options: BundleAuthorOptions): Promise<void> {
-  const request = requestOf(context, options);
-  await useSession(context, options, async (session) => {
-    const { logger } = session;
-    const { files, inferred, warnings } = await generateBundle(request, session);
-    for (const sentence of inferred) logger.log('info', sentence);
-    tellWarnings(session, warnings);
-    await replaceFiles(files, session);
-    for (const { target } of files)
-      logger.log('info', `wrote ${shownPath(request.workingDirectory, target)}`);
-  });
-}
-
-/** What the options ask for. Throws UsageError without a directory. */
-export function requestOf(context: CommandContext, options: BundleAuthorOptions): BundleRequest {
-  const { workingDirectory } = context;
-  const { outputDir, baseImage } = options;
-  return {
-    directory: path.resolve(workingDirectory, requireFlag(options.directory, 'directory')),
-    outputDirectory: outputDir ? path.resolve(workingDirectory, outputDir) : undefined,
-    packageName: options.package ?? '',
-    channels: options.channels ?? '',
-    defaultChannel: options.default ?? '',
-    baseImage,
-    workingDirectory,
-  };
-}
+export const command = defineCommand({
+  summary: 'write annotations and a Dockerfile for a directory of manifests',
+  description:
+    'Writes metadata/annotations.yaml beside the directory, and bundle.Dockerfile into the working directory; both ' +
+    'replace what is there. Package and channels may be left away where the directory stands beside those of the ' +
+    'other versions and a package manifest.',
+  flags: authorFlags,
+  examples: [
+    [
+      'Write the metadata of a bundle',
+      'opmate bundle generate -d ./bundle/manifests -p demo -c stable -e stable',
+    ],
+    [
+      'Write a copy of the bundle',
+      'opmate bundle generate -d ./bundle/manifests -p demo -c stable -u ./demo',
+    ],
+  ],
+  async run({ context, options }) {
+    const request = requestOf(context, options);
+    await useSession(context, options, async (session) => {
+      const { logger } = session;
+      const { files, inferred, warnings } = await generateBundle(request, session);
+      for (const sentence of inferred) logger.log('info', sentence);
+      tellWarnings(session, warnings);
+      await replaceFiles(files, session);
+      for (const { target } of files)
+        logger.log('info', `wrote ${shownPath(request.workingDirectory, target)}`);
+    });
+  },
+});

@@ -1,3 +1,7 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { type FlagValues, list, text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
+import { contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import { type MissingRule, heldRules, missingRules } from '../../bundle/plain/rights/can-install.js';
 import {
   type CloudPermission,
@@ -16,13 +20,11 @@ import { type Right, rightsBeyond, rightsOf } from '../../bundle/plain/rights/ri
 import { riskNames } from '../../bundle/plain/rights/risks.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import { encodeGoJson } from '../../document/go-json.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import type { Pin } from '../../source/content/content-types.js';
-import type { ContentFlags } from '../deployment/content-options.js';
 import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInput } from '../input.js';
 import { writeAll } from '../output.js';
@@ -33,57 +35,71 @@ import { formatTable } from '../table.js';
 import { inSource, tellFindings } from './findings.js';
 import { type SourceOpener, pinValues, useSources } from './content.js';
 
-interface PermissionsOptions extends ContentFlags {
-  installNamespace?: string;
-  watchNamespace?: string[];
-  output?: string;
-  diff?: string;
-  failOn?: string[];
-  installer?: string;
-  canI?: string;
-}
-
 const outputs = ['table', 'json', 'yaml', 'rbac', 'installer'] as const;
+
+const permissionFlags = {
+  ...contentFlags,
+  ...scopeFlags,
+  diff: text('source', 'show the difference from this older bundle', { group: 'Input' }),
+  failOn: list('risk', 'exit with 3 on these risks, e.g. cluster-admin,wildcard,secrets,escalate,host', {
+    group: 'Behavior',
+  }),
+  canI: text('file', 'show permissions that an installer with the roles in this file lacks; - for stdin', {
+    group: 'Input',
+  }),
+  installer: text('name', 'service account for -o installer (default: PACKAGE-installer)', {
+    group: 'Output',
+  }),
+  output: outputFormat(outputs, { default: 'table' }),
+};
 
 /**
  * `opmate bundle permissions`: what the accounts of an operator hold once it is installed; with `--diff`, what they
  * hold beyond an older bundle, and no more. Exit code 3 where a risk of `--fail-on` is among what is shown, or the
  * bundle cannot be installed so.
  */
-export async function bundlePermissions(
-  context: CommandContext,
-  reference: string,
-  given: GlobalOptions,
-): Promise<number> {
-  const options = given as PermissionsOptions;
-  const output = outputs.find((known) => known === (options.output ?? 'table'));
-  checkOptions(options, output);
-  return useSession(context, options, async (session) => {
-    const { current, older, pins } = await useSources(session, options, async (sources) => ({
-      current: await convert(context, reference, options, sources),
-      older: options.diff === undefined ? undefined : await convert(context, options.diff, options, sources),
-      pins: sources.pins,
-    }));
-    session.logger.close();
-    if (current === undefined || (options.diff !== undefined && older === undefined))
-      return exitCodes.findings;
-    if (options.canI !== undefined) {
-      return tellMissing(context, current, await readHeld(context, options.canI), output ?? 'table');
-    }
-    const report = reportOf(current, older);
-    await writeAll(
-      context.stdout,
-      textOf(report, current, pins, output ?? 'table', options.installer),
-      session.signal,
-    );
-    const risks = risksIn(report, new Set(options.failOn));
-    await tellFindings(
-      context,
-      risks.map((message) => ({ severity: 'error', code: 'risk', problem: message })),
-    );
-    return risks.length > 0 ? exitCodes.findings : exitCodes.done;
-  });
-}
+export const command = defineCommand({
+  summary: 'show the permissions that an installed operator has',
+  arguments: [argument('<source>', sourceForms)],
+  flags: permissionFlags,
+  examples: [
+    ['Show what an operator may do', 'opmate bundle permissions ./bundle --install-namespace demo'],
+    [
+      'Fail on risks that an older bundle does not have',
+      'opmate bundle permissions ./bundle --install-namespace demo --diff registry.example.com/demo/bundle:v1.0.0 --fail-on cluster-admin,wildcard',
+    ],
+  ],
+  async run({ context, args: [reference], options }) {
+    const { output } = options;
+    checkOptions(options, output);
+    return useSession(context, options, async (session) => {
+      const { current, older, pins } = await useSources(session, options, async (sources) => ({
+        current: await convert(context, reference, options, sources),
+        older:
+          options.diff === undefined ? undefined : await convert(context, options.diff, options, sources),
+        pins: sources.pins,
+      }));
+      session.logger.close();
+      if (current === undefined || (options.diff !== undefined && older === undefined))
+        return exitCodes.findings;
+      if (options.canI !== undefined) {
+        return tellMissing(context, current, await readHeld(context, options.canI), output);
+      }
+      const report = reportOf(current, older);
+      await writeAll(
+        context.stdout,
+        textOf(report, current, pins, output, options.installer),
+        session.signal,
+      );
+      const risks = risksIn(report, new Set(options.failOn));
+      await tellFindings(
+        context,
+        risks.map((message) => ({ severity: 'error', code: 'risk', problem: message })),
+      );
+      return risks.length > 0 ? exitCodes.findings : exitCodes.done;
+    });
+  },
+});
 
 /** What is shown and not wanted, a line each. */
 function risksIn({ added, impacts, cloud }: Report, wanted: ReadonlySet<string>): string[] {
@@ -154,7 +170,7 @@ interface Installed {
 async function convert(
   context: CommandContext,
   reference: string,
-  options: PermissionsOptions,
+  options: FlagValues<typeof permissionFlags>,
   sources: SourceOpener,
 ): Promise<Installed | undefined> {
   const { installNamespace = '', watchNamespace } = options;
@@ -305,12 +321,7 @@ function describeCloud({ provider, effect, actions, resources, roles }: CloudPer
   return `${provider}: ${effect} ${parts.length === 0 ? 'what is not told here' : parts.join(' ')}`;
 }
 
-function checkOptions(options: PermissionsOptions, output: string | undefined): void {
-  if (output === undefined) {
-    throw new UsageError(
-      `invalid --output value ${quoteGo(options.output ?? '')}, expected (${outputs.join('|')})`,
-    );
-  }
+function checkOptions(options: FlagValues<typeof permissionFlags>, output: string): void {
   if (options.installNamespace === undefined || options.installNamespace === '') {
     throw new UsageError('--install-namespace is missing', {
       hint: 'say where the operator is to be installed, e.g. --install-namespace widget-system',

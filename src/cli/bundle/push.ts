@@ -1,3 +1,4 @@
+import { argument, defineCommand } from '../command/declaration.js';
 import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { type Reference, parseReference, parseTargetReference } from '../../core/reference.js';
@@ -7,71 +8,81 @@ import { openImage } from '../../oci/image/image.js';
 import { openReference, openTarget } from '../../oci/image/open.js';
 import { subjectOf } from '../../oci/image/platform.js';
 import { statIfPresent } from '../../files/file-status.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
-import { makeBundle } from './build.js';
+import { makeBundle } from './make-bundle.js';
 
 /**
  * `opmate bundle push`: the image of a bundle, byte for byte as it was saved, or built of a directory that has
  * manifests and metadata. Prints what it is called, by digest.
  */
-export async function bundlePush(
-  context: CommandContext,
-  source: string,
-  target: string,
-  options: GlobalOptions,
-): Promise<number> {
-  const to = targetOf(target);
-  const found = await statIfPresent(source);
-  return useSession(context, options, async (session) => {
-    if (found?.isDirectory() === true) {
-      const { workingDirectory } = context;
-      const directory = path.resolve(workingDirectory, source, 'manifests');
-      const request = { directory, packageName: '', channels: '', defaultChannel: '', workingDirectory };
-      return makeBundle(context, session, request, [{ to }], exitCodes.findings, {
-        readsOnly: true,
-      });
-    }
-    const from = parseReference(source);
-    if (found !== undefined || from.transport === 'docker') {
-      throw new UsageError(`${source}: not a directory, and no saved image`, {
-        hint:
-          found === undefined
-            ? 'write oci:DIR:TAG, oci-archive:FILE or docker-archive:FILE; between registries copy with opmate oci copy'
-            : `write oci-archive:${source} or docker-archive:${source}`,
-      });
-    }
-    const opened = await openReference(from, session);
-    try {
-      const { labels } = await openImage(opened.repository, opened.reference, session);
-      if (labels[imageLabels.bundlePackage] === undefined) {
-        throw new OpmateError('INVALID', `${source}: not the image of a bundle`, {
-          hint: `it has no label ${imageLabels.bundlePackage}; other images are copied with opmate oci copy`,
+export const command = defineCommand({
+  summary: 'push a saved bundle image, or build and push one from a directory',
+  arguments: [
+    argument(
+      '<source>',
+      'oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE, or a directory with manifests/ and metadata/',
+    ),
+    argument('<reference>', 'image reference to push to'),
+  ],
+  examples: [
+    [
+      'Build and push the image of a directory',
+      'opmate bundle push ./bundle registry.example.com/demo/bundle:new',
+    ],
+    ['Push an image that was saved', 'opmate bundle push oci:layout:v1 registry.example.com/demo/bundle:new'],
+  ],
+  async run({ context, args: [source, target], options }) {
+    const to = targetOf(target);
+    const found = await statIfPresent(source);
+    return useSession(context, options, async (session) => {
+      if (found?.isDirectory() === true) {
+        const { workingDirectory } = context;
+        const directory = path.resolve(workingDirectory, source, 'manifests');
+        const request = { directory, packageName: '', channels: '', defaultChannel: '', workingDirectory };
+        return makeBundle(context, session, request, [{ to }], exitCodes.findings, {
+          readsOnly: true,
         });
       }
-      const place = await openTarget(to, session);
-      try {
-        const { descriptor } = await copyImage(
-          opened.repository,
-          opened.reference,
-          place.repository,
-          place.reference,
-          session,
-        );
-        session.logger.close();
-        await writeAll(context.stdout, `${subjectOf(place.repository.name, descriptor.digest)}\n`);
-        return exitCodes.done;
-      } finally {
-        await place.close();
+      const from = parseReference(source);
+      if (found !== undefined || from.transport === 'docker') {
+        throw new UsageError(`${source}: not a directory, and no saved image`, {
+          hint:
+            found === undefined
+              ? 'write oci:DIR:TAG, oci-archive:FILE or docker-archive:FILE; between registries copy with opmate oci copy'
+              : `write oci-archive:${source} or docker-archive:${source}`,
+        });
       }
-    } finally {
-      await opened.close();
-    }
-  });
-}
+      const opened = await openReference(from, session);
+      try {
+        const { labels } = await openImage(opened.repository, opened.reference, session);
+        if (labels[imageLabels.bundlePackage] === undefined) {
+          throw new OpmateError('INVALID', `${source}: not the image of a bundle`, {
+            hint: `it has no label ${imageLabels.bundlePackage}; other images are copied with opmate oci copy`,
+          });
+        }
+        const place = await openTarget(to, session);
+        try {
+          const { descriptor } = await copyImage(
+            opened.repository,
+            opened.reference,
+            place.repository,
+            place.reference,
+            session,
+          );
+          session.logger.close();
+          await writeAll(context.stdout, `${subjectOf(place.repository.name, descriptor.digest)}\n`);
+          return exitCodes.done;
+        } finally {
+          await place.close();
+        }
+      } finally {
+        await opened.close();
+      }
+    });
+  },
+});
 
 function targetOf(text: string): Reference {
   const reference = parseTargetReference(text);

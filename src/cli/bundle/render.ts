@@ -1,3 +1,8 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { type FlagValues, optionalList, text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
+import { certificateFlags } from '../deployment/certificate-flags.js';
+import { composeFlags, contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/available-apis.js';
 import type { CertificateProvider } from '../../bundle/plain/certificates.js';
 import { convertRegistryV1 } from '../../bundle/plain/convert.js';
@@ -11,92 +16,107 @@ import { writeObjects } from '../../bundle/plain/write.js';
 import { OpmateError, UsageError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type SourceOpener, useSources } from './content.js';
-import { certificateProviderOf } from '../deployment/certificate-provider.js';
-import type { ContentFlags } from '../deployment/content-options.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
-import { catalogFormat } from '../formats.js';
 import { readInput, readInputFile } from '../input.js';
 import { writeAll } from '../output.js';
 import { type CommandSession, useSession } from '../session.js';
 import { inSource, tellFindings, tellWarnings } from './findings.js';
 
-interface BundleRenderOptions extends ContentFlags {
-  installNamespace?: string;
-  watchNamespace?: string[];
-  certProvider: string;
-  config?: string;
-  format: string;
-  releaseName?: string;
-  availableApis?: string;
-  /** True where the option has no value. */
-  optionalKinds?: string[] | true;
-  output?: string;
-  outputDir?: string;
-}
+const renderFlags = {
+  ...contentFlags,
+  ...composeFlags,
+  ...scopeFlags,
+  ...certificateFlags,
+  config: text('file', 'configuration as in a ClusterExtension, or chart values; - for stdin', {
+    group: 'Input',
+  }),
+  format: text('format', 'source format: registry-v1, plain, helm, or NAME of a program opmate-format-NAME', {
+    choices: ['registry-v1', 'plain', 'helm'],
+    default: 'registry-v1',
+    group: 'Input',
+  }),
+  releaseName: text('name', 'Helm release name (default: the chart name)', { group: 'Cluster' }),
+  availableApis: text('file', 'kinds available in the cluster, as printed by kubectl api-resources', {
+    group: 'Cluster',
+  }),
+  optionalKinds: optionalList(
+    'kind',
+    'with --available-apis: omit objects of these kinds (default: any) if unavailable',
+    { group: 'Cluster' },
+  ),
+  output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
+  outputDir: text('directory', 'write one file per object to this new or empty directory', {
+    group: 'Output',
+  }),
+};
 
 /**
  * `opmate bundle render`: the manifests that installing a bundle applies. All that speaks against it goes to
  * stderr, with exit code 3, and nothing is written.
  */
-export async function bundleRender(
-  context: CommandContext,
-  reference: string,
-  given: GlobalOptions,
-): Promise<number> {
-  const options = given as BundleRenderOptions;
-  const output = catalogFormat(options.output);
-  const provider = certificateProviderOf(options.certProvider);
-  checkOptions(options);
-  return useSession(context, options, async (session) => {
-    const apis =
-      options.availableApis === undefined
-        ? undefined
-        : parseAvailableApis(
-            (await readInputFile(options.availableApis)).toString('utf8'),
-            options.availableApis,
+export const command = defineCommand({
+  summary: 'print the manifests that installing a bundle applies',
+  arguments: [argument('<source>', sourceForms)],
+  flags: renderFlags,
+  examples: [
+    ['Print the manifests of a bundle', 'opmate bundle render ./bundle --install-namespace demo'],
+    [
+      'Write one file per object',
+      'opmate bundle render registry.example.com/demo/bundle:v1.0.0 --install-namespace demo --output-dir ./rendered',
+    ],
+  ],
+  async run({ context, args: [reference], options }) {
+    const { output, certProvider: provider } = options;
+    checkOptions(options);
+    return useSession(context, options, async (session) => {
+      const apis =
+        options.availableApis === undefined
+          ? undefined
+          : parseAvailableApis(
+              (await readInputFile(options.availableApis)).toString('utf8'),
+              options.availableApis,
+            );
+      const config =
+        options.config === undefined
+          ? undefined
+          : { text: (await readInput(options.config, context)).toString('utf8'), file: options.config };
+      const made = await useSources(
+        session,
+        options,
+        (sources) =>
+          options.format === 'registry-v1'
+            ? renderRegistryV1(reference, sources, { options, provider, config })
+            : renderOther(reference, sources, { options, provider, config }, session),
+        ({ findings }) => findings.length > 0,
+      );
+      const named = inSource(redact(reference), made.isInPlace, [options.config]);
+      tellWarnings(session, made.warnings.map(named));
+      let { objects, findings } = made;
+      if (apis !== undefined && findings.length === 0) {
+        const { optionalKinds } = options;
+        const optional = optionalKinds === true ? 'all' : new Set(optionalKinds);
+        const available = withAvailableApis(objects, apis, optional);
+        ({ objects, findings } = available);
+        for (const { kind, name, apiVersion } of available.skipped) {
+          session.logger.log(
+            'warn',
+            `${kind} ${quoteGo(name)}: left out, for the cluster has no ${apiVersion} ${kind}`,
           );
-    const config =
-      options.config === undefined
-        ? undefined
-        : { text: (await readInput(options.config, context)).toString('utf8'), file: options.config };
-    const made = await useSources(
-      session,
-      options,
-      (sources) =>
-        options.format === 'registry-v1'
-          ? renderRegistryV1(reference, sources, { options, provider, config })
-          : renderOther(reference, sources, { options, provider, config }, session),
-      ({ findings }) => findings.length > 0,
-    );
-    const named = inSource(redact(reference), made.isInPlace, [options.config]);
-    tellWarnings(session, made.warnings.map(named));
-    let { objects, findings } = made;
-    if (apis !== undefined && findings.length === 0) {
-      const { optionalKinds } = options;
-      const optional = optionalKinds === true ? 'all' : new Set(optionalKinds);
-      const available = withAvailableApis(objects, apis, optional);
-      ({ objects, findings } = available);
-      for (const { kind, name, apiVersion } of available.skipped) {
-        session.logger.log(
-          'warn',
-          `${kind} ${quoteGo(name)}: left out, for the cluster has no ${apiVersion} ${kind}`,
-        );
+        }
       }
-    }
-    session.logger.close();
-    if (findings.length > 0) {
-      await tellFindings(context, findings.map(named));
-      return exitCodes.findings;
-    }
-    const { signal } = session;
-    if (options.outputDir === undefined) {
-      await writeAll(context.stdout, writeObjects(objects, output, { signal }), signal);
-    } else await writeObjectDirectory(objects, options.outputDir, { signal });
-    return exitCodes.done;
-  });
-}
+      session.logger.close();
+      if (findings.length > 0) {
+        await tellFindings(context, findings.map(named));
+        return exitCodes.findings;
+      }
+      const { signal } = session;
+      if (options.outputDir === undefined) {
+        await writeAll(context.stdout, writeObjects(objects, output, { signal }), signal);
+      } else await writeObjectDirectory(objects, options.outputDir, { signal });
+      return exitCodes.done;
+    });
+  },
+});
 
 interface Rendered {
   objects: PlainObject[];
@@ -107,7 +127,7 @@ interface Rendered {
 }
 
 interface Given {
-  options: BundleRenderOptions;
+  options: FlagValues<typeof renderFlags>;
   provider: CertificateProvider;
   config: { text: string; file: string } | undefined;
 }
@@ -152,7 +172,7 @@ async function renderOther(
   }
 }
 
-function checkOptions(options: BundleRenderOptions): void {
+function checkOptions(options: FlagValues<typeof renderFlags>): void {
   const { format, installNamespace } = options;
   if (!isFormatName(format)) {
     throw new UsageError(`invalid --format value ${quoteGo(format)}, expected (${knownFormats.join('|')})`, {
@@ -186,7 +206,7 @@ const needlessReasons = {
 };
 
 /** An option that means nothing for a format. */
-function needlessOption(options: BundleRenderOptions): string | undefined {
+function needlessOption(options: FlagValues<typeof renderFlags>): string | undefined {
   const { installNamespace, watchNamespace, config, certProvider, releaseName } = options;
   const given = {
     '--install-namespace': installNamespace !== undefined,

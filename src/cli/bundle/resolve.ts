@@ -1,11 +1,19 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { type FlagValues, choice, flag, repeated, text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
+import {
+  channelFlags,
+  checkPackageName,
+  dataOf,
+  namedCatalogForms,
+  parseInstalled,
+} from './resolve-input.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../document/go-json.js';
-import type { JsonValue } from '../../document/json.js';
+import { quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError } from '../../core/semver.js';
 import { parseConstraint } from '../../core/semver-range.js';
-import { encodeYaml } from '../../document/yaml.js';
-import { type BundleVersion, parseBundleVersion } from '../../graph/resolve-content.js';
+import { type BundleVersion } from '../../graph/resolve-content.js';
 import { readableVersion } from '../../graph/upgrade-graph.js';
 import { parseLabelSelector } from '../../graph/resolve-selector.js';
 import {
@@ -16,115 +24,83 @@ import {
   resolveBundle,
 } from '../../graph/resolve.js';
 import { type NamedCatalog, parseNamedCatalog, readNamedCatalog } from './resolve-catalogs.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { tellFindings } from './findings.js';
 
-interface ResolveOptions extends GlobalOptions {
-  catalog?: string[];
-  version?: string;
-  channel?: string[];
-  installed?: string;
-  policy?: string;
-  selector?: string;
-  failOnDeprecated?: boolean;
-  output?: string;
-}
-
 /** Limits of a ClusterExtension. */
 const maxRange = 64;
 const maxChannels = 256;
-const policies = ['catalog-provided', 'self-certified'] as const;
+
+const resolveFlags = {
+  catalog: repeated('catalog', `${namedCatalogForms}[,priority=N][,labels=KEY=VALUE,…]`, { group: 'Input' }),
+  version: text('range', 'version range, e.g. "1.2.3", "~1.2" or ">=1.2, <2"', { group: 'Selection' }),
+  ...channelFlags,
+  installed: text('bundle', 'installed bundle: NAME, or NAME@VERSION if no catalog has it', {
+    group: 'Input',
+  }),
+  policy: choice('policy', ['catalog-provided', 'self-certified'], 'upgrade constraint policy', {
+    default: 'catalog-provided',
+    group: 'Selection',
+  }),
+  selector: text('labels', 'use only catalogs with these labels: KEY=VALUE,…', { group: 'Selection' }),
+  failOnDeprecated: flag('exit with 3 if the bundle, its package or its channel is deprecated', {
+    group: 'Behavior',
+  }),
+  output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }),
+};
 
 /**
  * `opmate bundle resolve`: the bundle that OLM v1 would install, and why not the others. Exit code 3 where there is
  * none, where catalogs tie, where OLM v1 would not install it, or with `--fail-on-deprecated`.
  */
-export async function bundleResolve(
-  context: CommandContext,
-  packageName: string,
-  given: GlobalOptions,
-): Promise<number> {
-  const options = given as ResolveOptions;
-  const output = resolveOutputOf(options.output);
-  checkPackageName(packageName);
-  const { request, installed } = readRequest(packageName, options);
-  const catalogs = chooseCatalogs(options);
-  return useSession(context, options, async (session) => {
-    const contents: ResolveCatalog[] = [];
-    for (const catalog of catalogs) {
-      contents.push(await readNamedCatalog(catalog, packageName, session));
-    }
-    const known = installed && findInstalled(installed, contents);
-    const resolution = resolveBundle({ ...request, installed: known }, contents);
-    for (const notice of resolution.deprecations) session.logger.log('warn', describeNotice(notice));
-    session.logger.close();
-    const asked = { ...request, installed: known && { name: known.name, version: known.version.text } };
-    const text = output === 'text' ? textOf(resolution) : dataOf({ request: asked, ...resolution }, output);
-    await writeAll(context.stdout, text, session.signal);
-    if (resolution.outcome !== 'resolved') {
-      await tellFindings(context, [
-        { severity: 'error', code: 'resolution', problem: resolution.reason, hint: hintOf(resolution) },
-      ]);
-      return exitCodes.findings;
-    }
-    const isOutdated = resolution.deprecations.some(({ kind }) => kind !== 'installed');
-    return options.failOnDeprecated === true && isOutdated ? exitCodes.findings : exitCodes.done;
-  });
-}
-
-/** The value of `--output` of these commands. Throws UsageError. */
-export function resolveOutputOf(given: string | undefined): 'text' | 'json' | 'yaml' {
-  const output = (['text', 'json', 'yaml'] as const).find((known) => known === (given ?? 'text'));
-  if (output !== undefined) return output;
-  throw new UsageError(`invalid --output value ${quoteGo(given ?? '')}, expected (text|json|yaml)`);
-}
-
-/** Throws UsageError for a name that no package of OLM v1 can have. */
-export function checkPackageName(name: string): void {
-  const label = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
-  if (name.length <= 253 && new RegExp(`^${label}(?:\\.${label})*$`).test(name)) return;
-  throw new UsageError(`package ${quoteGo(name)}: not a DNS-1123 subdomain of up to 253 characters`);
-}
-
-/** Reads `NAME` or `NAME@VERSION`. Throws UsageError. */
-export function parseInstalled(
-  text: string,
-  what: string,
-): { name: string; version: BundleVersion | undefined } {
-  const at = text.lastIndexOf('@');
-  const name = at < 0 ? text : text.slice(0, at);
-  if (name === '') throw new UsageError(`${what}: no bundle is named`);
-  if (at < 0) return { name, version: undefined };
-  try {
-    return { name, version: parseBundleVersion(text.slice(at + 1)) };
-  } catch (error) {
-    if (!(error instanceof SemverError)) throw error;
-    throw new UsageError(`${what}: version ${quoteGo(text.slice(at + 1))}: ${error.message}`);
-  }
-}
-
-/** Either form of data, as the option says. */
-export function dataOf(value: object, output: 'json' | 'yaml'): string {
-  const data = JSON.parse(JSON.stringify(value)) as JsonValue;
-  return output === 'json' ? `${encodeGoJson(data, { indent: 2 })}\n` : encodeYaml(data);
-}
+export const command = defineCommand({
+  summary: 'print the bundle of a package that OLM v1 would install',
+  arguments: [argument('<package>', 'name of the package')],
+  flags: resolveFlags,
+  examples: [
+    ['Print the bundle that would be installed', 'opmate bundle resolve demo --catalog ./catalog'],
+    [
+      'Print the upgrade of an installed bundle',
+      'opmate bundle resolve demo --catalog ./catalog --installed demo.v1.0.0 --version ">=1.1"',
+    ],
+  ],
+  async run({ context, args: [packageName], options }) {
+    const { output } = options;
+    checkPackageName(packageName);
+    const { request, installed } = readRequest(packageName, options);
+    const catalogs = chooseCatalogs(options);
+    return useSession(context, options, async (session) => {
+      const contents: ResolveCatalog[] = [];
+      for (const catalog of catalogs) {
+        contents.push(await readNamedCatalog(catalog, packageName, session));
+      }
+      const known = installed && findInstalled(installed, contents);
+      const resolution = resolveBundle({ ...request, installed: known }, contents);
+      for (const notice of resolution.deprecations) session.logger.log('warn', describeNotice(notice));
+      session.logger.close();
+      const asked = { ...request, installed: known && { name: known.name, version: known.version.text } };
+      const text = output === 'text' ? textOf(resolution) : dataOf({ request: asked, ...resolution }, output);
+      await writeAll(context.stdout, text, session.signal);
+      if (resolution.outcome !== 'resolved') {
+        await tellFindings(context, [
+          { severity: 'error', code: 'resolution', problem: resolution.reason, hint: hintOf(resolution) },
+        ]);
+        return exitCodes.findings;
+      }
+      const isOutdated = resolution.deprecations.some(({ kind }) => kind !== 'installed');
+      return options.failOnDeprecated && isOutdated ? exitCodes.findings : exitCodes.done;
+    });
+  },
+});
 
 function readRequest(
   packageName: string,
-  options: ResolveOptions,
+  options: FlagValues<typeof resolveFlags>,
 ): { request: ResolveRequest; installed: ReturnType<typeof parseInstalled> | undefined } {
-  const { version: versionRange = '', channel: channels = [], installed } = options;
-  const policy = policies.find((known) => known === (options.policy ?? policies[0]));
-  if (policy === undefined) {
-    throw new UsageError(
-      `invalid --policy value ${quoteGo(options.policy ?? '')}, expected (${policies.join('|')})`,
-    );
-  }
+  const { version: versionRange = '', channel: channels = [], installed, policy } = options;
   if (versionRange.length > maxRange) {
     throw new UsageError(`--version: longer than ${maxRange} characters, which OLM v1 does not take`);
   }
@@ -145,7 +121,7 @@ function readRequest(
   };
 }
 
-function chooseCatalogs(options: ResolveOptions): NamedCatalog[] {
+function chooseCatalogs(options: FlagValues<typeof resolveFlags>): NamedCatalog[] {
   const catalogs = (options.catalog ?? []).map(parseNamedCatalog);
   if (catalogs.length === 0) {
     throw new UsageError('--catalog is missing', { hint: 'name at least one, e.g. --catalog ./catalog' });

@@ -1,26 +1,22 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { outputFormat } from '../command/shared-flags.js';
+import { contentFlags, sourceForms } from './content-flags.js';
 import { type BundleSummary, summarizeBundle } from '../../bundle/summary.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
-import { UsageError, redact } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import { redact } from '../../core/errors.js';
+import { encodeGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import type { Pin } from '../../source/content/content-types.js';
 import { withImage } from '../../source/drivers/image.js';
 import { pinValues, useSources } from './content.js';
-import type { ContentFlags } from '../deployment/content-options.js';
+import type { ContentFlags } from './content-flags.js';
 import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { type Paint, loadPaint } from '../paint.js';
 import { amountOfBytes, count, printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
-
-interface ShowOptions extends ContentFlags {
-  output?: string;
-}
-
-const outputs = ['text', 'json', 'yaml'] as const;
 
 /** The image that a bundle was read from. */
 interface ShownImage {
@@ -33,41 +29,43 @@ interface ShownImage {
  * `opmate bundle show`: what a bundle is, on one screen; as JSON or YAML all of it: a `BundleSummary`, `image` with
  * digest and layers, null where the bundle is in none, and `sources`, what was read, pinned.
  */
-export async function bundleShow(
-  context: CommandContext,
-  reference: string,
-  given: GlobalOptions,
-): Promise<number> {
-  const options = given as ShowOptions;
-  const output = outputs.find((known) => known === (options.output ?? 'text'));
-  if (output === undefined) {
-    throw new UsageError(
-      `invalid --output value ${quoteGo(options.output ?? '')}, expected (${outputs.join('|')})`,
-    );
-  }
-  return useSession(context, options, async (session) => {
-    const { files, image, pins } = await useSources(session, options, async (sources) => {
-      const read = await sources.readBundle(reference);
-      return { ...read, image: await lookAtImage(read.pins, options, session) };
+export const command = defineCommand({
+  summary: 'show a bundle: versions, APIs, images, sizes, permissions in brief',
+  arguments: [argument('<source>', sourceForms)],
+  flags: { ...contentFlags, output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }) },
+  examples: [
+    ['Show a bundle directory', 'opmate bundle show ./bundle'],
+    [
+      'Show the bundle in an image as data',
+      'opmate bundle show registry.example.com/demo/bundle:v1.0.0 -o json',
+    ],
+  ],
+  async run({ context, args: [reference], options }) {
+    const { output } = options;
+    return useSession(context, options, async (session) => {
+      const { files, image, pins } = await useSources(session, options, async (sources) => {
+        const read = await sources.readBundle(reference);
+        return { ...read, image: await lookAtImage(read.pins, options, session) };
+      });
+      session.logger.close();
+      const summary = summarizeBundle(files, { subject: redact(reference) });
+      const value = { ...summary, image: image ?? null, sources: pinValues(pins) } as unknown as JsonObject;
+      const text =
+        output === 'json'
+          ? `${encodeGoJson(value, { indent: 4 })}\n`
+          : output === 'yaml'
+            ? encodeYaml(value)
+            : await pageOf(context, summary, image);
+      await writeAll(context.stdout, text, session.signal);
+      return exitCodes.done;
     });
-    session.logger.close();
-    const summary = summarizeBundle(files, { subject: redact(reference) });
-    const value = { ...summary, image: image ?? null, sources: pinValues(pins) } as unknown as JsonObject;
-    const text =
-      output === 'json'
-        ? `${encodeGoJson(value, { indent: 4 })}\n`
-        : output === 'yaml'
-          ? encodeYaml(value)
-          : await pageOf(context, summary, image);
-    await writeAll(context.stdout, text, session.signal);
-    return exitCodes.done;
-  });
-}
+  },
+});
 
 /** Digest and layers of the image that a bundle was read from; undefined where it was not from one alone. */
 async function lookAtImage(
   pins: readonly Pin[],
-  options: ShowOptions,
+  options: ContentFlags,
   session: CommandSession,
 ): Promise<ShownImage | undefined> {
   const [pin] = pins;

@@ -1,3 +1,6 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
 import { describeMissing, notFound } from '../../core/suggest.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -24,22 +27,19 @@ import {
   streamOf,
 } from '../../graph/upgrade-graph.js';
 import { parseNamedCatalog, readNamedCatalog } from './resolve-catalogs.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { tellFindings } from './findings.js';
-import { checkPackageName, dataOf, parseInstalled, resolveOutputOf } from './resolve.js';
-
-interface SuccessorsOptions extends GlobalOptions {
-  catalog?: string;
-  channel?: string[];
-  pathTo?: string;
-  output?: string;
-}
+import {
+  channelFlags,
+  checkPackageName,
+  dataOf,
+  namedCatalogForms,
+  parseInstalled,
+} from './resolve-input.js';
 
 /** One step of an upgrade, as it is shown. */
 interface Step {
@@ -69,53 +69,67 @@ interface ChannelSuccessors {
  * `opmate bundle successors`: what may take the place of a bundle by one upgrade, in each channel, and how. Exit code
  * 3 where `--path-to` asks for a version that no upgrades lead to.
  */
-export async function bundleSuccessors(
-  context: CommandContext,
-  packageName: string,
-  text: string,
-  given: GlobalOptions,
-): Promise<number> {
-  const options = given as SuccessorsOptions;
-  const output = resolveOutputOf(options.output);
-  checkPackageName(packageName);
-  const asked = parseInstalled(text, text);
-  const target = options.pathTo === undefined ? undefined : readTarget(options.pathTo);
-  if (options.catalog === undefined) {
-    throw new UsageError('--catalog is missing', { hint: 'name one, e.g. --catalog ./catalog' });
-  }
-  const catalog = parseNamedCatalog(options.catalog);
-  return useSession(context, options, async (session) => {
-    const { content } = await readNamedCatalog(catalog, packageName, session);
-    const bundles = bundlesByName(content.bundles);
-    const from = startOf(asked, content, bundles, packageName, catalog.name);
-    const channels = chooseChannels(content, options.channel ?? [], packageName);
-    const toSteps = stepsFrom(from, bundles, bundleDeprecations(content));
-    const shown = channels.map((channel) => successorsIn(channel, from, bundles, toSteps));
-    const path = target && shortestPath(new UpgradeGraph(channels), bundles, from, target.isWanted);
-    session.logger.close();
-    const version = from.version?.text ?? '';
-    const steps = path && toSteps(path);
-    const report = {
-      bundle: { name: from.name, version },
-      channels: shown,
-      ...(target !== undefined && { pathTo: target.text, path: steps ?? null }),
-    };
-    await writeAll(
-      context.stdout,
-      output === 'text' ? textOf(shown, target?.text, steps) : dataOf(report, output),
-      session.signal,
-    );
-    if (target === undefined || path !== undefined) return exitCodes.done;
-    await tellFindings(context, [
-      {
-        severity: 'error',
-        code: 'no-upgrade',
-        problem: `no upgrades lead from ${from.name} to ${target.text}`,
-      },
-    ]);
-    return exitCodes.findings;
-  });
-}
+export const command = defineCommand({
+  summary: 'show the bundles that can replace a bundle, and the upgrade path to the newest',
+  arguments: [
+    argument('<package>', 'name of the package'),
+    argument('<bundle>', 'NAME, or NAME@VERSION if the catalog does not have it'),
+  ],
+  flags: {
+    catalog: text('catalog', namedCatalogForms, { group: 'Input' }),
+    ...channelFlags,
+    pathTo: text('version', 'show the shortest upgrade path to this version', { group: 'Selection' }),
+    output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }),
+  },
+  examples: [
+    ['Show what can replace a bundle', 'opmate bundle successors demo demo.v1.0.0 --catalog ./catalog'],
+    [
+      'Show the shortest path to a version',
+      'opmate bundle successors demo demo.v1.0.0 --catalog ./catalog --path-to 1.2.0',
+    ],
+  ],
+  async run({ context, args: [packageName, bundle], options }) {
+    const { output } = options;
+    checkPackageName(packageName);
+    const asked = parseInstalled(bundle, bundle);
+    const target = options.pathTo === undefined ? undefined : readTarget(options.pathTo);
+    if (options.catalog === undefined) {
+      throw new UsageError('--catalog is missing', { hint: 'name one, e.g. --catalog ./catalog' });
+    }
+    const catalog = parseNamedCatalog(options.catalog);
+    return useSession(context, options, async (session) => {
+      const { content } = await readNamedCatalog(catalog, packageName, session);
+      const bundles = bundlesByName(content.bundles);
+      const from = startOf(asked, content, bundles, packageName, catalog.name);
+      const channels = chooseChannels(content, options.channel ?? [], packageName);
+      const toSteps = stepsFrom(from, bundles, bundleDeprecations(content));
+      const shown = channels.map((channel) => successorsIn(channel, from, bundles, toSteps));
+      const path = target && shortestPath(new UpgradeGraph(channels), bundles, from, target.isWanted);
+      session.logger.close();
+      const version = from.version?.text ?? '';
+      const steps = path && toSteps(path);
+      const report = {
+        bundle: { name: from.name, version },
+        channels: shown,
+        ...(target !== undefined && { pathTo: target.text, path: steps ?? null }),
+      };
+      await writeAll(
+        context.stdout,
+        output === 'text' ? textOf(shown, target?.text, steps) : dataOf(report, output),
+        session.signal,
+      );
+      if (target === undefined || path !== undefined) return exitCodes.done;
+      await tellFindings(context, [
+        {
+          severity: 'error',
+          code: 'no-upgrade',
+          problem: `no upgrades lead from ${from.name} to ${target.text}`,
+        },
+      ]);
+      return exitCodes.findings;
+    });
+  },
+});
 
 /** A version without a release stands for all of its releases. */
 function readTarget(text: string): { text: string; isWanted: (bundle: PackageBundle) => boolean } {

@@ -1,3 +1,7 @@
+import type { Command } from 'commander';
+import { argument, defineCommand } from '../command/declaration.js';
+import { flag, text } from '../command/flags.js';
+import { contentFlags, sourceForms } from './content-flags.js';
 import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
 import { statIfPresent } from '../../files/file-status.js';
@@ -11,18 +15,9 @@ import { makeDirectory } from '../../files/make-directory.js';
 import { readTree } from '../../source/drivers/file-tree.js';
 import type { OpenedContent } from '../../source/content/content-types.js';
 import { useSources } from './content.js';
-import type { ContentFlags } from '../deployment/content-options.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { type CommandSession, useSession } from '../session.js';
 import { inSource, tellFindings } from './findings.js';
-
-interface UnpackOptions extends ContentFlags {
-  out: string;
-  skipValidation?: boolean;
-  rootCa?: string;
-}
 
 /** What of the user's own directory belongs to a bundle; everything of all other sources does. */
 const ownParts = ['manifests', 'metadata', 'tests'];
@@ -30,52 +25,69 @@ const ownParts = ['manifests', 'metadata', 'tests'];
 /**
  * `opmate bundle unpack`: the files of a bundle in a directory, all of them or none. What is there already stays, and
  * is in the way where it has a name at the top that the bundle has too. A bundle that is not valid is refused, unless
- * that is not to be checked. `isAlpha` is for the exit code of `opm`.
+ * that is not to be checked.
  */
-export async function bundleUnpack(
-  context: CommandContext,
-  reference: string,
-  given: GlobalOptions,
-  isAlpha: boolean,
-): Promise<number> {
-  const options = given as UnpackOptions;
-  const global = options.rootCa === undefined ? options : { ...options, caFile: options.rootCa };
-  return useSession(context, global, (session) =>
-    useSources(session, options, async (sources) => {
-      const content = await sources.open(reference);
-      const findings = options.skipValidation === true ? [] : await check(content, session);
-      if (findings.length > 0) {
-        session.logger.close();
-        await tellFindings(context, findings.map(inSource(redact(reference), content.isInPlace)));
-        return isAlpha ? exitCodes.failed : exitCodes.findings;
-      }
-      const { limits, signal, followLinks } = session;
-      const roots = content.isInPlace ? ownParts : [''];
-      await fillDirectory(
-        options.out,
-        async (staging) => {
-          const copyTo = async (name: string): Promise<FileHandle> => {
-            const file = path.join(staging, name);
-            await makeDirectory(path.dirname(file));
-            return open(file, 'wx', 0o666);
-          };
-          const tree = await readTree(content.directory, {
-            roots,
-            limits,
-            signal,
-            followLinks,
-            copyTo,
-          });
-          for (const name of tree.directories) await makeDirectory(path.join(staging, name));
-          await content.confirm();
-        },
-        { isShared: true },
-      );
-      session.logger.close();
-      return exitCodes.done;
+export const command = defineCommand({
+  summary: 'validate a bundle and extract its files to a directory',
+  arguments: [argument('<source>', sourceForms)],
+  flags: {
+    ...contentFlags,
+    out: text('directory', 'output directory; existing files are never replaced', {
+      short: 'o',
+      default: './',
+      group: 'Output',
     }),
-  );
-}
+    skipValidation: flag('skip validation', { short: 'v', group: 'Behavior' }),
+    rootCa: text('file', 'the same as --ca-file', { short: 'c', group: 'Registry' }),
+    debug: flag('show debug messages, causes and stack traces', { short: 'd', hidden: true }),
+    skipTls: flag('the old name of --use-http', { short: 's', hidden: true }),
+  },
+  examples: [
+    ['Extract a bundle image', 'opmate bundle unpack registry.example.com/demo/bundle:v1.0.0 -o ./unpacked'],
+    ['Extract a bundle as it is', 'opmate bundle unpack ./bundle -o ./copy --skip-validation'],
+  ],
+  async run({ context, commands, args: [reference], options: given, tool }) {
+    const options = isShortVerbose(commands.program)
+      ? { ...given, skipValidation: true, verbose: false }
+      : given;
+    const global = options.rootCa === undefined ? options : { ...options, caFile: options.rootCa };
+    return useSession(context, global, (session) =>
+      useSources(session, options, async (sources) => {
+        const content = await sources.open(reference);
+        const findings = options.skipValidation ? [] : await check(content, session);
+        if (findings.length > 0) {
+          session.logger.close();
+          await tellFindings(context, findings.map(inSource(redact(reference), content.isInPlace)));
+          return tool !== undefined ? exitCodes.failed : exitCodes.findings;
+        }
+        const { limits, signal, followLinks } = session;
+        const roots = content.isInPlace ? ownParts : [''];
+        await fillDirectory(
+          options.out,
+          async (staging) => {
+            const copyTo = async (name: string): Promise<FileHandle> => {
+              const file = path.join(staging, name);
+              await makeDirectory(path.dirname(file));
+              return open(file, 'wx', 0o666);
+            };
+            const tree = await readTree(content.directory, {
+              roots,
+              limits,
+              signal,
+              followLinks,
+              copyTo,
+            });
+            for (const name of tree.directories) await makeDirectory(path.join(staging, name));
+            await content.confirm();
+          },
+          { isShared: true },
+        );
+        session.logger.close();
+        return exitCodes.done;
+      }),
+    );
+  },
+});
 
 /** What `opm` refuses to unpack a bundle for. */
 async function check(
@@ -102,4 +114,12 @@ async function check(
     },
   );
   return findings.filter(({ severity, isUntold }) => severity === 'error' && isUntold !== true);
+}
+
+/**
+ * Whether `-v` was given: to `opm` it skips the validation here, but the flag of all commands with that letter
+ * takes it first.
+ */
+function isShortVerbose(program: Command): boolean {
+  return (program as unknown as { rawArgs: readonly string[] }).rawArgs.includes('-v');
 }

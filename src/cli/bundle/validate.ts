@@ -1,3 +1,6 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { type FlagValues, choice, list, text } from '../command/flags.js';
+import { contentFlags, sourceForms } from './content-flags.js';
 import path from 'node:path';
 import type { BundleFiles } from '../../bundle/read.js';
 import type { ValidationDiagnostic } from '../../bundle/validate/diagnostic.js';
@@ -12,86 +15,103 @@ import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { useSources } from './content.js';
-import type { ContentFlags } from '../deployment/content-options.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
+import type { ContentFlags } from './content-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
 import { requireFlag } from '../options.js';
-import { type ReportFormat, parseReportFormat, reportFormats } from '../reports/formats.js';
+import { type ReportFormat, reportFormats } from '../reports/formats.js';
 import { type Report, writeReport } from '../reports/report.js';
 import { type CommandSession, useSession } from '../session.js';
 import { inSource, tellFindings } from './findings.js';
 
-interface ValidateFlags extends ContentFlags {
-  tag?: string;
-  imageBuilder?: string;
-  optionalValidators?: string[];
-  output?: string;
-  k8sVersion?: string;
-}
+const builders = ['docker', 'podman', 'none'];
 
-const builders: ReadonlySet<string> = new Set(['docker', 'podman', 'none']);
+const validateFlags = {
+  ...contentFlags,
+  tag: text('image', 'bundle image, instead of SOURCE', { short: 't', group: 'Input' }),
+  imageBuilder: text('tool', 'ignored; accepted for compatibility', {
+    short: 'b',
+    choices: builders,
+    group: 'Behavior',
+  }),
+  optionalValidators: list(
+    'name',
+    'additional validators: operatorhub, operatorhub/v2, standardcapabilities, standardcategories, ' +
+      'bundle-objects, install, community, good-practices, alpha-deprecated-apis',
+    { short: 'o', group: 'Selection' },
+  ),
+  output: choice('format', reportFormats, 'output format (also -o json)', { group: 'Output' }),
+  k8sVersion: text('version', 'Kubernetes version for alpha-deprecated-apis', { group: 'Selection' }),
+};
 
 /**
  * `opmate bundle validate`: what is wrong with a bundle, on stderr, or with `--output json|yaml` on stdout. Errors
- * make the exit code 3, in `alpha bundle`, where `isOpm`, 1. There warnings that `opm` keeps to itself are not told.
+ * make the exit code 3, in `alpha bundle` 1. There warnings that `opm` keeps to itself are not told.
  */
-export async function bundleValidate(
-  context: CommandContext,
-  source: string | undefined,
-  given: GlobalOptions,
-  isOpm: boolean,
-): Promise<number> {
-  const options = given as ValidateFlags;
-  const { format, optional } = checkOptions(source, options);
-  const reference = requireFlag(options.tag ?? source, 'tag');
-  const categories = await readCategories(context.environment['OPERATOR_BUNDLE_CATEGORIES']);
-  return useSession(context, options, async (session) => {
-    const read = await readFiles(reference, options, session);
-    const { k8sVersion } = options;
-    const { signal } = session;
-    const all =
-      read.files === undefined
-        ? read.findings
-        : validateBundle(read.files, { optional, k8sVersion, categories, signal });
-    const findings = isOpm ? all.filter(({ isUntold }) => isUntold !== true) : all;
-    const isValid = !findings.some(({ severity }) => severity === 'error');
-    if (isValid) session.logger.log('info', 'All validation tests have been completed successfully');
-    session.logger.close();
-    const named = inSource(reference, read.isInPlace);
-    if (format === 'text') {
-      await tellFindings(
-        context,
-        findings.map((finding) => named(withSubject(finding, finding.severity))),
-        isOpm ? { limit: Infinity } : {},
-      );
-    } else {
-      const report: Report = {
-        command: isOpm ? 'opmate alpha bundle validate' : 'opmate bundle validate',
-        diagnostics: findings.map(named),
-        value: () => ({ findings: findings.map(valueOf) }),
-      };
-      await writeReport(context, report, format);
-    }
-    if (isValid) return exitCodes.done;
-    return isOpm ? exitCodes.failed : exitCodes.findings;
-  });
-}
+export const command = defineCommand({
+  summary: 'check that a bundle can be published and installed',
+  arguments: [argument('[source]', sourceForms)],
+  flags: validateFlags,
+  examples: [
+    ['Check a bundle directory', 'opmate bundle validate ./bundle'],
+    [
+      'Check a bundle image for a community catalog',
+      'opmate bundle validate registry.example.com/demo/bundle:v1.0.0 -o community',
+    ],
+    ['Annotate a pull request on GitHub', 'opmate bundle validate ./bundle --output github'],
+  ],
+  async run({ context, args: [source], options, tool }) {
+    const isOpm = tool !== undefined;
+    const { format, optional } = checkOptions(source, options);
+    const reference = requireFlag(options.tag ?? source, 'tag');
+    const categories = await readCategories(context.environment['OPERATOR_BUNDLE_CATEGORIES']);
+    return useSession(context, options, async (session) => {
+      const read = await readFiles(reference, options, session);
+      const { k8sVersion } = options;
+      const { signal } = session;
+      const all =
+        read.files === undefined
+          ? read.findings
+          : validateBundle(read.files, { optional, k8sVersion, categories, signal });
+      const findings = isOpm ? all.filter(({ isUntold }) => isUntold !== true) : all;
+      const isValid = !findings.some(({ severity }) => severity === 'error');
+      if (isValid) session.logger.log('info', 'All validation tests have been completed successfully');
+      session.logger.close();
+      const named = inSource(reference, read.isInPlace);
+      if (format === 'text') {
+        await tellFindings(
+          context,
+          findings.map((finding) => named(withSubject(finding, finding.severity))),
+          isOpm ? { limit: Infinity } : {},
+        );
+      } else {
+        const report: Report = {
+          command: isOpm ? 'opmate alpha bundle validate' : 'opmate bundle validate',
+          diagnostics: findings.map(named),
+          value: () => ({ findings: findings.map(valueOf) }),
+        };
+        await writeReport(context, report, format);
+      }
+      if (isValid) return exitCodes.done;
+      return isOpm ? exitCodes.failed : exitCodes.findings;
+    });
+  },
+});
 
 /** `-o` is the flag of `opm` for validators; no validator is called like a format. */
 function checkOptions(
   source: string | undefined,
-  { tag, imageBuilder, optionalValidators: names = [], ...options }: ValidateFlags,
+  { tag, imageBuilder, optionalValidators: names = [], ...options }: FlagValues<typeof validateFlags>,
 ): { format: ReportFormat; optional: OptionalValidator[] } {
   if (tag !== undefined && source !== undefined && tag !== source) {
     throw new UsageError(`${source}: --tag says ${tag}`, { hint: 'name the bundle once' });
   }
-  if (imageBuilder !== undefined && !builders.has(imageBuilder)) {
+  if (imageBuilder !== undefined && !builders.includes(imageBuilder)) {
     throw new UsageError(`unrecognized container-tool option: ${imageBuilder}`);
   }
-  const isFormat = (name: string): boolean => (reportFormats as readonly string[]).includes(name);
-  const format = parseReportFormat(options.output ?? names.findLast(isFormat) ?? 'text');
+  const isFormat = (name: string): name is ReportFormat =>
+    (reportFormats as readonly string[]).includes(name);
+  const format = options.output ?? names.findLast(isFormat) ?? 'text';
   const optional: OptionalValidator[] = [];
   for (const name of names) {
     const known = optionalValidators.find((one) => one === name);

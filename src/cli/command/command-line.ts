@@ -136,7 +136,13 @@ export class CommandLine implements LoadedCommands {
       checkGlobalOptions(options);
       refuseEmptyPaths({ ...globalFlags, ...flags }, raw);
       const args = command.processedArgs as never;
-      return declaration.run({ context: this.#context, commands: this, args, options });
+      return declaration.run({
+        context: this.#context,
+        commands: this,
+        tool: this.toolOf(command),
+        args,
+        options,
+      });
     });
   }
 }

@@ -29,6 +29,9 @@ type ArgumentValues<A extends readonly Argument[]> = {
   [I in keyof A]: A[I] extends Argument<infer S> ? ArgumentValue<S> : never;
 };
 
+/** A tool that has some of the commands too. */
+export type Tool = 'opm' | 'oc' | 'oc-mirror';
+
 /** The command tree, for commands that speak about it. */
 export interface LoadedCommands {
   readonly program: Command;
@@ -42,6 +45,8 @@ export interface LoadedCommands {
 export interface Call<A extends readonly Argument[] = readonly Argument[], F extends Flags = Flags> {
   readonly context: CommandContext;
   readonly commands: LoadedCommands;
+  /** The tool whose command this is called as; see `CommandDeclaration.tool`. */
+  readonly tool: Tool | undefined;
   /** The values of the arguments, in their order. */
   readonly args: ArgumentValues<A>;
   /** The values of the command's own flags and the global ones. */
@@ -58,7 +63,7 @@ export interface CommandDeclaration<A extends readonly Argument[], F extends Fla
   /** What else a reader must know, in a few sentences. */
   readonly description?: string;
   /** The tool that has this command too, and whose exit codes it keeps: wrong usage ends with 1. */
-  readonly tool?: 'opm' | 'oc' | 'oc-mirror';
+  readonly tool?: Tool;
   readonly arguments?: A;
   readonly flags?: F;
   readonly examples?: readonly Example[];

@@ -177,6 +177,21 @@ export function list(
   };
 }
 
+/** Declares a repeatable flag with a list separated by commas, which may be left out: then it is true. */
+export function optionalList(
+  value: string,
+  summary: string,
+  traits: FlagTraits = {},
+): Flag<string[] | true | undefined> {
+  const { parse } = list(value, summary, traits);
+  return {
+    ...traits,
+    value: `[${value},…]`,
+    summary,
+    parse: (given, previous, name) => parse?.(given, previous === true ? undefined : previous, name) ?? [],
+  };
+}
+
 function oneOf<C extends string>(name: string, given: string, choices: readonly C[]): C {
   const found = choices.find((one) => one === given);
   if (found !== undefined) return found;

@@ -1,3 +1,5 @@
+import type { FlagValues } from '../command/flags.js';
+import type { approvalFlags, clusterFlags } from './flags.js';
 import { createInterface } from 'node:readline/promises';
 import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
@@ -18,8 +20,6 @@ import { Kubectl } from '../../deployment/cluster/kubectl.js';
 import { describeId, keyOf } from '../../deployment/cluster/objects.js';
 import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
 import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
-import type { DeploymentOptions } from './input.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count, printable } from '../printable.js';
@@ -27,28 +27,6 @@ import { rightCells, rightHeader } from '../bundle/rights-table.js';
 import type { CommandSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { tellFindings, tellWarnings } from '../bundle/findings.js';
-
-/** Which cluster a command works on. */
-export interface ClusterOptions extends GlobalOptions {
-  kubeconfig?: string;
-  context?: string;
-  kubectl?: string;
-}
-
-/** How a command that changes a cluster is approved, and how far it goes. */
-export interface ApprovalOptions extends ClusterOptions {
-  yes?: boolean;
-  approve?: string[];
-  forceConflicts?: boolean;
-  force?: boolean;
-}
-
-/** Options of `bundle deployment apply`. */
-export interface ApplyCommandOptions extends ApprovalOptions, DeploymentOptions {
-  watch?: boolean;
-  /** Milliseconds. */
-  interval?: number;
-}
 
 /** `widget: paused: not applied (sha256:…)`. */
 export function pausedText({ name, hash }: RenderedDeployment): string {
@@ -108,7 +86,7 @@ function sharedObjects(deployments: readonly RenderedDeployment[]): Diagnostic[]
 /** kubectl as the options name it. */
 export function openKubectl(
   context: CommandContext,
-  { kubectl = 'kubectl', ...options }: ClusterOptions,
+  { kubectl, ...options }: FlagValues<typeof clusterFlags>,
   session: CommandSession,
 ): Kubectl {
   for (const [flag, value] of [
@@ -132,12 +110,12 @@ export function openKubectl(
 /** What applying takes from the command line. */
 export function applyOptionsOf(
   context: CommandContext,
-  { forceConflicts, force }: ApprovalOptions,
+  { forceConflicts, force }: FlagValues<typeof approvalFlags>,
   session: CommandSession,
 ): ApplyOptions {
   return {
-    ...(forceConflicts !== undefined && { forceConflicts }),
-    ...(force !== undefined && { force }),
+    forceConflicts,
+    force,
     now: context.now,
     sleep,
     logger: session.logger,
@@ -150,7 +128,7 @@ export async function applyOne(
   context: CommandContext,
   kubectl: Kubectl,
   deployment: Applicable,
-  options: ApprovalOptions,
+  options: FlagValues<typeof approvalFlags>,
   session: CommandSession,
   rollbackTo?: number,
 ): Promise<number> {

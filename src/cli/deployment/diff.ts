@@ -1,55 +1,63 @@
+import { defineCommand } from '../command/declaration.js';
+import { text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
+import { deploymentFlags } from './flags.js';
 import { stat } from 'node:fs/promises';
 import type { PlainObject } from '../../kube/object.js';
 import { readPlainDirectory, readPlainFiles } from '../../bundle/plain/plain-directory.js';
-import { UsageError, fileError } from '../../core/errors.js';
-import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import { fileError } from '../../core/errors.js';
+import { encodeGoJson } from '../../document/go-json.js';
 import type { EncodableJson, JsonValue } from '../../document/json.js';
 import { type FieldChange, type ObjectChange, diffObjects } from '../../deployment/diff.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
-import type { DeploymentOptions } from './input.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
 import { requireFlag } from '../options.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
-import { objectsOfDeployments } from './render.js';
+import { objectsOfDeployments } from './objects.js';
 import { inSource, tellFindings } from '../bundle/findings.js';
-
-interface DeploymentDiffOptions extends DeploymentOptions {
-  against?: string;
-  output?: string;
-}
-
-const formats = ['diff', 'text', 'json'];
 
 /**
  * `opmate bundle deployment diff`: what of the manifests of deployments is not as it was rendered before. Exit code 0
  * where nothing is, 3 where something is.
  */
-export async function bundleDeploymentDiff(context: CommandContext, given: GlobalOptions): Promise<number> {
-  const options = given as DeploymentDiffOptions;
-  const { output = 'diff' } = options;
-  if (!formats.includes(output)) {
-    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (${formats.join('|')})`);
-  }
-  const against = requireFlag(options.against, 'against');
-  return useSession(context, options, async (session) => {
-    const { signal } = session;
-    const older = await readRender(against, session);
-    const newer = await objectsOfDeployments(context, session, options);
-    if (older.findings.length > 0) await tellFindings(context, older.findings);
-    if (older.findings.length > 0 || newer === undefined) return exitCodes.findings;
-    const changes = diffObjects(older.objects, newer, { signal });
-    const text =
-      output === 'json'
-        ? `${encodeGoJson({ changes: changes.map(jsonOf) }, { indent: 4 })}\n`
-        : changes.map(output === 'diff' ? unifiedOf : linesOf).join('');
-    await writeAll(context.stdout, output === 'json' ? text : printable(text), signal);
-    return changes.length === 0 ? exitCodes.done : exitCodes.findings;
-  });
-}
+export const command = defineCommand({
+  summary: 'show changes in the manifests of deployments; exit with 3 if there are any',
+  flags: {
+    ...deploymentFlags,
+    against: text('file|directory', 'earlier render to compare with', { group: 'Input' }),
+    output: outputFormat(['diff', 'text', 'json'], { default: 'diff' }),
+  },
+  examples: [
+    [
+      'Compare with an earlier render',
+      'opmate bundle deployment diff -f deployment.yaml --against rendered.yaml',
+    ],
+    [
+      'Compare with a directory, as data',
+      'opmate bundle deployment diff -f deployment.yaml --against ./rendered -o json',
+    ],
+  ],
+  async run({ context, options }) {
+    const { output } = options;
+    const against = requireFlag(options.against, 'against');
+    return useSession(context, options, async (session) => {
+      const { signal } = session;
+      const older = await readRender(against, session);
+      const newer = await objectsOfDeployments(context, session, options);
+      if (older.findings.length > 0) await tellFindings(context, older.findings);
+      if (older.findings.length > 0 || newer === undefined) return exitCodes.findings;
+      const changes = diffObjects(older.objects, newer, { signal });
+      const text =
+        output === 'json'
+          ? `${encodeGoJson({ changes: changes.map(jsonOf) }, { indent: 4 })}\n`
+          : changes.map(output === 'diff' ? unifiedOf : linesOf).join('');
+      await writeAll(context.stdout, output === 'json' ? text : printable(text), signal);
+      return changes.length === 0 ? exitCodes.done : exitCodes.findings;
+    });
+  },
+});
 
 /** What was rendered before: a file, or a directory as `--output-dir` writes it. */
 async function readRender(

@@ -1,3 +1,5 @@
+import type { FlagValues } from '../command/flags.js';
+import type { deploymentFlags } from './flags.js';
 import { readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { formatMessage } from '../../core/diagnostic.js';
@@ -16,30 +18,12 @@ import type { RenderedDeployment } from '../../deployment/rendered-deployment.js
 import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
 import { readSecrets } from '../../source/secrets.js';
 import { openStore } from '../bundle/content.js';
-import { certificateProviderOf } from './certificate-provider.js';
 import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { readInput, readInputFile } from '../input.js';
 import type { CommandSession } from '../session.js';
 
-/** What commands about deployments are given, in addition to what all commands are. */
-export interface DeploymentOptions extends GlobalOptions {
-  /** Files of documents; `-` for stdin. */
-  file?: string[];
-  installNamespace?: string;
-  watchNamespace?: string[];
-  certProvider?: string;
-  config?: string;
-  /** Directory of Secret manifests. */
-  secrets?: string;
-  /** Directory of ConfigMap manifests. */
-  configMaps?: string;
-  lock?: string;
-  updateLock?: boolean;
-  requireDigest?: boolean;
-  allowLocal?: boolean;
-  allowInsecure?: boolean;
-}
+/** What commands about deployments are given. */
+export type DeploymentOptions = FlagValues<typeof deploymentFlags>;
 
 /** Files that a directory of ConfigMaps may have. */
 const maxFiles = 1000;
@@ -55,7 +39,7 @@ export async function renderDeploymentFile(
   session: CommandSession,
   options: DeploymentOptions,
 ): Promise<RenderedDeployment[]> {
-  const provider = certificateProviderOf(options.certProvider ?? 'none');
+  const { certProvider: provider } = options;
   checkOptions(options);
   const inputs = await readInputs(context, options);
   const config =

@@ -1,3 +1,6 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { text } from '../command/flags.js';
+import { approvalFlags, namespaceFlags } from './flags.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import {
   type Inventory,
@@ -7,58 +10,59 @@ import {
 } from '../../deployment/cluster/inventory.js';
 import type { Applicable } from '../../deployment/cluster/apply.js';
 import { hashOfObjects } from '../../deployment/render-deployments.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { useSession } from '../session.js';
-import { type ApprovalOptions, applyOne, openKubectl } from './approval.js';
-import { placeOf, requireInventory } from './history.js';
-
-interface RollbackOptions extends ApprovalOptions {
-  namespace?: string;
-  to?: string;
-}
+import { applyOne, openKubectl } from './approval.js';
+import { placeOf, requireInventory } from './inventory.js';
 
 /** `opmate bundle deployment rollback`: a render that was applied before is applied again, as a new revision. */
-export async function bundleDeploymentRollback(
-  context: CommandContext,
-  given: string,
-  globals: GlobalOptions,
-): Promise<number> {
-  const options = globals as RollbackOptions;
-  const place = placeOf(given, options.namespace);
-  if (options.to !== undefined && !/^[1-9]\d{0,8}$/.test(options.to)) {
-    throw new UsageError(`--to ${options.to}: not a revision`, {
-      hint: 'opmate bundle deployment history lists them',
-    });
-  }
-  return useSession(context, options, async (session) => {
-    const kubectl = openKubectl(context, options, session);
-    const target = targetOf(
-      place.name,
-      await requireInventory(kubectl, place),
-      options.to === undefined ? undefined : Number(options.to),
-    );
-    const objects = await loadRender(kubectl, place, target.render);
-    if ((await hashOfObjects(objects, session)) !== target.hash) {
-      throw new OpmateError(
-        'DIGEST',
-        `${place.name}: what is kept is not what revision ${target.revision} applied`,
-        {
-          hint: 'somebody has changed the inventory: apply the deployment from its document',
-        },
-      );
+export const command = defineCommand({
+  summary: 'roll a deployment back to an earlier revision',
+  arguments: [argument('<name>', 'name of the deployment')],
+  flags: {
+    ...namespaceFlags,
+    ...approvalFlags,
+    to: text('revision', 'revision to roll back to (default: the previous one)', { group: 'Selection' }),
+  },
+  examples: [
+    ['Go back to the previous revision', 'opmate bundle deployment rollback demo -n demo'],
+    ['Go back to one revision without asking', 'opmate bundle deployment rollback demo -n demo --to 2 --yes'],
+  ],
+  async run({ context, args: [given], options }) {
+    const place = placeOf(given, options.namespace);
+    if (options.to !== undefined && !/^[1-9]\d{0,8}$/.test(options.to)) {
+      throw new UsageError(`--to ${options.to}: not a revision`, {
+        hint: 'opmate bundle deployment history lists them',
+      });
     }
-    const deployment: Applicable = {
-      name: place.name,
-      installNamespace: place.namespace,
-      ...(target.version !== undefined && { version: target.version }),
-      objects,
-      pins: target.pins,
-      hash: target.hash,
-    };
-    return applyOne(context, kubectl, deployment, options, session, target.revision);
-  });
-}
+    return useSession(context, options, async (session) => {
+      const kubectl = openKubectl(context, options, session);
+      const target = targetOf(
+        place.name,
+        await requireInventory(kubectl, place),
+        options.to === undefined ? undefined : Number(options.to),
+      );
+      const objects = await loadRender(kubectl, place, target.render);
+      if ((await hashOfObjects(objects, session)) !== target.hash) {
+        throw new OpmateError(
+          'DIGEST',
+          `${place.name}: what is kept is not what revision ${target.revision} applied`,
+          {
+            hint: 'somebody has changed the inventory: apply the deployment from its document',
+          },
+        );
+      }
+      const deployment: Applicable = {
+        name: place.name,
+        installNamespace: place.namespace,
+        ...(target.version !== undefined && { version: target.version }),
+        objects,
+        pins: target.pins,
+        hash: target.hash,
+      };
+      return applyOne(context, kubectl, deployment, options, session, target.revision);
+    });
+  },
+});
 
 function targetOf(
   name: string,

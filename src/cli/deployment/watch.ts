@@ -1,3 +1,5 @@
+import type { FlagValues } from '../command/flags.js';
+import type { applyFlags } from './flags.js';
 import { UsageError } from '../../core/errors.js';
 import { OpmateError } from '../../core/errors.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
@@ -10,15 +12,7 @@ import { renderDeploymentFile } from './input.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
-import {
-  type ApplyCommandOptions,
-  applyOptionsOf,
-  approvalFault,
-  pausedText,
-  planText,
-  reportText,
-  sleep,
-} from './approval.js';
+import { applyOptionsOf, approvalFault, pausedText, planText, reportText, sleep } from './approval.js';
 
 const defaultInterval = 5 * 60_000;
 const shortestInterval = 1000;
@@ -30,7 +24,7 @@ const shortestInterval = 1000;
 export async function watchDeployments(
   context: CommandContext,
   kubectl: Kubectl,
-  options: ApplyCommandOptions,
+  options: FlagValues<typeof applyFlags>,
   session: CommandSession,
 ): Promise<void> {
   const { interval = defaultInterval, file = [] } = options;
@@ -86,7 +80,7 @@ async function applyAgain(
   context: CommandContext,
   kubectl: Kubectl,
   deployment: RenderedDeployment,
-  options: ApplyCommandOptions,
+  options: FlagValues<typeof applyFlags>,
   session: CommandSession,
   tell: (text: string) => Promise<void>,
   warn: (warnings: readonly string[]) => void,

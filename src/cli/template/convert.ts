@@ -26,11 +26,10 @@ interface OpenedBlobs {
 
 const flags = { output: catalogOutput };
 
-/** Declares a command that creates a template of one type; `opm` has it too where `isAlpha`. */
-function convertCommand(type: ConvertedType, summary: string, isAlpha: boolean) {
+/** Declares a command that creates a template of one type. */
+function convertCommand(type: ConvertedType, summary: string) {
   return defineCommand({
     summary,
-    ...(isAlpha && { tool: 'opm' as const }),
     arguments: [argument('[catalog]', 'file, directory or image (default: stdin)')],
     flags,
     examples: [
@@ -44,17 +43,13 @@ function convertCommand(type: ConvertedType, summary: string, isAlpha: boolean) 
   });
 }
 
-const basicSummary = 'create a basic template, which names bundles by image';
-const substitutesSummary = 'create a substitutes template, which holds the whole catalog';
-
 /** `opmate template convert basic`. */
-export const basic = convertCommand('basic', basicSummary, false);
+export const basic = convertCommand('basic', 'create a basic template, which names bundles by image');
 /** `opmate template convert substitutes`. */
-export const substitutes = convertCommand('substitutes', substitutesSummary, false);
-/** `opmate alpha convert-template basic`. */
-export const alphaBasic = convertCommand('basic', basicSummary, true);
-/** `opmate alpha convert-template substitutes`. */
-export const alphaSubstitutes = convertCommand('substitutes', substitutesSummary, true);
+export const substitutes = convertCommand(
+  'substitutes',
+  'create a substitutes template, which holds the whole catalog',
+);
 
 /**
  * Writes a template that stands for a catalog to stdout. The catalog is a file, standard input, or anything that

@@ -19,30 +19,22 @@ import { useSession } from '../session.js';
 const flags = { output: outputFormat(['json', 'yaml', 'mermaid'], { default: 'json' }), migrateLevel };
 
 /**
- * Declares a command that renders a template. With `checks` it warns of what makes the catalog invalid, and draws
- * ranges with too many links once; `opm alpha render-template` does neither.
+ * `opmate template render`. It warns of what makes the catalog invalid, and draws ranges with too many links once; as
+ * `opm alpha render-template` it does neither.
  */
-function renderCommand({ checks }: { checks: boolean }) {
-  return defineCommand({
-    summary: 'render a template as a catalog',
-    ...(!checks && { tool: 'opm' as const }),
-    arguments: [
-      argument('[type]', 'basic, semver or substitutes (default: detected from the schema)'),
-      argument('[file]', 'template file (default: stdin)'),
-    ],
-    flags,
-    examples: [
-      ['Render a template as YAML', 'opmate template render template.yaml -o yaml'],
-      ['Draw the upgrade graph of its catalog', 'opmate template render template.yaml -o mermaid'],
-    ],
-    run: ({ context, args, options }) => renderFile(context, args, options, checks),
-  });
-}
-
-/** `opmate template render`. */
-export const command = renderCommand({ checks: true });
-/** `opmate alpha render-template`. */
-export const alphaCommand = renderCommand({ checks: false });
+export const command = defineCommand({
+  summary: 'render a template as a catalog',
+  arguments: [
+    argument('[type]', 'basic, semver or substitutes (default: detected from the schema)'),
+    argument('[file]', 'template file (default: stdin)'),
+  ],
+  flags,
+  examples: [
+    ['Render a template as YAML', 'opmate template render template.yaml -o yaml'],
+    ['Draw the upgrade graph of its catalog', 'opmate template render template.yaml -o mermaid'],
+  ],
+  run: ({ context, args, options, tool }) => renderFile(context, args, options, tool === undefined),
+});
 
 async function renderFile(
   context: CommandContext,

@@ -1,0 +1,33 @@
+import path from 'node:path';
+import type { BundleRequest } from '../../bundle/author/generate.js';
+import { type FlagValues, text } from '../command/flags.js';
+import type { CommandContext } from '../context.js';
+import { requireFlag } from '../options.js';
+
+/** Flags of commands that make a bundle of manifests. */
+export const authorFlags = {
+  directory: text('directory', 'directory of the bundle manifests', { short: 'd', group: 'Input' }),
+  package: text('name', 'package name', { short: 'p', group: 'Selection' }),
+  channels: text('channel,…', 'channels of the bundle', { short: 'c', group: 'Selection' }),
+  default: text('channel', 'default channel of the package', { short: 'e', group: 'Selection' }),
+  outputDir: text('directory', 'copy the manifests to this directory and write the metadata next to them', {
+    short: 'u',
+    group: 'Output',
+  }),
+  baseImage: text('image', 'image to build on (default: scratch)', { group: 'Output' }),
+};
+
+/** Returns the request that the flags make. Throws UsageError without a directory. */
+export function requestOf(context: CommandContext, options: FlagValues<typeof authorFlags>): BundleRequest {
+  const { workingDirectory } = context;
+  const { outputDir, baseImage } = options;
+  return {
+    directory: path.resolve(workingDirectory, requireFlag(options.directory, 'directory')),
+    outputDirectory: outputDir ? path.resolve(workingDirectory, outputDir) : undefined,
+    packageName: options.package ?? '',
+    channels: options.channels ?? '',
+    defaultChannel: options.default ?? '',
+    baseImage,
+    workingDirectory,
+  };
+}

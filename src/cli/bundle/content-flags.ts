@@ -1,0 +1,36 @@
+import { type FlagValues, flag, repeated, text } from '../command/flags.js';
+
+/** What `<source>` of a command may be, for its help. */
+export const sourceForms =
+  'directory, image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE, tar archive, configmap:FILE[#NAME], ' +
+  'https://HOST/ARCHIVE[#sha256:HEX] or git+https://HOST/REPOSITORY[#REF[:DIRECTORY]]';
+
+/** Flags of commands that pin what they read. */
+export const pinFlags = {
+  requireDigest: flag('refuse sources without a digest, commit or checksum', { group: 'Input' }),
+  lock: text('file', 'lock file with pinned sources; created if missing', { group: 'Input' }),
+  updateLock: flag('with --lock: resolve sources again and update the lock file', { group: 'Input' }),
+};
+
+/** Flags of every command that reads bundles. */
+export const contentFlags = {
+  ...pinFlags,
+  secrets: text('directory', 'directory with manifests of Secrets', { group: 'Input' }),
+  secret: text('[namespace/]name', 'with --secrets: Secret for remote sources', { group: 'Input' }),
+};
+
+/** The flag that puts several sources together, for commands of one source. */
+export const composeFlags = {
+  add: repeated('destination=source', 'add the files of another source at a destination', { group: 'Input' }),
+};
+
+/** The values of `contentFlags`, and of `composeFlags` where a command has them. */
+export type ContentFlags = FlagValues<typeof contentFlags> & Partial<FlagValues<typeof composeFlags>>;
+
+/** Flags for where an operator is installed, and what it watches. */
+export const scopeFlags = {
+  installNamespace: text('namespace', 'namespace to install the operator in', { group: 'Cluster' }),
+  watchNamespace: repeated('namespace', 'namespace to watch (default: all, if supported)', {
+    group: 'Cluster',
+  }),
+};

@@ -1,0 +1,49 @@
+import { UsageError } from '../../core/errors.js';
+import { SemverError } from '../../core/semver.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import type { JsonValue } from '../../document/json.js';
+import { encodeYaml } from '../../document/yaml.js';
+import { type BundleVersion, parseBundleVersion } from '../../graph/resolve-content.js';
+import { repeated } from '../command/flags.js';
+import { catalogForms } from '../command/shared-flags.js';
+
+/** What a catalog of `--catalog` may be, for help. */
+export const namedCatalogForms = `${catalogForms}: REF or NAME=REF`;
+
+/** The flag for the channels that upgrades are looked for in. */
+export const channelFlags = {
+  channel: repeated('channel', 'use only this channel (default: all)', {
+    group: 'Selection',
+    completes: 'channel',
+  }),
+};
+
+/** Throws UsageError for a name that no package of OLM v1 can have. */
+export function checkPackageName(name: string): void {
+  const label = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
+  if (name.length <= 253 && new RegExp(`^${label}(?:\\.${label})*$`).test(name)) return;
+  throw new UsageError(`package ${quoteGo(name)}: not a DNS-1123 subdomain of up to 253 characters`);
+}
+
+/** Reads `NAME` or `NAME@VERSION`. Throws UsageError. */
+export function parseInstalled(
+  text: string,
+  what: string,
+): { name: string; version: BundleVersion | undefined } {
+  const at = text.lastIndexOf('@');
+  const name = at < 0 ? text : text.slice(0, at);
+  if (name === '') throw new UsageError(`${what}: no bundle is named`);
+  if (at < 0) return { name, version: undefined };
+  try {
+    return { name, version: parseBundleVersion(text.slice(at + 1)) };
+  } catch (error) {
+    if (!(error instanceof SemverError)) throw error;
+    throw new UsageError(`${what}: version ${quoteGo(text.slice(at + 1))}: ${error.message}`);
+  }
+}
+
+/** Either form of data, as the option says. */
+export function dataOf(value: object, output: 'json' | 'yaml'): string {
+  const data = JSON.parse(JSON.stringify(value)) as JsonValue;
+  return output === 'json' ? `${encodeGoJson(data, { indent: 2 })}\n` : encodeYaml(data);
+}

@@ -1,0 +1,37 @@
+import { findDuplicates } from '../../bundle/plain/duplicates.js';
+import { type PlainObject, sortObjects } from '../../kube/object.js';
+import type { CommandContext } from '../context.js';
+import { tellFindings, tellWarnings } from '../bundle/findings.js';
+import type { CommandSession } from '../session.js';
+import { type DeploymentOptions, renderDeploymentFile } from './input.js';
+
+/**
+ * The objects of all deployments that the user named, sorted; undefined where something is wrong, which is told.
+ * Warnings, pins and hashes are logged.
+ */
+export async function objectsOfDeployments(
+  context: CommandContext,
+  session: CommandSession,
+  options: DeploymentOptions,
+): Promise<PlainObject[] | undefined> {
+  const deployments = await renderDeploymentFile(context, session, options);
+  const objects = sortObjects(deployments.flatMap((deployment) => [...deployment.objects]));
+  const findings = deployments.flatMap((deployment) => deployment.findings);
+  if (findings.length === 0) {
+    findings.push(...findDuplicates(objects.filter(({ name }) => name !== '')).findings);
+  }
+  tellWarnings(
+    session,
+    deployments.flatMap(({ warnings }) => warnings),
+  );
+  for (const { name, isPaused, pins, hash, installNamespace } of deployments) {
+    if (isPaused) session.logger.log('info', `${name}: is paused, so that nothing would be applied`);
+    if (hash === '') continue;
+    for (const pin of pins) session.logger.log('info', `${pin.name}: ${pin.ref}`, { content: pin.content });
+    session.logger.log('info', `${name}: rendered`, { namespace: installNamespace || undefined, hash });
+  }
+  session.logger.close();
+  if (findings.length === 0) return objects;
+  await tellFindings(context, findings);
+  return undefined;
+}

@@ -1,0 +1,288 @@
+import { execFile } from 'node:child_process';
+import { readFile, writeFile, mkdir, symlink } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { layerOf, writeTar } from '../../src/archive/tar-writer.js';
+import { buildImage } from '../../src/oci/image/image-builder.js';
+import { rawTar } from '../support/tar.js';
+import { useSandbox } from '../support/command-line.js';
+import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
+import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
+import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+
+const sandbox = useSandbox();
+const at = (...names: string[]): string => path.join(sandbox.work, ...names);
+let source: FaultRegistry;
+let operators: OperatorSet;
+
+/** What the chart repository serves, by path. */
+const served = new Map<string, Buffer>();
+const repository = createServer((request, response) => {
+  const body = served.get(request.url ?? '');
+  response.writeHead(body === undefined ? 404 : 200).end(body);
+});
+let charts = '';
+
+async function serveImage(name: string, tag: string): Promise<string> {
+  const layer = await layerOf([{ path: `etc/${name}`, content: Buffer.from(name) }]);
+  const image = await buildImage({ layers: [layer] });
+  source.serveBlob(name, image.config);
+  for (const { bytes } of image.layers) source.serveBlob(name, bytes);
+  source.serveManifest(name, tag, image.manifest);
+  return `${source.host}/${name}:${tag}`;
+}
+
+async function packChart(files: Record<string, string>, root = 'portal/'): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  const entries = Object.entries(files).map(([name, text]) => ({
+    path: root + name,
+    content: Buffer.from(text),
+  }));
+  for await (const chunk of writeTar(entries)) chunks.push(chunk as Buffer);
+  return gzipSync(Buffer.concat(chunks));
+}
+
+const about = (version: string): string => `apiVersion: v2\nname: portal\nversion: ${version}\n`;
+const pod = (image: string, kind = 'Pod', annotations = ''): string =>
+  `apiVersion: v1\nkind: ${kind}\nmetadata: {name: a${annotations}}\nspec: {containers: [{name: a, image: "${image}"}]}\n`;
+
+beforeAll(async () => {
+  source = await startFaultRegistry();
+  operators = await serveOperatorSet(source);
+  await new Promise<void>((resolve) => repository.listen(0, '127.0.0.1', resolve));
+  charts = `http://127.0.0.1:${(repository.address() as AddressInfo).port}`;
+  const main = await serveImage('acme/portal', 'v1');
+  const hook = await serveImage('acme/hook', 'v1');
+  served.set(
+    '/charts/portal-1.0.0.tgz',
+    await packChart({
+      'Chart.yaml': about('1.0.0'),
+      'values.yaml': `image: {repository: ${main.replace(/:v1$/, '')}, tag: v1}\n`,
+      'templates/pod.yaml': pod('{{ .Values.image.repository }}:{{ .Values.image.tag }}'),
+      'templates/hook.yaml': pod(hook, 'Pod', ', annotations: {helm.sh/hook: pre-install}'),
+    }),
+  );
+  const index = {
+    apiVersion: 'v1',
+    entries: { portal: [{ name: 'portal', version: '1.0.0', urls: ['portal-1.0.0.tgz'] }] },
+  };
+  served.set('/charts/index.yaml', Buffer.from(JSON.stringify(index)));
+});
+afterAll(async () => {
+  repository.close();
+  await source.close();
+});
+
+const head = 'kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n';
+const fromRepository = (url = `${charts}/charts`, version = '"1.0.0"'): string =>
+  `  helm:\n    repositories:\n    - name: main\n      url: ${url}\n      charts:\n      - name: portal\n        version: ${version}\n`;
+const mirror = (name: string, ...args: string[]) =>
+  sandbox.run(['mirror', '--use-http', ...args, '--workspace', `file://${name}`]);
+const dryRun = (name: string) =>
+  mirror(name, '--config', `${name}.yaml`, 'docker://127.0.0.1:1/m', '--dry-run');
+const mappingOf = async (name: string): Promise<string> =>
+  readFile(at(name, 'working-dir', 'dry-run', 'mapping.txt'), 'utf8');
+
+describe('opmate mirror of charts', () => {
+  describe.runIf(hasDockerRegistry)('to a registry', () => {
+    let target: DockerRegistry;
+    beforeEach(async () => {
+      target = await startDockerRegistry();
+      return () => target.close();
+    });
+    const inspect = async (name: string) => {
+      const { stdout } = await promisify(execFile)('skopeo', [
+        'inspect',
+        '--raw',
+        '--tls-verify=false',
+        `docker://${target.host}/m/${name}`,
+      ]);
+      return JSON.parse(stdout) as {
+        config: { mediaType: string };
+        layers: { mediaType: string; digest: string }[];
+      };
+    };
+
+    it('carries charts and operators over disk, and pushes charts where that is asked for', async () => {
+      await sandbox.write({
+        'all.yaml': `${head}  operators:\n  - catalog: ${operators.catalog}\n${fromRepository()}`,
+      });
+      const packed = await mirror('disk', '--config', 'all.yaml', 'file://carry');
+      expect(packed).toMatchObject({ code: 0 });
+      const own = served.get('/charts/portal-1.0.0.tgz') as Buffer;
+      served.delete('/charts/portal-1.0.0.tgz');
+      const to = `docker://${target.host}/m`;
+      const plain = await mirror('far', '--from', 'file://carry', '--config', 'all.yaml', to);
+      served.set('/charts/portal-1.0.0.tgz', own);
+      expect(plain).toMatchObject({ code: 0 });
+      expect((await inspect('acme/portal:v1')).config.mediaType).toContain('image.config');
+      await inspect('acme/hook:v1');
+      await expect(inspect('helm/main/portal:1.0.0')).rejects.toThrow();
+      const pushed = await mirror(
+        'far',
+        '--from',
+        'file://carry',
+        '--config',
+        'all.yaml',
+        to,
+        '--helm-charts',
+      );
+      expect(pushed).toMatchObject({ code: 0 });
+      const { config, layers } = await inspect('helm/main/portal:1.0.0');
+      expect(config.mediaType).toBe('application/vnd.cncf.helm.config.v1+json');
+      expect(layers.map(({ mediaType }) => mediaType)).toEqual([
+        'application/vnd.cncf.helm.chart.content.v1.tar+gzip',
+      ]);
+      const status = await sandbox.run(['mirror', 'status', 'file://carry', '--use-http']);
+      expect(status).toMatchObject({ code: 0 });
+    });
+
+    it('refuses an archive that holds an image which the configured charts do not need', async () => {
+      await sandbox.write({
+        'more.yaml': `${head}${fromRepository()}  additionalImages:\n  - name: ${operators.catalog}\n`,
+        'less.yaml': `${head}${fromRepository()}`,
+      });
+      expect(await mirror('disk', '--config', 'more.yaml', 'file://carry2')).toMatchObject({ code: 0 });
+      const refused = await mirror(
+        'far2',
+        '--from',
+        'file://carry2',
+        '--config',
+        'less.yaml',
+        `docker://${target.host}/m`,
+      );
+      expect(refused.code).toBe(1);
+    });
+
+    it('mirrors by a lock, the charts too', async () => {
+      await sandbox.write({ 'lock.yaml': `${head}${fromRepository()}` });
+      const to = `docker://${target.host}/m`;
+      const plan = [
+        'mirror',
+        'plan',
+        '--use-http',
+        '-c',
+        'lock.yaml',
+        to,
+        '--helm-charts',
+        '--workspace',
+        'file://locked',
+      ];
+      expect(await sandbox.run(plan)).toMatchObject({ code: 0 });
+      expect(await mirror('locked', '--config', 'lock.yaml', '--locked', '--helm-charts', to)).toMatchObject({
+        code: 0,
+      });
+      await inspect('helm/main/portal:1.0.0');
+      await inspect('acme/hook:v1');
+    });
+  });
+
+  it('lists images of charts to delete', async () => {
+    await sandbox.write({ 'delete.yaml': `kind: DeleteImageSetConfiguration\ndelete:\n${fromRepository()}` });
+    const args = [
+      'mirror',
+      'delete',
+      '--use-http',
+      '--generate',
+      '-c',
+      'delete.yaml',
+      'docker://127.0.0.1:1/m',
+      '--workspace',
+      'file://gone',
+    ];
+    expect(await sandbox.run(args)).toMatchObject({ code: 0 });
+    const list = await readFile(at('gone', 'working-dir', 'delete', 'delete-images.yaml'), 'utf8');
+    expect(
+      [...list.matchAll(/imageReference: (.*)\n {2}type: (.*)/g)].map(
+        ([, image, type]) => `${image} ${type}`,
+      ),
+    ).toEqual([
+      'docker://127.0.0.1:1/m/acme/hook:v1 helmImage',
+      'docker://127.0.0.1:1/m/acme/portal:v1 helmImage',
+    ]);
+  });
+
+  it('reads images of a template that cannot be evaluated from its text, and says so', async () => {
+    const image = `${source.host}/acme/portal:v1`;
+    await mkdir(at('odd', 'templates'), { recursive: true });
+    await sandbox.write({
+      'odd/Chart.yaml': 'apiVersion: v2\nname: odd\nversion: 0.1.0\n',
+      'odd/values.yaml': `image: ${image}\n`,
+      'odd/templates/pod.yaml': `# {{ toToml .Values }}\n${pod('{{ .Values.image }}').replace('{name: a, image:', '\n  - name: a\n    image:').replace('}]}', ']')}`,
+      'guess.yaml': `${head}  helm:\n    local:\n    - path: odd\n`,
+    });
+    const result = await dryRun('guess');
+    expect(result.code).toBe(0);
+    expect(result.stderr).toContain(
+      'odd/templates/pod.yaml:1: not evaluated: function toToml: TOML is not written',
+    );
+    expect(await mappingOf('guess')).toContain(`docker://${image}=`);
+  });
+
+  it.each([
+    [
+      'a path that leads out',
+      async () => gzipSync(rawTar([{ name: 'portal/../../etc/passwd', content: 'a' }])),
+      'leads out|outside|not a path',
+    ],
+    ['no archive', async () => Buffer.from('no chart'), 'damaged tar archive'],
+    ['a bomb', async () => gzipSync(Buffer.alloc(200 * 1024 * 1024)), 'unpacks to more than|expands to more'],
+    ['no Chart.yaml', async () => packChart({ 'templates/a.yaml': 'a: 1' }), 'Chart.yaml: not found'],
+    [
+      'another name',
+      async () => packChart({ 'Chart.yaml': 'name: other\nversion: 1.0.0\n' }),
+      'holds chart "other"',
+    ],
+    [
+      'aliases without end',
+      async () => packChart({ 'Chart.yaml': about('1.0.0'), 'values.yaml': billionLaughs }),
+      'values.yaml: yaml',
+    ],
+  ])('refuses a downloaded chart with %s', async (_what, make, problem) => {
+    served.set('/bad/portal-1.0.0.tgz', await make());
+    served.set('/bad/index.yaml', served.get('/charts/index.yaml') as Buffer);
+    await sandbox.write({ 'bad.yaml': `${head}${fromRepository(`${charts}/bad`)}` });
+    const result = await dryRun('bad');
+    expect(result.code).toBe(1);
+    expect(result.stderr).toMatch(new RegExp(problem));
+  });
+
+  it('refuses a chart whose digest is not that of the index, and an address that is no URL of a server', async () => {
+    const entry = (more: object) =>
+      Buffer.from(
+        JSON.stringify({
+          entries: { portal: [{ version: '1.0.0', urls: ['../charts/portal-1.0.0.tgz'], ...more }] },
+        }),
+      );
+    await sandbox.write({ 'digest.yaml': `${head}${fromRepository(`${charts}/digest/`)}` });
+    served.set('/digest/index.yaml', entry({ digest: '0'.repeat(64) }));
+    expect((await dryRun('digest')).stderr).toMatch(/expected sha256:0{64}, got sha256:/);
+    served.set('/digest/index.yaml', entry({ urls: ['file:///etc/passwd'] }));
+    expect((await dryRun('digest')).stderr).toContain('not a URL of http or https');
+  });
+
+  it('refuses a link that leads out of a local chart', async () => {
+    await sandbox.write({
+      'linked/Chart.yaml': 'name: linked\nversion: 0.1.0\n',
+      'linked.yaml': `${head}  helm:\n    local:\n    - path: linked\n`,
+    });
+    await mkdir(at('linked', 'templates'), { recursive: true });
+    await writeFile(at('outside'), 'secret');
+    await symlink(at('outside'), at('linked', 'templates', 'a.yaml'));
+    const result = await dryRun('linked');
+    expect(result.code).toBe(1);
+    expect(result.stderr).toContain('outside of the directory');
+  });
+});
+
+const billionLaughs = [
+  'a: &a0 [x, x, x, x, x, x, x, x, x, x]',
+  ...Array.from(
+    { length: 12 },
+    (_, i) => `b${i}: &a${i + 1} [${Array.from({ length: 10 }, () => `*a${i}`).join(', ')}]`,
+  ),
+].join('\n');

@@ -122,6 +122,9 @@ describe('opmate mirror of charts', () => {
       expect((await inspect('acme/portal:v1')).config.mediaType).toContain('image.config');
       await inspect('acme/hook:v1');
       await expect(inspect('helm/main/portal:1.0.0')).rejects.toThrow();
+      const statusAt = ['mirror', 'status', to, '--use-http', '--workspace', 'file://disk'];
+      expect(await sandbox.run(statusAt)).toMatchObject({ code: 0 });
+      expect(await sandbox.run([...statusAt, '--helm-charts'])).toMatchObject({ code: 4 });
       const pushed = await mirror(
         'far',
         '--from',
@@ -137,6 +140,7 @@ describe('opmate mirror of charts', () => {
       expect(layers.map(({ mediaType }) => mediaType)).toEqual([
         'application/vnd.cncf.helm.chart.content.v1.tar+gzip',
       ]);
+      expect(await sandbox.run([...statusAt, '--helm-charts'])).toMatchObject({ code: 0 });
       const status = await sandbox.run(['mirror', 'status', 'file://carry', '--use-http']);
       expect(status).toMatchObject({ code: 0 });
     });

@@ -150,6 +150,7 @@ function addImageSetCommands(mirror: Command, context: CommandContext, runner: R
     .option('--workspace <file://directory>', 'parent directory of working-dir (default: file://.)')
     .option('--lock <file>', 'lock file (default: working-dir/opmate.lock.json below the workspace)')
     .option('--max-nested-paths <count>', 'maximum path components at the target')
+    .option('--helm-charts', 'also look for Helm charts in a registry')
     .addOption(outputFormatOf('text', 'json'))
     .action((destination: string, _options, command: Command) =>
       runner.run(command, async (options) =>

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { type ImageSetLock, lockName, readLock } from '../../mirror/lock/lock.js';
+import { type ImageSetLock, lockName, readLock, withoutCharts } from '../../mirror/lock/lock.js';
 import {
   type LockStatus,
   readArchiveStatus,
@@ -57,7 +57,9 @@ export async function mirrorStatus(
         logger: session.logger,
         signal: session.signal,
       };
-      status = await readRegistryStatus(lock, { target: place.target, maxNestedPaths, transfer });
+      // Charts are pushed only where that is asked for.
+      const wanted = options.helmCharts === true ? lock : withoutCharts(lock);
+      status = await readRegistryStatus(wanted, { target: place.target, maxNestedPaths, transfer });
     }
     session.logger.close();
     const text =

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
@@ -24,7 +25,8 @@ export async function helpFor(commandLine: CommandLine, words: readonly string[]
 
 /** Returns the help of a command: what `--help` prints. */
 export async function helpText(commandLine: CommandLine, command: Command): Promise<string> {
-  await commandLine.loadBelow(command);
+  await commandLine.load(command);
+  await summarize(commandLine, command);
   const examples = commandLine.declarationOf(command)?.examples ?? [];
   const shown = examples.map(([purpose, line]) => `  # ${purpose}\n  ${line}\n`);
   const isRoot = command.parent === null;
@@ -33,6 +35,19 @@ export async function helpText(commandLine: CommandLine, command: Command): Prom
   const footer = `\nSee "${commandLine.program.name()} help options" for global options.\n`;
   const examplesText = shown.length === 0 ? '' : `\nExamples:\n${shown.join('\n')}`;
   return `${command.helpInformation()}${examplesText}${footer}`;
+}
+
+/** Gives the commands below one their summaries: those that the build has collected, else their own. */
+async function summarize(commandLine: CommandLine, command: Command): Promise<void> {
+  const file = new URL('../command-summaries.json', import.meta.url);
+  const collected = await readFile(file, 'utf8').catch(() => '{}');
+  const summaries = JSON.parse(collected) as Record<string, string>;
+  const [, ...path] = commandPath(command).split(' ');
+  for (const sub of command.commands) {
+    const summary = summaries[['opmate', ...path, sub.name()].join(' ')];
+    if (summary === undefined) await commandLine.load(sub);
+    else sub.summary(summary);
+  }
 }
 
 /** Returns the error for a word that names no command, with the nearest command as its hint. */

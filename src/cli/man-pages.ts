@@ -1,12 +1,40 @@
 import type { Command, Option } from 'commander';
+import type { CommandLine } from './command/command-line.js';
+import type { Example } from './command/declaration.js';
 import type { CommandContext } from './context.js';
+import { commandPath } from './help.js';
 import { createCommandLine } from './program.js';
+
+/** Returns the summaries of the commands below each command by its path, for help that loads none of them. */
+export async function commandSummaries(): Promise<Record<string, string>> {
+  const { program } = await loadedTree();
+  const summaries: Record<string, string> = {};
+  const add = (command: Command): void => {
+    for (const sub of command.commands) {
+      summaries[commandPath(sub)] = sub.summary() || sub.description();
+      add(sub);
+    }
+  };
+  add(program);
+  return summaries;
+}
 
 /**
  * The man pages of the command tree, by file name: `opmate.1`, and one for each command that stands directly below,
  * with all that is below it. The same tree gives the same bytes. Hidden commands and options have no place in them.
  */
 export async function manPages(version: string): Promise<Map<string, string>> {
+  const commandLine = await loadedTree();
+  const { program } = commandLine;
+  const commands = commandsOf(program);
+  const pages = new Map([['opmate.1', mainPage(program, commands, version)]]);
+  for (const command of commands) {
+    pages.set(`opmate-${command.name()}.1`, commandPage(command, commands, version, commandLine));
+  }
+  return pages;
+}
+
+async function loadedTree(): Promise<CommandLine> {
   // Of the world the tree asks for the environment only, and only in order to show what is hidden.
   const context = { environment: {} } as CommandContext;
   const none = (): void => undefined;
@@ -15,14 +43,8 @@ export async function manPages(version: string): Promise<Map<string, string>> {
     onCommand: none,
     run: () => Promise.resolve(),
   });
-  const { program } = commandLine;
-  await commandLine.loadBelow(program, { deeply: true });
-  const commands = commandsOf(program);
-  const pages = new Map([['opmate.1', mainPage(program, commands, version)]]);
-  for (const command of commands) {
-    pages.set(`opmate-${command.name()}.1`, commandPage(command, commands, version));
-  }
-  return pages;
+  await commandLine.loadBelow(commandLine.program, { deeply: true });
+  return commandLine;
 }
 
 function commandsOf(command: Command): Command[] {
@@ -47,6 +69,8 @@ function mainPage(program: Command, commands: readonly Command[], version: strin
     '.SH GLOBAL OPTIONS',
     'These may stand before and after the name of a command.',
     ...optionList(program, program.createHelp().visibleOptions(program)),
+    '.SH ENVIRONMENT',
+    ...environment.flatMap(([names, meaning]) => ['.TP', `.B ${escape(names)}`, text(meaning)]),
     '.SH EXIT STATUS',
     ...exitStatus.flatMap(([code, meaning]) => ['.TP', `.B ${code}`, text(meaning)]),
     '.PP',
@@ -55,6 +79,17 @@ function mainPage(program: Command, commands: readonly Command[], version: strin
     seeAlso(commands.map((command) => `opmate-${command.name()}`)),
   ]);
 }
+
+const environment: readonly (readonly [string, string])[] = [
+  ['REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR', 'Where credentials files are, after --authfile.'],
+  ['CONTAINERS_REGISTRIES_CONF', 'registries.conf with mirrors, rewrites, blocked and insecure registries.'],
+  ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'Proxies, also in lower case.'],
+  ['SSL_CERT_FILE, NODE_EXTRA_CA_CERTS', 'Certificate authorities to trust in addition.'],
+  ['OPMATE_CACHE_DIR, OLM_CACHE_DIR', 'Cache of downloaded blobs.'],
+  ['TMPDIR', 'Temporary directory.'],
+  ['NO_COLOR, CI', 'No colors; no spinner.'],
+  ['HELP_ALPHA', 'true shows alpha commands and flags in help.'],
+];
 
 const exitStatus: readonly (readonly [string, string])[] = [
   ['0', 'Done.'],
@@ -68,7 +103,12 @@ const exitStatus: readonly (readonly [string, string])[] = [
   ['130', 'Interrupted.'],
 ];
 
-function commandPage(command: Command, all: readonly Command[], version: string): string {
+function commandPage(
+  command: Command,
+  all: readonly Command[],
+  version: string,
+  commandLine: CommandLine,
+): string {
   const name = `opmate-${command.name()}`;
   const leaves = leavesOf(command, [command.name()]);
   return page([
@@ -90,6 +130,7 @@ function commandPage(command: Command, all: readonly Command[], version: string)
         : [`.SS opmate ${escape(path.join(' '))}`, text(withGreatStart(leaf.description()))]),
       ...argumentList(leaf),
       ...optionsOf(leaf),
+      ...examplesOf(commandLine.declarationOf(leaf)?.examples ?? []),
     ]),
     '.SH SEE ALSO',
     seeAlso(['opmate', ...all.filter((one) => one !== command).map((one) => `opmate-${one.name()}`)]),
@@ -148,6 +189,20 @@ function optionList(command: Command, options: readonly Option[]): string[] {
     `.B ${escape(help.optionTerm(option))}`,
     text(help.optionDescription(option)),
   ]);
+}
+
+function examplesOf(examples: readonly Example[]): string[] {
+  if (examples.length === 0) return [];
+  const lines = examples.flatMap(([purpose, line]) => [
+    '.PP',
+    text(`${purpose}:`),
+    '.RS 4',
+    '.nf',
+    text(line),
+    '.fi',
+    '.RE',
+  ]);
+  return ['.PP', '.B Examples', ...lines];
 }
 
 function head(name: string, version: string): string[] {

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { catalogForms } from '../../../src/cli/options.js';
-import { manPages } from '../../../src/cli/man-pages.js';
+import { commandSummaries, manPages } from '../../../src/cli/man-pages.js';
 import { projectRoot } from '../../support/command-line.js';
 import { directoryWith } from '../../support/temporary.js';
 
@@ -68,6 +68,17 @@ describe('cli/man-pages', () => {
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
       expect(stdout).toContain('opmate 1.2.3');
     }
+  });
+
+  it('shows examples and the environment', () => {
+    expect(pages.get('opmate-validate.1')).toContain('opmate validate ./catalog \\-o github');
+    expect(pages.get('opmate.1')).toContain('.SH ENVIRONMENT');
+  });
+
+  it('collects a summary of every command', async () => {
+    const summaries = await commandSummaries();
+    expect(summaries).toMatchObject({ 'opmate validate': 'check a catalog and report every problem' });
+    expect(Object.entries(summaries).filter(([, summary]) => summary === '')).toEqual([]);
   });
 });
 

@@ -124,9 +124,7 @@ async function pushBundle(library, session, directory, reference) {
   ];
   const labels = labelsOf(readFileSync(path.join(metadata, 'annotations.yaml'), 'utf8'));
   const image = await library.buildImage({ layers, labels });
-  const target = await library.openTarget(library.parseReference(reference), {
-    connection: await session.connect(),
-  });
+  const target = await library.openTarget(library.parseReference(reference), session);
   await library.pushImage(target.repository, target.reference, image);
 }
 

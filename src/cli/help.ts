@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { NameIndex } from '../core/suggest.js';
-import type { CommandLine } from './command/command-line.js';
+import { type CommandLine, findCommand } from './command/command-line.js';
 
 /** Returns the full name of a command: `opmate catalog filter`. */
 export function commandPath(command: Command): string {
@@ -60,10 +60,6 @@ export function unknownCommand(command: Command, word: string): UsageError {
   return new UsageError(`unknown command ${quoteGo(word)}`, {
     hint: best === undefined ? `see ${path} --help` : `did you mean ${quoteGo(best)}? see ${path} --help`,
   });
-}
-
-function findCommand(command: Command, word: string): Command | undefined {
-  return command.commands.find((sub) => sub.name() === word || sub.aliases().includes(word));
 }
 
 /** The nearest command within a group, one of the group `catalog` first. */

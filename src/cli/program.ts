@@ -1,13 +1,11 @@
 import { type Command, CommanderError } from 'commander';
 import { UsageError } from '../core/errors.js';
-import { CommandLine, type CommandLineEvents, emptyPath } from './command/command-line.js';
-import { type GlobalOptions, checkGlobalOptions } from './command/global-flags.js';
+import { CommandLine, type CommandLineEvents } from './command/command-line.js';
+import type { GlobalOptions } from './command/global-flags.js';
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { commandPath, helpFor, helpText, unknownCommand } from './help.js';
-import { addMirrorCommands } from './mirror/commands.js';
 import { writeAll } from './output.js';
-import type { Runner } from './runner.js';
 import { commands } from './tree.js';
 
 /** What `run` must know even when a command fails. */
@@ -39,7 +37,7 @@ export async function runProgram(
       state.debug = options.debug === true;
       state.logFormat = options.logFormat ?? 'text';
       const last = command.commands.length > 0 ? named : command;
-      state.usageCode = keepsCodes(commandLine, last) ? exitCodes.failed : exitCodes.usage;
+      state.usageCode = commandLine.toolOf(last) === undefined ? exitCodes.usage : exitCodes.failed;
     },
     print: () => undefined,
   });
@@ -48,8 +46,8 @@ export async function runProgram(
     shown = command;
     return '';
   });
-  const named = namedCommand(program, args);
-  if (keepsCodes(commandLine, named)) state.usageCode = exitCodes.failed;
+  const named = await commandLine.loadNamed(args);
+  if (commandLine.toolOf(named) !== undefined) state.usageCode = exitCodes.failed;
   try {
     const [first, ...words] = args;
     if (first === 'help' && words.every((word) => !word.startsWith('-'))) {
@@ -84,99 +82,5 @@ export function createCommandLine(
   const commandLine = new CommandLine(name, commands, context, events);
   const { program } = commandLine;
   program.description('Render, check, edit, mirror and serve Kubernetes operator catalogs');
-  addUnconvertedCommands(commandLine, context, events);
   return commandLine;
-}
-
-/** Commands of `opm`, `oc` and `oc-mirror`, and groups of them; to `probe`, 2 means something else. */
-const opmCommands: ReadonlySet<string> = new Set([
-  'alpha',
-  'catalog',
-  'generate',
-  'index',
-  'init',
-  'migrate',
-  'mirror',
-  'probe',
-  'registry',
-  'render',
-  'serve',
-  'validate',
-  'version',
-]);
-
-/** What opmate has below the groups of `opm` in addition. */
-const ownCommands: ReadonlySet<string> = new Set([
-  'index build',
-  'index delete',
-  'index delete-latest',
-  'mirror diff',
-  'mirror plan',
-  'mirror status',
-  'registry build',
-  'registry bundles',
-  'registry create',
-  'registry delete',
-  'registry delete-latest',
-  'registry images',
-  'registry init',
-  'registry migrate',
-]);
-
-/** Whether another tool has a command too, whose exit codes for wrong usage it keeps. */
-function keepsCodes(commandLine: CommandLine, command: Command): boolean {
-  return commandLine.isDeclared(command) ? commandLine.toolOf(command) !== undefined : isOpmCommand(command);
-}
-
-/** Whether a command is one of those that `opm` has, whose exit codes are 0 and 1. */
-function isOpmCommand(command: Command): boolean {
-  if (ownCommands.has(`${command.parent?.name()} ${command.name()}`)) return false;
-  for (let at: Command | null = command; at !== null; at = at.parent) {
-    if (at.parent?.parent === null && opmCommands.has(at.name())) return true;
-  }
-  return false;
-}
-
-/** The command that the arguments name, as far as they do. */
-function namedCommand(program: Command, args: readonly string[]): Command {
-  let at = program;
-  for (const arg of args) {
-    const next = at.commands.find((command) => command.name() === arg || command.aliases().includes(arg));
-    if (next !== undefined) at = next;
-  }
-  return at;
-}
-
-const mayBeEmpty: ReadonlySet<string | undefined> = new Set([
-  '--cache-dir',
-  '--database',
-  '--termination-log',
-]);
-
-/** Adds the commands that are not declared in files of their own yet. */
-function addUnconvertedCommands(
-  { program }: CommandLine,
-  context: CommandContext,
-  events: CommandLineEvents,
-): void {
-  const runner: Runner = {
-    run: (command, action) =>
-      events.run(() => {
-        const options = command.optsWithGlobals<GlobalOptions>();
-        checkGlobalOptions(options);
-        for (const option of command.options) {
-          const value: unknown = command.getOptionValue(option.attributeName());
-          if (
-            value === '' &&
-            /<(?:file|directory|path|archive)>/.test(option.flags) &&
-            !mayBeEmpty.has(option.long)
-          ) {
-            throw emptyPath(option.long ?? option.flags);
-          }
-        }
-        return action(options);
-      }),
-  };
-  const find = (name: string): Command => program.commands.find((one) => one.name() === name) as Command;
-  addMirrorCommands(program, find('catalog'), context, runner);
 }

@@ -80,6 +80,7 @@ export const commands: CommandTree = {
       deprecate: leaf(() => import('./catalog/deprecate.js')),
       filter: leaf(() => import('./catalog/filter.js'), { aliases: ['prune'] }),
       doctor: leaf(() => import('./catalog/doctor.js')),
+      mirror: leaf(() => import('./mirror/catalog-mirror.js')),
     },
     { tool: 'oc' },
   ),
@@ -129,6 +130,23 @@ export const commands: CommandTree = {
     convert: group('create a template from a catalog', convert()),
   }),
   bundle: group('build, check, render and install bundles', bundle),
+  mirror: group(
+    'mirror images, catalogs and image sets',
+    {
+      plan: leaf(() => import('./mirror/plan.js')),
+      status: leaf(() => import('./mirror/status.js')),
+      diff: leaf(() => import('./mirror/diff.js')),
+      delete: leaf(() => import('./mirror/delete.js')),
+      list: group(
+        'list catalogs, packages and versions that can be mirrored',
+        {
+          operators: leaf(() => import('./mirror/list-operators.js')),
+        },
+        { tool: 'oc-mirror' },
+      ),
+    },
+    { tool: 'oc-mirror', load: () => import('./mirror/mirror.js') },
+  ),
   archive: group('work with mirror archives on disk', {
     verify: leaf(() => import('./archive/verify.js')),
   }),

@@ -208,18 +208,29 @@ beforeAll(async () => {
   const template = await sandbox.run(['template', 'convert', 'basic', 'world/catalog', '-o', 'yaml']);
   await sandbox.write({ 'world/template.yaml': template.stdout });
   await opmate('oci', 'copy', 'registry.example.com/demo/bundle:v1.0.0', 'oci:layout:v1');
-  await sandbox.write({
-    'world/imageset.yaml': {
-      kind: 'ImageSetConfiguration',
-      apiVersion: 'mirror.openshift.io/v2alpha1',
-      mirror: { operators: [{ catalog: atHost(catalogImage), packages: [{ name: 'demo' }] }] },
+  const imageSet = (kind: string, chosen: object): object => ({
+    kind,
+    apiVersion: 'mirror.openshift.io/v2alpha1',
+    [kind.startsWith('Delete') ? 'delete' : 'mirror']: {
+      operators: [{ catalog: atHost(catalogImage), packages: [chosen] }],
     },
+  });
+  await sandbox.write({
+    'world/imageset.yaml': imageSet('ImageSetConfiguration', { name: 'demo' }),
+    'world/older.yaml': imageSet('ImageSetConfiguration', { name: 'demo', maxVersion: '1.0.0' }),
+    'world/delete.yaml': imageSet('DeleteImageSetConfiguration', { name: 'demo' }),
     'world/filter.yaml': 'kind: CatalogFilter\npackages:\n- name: demo\n',
     'world/README.md': 'A demo.\n',
     'world/icon.svg': '<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"></svg>\n',
     'world/users.htpasswd': 'demo:$2b$04$abcdefghijklmnopqrstuuWsGz8GUPlHkqJn8BlRjHk0JSyYkU6Yq\n',
   });
   await opmate('mirror', '-c', 'imageset.yaml', 'file://archive');
+  await opmate('mirror', '-c', 'older.yaml', 'file://older-archive');
+  const mirrored = 'docker://registry.example.com/demo-mirror';
+  await opmate('mirror', '--from', 'archive', mirrored);
+  await opmate('mirror', 'delete', '--generate', '-c', 'delete.yaml', mirrored);
+  const list = path.join(sandbox.work, 'world/working-dir/delete/delete-images.yaml');
+  await cp(list, path.join(sandbox.work, 'world/delete-images.yaml'));
 }, 300_000);
 
 describe('examples of --help', () => {

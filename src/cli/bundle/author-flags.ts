@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { BundleRequest } from '../../bundle/author/generate.js';
 import { type FlagValues, text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 
 /** Flags of commands that make a bundle of manifests. */
 export const authorFlags = {

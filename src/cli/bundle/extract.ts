@@ -12,7 +12,7 @@ import { replaceFile } from '../../files/replace-file.js';
 import type { Pin } from '../../source/content/content-types.js';
 import { useSources } from './content.js';
 import { exitCodes } from '../exit-codes.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 import { inSource, tellFindings, tellWarnings } from './findings.js';

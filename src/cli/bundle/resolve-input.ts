@@ -14,7 +14,6 @@ export const namedCatalogForms = `${catalogForms}: REF or NAME=REF`;
 export const channelFlags = {
   channel: repeated('channel', 'use only this channel (default: all)', {
     group: 'Selection',
-    completes: 'channel',
   }),
 };
 

@@ -18,7 +18,7 @@ import { useSources } from './content.js';
 import type { ContentFlags } from './content-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { type ReportFormat, reportFormats } from '../reports/formats.js';
 import { type Report, writeReport } from '../reports/report.js';
 import { type CommandSession, useSession } from '../session.js';

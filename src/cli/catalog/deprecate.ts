@@ -7,7 +7,7 @@ import { decodeUtf8 } from '../../document/go-json.js';
 import { editCatalog } from './edit.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { useSession } from '../session.js';
 
 const flags = {

@@ -3,7 +3,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { inReference } from '../../source/reference-error.js';
 import type { CatalogSource } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
-import { catalogForms } from '../options.js';
+import { catalogForms } from '../command/shared-flags.js';
 import type { CommandSession } from '../session.js';
 
 /**

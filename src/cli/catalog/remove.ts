@@ -4,7 +4,7 @@ import { editDryRun } from '../command/shared-flags.js';
 import { planRemove } from '../../catalog/edit/plan-remove.js';
 import { quoteGo } from '../../document/go-json.js';
 import { editCatalog } from './edit.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { useSession } from '../session.js';
 
 /**

@@ -5,7 +5,7 @@ import type { CommandContext } from '../context.js';
 import type { AnyCommand, Argument, LoadedCommands } from './declaration.js';
 import { type Flag, type Flags, flagGroups } from './flags.js';
 import { helpFormat } from './help-format.js';
-import { type GlobalOptions, checkGlobalOptions, globalFlags } from './global-flags.js';
+import { checkGlobalOptions, globalFlags } from './global-flags.js';
 import type { CommandNode, CommandTree } from './tree.js';
 
 /** What the command line tells whoever runs it. */
@@ -18,11 +18,6 @@ export interface CommandLineEvents {
   run(work: () => Promise<number | void>): Promise<void>;
 }
 
-interface Loaded {
-  declaration: AnyCommand;
-  flags: Flags;
-}
-
 /**
  * The command tree as commander has it. Names are known from the beginning; flags and arguments of a command are
  * added when it is named, by `load`.
@@ -30,7 +25,7 @@ interface Loaded {
 export class CommandLine implements LoadedCommands {
   readonly program: Command;
   readonly #nodes = new Map<Command, CommandNode>();
-  readonly #loaded = new Map<Command, Loaded>();
+  readonly #loaded = new Map<Command, AnyCommand>();
   readonly #context: CommandContext;
   readonly #events: CommandLineEvents;
 
@@ -59,7 +54,6 @@ export class CommandLine implements LoadedCommands {
       const command = parent.command(name, { hidden });
       if (node.aliases !== undefined) command.aliases(node.aliases);
       if (node.summary !== undefined) command.description(node.summary);
-      if (node.section !== undefined) command.helpGroup(`${node.section}:`);
       this.#nodes.set(command, node);
       if (node.commands !== undefined) this.#addTree(command, node.commands);
     }
@@ -72,11 +66,10 @@ export class CommandLine implements LoadedCommands {
   /** Loads the declaration of a command, where it has one. */
   async load(command: Command): Promise<AnyCommand | undefined> {
     const loaded = this.#loaded.get(command);
-    if (loaded !== undefined) return loaded.declaration;
+    if (loaded !== undefined) return loaded;
     const declaration = (await this.#nodes.get(command)?.load?.())?.command;
     if (declaration === undefined) return undefined;
-    const flags = (declaration.flags ?? {}) as Flags;
-    this.#loaded.set(command, { declaration, flags });
+    this.#loaded.set(command, declaration);
     const { summary, description } = declaration;
     command.summary(summary);
     command.description(description === undefined ? summary : `${summary}\n\n${description}`);
@@ -85,8 +78,8 @@ export class CommandLine implements LoadedCommands {
       if (one.choices !== undefined) made.argChoices = [...one.choices];
       command.addArgument(made);
     }
-    addFlags(command, flags, this.#showsAlpha);
-    command.action(() => this.#run(command, declaration, flags));
+    addFlags(command, (declaration.flags ?? {}) as Flags, this.#showsAlpha);
+    command.action(() => this.#run(command, declaration));
     return declaration;
   }
 
@@ -97,24 +90,20 @@ export class CommandLine implements LoadedCommands {
     );
   }
 
-  async loadNamed(words: readonly string[]): Promise<void> {
+  async loadNamed(words: readonly string[]): Promise<Command> {
     let command = this.program;
     for (const word of words) {
-      const next = command.commands.find((sub) => sub.name() === word || sub.aliases().includes(word));
+      const next = findCommand(command, word);
       if (next === undefined) continue;
       command = next;
       await this.load(command);
     }
+    return command;
   }
 
   /** Returns the declaration of a command that was loaded. */
   declarationOf(command: Command): AnyCommand | undefined {
-    return this.#loaded.get(command)?.declaration;
-  }
-
-  /** Whether a command is in the tree. */
-  isDeclared(command: Command): boolean {
-    return this.#nodes.has(command);
+    return this.#loaded.get(command);
   }
 
   /** Returns the tool that has a command too: as its place says, its declaration, or before that is loaded its group. */
@@ -126,15 +115,13 @@ export class CommandLine implements LoadedCommands {
     return parent === null ? undefined : this.#nodes.get(parent)?.tool;
   }
 
-  #run(command: Command, declaration: AnyCommand, flags: Flags): Promise<void> {
+  #run(command: Command, declaration: AnyCommand): Promise<void> {
     return this.#events.run(() => {
       const raw = command.optsWithGlobals<Record<string, unknown>>();
-      const options = {
-        ...(valuesOf(globalFlags, raw) as unknown as GlobalOptions),
-        ...valuesOf(flags, raw),
-      };
+      const flags: Flags = { ...globalFlags, ...declaration.inherits, ...declaration.flags };
+      const options = valuesOf(flags, raw);
       checkGlobalOptions(options);
-      refuseEmptyPaths({ ...globalFlags, ...flags }, raw);
+      refuseEmptyPaths(flags, raw);
       const args = command.processedArgs as never;
       return declaration.run({
         context: this.#context,
@@ -145,6 +132,11 @@ export class CommandLine implements LoadedCommands {
       });
     });
   }
+}
+
+/** Returns the command of a name or alias directly below another. */
+export function findCommand(command: Command, word: string): Command | undefined {
+  return command.commands.find((sub) => sub.name() === word || sub.aliases().includes(word));
 }
 
 function addFlags(command: Command, flags: Flags, showsAlpha: boolean): void {
@@ -213,7 +205,7 @@ function addOption(
 }
 
 /** `maxEntries` → `--max-entries`; a key that is quoted because of other characters stays as it is. */
-function longName(key: string): string {
+export function longName(key: string): string {
   return `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
@@ -265,6 +257,6 @@ function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>):
 }
 
 /** Returns the error for a flag whose path is empty. */
-export function emptyPath(name: string): UsageError {
+function emptyPath(name: string): UsageError {
   return new UsageError(`${name}: expected a path, got ""`, { hint: 'name a path, or leave the option out' });
 }

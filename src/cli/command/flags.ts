@@ -17,9 +17,6 @@ export const flagGroups = [
 /** One of `flagGroups`. */
 export type FlagGroup = (typeof flagGroups)[number];
 
-/** What a shell offers for a value. */
-export type Completion = 'file' | 'directory' | 'package' | 'channel';
-
 /** What every flag may say of itself. */
 export interface FlagTraits {
   /** One letter. */
@@ -29,9 +26,6 @@ export interface FlagTraits {
   readonly hidden?: boolean | 'alpha';
   /** Older names, which go on working unseen; without dashes, one letter for a short one. */
   readonly aliases?: readonly string[];
-  /** For people; not a default that is set. */
-  readonly usually?: string;
-  readonly completes?: Completion;
   /** An empty path means none, as in `opm`, or the command refuses it in words of its own. */
   readonly mayBeEmpty?: boolean;
 }

@@ -15,8 +15,6 @@ export interface CommandNode {
   readonly hidden?: boolean | 'alpha';
   /** The tool that has this group too; see `CommandDeclaration.tool`. */
   readonly tool?: AnyCommand['tool'];
-  /** The heading of the help of the group above. */
-  readonly section?: string;
 }
 
 /** Commands by name, in the order of help. */

@@ -1,4 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
+import { findCommand } from '../command/command-line.js';
 
 /** What a name is the name of. */
 export type NameKind = 'package' | 'channel';
@@ -109,7 +110,7 @@ function readWords(program: Command, words: readonly string[]) {
         given.push({ name: option.attributeName(), value: assigned[2] as string });
       } else if (option?.required === true || option?.optional === true) waiting = option;
     } else {
-      const below = positionals.length > 0 ? undefined : command.commands.find((one) => hasName(one, word));
+      const below = positionals.length > 0 ? undefined : findCommand(command, word);
       if (below === undefined) positionals.push(word);
       else command = below;
     }
@@ -124,10 +125,6 @@ function readWords(program: Command, words: readonly string[]) {
     operands: (isWanted: (name: string) => boolean) =>
       positionals.filter((_, at) => isWanted(argumentAt(command, at)?.name() ?? '')),
   };
-}
-
-function hasName(command: Command, word: string): boolean {
-  return command.name() === word || command.aliases().includes(word);
 }
 
 /** The argument that the operand at a place is for; the last one may take several. */

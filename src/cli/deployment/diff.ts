@@ -11,7 +11,7 @@ import type { EncodableJson, JsonValue } from '../../document/json.js';
 import { type FieldChange, type ObjectChange, diffObjects } from '../../deployment/diff.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';

@@ -1,6 +1,6 @@
 import { defineCommand } from '../command/declaration.js';
 import { list } from '../command/flags.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { addToDatabase, planAdd, reportAdded } from '../registry/add-bundles.js';
 import { addFlags } from '../registry/add-flags.js';
 import { editIndex } from './edit.js';

@@ -3,7 +3,7 @@ import { eachChannelFlag, pullFromFlag } from '../registry/database.js';
 import { fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
 import { parsePullFrom } from '../../source/bundles.js';
 import { deleteLatest } from '../../sqlite/remove/delete-latest.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { manifestFetcher, reportDeleted } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
 

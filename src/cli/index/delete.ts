@@ -3,7 +3,7 @@ import { parsePullFrom } from '../../source/bundles.js';
 import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
 import { defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { pullFromFlag } from '../registry/database.js';
 import { manifestFetcher, reportDeleted } from '../registry/removals.js';
 import { changeIndex } from './edit.js';

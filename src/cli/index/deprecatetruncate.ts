@@ -3,7 +3,7 @@ import { flag, list } from '../command/flags.js';
 import { permissiveFlag } from '../registry/database.js';
 import { fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
 import { deprecateTruncate } from '../../sqlite/remove/deprecate.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { reportDeprecated } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
 

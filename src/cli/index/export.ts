@@ -10,7 +10,7 @@ import { openImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import { openForReading } from '../../sqlite/schema/edit.js';
 import { exportPackages } from '../../sqlite/read/export.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { useSession } from '../session.js';
 import { pullDatabase } from './edit.js';
 

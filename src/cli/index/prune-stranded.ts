@@ -1,7 +1,7 @@
 import { defineCommand } from '../command/declaration.js';
 import { containerToolFlag, fromIndex, indexImageFlags } from './index-image-flags.js';
 import { pruneStranded } from '../../sqlite/remove/stranded.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { reportStranded } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
 

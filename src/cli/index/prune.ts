@@ -3,7 +3,7 @@ import { list } from '../command/flags.js';
 import { permissiveFlag } from '../registry/database.js';
 import { containerToolFlag, fromIndex, indexImageFlags } from './index-image-flags.js';
 import { prunePackages } from '../../sqlite/remove/prune.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { reportPruned } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
 

@@ -2,7 +2,7 @@ import { removePackages } from '../../sqlite/remove/remove.js';
 import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { permissiveFlag, removedPackagesFlag } from '../registry/database.js';
 import { reportRemoved } from '../registry/removals.js';
 import { changeIndex } from './edit.js';

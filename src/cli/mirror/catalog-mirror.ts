@@ -1,3 +1,7 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { type FlagValues, flag, text } from '../command/flags.js';
+import type { GlobalOptions } from '../command/global-flags.js';
+import { copyFlags, maxPerRegistryFlag } from './flags.js';
 import path from 'node:path';
 import { statIfPresent } from '../../files/file-status.js';
 import { UsageError } from '../../core/errors.js';
@@ -27,110 +31,139 @@ import { writeOutputFiles } from '../../mirror/output-files.js';
 import { transferImages } from '../../mirror/transfer/transfer.js';
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import { OpmateError } from '../../core/errors.js';
-import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import {
-  type CopyFlags,
-  finishTransfer,
-  globalOptionsOf,
-  integerOf,
-  rootsOf,
-  tellUnneeded,
-} from './options.js';
-import { booleanOf } from '../options.js';
+import { finishTransfer, globalOptionsOf, integerOf, rootsOf, tellUnneeded } from './options.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
-interface CatalogMirrorOptions extends CopyFlags {
-  sourceName?: string;
-  toManifests?: string;
-  path?: string;
-  indexFilterByOs?: string;
-  filterByOs?: string;
-  maxComponents?: string;
-  mergeRepositories?: boolean;
-  idmsScope?: string;
-  icspScope?: string;
-  maxIdmsSize?: string;
-  maxIcspSize?: string;
-}
+const flags = {
+  sourceName: text('reference', 'name of the catalog; no registry is contacted for it', { group: 'Input' }),
+  toManifests: text('directory', 'output directory of mapping and manifests (default: manifests-NAME-TIME)', {
+    group: 'Output',
+  }),
+  path: text('in:out', 'catalog directory in the image, and directory to unpack it to', { group: 'Input' }),
+  indexFilterByOs: text('pattern', 'platform of the catalog image to read', {
+    default: 'linux/amd64',
+    group: 'Input',
+  }),
+  filterByOs: text('pattern', 'the old name of --index-filter-by-os', { hidden: true }),
+  maxComponents: text('count', 'maximum path components at the destination; 0 for no limit', {
+    default: '2',
+    group: 'Output',
+  }),
+  mergeRepositories: flag('merge repositories that map to the same name', { group: 'Output' }),
+  idmsScope: text('scope', 'scope of entries: repository or registry', {
+    default: 'repository',
+    group: 'Output',
+  }),
+  icspScope: text('scope', 'scope of ImageContentSourcePolicy entries', {
+    default: 'repository',
+    group: 'Output',
+  }),
+  maxIdmsSize: text('bytes', 'maximum size of a document, in bytes', {
+    default: String(maxMirrorSetBytes),
+    group: 'Output',
+  }),
+  maxIcspSize: text('bytes', 'maximum size of an ImageContentSourcePolicy, in bytes', {
+    default: String(maxMirrorSetBytes),
+    group: 'Output',
+  }),
+  manifestsOnly: flag('write mapping and manifests without copying images', { group: 'Output' }),
+  continueOnError: flag('continue on errors (default: true)', { default: true, group: 'Behavior' }),
+  maxPerRegistry: maxPerRegistryFlag('4'),
+  ...copyFlags,
+};
+
+type CatalogMirrorOptions = FlagValues<typeof flags> & GlobalOptions;
 
 /**
  * `opmate catalog mirror`: copies a catalog and all images that it names, and writes the mapping and what a cluster
  * needs to find them. Prints digest and target of each image that was copied. Returns 4 where some were not.
  */
-export async function catalogMirror(
-  context: CommandContext,
-  source: string,
-  destinationText: string,
-  given: CatalogMirrorOptions,
-): Promise<number> {
-  const options = globalOptionsOf(given);
-  const output = outputOptionsOf(options);
-  const maxComponents = maxComponentsOf(options);
-  const maxPerRegistry = integerOf(options.maxPerRegistry ?? '4', 'max-per-registry', 1, 100);
-  const destination = parseDestination(destinationText);
-  const name = parseTypedReference(options.sourceName ?? source);
-  const continueOnError = booleanOf(options, 'continueOnError', true);
-  const manifestsOnly = booleanOf(options, 'manifestsOnly');
-  const dryRun = booleanOf(options, 'dryRun');
-  const roots = rootsOf(context, options);
-  const seconds = Math.floor(context.now().getTime() / 1000);
-  const directory = path.resolve(
-    context.workingDirectory,
-    options.toManifests ?? `manifests-${objectNameOf(name.name.name)}-${seconds}`,
-  );
-  const local = options.sourceName === undefined ? undefined : await findLocal(source);
-  if (typeof local === 'string' && !manifestsOnly && !dryRun) {
-    throw new UsageError(`${source}: is no image, so it cannot be copied`, {
-      hint: 'add --manifests-only, or make an image of the catalog first',
-    });
-  }
-  const openOptions = { platformPattern: platformPatternOf(options), path: pathOption(options) };
-  return useSession(context, options, async (session) => {
-    const { logger } = session;
-    tellUnneeded(options, logger);
-    const from = local ?? referenceOf(name, roots.from);
-    const opened = await openCatalog(from, { ...openOptions, session });
-    let plan: CatalogMirrorPlan;
-    try {
-      plan = await planCatalogMirror(opened.catalog, {
-        logger,
-        signal: session.signal,
-        source: name,
-        destination,
-        maxComponents,
-        mergeRepositories: options.mergeRepositories,
+export const command = defineCommand({
+  summary: 'mirror a catalog and its images, and write the manifests for a cluster',
+  tool: 'oc',
+  arguments: [
+    argument('<source>', 'catalog image, or with --source-name a directory, layout or database file'),
+    argument('<destination>', 'registry[/path], or file://path'),
+  ],
+  flags,
+  examples: [
+    [
+      'Mirror a catalog and its images',
+      'opmate catalog mirror registry.example.com/demo/catalog:v1 registry.example.com/mirror',
+    ],
+    [
+      'Write only mapping and manifests',
+      'opmate catalog mirror registry.example.com/demo/catalog:v1 registry.example.com/mirror --manifests-only',
+    ],
+  ],
+  async run({ context, args: [source, destinationText], options: given }) {
+    const options = globalOptionsOf(given);
+    const output = outputOptionsOf(options);
+    const maxComponents = maxComponentsOf(options);
+    const maxPerRegistry = integerOf(options.maxPerRegistry, 'max-per-registry', 1, 100);
+    const destination = parseDestination(destinationText);
+    const name = parseTypedReference(options.sourceName ?? source);
+    const { continueOnError, manifestsOnly, dryRun } = options;
+    const roots = rootsOf(context, options);
+    const seconds = Math.floor(context.now().getTime() / 1000);
+    const directory = path.resolve(
+      context.workingDirectory,
+      options.toManifests ?? `manifests-${objectNameOf(name.name.name)}-${seconds}`,
+    );
+    const local = options.sourceName === undefined ? undefined : await findLocal(source);
+    if (typeof local === 'string' && !manifestsOnly && !dryRun) {
+      throw new UsageError(`${source}: is no image, so it cannot be copied`, {
+        hint: 'add --manifests-only, or make an image of the catalog first',
       });
-    } finally {
-      await opened.close();
     }
-    reportPlan(plan, continueOnError, session);
-    warnOfScope(plan, output, session);
-    const files = encodeOutput(plan, output);
-    let exitCode: number = plan.faults.length > 0 ? exitCodes.partly : exitCodes.done;
-    if (manifestsOnly) {
+    const openOptions = { platformPattern: platformPatternOf(options), path: pathOption(options) };
+    return useSession(context, options, async (session) => {
+      const { logger } = session;
+      tellUnneeded(options, logger);
+      const from = local ?? referenceOf(name, roots.from);
+      const opened = await openCatalog(from, { ...openOptions, session });
+      let plan: CatalogMirrorPlan;
+      try {
+        plan = await planCatalogMirror(opened.catalog, {
+          logger,
+          signal: session.signal,
+          source: name,
+          destination,
+          maxComponents,
+          mergeRepositories: options.mergeRepositories,
+        });
+      } finally {
+        await opened.close();
+      }
+      reportPlan(plan, continueOnError, session);
+      warnOfScope(plan, output, session);
+      const files = encodeOutput(plan, output);
+      let exitCode: number = plan.faults.length > 0 ? exitCodes.partly : exitCodes.done;
+      if (manifestsOnly) {
+        await writeOutputFiles(directory, files);
+        logger.log('info', `${directory}: wrote mapping and manifests`);
+        return exitCode;
+      }
+      const report = await transfer(plan, opened.image, {
+        session,
+        options,
+        roots,
+        maxPerRegistry,
+        continueOnError,
+      });
       await writeOutputFiles(directory, files);
       logger.log('info', `${directory}: wrote mapping and manifests`);
+      if (destination.scheme === 'file') {
+        const next = formatTarget(plan.catalog.target);
+        logger.log('info', `to go on from there: opmate catalog mirror ${next} REGISTRY/NAMESPACE`);
+      }
+      exitCode = await finishTransfer(context, logger, report, { dryRun, faults: plan.faults.length });
       return exitCode;
-    }
-    const report = await transfer(plan, opened.image, {
-      session,
-      options,
-      roots,
-      maxPerRegistry,
-      continueOnError,
     });
-    await writeOutputFiles(directory, files);
-    logger.log('info', `${directory}: wrote mapping and manifests`);
-    if (destination.scheme === 'file') {
-      const next = formatTarget(plan.catalog.target);
-      logger.log('info', `to go on from there: opmate catalog mirror ${next} REGISTRY/NAMESPACE`);
-    }
-    exitCode = await finishTransfer(context, logger, report, { dryRun, faults: plan.faults.length });
-    return exitCode;
-  });
-}
+  },
+});
 
 function transfer(
   plan: CatalogMirrorPlan,
@@ -157,7 +190,7 @@ function transfer(
     maxPerRegistry,
     continueOnError,
     skipMissing: true,
-    dryRun: booleanOf(options, 'dryRun'),
+    dryRun: options.dryRun,
     referrers: options.referrers,
     logger: session.logger,
     signal: session.signal,
@@ -225,7 +258,7 @@ function parseDestination(text: string): TypedImageReference {
   });
 }
 
-function maxComponentsOf({ maxComponents = '2' }: CatalogMirrorOptions): number {
+function maxComponentsOf({ maxComponents }: CatalogMirrorOptions): number {
   const value = integerOf(maxComponents, 'max-components', 0);
   if (value !== 1) return value;
   throw new UsageError('--max-components 1: a path needs at least 2 components', {
@@ -239,17 +272,16 @@ function scopeOf(text: string, flag: string): MirrorScope {
 }
 
 function outputOptionsOf(options: CatalogMirrorOptions): OutputOptions {
-  const sizeOf = (text: string | undefined, flag: string): number =>
-    integerOf(text ?? String(maxMirrorSetBytes), flag, 1, maxMirrorSetBytes);
+  const sizeOf = (text: string, flag: string): number => integerOf(text, flag, 1, maxMirrorSetBytes);
   return {
-    icspScope: scopeOf(options.icspScope ?? 'repository', 'icsp-scope'),
-    idmsScope: scopeOf(options.idmsScope ?? 'repository', 'idms-scope'),
+    icspScope: scopeOf(options.icspScope, 'icsp-scope'),
+    idmsScope: scopeOf(options.idmsScope, 'idms-scope'),
     maxIcspSize: sizeOf(options.maxIcspSize, 'max-icsp-size'),
     maxIdmsSize: sizeOf(options.maxIdmsSize, 'max-idms-size'),
   };
 }
 
-function platformPatternOf({ filterByOs, indexFilterByOs = 'linux/amd64' }: CatalogMirrorOptions): RegExp {
+function platformPatternOf({ filterByOs, indexFilterByOs }: CatalogMirrorOptions): RegExp {
   const pattern = filterByOs ?? indexFilterByOs;
   try {
     return new RegExp(pattern);

@@ -1,3 +1,8 @@
+import { longName } from '../command/command-line.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { type FlagValues, flag, repeated, text } from '../command/flags.js';
+import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
+import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -17,48 +22,70 @@ import { readLock } from '../../mirror/lock/lock.js';
 import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { type ImageSetFlags, maxNestedPathsOf, maxPerRegistryOf, workspaceOf } from './image-set-options.js';
+import { maxNestedPathsOf, maxPerRegistryOf, workspaceOf } from './image-set-options.js';
 import { readInputFile } from '../input.js';
 import { globalOptionsOf } from './options.js';
-import { booleanOf } from '../options.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
-interface MirrorDeleteOptions extends ImageSetFlags {
-  generate?: boolean;
-  deleteId?: string;
-  deleteYamlFile?: string;
-  deleteSignatures?: boolean;
-  deleteV1Images?: boolean;
-  keep?: string[];
-}
+const flags = {
+  config: text('file', 'with --generate: DeleteImageSetConfiguration', { short: 'c', group: 'Input' }),
+  workspace: {
+    ...lockFlags.workspace,
+    summary: `with --generate: ${lockFlags.workspace.summary}`,
+  },
+  deleteId: text('text', 'with --generate: suffix of file names', { group: 'Output' }),
+  deleteYamlFile: text('file', 'list of images to delete', { group: 'Input' }),
+  maxNestedPaths: lockFlags.maxNestedPaths,
+  keep: repeated('lock', 'keep images of this lock', { group: 'Selection' }),
+  dryRun: flag('with --delete-yaml-file: check every image without deleting', { group: 'Output' }),
+  generate: flag('write working-dir/delete/delete-images.yaml without deleting', { group: 'Output' }),
+  deleteSignatures: flag('also delete signatures', { group: 'Selection' }),
+  deleteV1Images: flag('with --generate: use the tags of oc-mirror v1', { group: 'Selection' }),
+  forceCacheDelete: flag('ignored; there is no cache', { hidden: true }),
+};
+
+type DeleteOptions = FlagValues<typeof flags> & ImageSetOptions;
 
 /**
  * `opmate mirror delete`: lists what of an image set to delete, or deletes what a list says; prints digest and name of
  * each image that is deleted, or with `--dry-run` would be. Returns 1 where none of those that failed, and 4 where
  * some, could be deleted.
  */
-export async function mirrorDelete(
-  context: CommandContext,
-  destination: string,
-  given: MirrorDeleteOptions,
-): Promise<number> {
-  const options = globalOptionsOf(given);
-  const target = parseMirrorTarget(destination);
-  const { generate = false, deleteYamlFile } = options;
-  if (generate === (deleteYamlFile !== undefined)) {
-    throw new UsageError('use either --generate or --delete-yaml-file FILE', {
-      hint: 'first write a list with --generate --config FILE, then delete what it lists',
+export const command = defineCommand({
+  summary: 'generate a list of images to delete, or delete the images of such a list',
+  tool: 'oc-mirror',
+  arguments: [argument('<destination>', 'docker://REGISTRY[/PATH]')],
+  inherits: mirrorFlags,
+  flags,
+  examples: [
+    [
+      'Write a list of images to delete',
+      'opmate mirror delete --generate -c delete.yaml docker://registry.example.com/demo-mirror',
+    ],
+    [
+      'Check what a list would delete',
+      'opmate mirror delete --delete-yaml-file delete-images.yaml docker://registry.example.com/demo-mirror --dry-run',
+    ],
+  ],
+  async run({ context, args: [destination], options: given }) {
+    const options = globalOptionsOf(readOcMirrorFlags(given, destination));
+    const target = parseMirrorTarget(destination);
+    const { generate, deleteYamlFile } = options;
+    if (generate === (deleteYamlFile !== undefined)) {
+      throw new UsageError('use either --generate or --delete-yaml-file FILE', {
+        hint: 'first write a list with --generate --config FILE, then delete what it lists',
+      });
+    }
+    return useSession(context, options, async (session) => {
+      const keep = await readKept(context, options.keep ?? []);
+      return deleteYamlFile === undefined
+        ? generateList(context, target, options, keep, session)
+        : deleteListed(context, target, deleteYamlFile, options, keep, session);
     });
-  }
-  return useSession(context, options, async (session) => {
-    const keep = await readKept(context, options.keep ?? []);
-    return deleteYamlFile === undefined
-      ? generateList(context, target, options, keep, session)
-      : deleteListed(context, target, deleteYamlFile, options, keep, session);
-  });
-}
+  },
+});
 
 async function readKept(context: CommandContext, files: readonly string[]): Promise<KeptImages> {
   const keep = new KeptImages();
@@ -70,7 +97,7 @@ async function readKept(context: CommandContext, files: readonly string[]): Prom
 async function generateList(
   context: CommandContext,
   target: MirrorTarget,
-  options: MirrorDeleteOptions,
+  options: DeleteOptions,
   keep: KeptImages,
   session: CommandSession,
 ): Promise<number> {
@@ -101,8 +128,8 @@ async function generateList(
   for (const warning of plan.warnings) logger.log('warn', warning);
   const { items, kept } = listDeletions(plan, {
     ...{ target, keep },
-    signatures: booleanOf(options, 'deleteSignatures'),
-    v1Tags: booleanOf(options, 'deleteV1Images'),
+    signatures: options.deleteSignatures,
+    v1Tags: options.deleteV1Images,
   });
   for (const sentence of kept) logger.log('info', sentence);
   const directory = path.join(workspace, 'working-dir', 'delete');
@@ -125,14 +152,15 @@ async function deleteListed(
   context: CommandContext,
   target: MirrorTarget,
   file: string,
-  options: MirrorDeleteOptions,
+  options: DeleteOptions,
   keep: KeptImages,
   session: CommandSession,
 ): Promise<number> {
   for (const flag of ['deleteId', 'deleteV1Images', 'config'] as const) {
     if (options[flag] === undefined || options[flag] === false) continue;
-    const name = flag.replace(/([A-Z])/g, (letter) => `-${letter.toLowerCase()}`);
-    throw new UsageError(`--${name} belongs to --generate`, { hint: 'the list says what is deleted' });
+    throw new UsageError(`${longName(flag)} belongs to --generate`, {
+      hint: 'the list says what is deleted',
+    });
   }
   const { logger } = session;
   const text = (await readInputFile(path.resolve(context.workingDirectory, file))).toString();
@@ -142,11 +170,11 @@ async function deleteListed(
   const catalogs = items.length - wanted.length;
   if (catalogs > 0)
     logger.log('warn', `${file}: ${count(catalogs, 'catalog')} passed over: they are never deleted`);
-  const dryRun = booleanOf(options, 'dryRun');
+  const dryRun = options.dryRun === true;
   const report = await deleteImages(wanted, {
     session,
     maxPerRegistry: maxPerRegistryOf(options),
-    signatures: booleanOf(options, 'deleteSignatures'),
+    signatures: options.deleteSignatures,
     ...{ keep, dryRun, logger, signal: session.signal },
   });
   for (const name of report.missing) logger.log('info', `${name}: not there`);

@@ -1,35 +1,37 @@
-import { UsageError } from '../../core/errors.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { outputFormat } from '../command/shared-flags.js';
+import { mirrorFlags } from './flags.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock/lock-diff.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { readNamedLock } from './lock-input.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 
-interface MirrorDiffOptions extends GlobalOptions {
-  output?: string;
-}
-
 /**
  * `opmate mirror diff`: what differs between two locks or archives, a line a difference under the heading of its
  * kind, and sums at the end. Exit code 3 where they differ.
  */
-export async function mirrorDiff(
-  context: CommandContext,
-  from: string,
-  to: string,
-  { output = 'text' }: MirrorDiffOptions,
-): Promise<number> {
-  if (output !== 'text' && output !== 'json')
-    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json)`);
-  const before = await readNamedLock(from, context.workingDirectory);
-  const diff = diffLocks(before, await readNamedLock(to, context.workingDirectory));
-  const text = output === 'json' ? `${JSON.stringify(diff, null, 2)}\n` : textOf(diff);
-  await writeAll(context.stdout, text, context.signal);
-  return isSameSet(diff) ? exitCodes.done : exitCodes.findings;
-}
+export const command = defineCommand({
+  summary: 'show the differences between two locks or archives; exit with 3 if there are any',
+  arguments: [
+    argument('<from>', 'lock file, or directory of an archive'),
+    argument('<to>', 'lock file, or directory of an archive'),
+  ],
+  inherits: mirrorFlags,
+  flags: { output: outputFormat(['text', 'json'], { default: 'text' }) },
+  examples: [
+    ['Compare two archives', 'opmate mirror diff older-archive archive'],
+    ['Print the differences as JSON', 'opmate mirror diff older-archive archive -o json'],
+  ],
+  async run({ context, args: [from, to], options: { output } }) {
+    const before = await readNamedLock(from, context.workingDirectory);
+    const diff = diffLocks(before, await readNamedLock(to, context.workingDirectory));
+    const text = output === 'json' ? `${JSON.stringify(diff, null, 2)}\n` : textOf(diff);
+    await writeAll(context.stdout, text, context.signal);
+    return isSameSet(diff) ? exitCodes.done : exitCodes.findings;
+  },
+});
 
 function textOf(diff: LockDiff): string {
   if (isSameSet(diff)) return 'no difference\n';

@@ -12,29 +12,18 @@ import { transferImages } from '../../mirror/transfer/transfer.js';
 import { parseReference } from '../../core/reference.js';
 import { openReference } from '../../oci/image/open.js';
 import type { CommandContext } from '../context.js';
+import { longName } from '../command/command-line.js';
 import { readInput } from '../input.js';
-import {
-  type CopyFlags,
-  finishTransfer,
-  globalOptionsOf,
-  integerOf,
-  rootsOf,
-  tellUnneeded,
-} from './options.js';
-import { booleanOf } from '../options.js';
+import { type ImageSetOptions, ownImageSetFlags } from './flags.js';
+import { finishTransfer, globalOptionsOf, integerOf, rootsOf, tellUnneeded } from './options.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
-
-interface MirrorFileOptions extends CopyFlags {
-  filename?: string;
-  filterByOs?: string;
-}
 
 /** `opmate mirror -f FILE`: copies images as the lines of a mapping say; prints digest and target of each. */
 export async function mirrorFile(
   context: CommandContext,
   args: readonly string[],
-  given: MirrorFileOptions,
+  given: ImageSetOptions,
 ): Promise<number> {
   const options = globalOptionsOf(given);
   const maxPerRegistry = integerOf(options.maxPerRegistry ?? '6', 'max-per-registry', 1, 100);
@@ -56,9 +45,9 @@ export async function mirrorFile(
   }
   const roots = rootsOf(context, options);
   const flags = {
-    continueOnError: booleanOf(options, 'continueOnError'),
-    skipMissing: booleanOf(options, 'skipMissing'),
-    dryRun: booleanOf(options, 'dryRun'),
+    continueOnError: options.continueOnError === true,
+    skipMissing: options.skipMissing === true,
+    dryRun: options.dryRun === true,
   };
   return useSession(context, options, async (session) => {
     tellUnneeded(options, session.logger);
@@ -95,18 +84,12 @@ export async function mirrorFile(
   });
 }
 
-const imageSetFlags = [
-  ...['workspace', 'lock', 'locked', 'dependencies', 'max-nested-paths', 'icsp', 'name', 'prefix'],
-  ...['poll-interval', 'on-error', 'shard', 'base', 'strict-archive', 'remove-signatures', 'helm-charts'],
-];
-
 /** Throws UsageError for flags that a mapping has no use for, rather than let someone rely on them. */
-function requireNoImageSetFlags(options: object): void {
-  const given = new Set(Object.keys(options));
-  for (const flag of imageSetFlags) {
-    if (!given.has(flag.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase()))) continue;
+function requireNoImageSetFlags(options: ImageSetOptions): void {
+  for (const name of ownImageSetFlags) {
+    if (options[name] === undefined || options[name] === false) continue;
     const hint = 'name an ImageSetConfiguration with --config';
-    throw new UsageError(`--${flag}: only with --config or --from`, { hint });
+    throw new UsageError(`${longName(name)}: only with --config or --from`, { hint });
   }
 }
 

@@ -6,26 +6,8 @@ import type { OnError } from '../../mirror/image-set/image-set-mirror.js';
 import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { isObjectName, isObjectPrefix } from '../../mirror/image-set/image-set-resources.js';
 import type { CommandContext } from '../context.js';
-import { type CopyFlags, integerOf } from './options.js';
-
-/** Flags of whatever works on an image set. */
-export interface ImageSetFlags extends CopyFlags {
-  config?: string;
-  workspace?: string;
-  lock?: string;
-  locked?: boolean;
-  dependencies?: string;
-  maxNestedPaths?: string;
-  icsp?: boolean;
-  name?: string;
-  prefix?: string;
-  pollInterval?: string;
-  onError?: string;
-  base?: string;
-  strictArchive?: boolean;
-  removeSignatures?: boolean;
-  helmCharts?: boolean;
-}
+import type { ImageSetOptions } from './flags.js';
+import { integerOf } from './options.js';
 
 /** Where an image set goes. */
 export type Destination =
@@ -48,7 +30,7 @@ export function directoryOf(text: string, context: CommandContext): string {
 
 /** The directory of `working-dir`, absolute; `otherwise` where no flag names one. */
 export function workspaceOf(
-  flags: ImageSetFlags,
+  flags: ImageSetOptions,
   context: CommandContext,
   otherwise = context.workingDirectory,
 ): string {
@@ -61,14 +43,14 @@ export function workspaceOf(
 }
 
 /** Most components of a path at the target; undefined for any number. */
-export function maxNestedPathsOf({ maxNestedPaths: text }: ImageSetFlags): number | undefined {
+export function maxNestedPathsOf({ maxNestedPaths: text }: ImageSetOptions): number | undefined {
   if (text === undefined || text === '0') return undefined;
   if (/^\d{1,3}$/.test(text)) return Number(text);
   throw new UsageError(`--max-nested-paths ${text}: not a number of path components`);
 }
 
 /** What the objects are called, and how often catalogs are looked for. */
-export function namingOf({ name, prefix, pollInterval }: ImageSetFlags) {
+export function namingOf({ name, prefix, pollInterval }: ImageSetOptions) {
   if (name !== undefined && !isObjectName(name)) {
     throw new UsageError(`--name ${quoteGo(name)}: not a name for an object`, { hint: nameHint });
   }
@@ -86,15 +68,15 @@ export function namingOf({ name, prefix, pollInterval }: ImageSetFlags) {
 
 const nameHint = 'use a-z, 0-9 and "-", beginning with a letter, up to 63 characters in all';
 
-export function dependenciesOf({ dependencies = 'report' }: ImageSetFlags): DependencyMode {
+export function dependenciesOf({ dependencies = 'report' }: ImageSetOptions): DependencyMode {
   return oneOf(dependencies, 'dependencies', ['none', 'report', 'add']);
 }
 
-export function onErrorOf({ onError = 'stop' }: ImageSetFlags): OnError {
+export function onErrorOf({ onError = 'stop' }: ImageSetOptions): OnError {
   return oneOf(onError, 'on-error', ['stop', 'skip-image', 'skip-bundle']);
 }
 
-export function maxPerRegistryOf({ maxPerRegistry = '6' }: ImageSetFlags): number {
+export function maxPerRegistryOf({ maxPerRegistry = '6' }: ImageSetOptions): number {
   return integerOf(maxPerRegistry, 'max-per-registry', 1, 100);
 }
 

@@ -1,3 +1,7 @@
+import { defineCommand } from '../command/declaration.js';
+import { type FlagValues, flag, text } from '../command/flags.js';
+import { mirrorFlags } from './flags.js';
+import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -14,39 +18,52 @@ import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
-import { booleanOf } from '../options.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 import { formatTable } from '../table.js';
 
-interface ListOperatorsOptions extends GlobalOptions {
-  catalog?: string;
-  package?: string;
-  channel?: string;
-  catalogs?: boolean;
-  version?: string;
-}
+const flags = {
+  catalog: text('reference', 'catalog image, layout or directory', { group: 'Selection' }),
+  package: text('name', 'with --catalog: list channels and heads of this package', { group: 'Selection' }),
+  channel: text('name', 'with --package: list versions in this channel', { group: 'Selection' }),
+  catalogs: flag('with --version: list the well-known catalogs', { group: 'Selection' }),
+  version: text('version', 'with --catalogs: cluster version, e.g. 4.18', { group: 'Selection' }),
+};
+
+type ListOptions = FlagValues<typeof flags>;
 
 /** `opmate mirror list operators`: packages, channels or versions of a catalog as tables. */
-export async function mirrorListOperators(
-  context: CommandContext,
-  options: ListOperatorsOptions,
-): Promise<void> {
-  const { catalog, version } = options;
-  const catalogs = booleanOf(options, 'catalogs');
-  checkFlags(options, catalogs);
-  await useSession(context, options, async (session) => {
-    const text = catalogs
-      ? await catalogsText(version as string, session)
-      : await catalogText(catalog as string, options, context, session);
-    session.logger.close();
-    await writeAll(context.stdout, text);
-  });
-}
+export const command = defineCommand({
+  summary: 'list the packages, channels or versions of a catalog as tables',
+  tool: 'oc-mirror',
+  inherits: mirrorFlags,
+  flags,
+  examples: [
+    [
+      'List the packages of a catalog',
+      'opmate mirror list operators --catalog registry.example.com/demo/catalog:v1',
+    ],
+    [
+      'List the versions in a channel',
+      'opmate mirror list operators --catalog ./catalog --package demo --channel stable',
+    ],
+  ],
+  async run({ context, options: given }) {
+    const options = readOcMirrorFlags(given, undefined);
+    const { catalog, catalogs, version } = options;
+    checkFlags(options, catalogs);
+    await useSession(context, options, async (session) => {
+      const text = catalogs
+        ? await catalogsText(version as string, session)
+        : await catalogText(catalog as string, options, context, session);
+      session.logger.close();
+      await writeAll(context.stdout, text);
+    });
+  },
+});
 
-function checkFlags(options: ListOperatorsOptions, catalogs: boolean): void {
+function checkFlags(options: ListOptions, catalogs: boolean): void {
   const { catalog, package: packageName, channel, version } = options;
   const require = (isThere: boolean, problem: string, hint: string): void => {
     if (!isThere) throw new UsageError(problem, { hint });
@@ -65,7 +82,7 @@ function checkFlags(options: ListOperatorsOptions, catalogs: boolean): void {
 
 async function catalogText(
   reference: string,
-  { package: packageName, channel }: ListOperatorsOptions,
+  { package: packageName, channel }: ListOptions,
   context: CommandContext,
   session: CommandSession,
 ): Promise<string> {

@@ -2,45 +2,34 @@ import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
+import type { CopyOptions } from './flags.js';
 import { exitCodes } from '../exit-codes.js';
 import type { ClosableLogger } from '../logger.js';
-import { booleanOf } from '../options.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 
-/** Flags of whatever copies images. */
-export interface CopyFlags extends GlobalOptions {
-  maxPerRegistry?: string;
-  dir?: string;
-  fromDir?: string;
-  referrers?: boolean;
-  registryConfig?: string;
-  certificateAuthority?: string;
-}
-
 /** The global options, with what `oc` calls otherwise. */
-export function globalOptionsOf<T extends CopyFlags>(options: T): T {
-  const insecure =
-    booleanOf(options, 'insecure') || (typeof options.insecure === 'function' && options.insecure);
+export function globalOptionsOf<T extends CopyOptions>(options: T): T {
   const authfile = options.registryConfig ?? options.authfile;
-  const caFile = insecure === true ? undefined : (options.certificateAuthority ?? options.caFile);
+  const caFile = options.insecure === true ? undefined : (options.certificateAuthority ?? options.caFile);
   return {
     ...options,
-    insecure,
     ...(authfile !== undefined && { authfile }),
     ...(caFile !== undefined && { caFile }),
   };
 }
 
 /** Says so where a flag that `oc` needs is not needed here. */
-export function tellUnneeded(options: CopyFlags, logger: ClosableLogger): void {
-  if (booleanOf(options, 'skipVerification'))
+export function tellUnneeded(options: CopyOptions, logger: ClosableLogger): void {
+  if (options.skipVerification === true)
     logger.log('warn', '--skip-verification: digests are still verified');
 }
 
 /** Root directories of `file://` for sources and targets. */
-export function rootsOf(context: CommandContext, { dir, fromDir }: CopyFlags): { from: string; to: string } {
+export function rootsOf(
+  context: CommandContext,
+  { dir, fromDir }: CopyOptions,
+): { from: string; to: string } {
   const to = path.resolve(context.workingDirectory, dir ?? '.');
   return { from: fromDir === undefined ? to : path.resolve(context.workingDirectory, fromDir), to };
 }

@@ -1,6 +1,10 @@
+import { argument, defineCommand } from '../command/declaration.js';
+import { flag } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
+import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
+import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import path from 'node:path';
-import { OpmateError, UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { OpmateError } from '../../core/errors.js';
 import { type ImageSetLock, lockName, readLock, withoutCharts } from '../../mirror/lock/lock.js';
 import {
   type LockStatus,
@@ -12,7 +16,6 @@ import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import {
   type Destination,
-  type ImageSetFlags,
   maxNestedPathsOf,
   maxPerRegistryOf,
   parseDestination,
@@ -24,52 +27,59 @@ import { amountOfBytes, count, printable } from '../printable.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 
-interface MirrorStatusOptions extends ImageSetFlags {
-  output?: string;
-}
-
 /**
  * `opmate mirror status`: what of a lock is at a registry or in an archive, and what is left to copy. Exit code 4
  * where something is left.
  */
-export async function mirrorStatus(
-  context: CommandContext,
-  destination: string,
-  given: MirrorStatusOptions,
-): Promise<number> {
-  const options = globalOptionsOf(given);
-  const { output = 'text' } = options;
-  if (output !== 'text' && output !== 'json')
-    throw new UsageError(`invalid --output value ${quoteGo(output)}, expected (text|json)`);
-  const place = parseDestination(destination, context);
-  const maxNestedPaths = maxNestedPathsOf(options);
-  const maxPerRegistry = maxPerRegistryOf(options);
-  return useSession(context, options, async (session) => {
-    const { lock, name } = await findLock(place, options, context);
-    let status: LockStatus;
-    if (place.kind === 'disk') status = await readArchiveStatus(lock, place.directory, session);
-    else {
-      const transfer = {
-        session,
-        maxPerRegistry,
-        continueOnError: false,
-        skipMissing: false,
-        logger: session.logger,
-        signal: session.signal,
-      };
-      // Charts are pushed only where that is asked for.
-      const wanted = options.helmCharts === true ? lock : withoutCharts(lock);
-      status = await readRegistryStatus(wanted, { target: place.target, maxNestedPaths, transfer });
-    }
-    session.logger.close();
-    const text =
-      output === 'json'
-        ? `${JSON.stringify({ destination, lock: name, ...status }, null, 2)}\n`
-        : textOf(destination, name, place, status);
-    await writeAll(context.stdout, text, session.signal);
-    return status.isComplete ? exitCodes.done : exitCodes.partly;
-  });
-}
+export const command = defineCommand({
+  summary: 'show which locked images a registry or archive has, and what is left to copy',
+  arguments: [argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')],
+  inherits: mirrorFlags,
+  flags: {
+    ...lockFlags,
+    helmCharts: flag('also look for Helm charts in a registry', { group: 'Selection' }),
+    output: outputFormat(['text', 'json'], { default: 'text' }),
+  },
+  examples: [
+    ['Show what an archive lacks', 'opmate mirror status file://archive'],
+    [
+      'Show what is left to copy, as JSON',
+      'opmate mirror status docker://registry.example.com/demo-mirror --workspace file://archive -o json',
+    ],
+  ],
+  async run({ context, args: [destination], options: given }) {
+    const options = globalOptionsOf(readOcMirrorFlags(given, destination));
+    const { output } = options;
+    const place = parseDestination(destination, context);
+    const maxNestedPaths = maxNestedPathsOf(options);
+    const maxPerRegistry = maxPerRegistryOf(options);
+    return useSession(context, options, async (session) => {
+      const { lock, name } = await findLock(place, options, context);
+      let status: LockStatus;
+      if (place.kind === 'disk') status = await readArchiveStatus(lock, place.directory, session);
+      else {
+        const transfer = {
+          session,
+          maxPerRegistry,
+          continueOnError: false,
+          skipMissing: false,
+          logger: session.logger,
+          signal: session.signal,
+        };
+        // Charts are pushed only where that is asked for.
+        const wanted = options.helmCharts ? lock : withoutCharts(lock);
+        status = await readRegistryStatus(wanted, { target: place.target, maxNestedPaths, transfer });
+      }
+      session.logger.close();
+      const text =
+        output === 'json'
+          ? `${JSON.stringify({ destination, lock: name, ...status }, null, 2)}\n`
+          : textOf(destination, name, place, status);
+      await writeAll(context.stdout, text, session.signal);
+      return status.isComplete ? exitCodes.done : exitCodes.partly;
+    });
+  },
+});
 
 /**
  * The lock that is named. Else of a directory that of the archive that is being written, which is what was wanted
@@ -77,7 +87,7 @@ export async function mirrorStatus(
  */
 async function findLock(
   place: Destination,
-  options: MirrorStatusOptions,
+  options: ImageSetOptions,
   context: CommandContext,
 ): Promise<{ lock: ImageSetLock; name: string }> {
   const { workingDirectory, signal } = context;

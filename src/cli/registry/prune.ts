@@ -3,7 +3,7 @@ import { editDatabase } from '../../sqlite/schema/edit.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { list } from '../command/flags.js';
 import { createLogger } from '../logger.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import { databaseOf, databaseSummary, editFlags, permissiveFlag } from './database.js';
 import { reportPruned } from './removals.js';
 

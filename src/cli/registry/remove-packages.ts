@@ -6,7 +6,7 @@ import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
-import { requireFlag } from '../options.js';
+import { requireFlag } from '../command/require-flag.js';
 import {
   databaseOf,
   databaseSummary,

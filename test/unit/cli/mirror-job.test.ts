@@ -1,11 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
-import {
-  type ImageSetFlags,
-  parseDestination,
-  workspaceOf,
-} from '../../../src/cli/mirror/image-set-options.js';
+import { parseDestination, workspaceOf } from '../../../src/cli/mirror/image-set-options.js';
+import type { ImageSetOptions } from '../../../src/cli/mirror/flags.js';
 import { createCommandLine } from '../../../src/cli/program.js';
 import { digestOf } from '../../../src/core/digest.js';
 import { readImageSetConfiguration } from '../../../src/mirror/image-set/image-set-config.js';
@@ -51,15 +48,15 @@ const pod = job.spec.template.spec;
 const [container] = pod.containers;
 
 /** The options and operands that the command tree reads from arguments. */
-async function parseArgs(args: readonly string[]): Promise<{ options: ImageSetFlags; operands: string[] }> {
-  let parsed: { options: ImageSetFlags; operands: string[] } | undefined;
+async function parseArgs(args: readonly string[]): Promise<{ options: ImageSetOptions; operands: string[] }> {
+  let parsed: { options: ImageSetOptions; operands: string[] } | undefined;
   const { program } = createCommandLine(createWorld(), 'opmate', {
     print: () => undefined,
     onCommand: () => undefined,
     run: () => Promise.resolve(),
   });
   program.hook('preAction', (_program, command) => {
-    parsed = { options: command.optsWithGlobals<ImageSetFlags>(), operands: command.args };
+    parsed = { options: command.optsWithGlobals<ImageSetOptions>(), operands: command.args };
   });
   await program.parseAsync([...args], { from: 'user' });
   if (parsed === undefined) throw new Error('no command is run');

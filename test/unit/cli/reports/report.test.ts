@@ -5,7 +5,7 @@ import { encodeGitHub } from '../../../../src/cli/reports/github.js';
 import { encodeJUnit } from '../../../../src/cli/reports/junit.js';
 import { pickFields } from '../../../../src/cli/reports/report.js';
 import { encodeSarif } from '../../../../src/cli/reports/sarif.js';
-import { parseReportFormat } from '../../../../src/cli/reports/formats.js';
+import { reportOutput } from '../../../../src/cli/command/shared-flags.js';
 
 const finding: CatalogDiagnostic = {
   severity: 'error',
@@ -79,7 +79,7 @@ describe('cli/reports', () => {
   });
 
   it('refuses unknown formats', () => {
-    expect(() => parseReportFormat('html')).toThrow(
+    expect(() => reportOutput.parse?.('html', undefined, '--output')).toThrow(
       'invalid --output value "html", expected (text|json|yaml|sarif|junit|github)',
     );
   });

@@ -1,0 +1,153 @@
+import { type Flag, type FlagValues, flag, repeated, text } from '../command/flags.js';
+import type { GlobalOptions } from '../command/global-flags.js';
+import { archiveProofFlags } from '../archive/flags.js';
+
+/** Flags of commands that copy images. */
+export const copyFlags = {
+  dir: text('directory', 'root of file:// (default: the working directory)', { group: 'Input' }),
+  fromDir: text('directory', 'root of file:// sources, if different', { group: 'Input' }),
+  referrers: flag('also copy referrers such as signatures', { group: 'Selection' }),
+  dryRun: flag('check that every image exists without copying', { group: 'Output' }),
+  insecure: flag('allow plain HTTP and unverified certificates', { group: 'Registry' }),
+  skipVerification: flag('ignored; digests are always verified', { group: 'Registry' }),
+  registryConfig: text('file', 'credentials file; the same as --authfile', { short: 'a', group: 'Registry' }),
+  certificateAuthority: text('file', 'the same as --ca-file', { hidden: true }),
+};
+
+/** Returns the flag for requests at once, which `oc` has another default of for each command. */
+export function maxPerRegistryFlag(otherwise: string): Flag<string> {
+  return text('count', 'maximum number of concurrent requests per registry', {
+    default: otherwise,
+    group: 'Registry',
+  });
+}
+
+/** Where the lock of an image set is, and what it is called at the target. */
+export const lockFlags = {
+  workspace: text('file://directory', 'parent directory of working-dir (default: file://.)', {
+    group: 'Output',
+  }),
+  lock: text('file', 'lock file (default: working-dir/opmate.lock.json below the workspace)', {
+    group: 'Output',
+  }),
+  maxNestedPaths: text('count', 'maximum path components at the target', { group: 'Output' }),
+};
+
+/** Flags of whatever works on an image set. */
+export const imageSetFlags = {
+  ...lockFlags,
+  locked: flag('mirror what the lock pins; fail if unavailable', { group: 'Input' }),
+  dependencies: text('mode', 'handling of required packages: none, report or add (default: report)', {
+    group: 'Selection',
+  }),
+  icsp: flag('write an ImageContentSourcePolicy instead of IDMS and ITMS', { group: 'Output' }),
+  name: text('name', 'name of CatalogSource and ClusterCatalog', { group: 'Output' }),
+  prefix: text('text', 'name prefix of all objects', { group: 'Output' }),
+  pollInterval: text('time', 'catalog polling interval of clusters, e.g. 30m', { group: 'Output' }),
+  helmCharts: flag('also mirror Helm charts to a registry, as OCI artifacts below helm/', {
+    group: 'Selection',
+  }),
+};
+
+/** Flags of `mirror --config` and `mirror --from`. */
+const imageSetRunFlags = {
+  config: text('file', 'mirror an ImageSetConfiguration to docker://REGISTRY[/PATH] or file://DIR', {
+    short: 'c',
+    group: 'Input',
+  }),
+  from: repeated(
+    'archive',
+    'mirror from an archive on disk, and its base archives; --config limits its content',
+    { group: 'Input' },
+  ),
+  ...archiveProofFlags,
+  ...imageSetFlags,
+  onError: text(
+    'way',
+    'with --config: action for images that cannot be copied: stop, skip-image or skip-bundle (default: stop)',
+    { group: 'Behavior' },
+  ),
+  shard: text('i/n', 'with --config and --locked: copy shard I of N (zero-based)', { group: 'Selection' }),
+  base: text('archive', 'with --config and file://: omit content of this base archive', { group: 'Input' }),
+  signBy: text('file', 'with --config and file://: sign the archive with this private key, in PEM', {
+    group: 'Output',
+  }),
+  strictArchive: flag('with --config and file://: refuse a blob larger than archiveSize', {
+    group: 'Behavior',
+  }),
+  removeSignatures: flag('with --config: do not copy signatures and other referrers', { group: 'Selection' }),
+};
+
+/** Flags that mean nothing to a mapping. */
+export const ownImageSetFlags = [
+  ...(Object.keys(imageSetFlags) as (keyof typeof imageSetFlags)[]),
+  ...(['onError', 'shard', 'base', 'strictArchive', 'removeSignatures'] as const),
+];
+
+const compatible = 'accepted, as by oc-mirror, and not needed';
+const unneeded = (value: string, traits: { short?: string; mayBeEmpty?: boolean } = {}) =>
+  text(value, compatible, { ...traits, hidden: true });
+const refused = (value: string) => text(value, 'not supported', { hidden: true });
+
+/** Flags that scripts written for `oc-mirror` have, beyond those that opmate has itself; all hidden. */
+export const ocMirrorFlags = {
+  parallelImages: unneeded('count'),
+  parallelLayers: unneeded('count'),
+  retryTimes: unneeded('count'),
+  retryDelay: unneeded('time'),
+  imageTimeout: unneeded('time'),
+  port: unneeded('port', { short: 'p' }),
+  cacheDir: unneeded('directory', { mayBeEmpty: true }),
+  'registries.d': unneeded('directory'),
+  rootlessStoragePath: unneeded('directory'),
+  v2: flag(compatible, { hidden: true }),
+  quiet: flag(compatible, { hidden: true }),
+  ignoreReleaseSignature: flag(compatible, { hidden: true }),
+  v1: flag('not supported', { hidden: true }),
+  since: refused('date'),
+  dryRunManifestLists: flag('not supported', { hidden: true }),
+  policy: refused('file'),
+  srcAuthfile: refused('value'),
+  srcCreds: refused('value'),
+  srcUsername: refused('value'),
+  srcPassword: refused('value'),
+  srcRegistryToken: refused('value'),
+  destAuthfile: refused('value'),
+  destCreds: refused('value'),
+  destUsername: refused('value'),
+  destPassword: refused('value'),
+  destRegistryToken: refused('value'),
+  securePolicy: flag('only =false', { hidden: true }),
+  srcTlsVerify: flag('with =false: HTTP, or any certificate, for every registry but the target', {
+    hidden: true,
+    default: true,
+  }),
+  destTlsVerify: flag('with =false: HTTP, or any certificate, for the target', {
+    hidden: true,
+    default: true,
+  }),
+};
+
+const ignored = 'ignored; accepted for compatibility';
+
+/** All flags of `opmate mirror`, which the commands below it take too. */
+export const mirrorFlags = {
+  filename: text('file', 'mapping file; - for stdin', { short: 'f', group: 'Input' }),
+  ...imageSetRunFlags,
+  maxPerRegistry: maxPerRegistryFlag('6'),
+  continueOnError: flag('continue on errors and report them', { group: 'Behavior' }),
+  skipMissing: flag('skip images that are missing at the source', { group: 'Behavior' }),
+  ...copyFlags,
+  ...ocMirrorFlags,
+  filterByOs: text('pattern', 'only .* is supported: images keep all platforms', { hidden: true }),
+  maxRegistry: text('count', ignored, { hidden: true }),
+  keepManifestList: flag(ignored, { hidden: true }),
+  skipMultipleScopes: flag(ignored, { hidden: true }),
+  skipMount: flag(ignored, { hidden: true }),
+  force: flag(ignored, { hidden: true }),
+};
+
+/** The values of the flags of whatever copies images. */
+export type CopyOptions = Partial<Omit<FlagValues<typeof copyFlags>, 'insecure'>> & GlobalOptions;
+/** The values of the flags of whatever works on an image set. */
+export type ImageSetOptions = Partial<Omit<FlagValues<typeof mirrorFlags>, 'insecure'>> & GlobalOptions;

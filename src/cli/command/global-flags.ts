@@ -1,23 +1,21 @@
-import { InvalidArgumentError } from 'commander';
 import { UsageError } from '../../core/errors.js';
 import type { LogLevel } from '../../core/log.js';
 import { type Flag, type FlagValues, choice, flag, parsed, repeated, text } from './flags.js';
 import { byteSize, milliseconds, positiveInteger } from './values.js';
 
-const logLevels: readonly LogLevel[] = ['error', 'warn', 'info', 'debug'];
+const logLevels = choice('level', ['error', 'warn', 'info', 'debug'], 'minimum log level (default: info)');
 
-/** `trace` is what oc-mirror calls the last one. */
-function logLevel(given: string): LogLevel {
-  const found = logLevels.find((level) => level === (given === 'trace' ? 'debug' : given));
-  if (found !== undefined) return found;
-  throw new InvalidArgumentError(`expected ${logLevels.slice(0, -1).join(', ')} or debug`);
-}
+/** oc-mirror calls the last one `trace`. */
+const logLevel: Flag<LogLevel | undefined> = {
+  ...logLevels,
+  parse: (given, previous, name) => logLevels.parse?.(given === 'trace' ? 'debug' : given, previous, name),
+};
 
 /** The flags of every command, before or after its name. */
 export const globalFlags = {
   debug: flag('show debug messages, causes and stack traces'),
   verbose: flag('show debug messages', { short: 'v' }),
-  logLevel: parsed('level', 'minimum log level (default: info)', logLevel, { choices: logLevels }),
+  logLevel,
   logFormat: choice('format', ['text', 'json'], 'log format'),
   authfile: text('file', 'credentials file; takes precedence over all others'),
   platform: text('os/arch', 'platform to select from multi-platform images (default: the host)'),

@@ -4,18 +4,14 @@ import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { parseVerificationKey } from '../../oci/archive-set/detached-signature.js';
+import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
+import type { archiveProofFlags } from './flags.js';
 import { readInputFile } from '../input.js';
-
-/** Flags of whatever reads an archive. */
-export interface ArchiveProofFlags {
-  id?: string | undefined;
-  verifyKey?: string | undefined;
-}
 
 /** What the flags say of an archive that is to be read. Throws UsageError, and OpmateError for a key. */
 export async function proofOf(
-  { id, verifyKey }: ArchiveProofFlags,
+  { id, verifyKey }: Partial<FlagValues<typeof archiveProofFlags>>,
   { workingDirectory }: CommandContext,
 ): Promise<ArchiveProof> {
   if (id !== undefined && !isDigest(id)) {

@@ -17,7 +17,9 @@ import { replacedFile } from '../../files/replace-file.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { defaultBinaryImage } from '../../sqlite/read/index-image.js';
-import { type CommandSession } from '../session.js';
+import type { FlagValues } from '../command/flags.js';
+import type { imageOutputFlags } from './image-output-flags.js';
+import type { CommandSession } from '../session.js';
 
 /** What is built on, a platform each; none for `scratch`. */
 export interface OpenedBase {
@@ -80,18 +82,11 @@ export interface ImageOutput {
   name?: string | undefined;
 }
 
-/** Options of the commands that build images. */
-export interface ImageOutputFlags {
-  tag?: string | undefined;
-  push?: boolean | undefined;
-  save?: string | undefined;
-}
-
 /**
  * Where the options send an image: to a registry, to a place of its own, or both. `--tag` is what it is called; it is
  * pushed where it is not saved, or `--push` says so. Throws UsageError.
  */
-export function planImageOutputs({ tag, push, save }: ImageOutputFlags): ImageOutput[] {
+export function planImageOutputs({ tag, push, save }: FlagValues<typeof imageOutputFlags>): ImageOutput[] {
   const name = tag === undefined ? undefined : parseTag(tag);
   const outputs: ImageOutput[] = [];
   if (push === true && name === undefined) {

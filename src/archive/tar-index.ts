@@ -11,7 +11,7 @@ export interface TarSlice {
   size: number;
 }
 
-export interface TarIndexOptions {
+interface TarIndexOptions {
   /** Entries, links and directories included; 200,000 when left out. */
   maxEntries?: number;
   /** The open file to read, which stays open; the path then only names it in messages. */

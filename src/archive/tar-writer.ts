@@ -21,7 +21,7 @@ export interface TarInput {
   mode?: number;
 }
 
-export interface WriteTarOptions {
+interface WriteTarOptions {
   /** Modification time of every entry; 1970 unless told. */
   mtime?: Date;
 }

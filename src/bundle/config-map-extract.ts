@@ -42,7 +42,7 @@ export interface ExtractedConfigMap {
 }
 
 /** The ConfigMaps of a bundle; none where there are findings. */
-export interface ExtractedConfigMaps {
+interface ExtractedConfigMaps {
   configMaps: ExtractedConfigMap[];
   findings: Diagnostic[];
   warnings: Diagnostic[];

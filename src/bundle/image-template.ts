@@ -1,7 +1,7 @@
 import { OpmateError, UsageError } from '../core/errors.js';
 
 /** Fields that an image reference template can use. */
-export interface ImageTemplateData {
+interface ImageTemplateData {
   Package: string;
   Name: string;
   Version: string;

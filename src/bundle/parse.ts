@@ -60,7 +60,7 @@ export interface Bundle {
   skippedFiles: SkippedFile[];
 }
 
-export interface SkippedFile {
+interface SkippedFile {
   file: string;
   reason: string;
   line: number | undefined;

@@ -74,7 +74,7 @@ export async function readBundleDirectory(
 }
 
 /** How a bundle directory is read. */
-export interface ReadDirectoryOptions extends CancelOptions, LinkOptions {
+interface ReadDirectoryOptions extends CancelOptions, LinkOptions {
   limits?: BundleLimits | undefined;
 }
 

@@ -8,7 +8,7 @@ import { type BundleLimits, readBundleDirectory } from './read.js';
 import { renderBundleFiles } from './render.js';
 
 /** How bundle directories are to be rendered; all of it can be sent to another thread. */
-export interface RenderDirectoriesOptions {
+interface RenderDirectoriesOptions {
   format: CatalogFormat;
   /** Text of the template that makes the image references. */
   imageTemplate?: string | undefined;
@@ -18,7 +18,7 @@ export interface RenderDirectoriesOptions {
 }
 
 /** A rendered bundle: what it is sorted by, and its blob as it is written to a catalog. */
-export interface RenderedBundle {
+interface RenderedBundle {
   package: string;
   name: string;
   text: string;
@@ -55,7 +55,7 @@ interface Fault {
   line: number | undefined;
 }
 
-export interface RenderDirectoriesControl extends CancelOptions {
+interface RenderDirectoriesControl extends CancelOptions {
   threads?: number | undefined;
   /** Makes the error that is thrown of a directory and what failed there. */
   describeFailure?: ((directory: string, error: unknown) => unknown) | undefined;

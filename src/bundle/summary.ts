@@ -18,7 +18,7 @@ import type { BundleFile, BundleFiles } from './read.js';
 import { withoutBodies } from './without-bodies.js';
 
 /** An API that an operator brings or needs. */
-export interface SummaryApi {
+interface SummaryApi {
   group: string;
   version: string;
   kind: string;
@@ -29,7 +29,7 @@ export interface SummaryApi {
 }
 
 /** An image that an operator runs or names. */
-export interface SummaryImage {
+interface SummaryImage {
   image: string;
   /** Names under which `spec.relatedImages` lists it. */
   names: string[];
@@ -40,7 +40,7 @@ export interface SummaryImage {
 }
 
 /** What one service account may do, in brief. */
-export interface SummaryAccount {
+interface SummaryAccount {
   account: string;
   /** Rows that `opmate bundle permissions` shows of it, for the whole cluster and for single namespaces. */
   clusterRights: number;

@@ -1,7 +1,7 @@
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 
-export interface DockerfileOptions {
+interface DockerfileOptions {
   /** Name of the catalog directory, which stands beside the Dockerfile. */
   name: string;
   base: string;

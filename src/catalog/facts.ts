@@ -8,7 +8,7 @@ import { type Catalog, type MetasOptions, isFault } from './catalog.js';
 import { locate } from './locate.js';
 import type { Meta } from './meta.js';
 
-export interface FactsOptions extends MetasOptions {
+interface FactsOptions extends MetasOptions {
   /** Is shown each bundle, for what facts do not keep. */
   onBundle?: ((bundle: BundleBlob) => void) | undefined;
   /** Is told where each blob of another schema stands. */

@@ -26,7 +26,7 @@ interface CopyRecord {
 }
 
 /** The content of a URL on disk, open for reading; whoever gets it closes it. */
-export interface OpenCopy {
+interface OpenCopy {
   handle: FileHandle;
   hash: string;
   /** Whether it is another content than the directory had before. */

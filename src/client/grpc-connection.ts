@@ -29,12 +29,12 @@ import {
   maxShownText,
 } from './client-options.js';
 
-export interface GrpcConnectionOptions extends ClientOptions {
+interface GrpcConnectionOptions extends ClientOptions {
   tls: boolean;
   maxMessageBytes: number;
 }
 
-export interface GrpcCall {
+interface GrpcCall {
   /** `/package.Service/Method` */
   path: string;
   request: Buffer;

@@ -25,7 +25,7 @@ import {
 /** No attempt begins later than this after the first, unless a longer time for one is allowed. */
 const retryMs = 60_000;
 
-export interface CatalogRequest {
+interface CatalogRequest {
   url: string;
   method?: 'GET' | 'HEAD';
   /** What the client has; with these, and only with these, 304 is an answer. */

@@ -74,7 +74,7 @@ export function combineErrors(errors: readonly OpmateError[]): OpmateError {
 }
 
 /** What `addContext` may add to an error that lacks it. */
-export interface ErrorContext {
+interface ErrorContext {
   /** Becomes the subject, unless it is that already; the subject that there was then begins the problem. */
   subject?: string | undefined;
   /** Subjects that `subject` takes the place of: other names of the same thing. */

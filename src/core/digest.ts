@@ -54,7 +54,7 @@ export function digestOf(content: Uint8Array | string, algorithm: DigestAlgorith
   return `${algorithm}:${createHash(algorithm).update(content).digest('hex')}`;
 }
 
-export interface ExpectedContent {
+interface ExpectedContent {
   digest: string;
   /** Bytes. */
   size: number;

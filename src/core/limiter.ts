@@ -1,5 +1,5 @@
 /** Runs a piece of work as soon as there is room for it. */
-export type Limiter = <T>(work: () => Promise<T>) => Promise<T>;
+type Limiter = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Lets at most `limit` pieces of work run at a time; the others wait, first come first served. */
 export function createLimiter(limit: number): Limiter {

@@ -1,12 +1,12 @@
 import { structuredPatch } from 'diff';
 
 /** The hunks of a unified diff, and by how many lines the second text is longer. */
-export interface LineDiff {
+interface LineDiff {
   text: string;
   addedLines: number;
 }
 
-export interface LineDiffOptions {
+interface LineDiffOptions {
   /** Line numbers of the first lines of both texts, counted from 1. */
   firstOldLine?: number;
   firstNewLine?: number;

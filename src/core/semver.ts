@@ -12,7 +12,7 @@ import { compareBytes } from './order.js';
 export type VersionNumber = number | bigint;
 
 /** One part of a prerelease: a number where the text is one. */
-export type PrereleasePart = VersionNumber | string;
+type PrereleasePart = VersionNumber | string;
 
 export interface Version {
   readonly major: VersionNumber;

@@ -27,7 +27,7 @@ import type { DocumentSource, SecretReference } from './source-fields.js';
 import { type SourceAllowances, refusalsOf } from './source-rules.js';
 
 /** How deployments are to be rendered, in addition to what they say themselves. */
-export interface RenderDeploymentsOptions extends SourceAllowances {
+interface RenderDeploymentsOptions extends SourceAllowances {
   /** How sources are opened. */
   content?: ContentOptions | undefined;
   /** Those of a directory; undefined where none is named: what is missing is then read with the user's own. */

@@ -23,7 +23,7 @@ export interface DocumentSource {
   secret?: SecretReference;
 }
 
-export interface ConfigMapsSource {
+interface ConfigMapsSource {
   kind: 'configMaps';
   configMaps: { name: string; namespace: string; path: string; at: DocumentPath }[];
 }

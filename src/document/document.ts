@@ -52,7 +52,7 @@ export class DiagnosticList {
   }
 }
 
-export interface DocumentOptions {
+interface DocumentOptions {
   /** Begins every message: the file as the user named it, or the reference of what was fetched. */
   name: string;
   /** `reference` for content that is not a file of the user. */
@@ -156,7 +156,7 @@ export function nearestPlace(document: PlacedYaml, path: DocumentPath): Place | 
 }
 
 /** Reports duplicate keys, and a further document. `linesBefore` precede the document in its file. */
-export function reportWriting(
+function reportWriting(
   document: PlacedYaml,
   file: string,
   linesBefore: number,
@@ -190,7 +190,7 @@ export function reportWriting(
 }
 
 /** The objects of one file: its documents, and the items of Lists among them. */
-export interface WrittenObjects {
+interface WrittenObjects {
   /** Each with diagnostics of its own, and paths from its own root. */
   objects: WrittenDocument[];
   /** What is wrong with the file rather than with one of its objects. */

@@ -17,7 +17,7 @@ export interface FieldReport {
 }
 
 /** What an object does with keys that it does not know: report an error, a warning, or nothing. */
-export type UnknownKeys = 'refuse' | 'warn' | 'ignore';
+type UnknownKeys = 'refuse' | 'warn' | 'ignore';
 
 /** Longest text of a field, in UTF-16 units, unless told otherwise. */
 const defaultMaxLength = 4096;

@@ -68,7 +68,7 @@ function validWidth(bytes: Buffer, at: number): number {
   return width > 0 && at + width <= bytes.length && isUtf8(bytes.subarray(at, at + width)) ? width : 0;
 }
 
-export interface EncodeOptions {
+interface EncodeOptions {
   /** Spaces for each level; compact when left out. */
   indent?: number;
   /** Writes `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026`. */

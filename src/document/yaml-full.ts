@@ -35,7 +35,7 @@ interface MappingNode {
 }
 type YamlNode = ScalarNode | AliasNode | SequenceNode | MappingNode;
 
-export interface FullYamlLimits {
+interface FullYamlLimits {
   maxAliases: number;
   maxDepth: number;
 }
@@ -61,7 +61,7 @@ export function parseFullYaml(text: string, limits: FullYamlLimits): JsonValue {
 }
 
 /** A place in a text: line and column, from 1. */
-export interface YamlPlace {
+interface YamlPlace {
   line: number;
   column: number;
 }

@@ -7,7 +7,7 @@ export { encodeYaml } from './yaml-encode.js';
 export { YamlError };
 
 /** Caps on what one document may make of its reader. */
-export interface YamlLimits {
+interface YamlLimits {
   /** Aliases (`*name`) in the document; 10,000 by default. */
   maxAliases?: number;
   /** Nesting of mappings and sequences; 1,000 by default. */

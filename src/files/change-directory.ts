@@ -24,7 +24,7 @@ import { changedName, journalName, stagingName } from './staging.js';
 import { writeNewFile } from './write-new-file.js';
 
 /** Changes of a directory that are made together. */
-export interface DirectoryChange {
+interface DirectoryChange {
   /** An empty directory on the same file system, for what is being written. */
   readonly staging: string;
   /**
@@ -38,7 +38,7 @@ export interface DirectoryChange {
   remove(place: string): void;
 }
 
-export interface ChangeOptions {
+interface ChangeOptions {
   /** Work beside the directory where that is on the same file system, so that nothing shows before the end. */
   beside?: boolean | undefined;
   /** Nobody may read the directory from now on: it is being filled. */

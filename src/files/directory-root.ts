@@ -20,7 +20,7 @@ export function isWithin(directory: string, file: string): boolean {
  * inside, and where it leads nowhere. Whoever reads a directory that others may have written asks this of each link:
  * a pull request must not choose which files of this machine are read.
  */
-export async function targetOutside(root: string, file: string): Promise<string | undefined> {
+async function targetOutside(root: string, file: string): Promise<string | undefined> {
   const [directory, target] = await Promise.all(
     [root, file].map((place) => realpath(place).catch(() => undefined)),
   );

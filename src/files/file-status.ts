@@ -16,7 +16,7 @@ export function lstatIfPresent(file: string): Promise<Stats | undefined> {
 }
 
 /** Whether an error of the system says that there is no file of a name. */
-export function isAbsence(error: unknown): boolean {
+function isAbsence(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
 }
 

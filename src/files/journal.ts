@@ -15,7 +15,7 @@ const maxJournalBytes = 64 * 1024 * 1024;
 const staleMs = 2 * 60 * 1000;
 
 /** What tells a file from one that took its place: renaming keeps it. */
-export type FileIdentity = string;
+type FileIdentity = string;
 
 /** One entry that is put, replaced or removed. */
 export interface JournalEntry {

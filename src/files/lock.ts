@@ -27,7 +27,7 @@ const maxLockBytes = 4096;
 const lockPattern = /^\.opmate\.lock-[0-9a-f]{16}$/;
 const unfinishedPattern = /^\.opmate\.lock-[0-9a-f]{16}\.new$/;
 
-export interface LockOptions extends CancelOptions {
+interface LockOptions extends CancelOptions {
   /** The holder's work as others are told of it, e.g. `opmate mirror`. */
   task: string;
   /** How long to wait for another holder; 0 when left out. */
@@ -35,7 +35,7 @@ export interface LockOptions extends CancelOptions {
 }
 
 /** A lock that is held. */
-export interface DirectoryLock {
+interface DirectoryLock {
   /** Gives it back; does nothing the second time. */
   release(): Promise<void>;
 }

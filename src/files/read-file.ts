@@ -2,7 +2,7 @@ import { constants, createReadStream } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { LimitError, OpmateError, systemCode } from '../core/errors.js';
 
-export interface OpenRegularFileOptions {
+interface OpenRegularFileOptions {
   /** Refuses a symbolic link in the last component (ELOOP). */
   noFollow?: boolean;
   /** Name of the file in errors; the path by default. */

@@ -65,7 +65,7 @@ export async function replaceFileBy(file: string, write: (staging: string) => Pr
   }
 }
 
-export interface ReplaceOptions extends CancelOptions {
+interface ReplaceOptions extends CancelOptions {
   /** What belongs to the files, such as the directory that a report is of: where it fails, the files are taken back. */
   then?: (() => Promise<void>) | undefined;
 }
@@ -130,7 +130,7 @@ async function keepBefore(file: string, before: string): Promise<void> {
 }
 
 /** Copies a file to a name that is not taken, with a mode, down to the disk. Throws the error of the system. */
-export async function copyNewFile(from: string, to: string, mode: number): Promise<void> {
+async function copyNewFile(from: string, to: string, mode: number): Promise<void> {
   await copyFile(from, to);
   await chmod(to, mode & 0o777);
   const handle = await open(to, 'r');

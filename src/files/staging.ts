@@ -39,7 +39,7 @@ export function isStagingName(name: string): boolean {
   return namePattern.test(name);
 }
 
-export interface SweepOptions {
+interface SweepOptions {
   /** Age from which what another machine, container or start of the system has left is removed; a week by default. */
   maxAgeMs?: number | undefined;
 }

@@ -4,7 +4,7 @@ import { OpmateError, systemReason } from '../core/errors.js';
 import { stagingName, sweepLeftovers, temporaryPrefix } from './staging.js';
 
 /** A private directory; whoever made it calls `remove` when it is done. */
-export interface TemporaryDirectory {
+interface TemporaryDirectory {
   path: string;
   remove(): Promise<void>;
 }

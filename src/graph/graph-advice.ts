@@ -5,7 +5,7 @@ import { findWaysTo } from './ways.js';
 import { NameIndex } from '../core/suggest.js';
 
 /** What to change in a faulty channel, and in which entry, if one is to blame. */
-export interface GraphAdvice {
+interface GraphAdvice {
   hint: string;
   entry?: string;
   field?: 'name' | 'replaces' | 'skips';

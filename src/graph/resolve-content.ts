@@ -52,7 +52,7 @@ export function emptyContent(): PackageContent {
 }
 
 /** A blob of the package, typed as far as it matters. */
-export type PackageBlobs =
+type PackageBlobs =
   | { kind: 'package' | 'other' }
   | { kind: 'channel'; blob: ChannelBlob }
   | { kind: 'bundle'; blob: BundleBlob }

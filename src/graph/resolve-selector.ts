@@ -2,7 +2,7 @@ import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 
 /** Whether labels are those that a selector asks for. */
-export type LabelSelector = (labels: Readonly<Record<string, string>>) => boolean;
+type LabelSelector = (labels: Readonly<Record<string, string>>) => boolean;
 
 /** A name of a label, or its value. */
 const word = '[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?';

@@ -57,7 +57,7 @@ export interface Candidate {
 }
 
 /** What became of a catalog. */
-export interface CatalogTrace {
+interface CatalogTrace {
   name: string;
   priority: number;
   isPackageFound: boolean;
@@ -76,7 +76,7 @@ export interface DeprecationNotice {
 }
 
 /** The best upgrade of what is installed within a stream, whatever version was asked for. */
-export interface StreamSuccessor {
+interface StreamSuccessor {
   stream: Stream;
   name: string;
   version: string;

@@ -23,7 +23,7 @@ import { NameIndex } from '../core/suggest.js';
 import type { CatalogDiagnostic, CatalogSubject } from '../model/catalog-diagnostic.js';
 
 /** The code of a warning of validation. */
-export type WarningCode = 'empty-catalog' | 'skipped-in-chain' | 'misspelled-name' | 'equal-versions';
+type WarningCode = 'empty-catalog' | 'skipped-in-chain' | 'misspelled-name' | 'equal-versions';
 
 /** The outcome of validating a catalog. */
 export interface ValidationReport {

@@ -2,14 +2,14 @@ import type { ChannelEntry } from '../model/declarative-config.js';
 import type { UpgradeRules } from './upgrade-rules.js';
 
 /** What leads to some bundles of a channel. */
-export interface Ways {
+interface Ways {
   /** The targets and all names that lead to one of them, step by step. */
   reached: ReadonlySet<string>;
   /** By name, the entry to go on to; nothing for targets. By name alone, on as few steps as possible. */
   next: ReadonlyMap<string, string>;
 }
 
-export interface WayOptions {
+interface WayOptions {
   /** Follow ranges as well; without it only `replaces` and `skips` lead on. */
   rules?: UpgradeRules;
   /** Names that may lead on by a range; by default all entries. */

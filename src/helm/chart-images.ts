@@ -10,7 +10,7 @@ import { type FaultyTemplate, type RenderOptions, renderChart } from './render-c
 import { printValue, toJsonValue } from './template/go-values.js';
 
 /** An image that a chart needs. */
-export interface ChartImage {
+interface ChartImage {
   /** As the chart writes it; it has a tag or a digest. */
   text: string;
   /** Where it was found, from the root of the chart. */
@@ -25,7 +25,7 @@ export interface ChartImages {
   warnings: string[];
 }
 
-export interface FindImagesOptions extends RenderOptions {
+interface FindImagesOptions extends RenderOptions {
   paths?: readonly JsonPath[] | undefined;
 }
 

@@ -20,7 +20,7 @@ import {
 } from './template/go-values.js';
 
 /** A file of a chart as it was rendered. */
-export interface RenderedFile {
+interface RenderedFile {
   /** Path from the root chart, which its name begins. */
   path: string;
   text: string;
@@ -249,7 +249,7 @@ function filesOf(files: ReadonlyMap<string, Buffer>): GoStruct {
 }
 
 /** A pattern of the library that Helm matches files with: `*` within a directory, `**` over all, `{a,b}`. */
-export function globPattern(glob: string): RegExp {
+function globPattern(glob: string): RegExp {
   let source = '';
   let depth = 0;
   for (let i = 0; i < glob.length; i++) {

@@ -94,7 +94,7 @@ export const schemaStruct: StructType = struct({
 });
 
 /** What the resources of a definition are called. */
-export const crdNames = struct({
+const crdNames = struct({
   plural: 'string',
   'singular?': 'string',
   'shortNames?': strings,

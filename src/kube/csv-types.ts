@@ -37,7 +37,7 @@ export const installStrategy = struct({
 });
 
 /** `spec.webhookdefinitions`. */
-export const webhookDefinitions = listOf({
+const webhookDefinitions = listOf({
   generateName: 'string',
   type: 'string',
   'deploymentName?': 'string',

@@ -28,22 +28,22 @@ export function findMismatch(error: unknown): TypeMismatchError | undefined {
 }
 
 /** Both `any` and `raw` are kept as they are: null is no value of `any` (a pointer), but one of `raw` (json.RawMessage). */
-export type ScalarType = 'string' | 'bool' | 'int32' | 'int64' | 'float' | 'any' | 'raw';
+type ScalarType = 'string' | 'bool' | 'int32' | 'int64' | 'float' | 'any' | 'raw';
 
 /** A type of Go. */
 export type Type =
   ScalarType | ListType | MapType | PointerType | LaterType | ChoiceType | TextType | StructType;
 
-export interface ListType<T extends Type = Type> {
+interface ListType<T extends Type = Type> {
   readonly list: T;
 }
 
-export interface MapType<T extends Type = Type> {
+interface MapType<T extends Type = Type> {
   readonly map: T;
 }
 
 /** Left out when absent or null; otherwise kept, however empty. */
-export interface PointerType<T extends Type = Type> {
+interface PointerType<T extends Type = Type> {
   readonly pointer: T;
 }
 
@@ -119,7 +119,7 @@ export type Of<T extends Type> = T extends 'string'
                     : JsonValue;
 
 /** The same where there may be none, which is null. */
-export type Nullable<T extends Type> = T extends
+type Nullable<T extends Type> = T extends
   ListType<Type> | MapType<Type> | PointerType<Type> | TextType<JsonValue, undefined>
   ? Of<T> | null
   : Of<T>;

@@ -5,7 +5,7 @@ import { compareBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
 
 /** What any object may carry in addition to its name. */
-export interface ObjectMetadata {
+interface ObjectMetadata {
   labels?: Readonly<Record<string, string>> | undefined;
   annotations?: Readonly<Record<string, string>> | undefined;
 }
@@ -18,7 +18,7 @@ export interface MirrorEntry {
 
 export type MirrorSetKind = 'ImageContentSourcePolicy' | 'ImageDigestMirrorSet' | 'ImageTagMirrorSet';
 
-export interface MirrorSetOptions extends ObjectMetadata {
+interface MirrorSetOptions extends ObjectMetadata {
   /** The documents are called NAME-0, NAME-1, … */
   name: string;
   /** Bytes of a document; 250,000 unless told, which leaves room to what a cluster adds. */
@@ -102,7 +102,7 @@ function emptySize(kind: MirrorSetKind, index: number, options: MirrorSetOptions
   return Buffer.byteLength(encodeMirrorSet(kind, [], index, options)) - ' []'.length;
 }
 
-export interface CatalogSourceOptions extends ObjectMetadata {
+interface CatalogSourceOptions extends ObjectMetadata {
   name: string;
   image: string;
   /** `openshift-marketplace` unless told. */
@@ -129,7 +129,7 @@ export function encodeCatalogSource(options: CatalogSourceOptions): string {
   });
 }
 
-export interface ClusterCatalogOptions extends ObjectMetadata {
+interface ClusterCatalogOptions extends ObjectMetadata {
   name: string;
   /** With a tag or digest. */
   image: string;

@@ -27,14 +27,14 @@ export interface SingleNeed {
 }
 
 /** Needs of which every one, or one, must be met. */
-export interface JoinedNeed {
+interface JoinedNeed {
   kind: 'every' | 'some';
   text: string;
   parts: readonly Need[];
 }
 
 /** What opmate cannot judge, such as a rule in CEL. */
-export interface UnclearNeed {
+interface UnclearNeed {
   kind: 'unclear';
   text: string;
 }

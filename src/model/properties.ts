@@ -127,7 +127,7 @@ const knownTypes: ReadonlyMap<string, StructType> = new Map([
 ]);
 
 /** The value of `olm.package`. */
-export interface PackageProperty {
+interface PackageProperty {
   packageName: string;
   version: string;
   release: string;
@@ -139,7 +139,7 @@ export function parsePackageProperty(value: EncodableJson): PackageProperty {
 }
 
 /** The value of `olm.package.required`. */
-export interface PackageRequiredProperty {
+interface PackageRequiredProperty {
   packageName: string;
   versionRange: string;
 }
@@ -150,7 +150,7 @@ export function parsePackageRequiredProperty(value: EncodableJson): PackageRequi
 }
 
 /** The value of `olm.gvk` and `olm.gvk.required`: a kind of object of a Kubernetes API. */
-export interface GvkProperty {
+interface GvkProperty {
   group: string;
   kind: string;
   version: string;

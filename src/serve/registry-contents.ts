@@ -12,13 +12,13 @@ import { isRepositoryName, isTag } from '../oci/registry/registry-names.js';
 import { type RegistryStore, readPiece } from './registry-store.js';
 
 /** A manifest of one repository. */
-export interface StoredManifest {
+interface StoredManifest {
   descriptor: Descriptor;
   facts: ManifestFacts;
 }
 
 /** What one repository holds. Changes only after the index on disk has. */
-export interface RepositoryContents {
+interface RepositoryContents {
   /** Digests by tag. */
   readonly tags: Map<string, string>;
   readonly manifests: Map<string, StoredManifest>;

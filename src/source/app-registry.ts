@@ -24,7 +24,7 @@ export interface AppRegistryNamespace {
 const defaultHost = 'quay.io';
 const defaultPath = 'cnr';
 
-export interface NamespaceOptions {
+interface NamespaceOptions {
   /** The address of the app registry; that of the host in the name, or of Quay.io, where it is left out. */
   endpoint?: string | undefined;
   /** Whether an address that is made from a host begins with `http:`. */
@@ -62,7 +62,7 @@ export function parseAppRegistryNamespace(
   return { endpoint, namespace, label: `${owner}/${namespace}` };
 }
 
-export interface LoadNamespaceOptions extends Pick<LoadOptions, 'permissive'> {
+interface LoadNamespaceOptions extends Pick<LoadOptions, 'permissive'> {
   token?: string | undefined;
   /** Is told the name of each package before it is downloaded. */
   onPull?: ((name: string) => void) | undefined;

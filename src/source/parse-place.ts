@@ -16,7 +16,7 @@ import {
   isCommit,
 } from './place.js';
 
-export interface ParsePlaceOptions {
+interface ParsePlaceOptions {
   /** What is read: a catalog or a bundle on its way into one, or the files of a bundle. */
   purpose: 'catalog' | 'content';
   /** Relative paths are counted from here, and made absolute; left as they are without it. */

@@ -99,12 +99,12 @@ export interface ServedPlace {
 }
 
 /** How a place elsewhere is reached. */
-export interface PlaceAccess {
+interface PlaceAccess {
   credentials?: SourceCredentials;
   insecureSkipTlsVerify?: boolean;
 }
 
-export interface PlaceWithin {
+interface PlaceWithin {
   /** Directory of the files in there; all of them where it is left out. */
   directory?: string;
 }

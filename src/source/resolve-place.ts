@@ -11,7 +11,7 @@ import {
 } from './source-types.js';
 import type { SourceSession } from './session.js';
 
-export interface ResolveOptions {
+interface ResolveOptions {
   /** The state that was seen before: it need not be downloaded again. */
   known?: PlaceState | undefined;
   /** How messages name an archive on disk; its path where left out. */

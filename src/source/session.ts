@@ -45,7 +45,7 @@ export interface SessionOptions extends CancelOptions {
 }
 
 /** What differs in a connection of one place. */
-export type ConnectionChanges = Partial<
+type ConnectionChanges = Partial<
   Pick<ConnectionOptions, 'authFile' | 'skipTlsVerify' | 'caFile' | 'useHttp'>
 >;
 

@@ -43,7 +43,7 @@ import type { SourceSession } from './session.js';
 import { openSource } from './source.js';
 
 /** How templates are rendered. */
-export interface RenderTemplateOptions {
+interface RenderTemplateOptions {
   format: CatalogFormat;
   /** As `resolveMigrationLevel` returns it; for the bundles that are fetched, not for those in the template. */
   migrationLevel: string;
@@ -52,7 +52,7 @@ export interface RenderTemplateOptions {
 }
 
 /** The catalog that a template stands for; `close` it. */
-export interface RenderedTemplate {
+interface RenderedTemplate {
   assembly: Assembly;
   facts: CatalogFacts;
   close(): Promise<void>;

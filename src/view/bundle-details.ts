@@ -17,7 +17,7 @@ const hiddenAnnotations =
   /^(alm-examples|operatorframework\.io\/(initialization-resource|suggested-namespace-template)|description)/;
 
 /** What a bundle's blob alone tells. */
-export type BundleDetails = Omit<
+type BundleDetails = Omit<
   BundleAnswer,
   'package' | 'name' | 'version' | 'deprecation' | 'places' | 'problems'
 >;

@@ -63,7 +63,7 @@ export interface NamedCatalog {
   catalog: Catalog;
 }
 
-export interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
+interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
   /** An older catalog: what differs from it is shown. */
   compareWith?: NamedCatalog | undefined;
 }

@@ -12,7 +12,7 @@ const maxBracketColumns = 6;
 const maxBracketTicks = 4_000;
 
 /** The upgrade graph of a channel as rows. */
-export interface ChannelRows {
+interface ChannelRows {
   graph: ChannelGraph;
   /** Newest first; every bundle above those that it replaces or skips, unless edges go round in a circle. */
   rows: LaidRow[];
@@ -24,7 +24,7 @@ export interface ChannelRows {
 }
 
 /** An entry with its lane. */
-export interface LaidRow {
+interface LaidRow {
   entry: ChannelEntry;
   lane: number;
   older?: number;

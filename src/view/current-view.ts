@@ -10,7 +10,7 @@ export interface OpenedView {
   close(): Promise<void>;
 }
 
-export interface CurrentViewOptions {
+interface CurrentViewOptions {
   /** Opens the catalog; `signal` fires when the view is closed. */
   open: (signal: AbortSignal) => Promise<OpenedView>;
   /** Reads a text that differs once the catalog does; a catalog without one does not change. Throws OpmateError. */

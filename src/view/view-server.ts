@@ -36,7 +36,7 @@ const pageFiles = new Map([
   ['/page.css', { file: 'page.css', type: 'text/css; charset=utf-8' }],
 ]);
 
-export interface ViewServerOptions {
+interface ViewServerOptions {
   /** What answers; while it is being read, requests wait for it. */
   view: CurrentView;
   /** The name or address to which the server will listen: what a request may call it, in addition to addresses. */

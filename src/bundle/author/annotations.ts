@@ -49,7 +49,7 @@ export function annotationsFile(facts: BundleFacts): string {
   return encodeYaml({ annotations: Object.fromEntries(annotationsOf(facts)) }, { foldsLines: false });
 }
 
-export interface DockerfilePlaces {
+interface DockerfilePlaces {
   /** The image that is built on. */
   baseImage: string;
   /** Directories of manifests and metadata, relative to the Dockerfile, with slashes. */

@@ -38,14 +38,14 @@ import { detectMediaType } from './media-type.js';
 import type { OutputFile } from '../../files/replace-file.js';
 
 /** A directory of an image. */
-export interface BundleLayer {
+interface BundleLayer {
   /** Without slashes at its ends. */
   target: string;
   inputs: TarInput[];
 }
 
 /** A bundle that was read and checked. With findings, there is nothing in the other lists to rely on. */
-export interface PreparedBundle {
+interface PreparedBundle {
   findings: Diagnostic[];
   warnings: Diagnostic[];
   /** Sentences about what was found out from the place of the bundle. */
@@ -397,7 +397,7 @@ async function addTests(
   prepared.layers.push({ target: name, inputs: inputsOf(name, files) });
 }
 
-export interface BuildBundleOptions extends CancelOptions {
+interface BuildBundleOptions extends CancelOptions {
   /** What to build on, an image a platform; none builds on nothing. */
   bases: readonly Image[];
   /** Platform of an image without base; linux/amd64 unless told. */

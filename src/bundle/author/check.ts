@@ -29,7 +29,7 @@ export interface CheckOptions extends CancelOptions {
 }
 
 /** What is wrong, and what is worth knowing. */
-export interface Checked {
+interface Checked {
   findings: Diagnostic[];
   warnings: Diagnostic[];
 }

@@ -127,7 +127,7 @@ export function outputWithin(request: BundleRequest): string | undefined {
 }
 
 /** What generating a bundle writes. */
-export interface GeneratedBundle {
+interface GeneratedBundle {
   files: OutputFile[];
   facts: BundleFacts;
   inferred: string[];

@@ -12,7 +12,7 @@ import { readFileWithin } from '../read.js';
 import { documentOf, maxManifestSize } from './media-type.js';
 
 /** What the place of a bundle says about it. */
-export interface InferredFacts {
+interface InferredFacts {
   packageName: string;
   /** In byte order; none where no channel leads to the bundle. */
   channels: string[];

@@ -6,7 +6,7 @@ import type { PlainObject } from '../../kube/object.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 
 /** The kinds that a cluster knows, each as `group/version/Kind`; the group of the core is empty. */
-export type AvailableApis = ReadonlySet<string>;
+type AvailableApis = ReadonlySet<string>;
 
 /**
  * Reads which kinds a cluster has: the table that `kubectl api-resources` prints, its JSON or YAML, or lines of
@@ -81,7 +81,7 @@ function fromList(text: string, file: string): Set<string> {
 }
 
 /** What of some objects a cluster can take. */
-export interface AvailableObjects {
+interface AvailableObjects {
   objects: PlainObject[];
   /** Objects of optional kinds that were left out, for a notice each. */
   skipped: PlainObject[];

@@ -13,14 +13,14 @@ import type { Diagnostic } from '../../core/diagnostic.js';
 export type DeploymentConfig = Of<typeof deploymentConfigStruct>;
 
 /** The configuration of one installation, as `spec.config.inline` of a ClusterExtension has it. */
-export interface InstallConfig {
+interface InstallConfig {
   /** Undefined where it is not set, or null. */
   watchNamespace: string | undefined;
   deploymentConfig: DeploymentConfig | undefined;
 }
 
 /** What a configuration may say depends on the operator, and on where it is installed. */
-export interface ConfigRules {
+interface ConfigRules {
   modes: readonly string[];
   installNamespace: string;
   /** The namespaces are told in another way, so that the configuration need not. */

@@ -26,7 +26,7 @@ export interface InstallOptions {
 }
 
 /** What a bundle becomes. */
-export interface Converted {
+interface Converted {
   /** Sorted by kind, namespace and name; empty where there are findings. */
   objects: PlainObject[];
   /** Everything that speaks against installing it. */

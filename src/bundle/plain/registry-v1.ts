@@ -22,7 +22,7 @@ export interface RegistryV1 {
 }
 
 /** What reading a bundle found; without `bundle` there is nothing to go on with. */
-export interface ReadRegistryV1 {
+interface ReadRegistryV1 {
   bundle: RegistryV1 | undefined;
   findings: Diagnostic[];
   warnings: Diagnostic[];

@@ -14,7 +14,7 @@ import { type PlainManifests, readPlainDirectory } from './plain-directory.js';
 import { type RegistryV1, readRegistryV1 } from './registry-v1.js';
 
 /** What rendering content needs of a session. */
-export type RenderSession = ProgramSession & LinkOptions;
+type RenderSession = ProgramSession & LinkOptions;
 
 /** How content is to be rendered. */
 export interface RenderOptions extends Omit<ProgramOptions, 'config'> {

@@ -17,7 +17,7 @@ import {
 /** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface RunProgramOptions extends CancelOptions {
+interface RunProgramOptions extends CancelOptions {
   /** What messages call the program. */
   name: string;
   /** All that it has in its environment. */
@@ -72,7 +72,7 @@ export async function runProgram(
 }
 
 /** How a program has ended, and what it said. */
-export interface ProgramEnd {
+interface ProgramEnd {
   stdout: Buffer;
   /** The end of what is on stderr. */
   messages: string;

@@ -7,7 +7,7 @@ import { type PlainObject, generated } from '../../kube/object.js';
 import type { RegistryV1 } from './registry-v1.js';
 
 /** What the objects around webhooks depend on. */
-export interface WebhookOptions {
+interface WebhookOptions {
   installNamespace: string;
   targets: readonly string[];
   provider: CertificateProvider;

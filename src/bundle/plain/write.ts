@@ -5,7 +5,7 @@ import { encodeYaml } from '../../document/yaml.js';
 import type { PlainObject } from '../../kube/object.js';
 
 /** Forms in which objects are written one after another. */
-export type ObjectFormat = 'yaml' | 'json';
+type ObjectFormat = 'yaml' | 'json';
 
 /**
  * Writes objects piece by piece: as YAML, a document each, with `---` in front; as JSON, one `List`, which

@@ -10,7 +10,7 @@ import { selectableFieldFaults } from './selectable-fields.js';
 import { parseRequestUri } from './uri.js';
 
 /** A version of a custom resource, whichever form of definition it is from. */
-export interface CrdVersion {
+interface CrdVersion {
   name: string;
   served: boolean;
   storage: boolean;

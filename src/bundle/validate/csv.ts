@@ -21,7 +21,7 @@ const caseSensitiveKeys = new Map(
 );
 
 /** Told where no lowest version of Kubernetes is given. */
-export const minKubeVersionMissing =
+const minKubeVersionMissing =
   'csv.Spec.minKubeVersion is not informed. It is recommended you provide this information. Otherwise, it would ' +
   'mean that your operator project can be distributed and installed in any cluster version available, which is ' +
   'not necessarily the case for all projects.';

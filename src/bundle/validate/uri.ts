@@ -4,7 +4,7 @@ import { quoteGo } from '../../document/go-json.js';
 /**
  * URLs as Go's `net/url` reads the address of a request: absolute, or a path that begins with a slash.
  */
-export interface RequestUri {
+interface RequestUri {
   scheme: string;
   host: string;
   user: string | undefined;

@@ -44,7 +44,7 @@ export interface PackageChange {
   fields: string[];
 }
 
-export interface ChannelState {
+interface ChannelState {
   package: string;
   channel: string;
   /** Empty where there is no only head. */
@@ -71,7 +71,7 @@ export interface EdgeChange {
   skipRange?: Change;
 }
 
-export interface BundleState {
+interface BundleState {
   package: string;
   bundle: string;
   version: string;
@@ -96,7 +96,7 @@ export interface Deprecation {
   message: string;
 }
 
-export type DeprecationChange = Omit<Deprecation, 'message'> & { message: Change };
+type DeprecationChange = Omit<Deprecation, 'message'> & { message: Change };
 
 export interface OtherBlob {
   package: string;

@@ -26,7 +26,7 @@ export interface CatalogSnapshot {
   images: Set<string>;
 }
 
-export interface BlobState {
+interface BlobState {
   schema: string;
   package: string;
   name: string;
@@ -35,7 +35,7 @@ export interface BlobState {
   hash: string;
 }
 
-export interface SnapshotOptions extends MetasOptions {
+interface SnapshotOptions extends MetasOptions {
   /** Only these packages; all, and what belongs to none, where it is left out. */
   packages?: ReadonlySet<string> | undefined;
 }

@@ -24,7 +24,7 @@ import {
 } from './openshift.js';
 
 /** What is known of a package in addition to its graph. */
-export interface PackageContext {
+interface PackageContext {
   records: ReadonlyMap<BundleFacts, BundleRecord>;
   /** Whether its olm.package blob has a description. */
   isDescribed: boolean;

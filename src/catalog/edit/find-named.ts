@@ -19,7 +19,7 @@ export function requirePackage(catalog: EditableCatalog, name: string): PackageM
 }
 
 /** The blob of a schema and name in a package; of several the first, which counts. */
-export function findBlob(
+function findBlob(
   { files }: EditableCatalog,
   schema: string,
   packageName: string,

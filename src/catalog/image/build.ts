@@ -18,7 +18,7 @@ export const catalogPlatforms: readonly Platform[] = ['amd64', 'arm64', 'ppc64le
 /** Where a catalog image has its catalog, and the cache that it is served from. */
 const places = { catalog: '/configs', cache: '/tmp/cache' } as const;
 
-export interface CatalogImageOptions extends CancelOptions {
+interface CatalogImageOptions extends CancelOptions {
   /** What to build on, an image a platform; none makes images of the data only. */
   bases: readonly Image[];
   /** Platforms of images without base. */

@@ -46,12 +46,12 @@ export interface NamedRequest {
 }
 
 /** A channel; of each package that has it where no package is named. */
-export interface ChannelRequest extends NamedRequest {
+interface ChannelRequest extends NamedRequest {
   package: string | undefined;
 }
 
 /** Criteria for the whole catalog, for a package, or for a channel of it. */
-export interface ScopedCriteria {
+interface ScopedCriteria {
   package: string | undefined;
   channel: string | undefined;
   where: RequestPlace;

@@ -23,7 +23,7 @@ import { repairChannel } from './repair-channel.js';
 import { type CatalogSelection, type KeptBundle, addPart, keepChannels, requireValid } from './selection.js';
 import { nearestVersions, rangeOf } from './version-bounds.js';
 
-export interface FilterOptions {
+interface FilterOptions {
   /** How messages name the catalog. */
   catalog: string;
   /** The day on which a bundle was created, where it says one; asked for only where the filter has `createdSince`. */

@@ -4,7 +4,7 @@ import { filterCatalog } from './filter-catalog.js';
 import type { CatalogSelection } from './selection.js';
 
 /** What leaving bundles out has changed. */
-export interface LeftOut {
+interface LeftOut {
   selection: CatalogSelection;
   /** One sentence each, e.g. which entry leads past a bundle that is gone. */
   changes: string[];

@@ -10,7 +10,7 @@ import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import { findWaysTo } from '../../graph/ways.js';
 
 /** The entries of a channel that are left, and one sentence for each change to one of them. */
-export interface RepairedChannel {
+interface RepairedChannel {
   entries: ChannelEntry[];
   changes: string[];
 }

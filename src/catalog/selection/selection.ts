@@ -15,13 +15,13 @@ export interface KeptBundle {
   reason: string;
 }
 
-export interface SelectedChannel {
+interface SelectedChannel {
   name: string;
   head: string;
   entries: number;
 }
 
-export interface SelectedPackage {
+interface SelectedPackage {
   name: string;
   defaultChannel: string;
   channels: SelectedChannel[];

@@ -30,7 +30,7 @@ type ArgumentValues<A extends readonly Argument[]> = {
 };
 
 /** A tool that has some of the commands too. */
-export type Tool = 'opm' | 'oc' | 'oc-mirror';
+type Tool = 'opm' | 'oc' | 'oc-mirror';
 
 /** The command tree, for commands that speak about it. */
 export interface LoadedCommands {

@@ -15,7 +15,7 @@ export const flagGroups = [
   'Limits',
 ] as const;
 /** One of `flagGroups`. */
-export type FlagGroup = (typeof flagGroups)[number];
+type FlagGroup = (typeof flagGroups)[number];
 
 /** What every flag may say of itself. */
 export interface FlagTraits {

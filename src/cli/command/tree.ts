@@ -1,7 +1,7 @@
 import type { AnyCommand } from './declaration.js';
 
 /** Loads the module of one command. */
-export type CommandLoader = () => Promise<{ command: AnyCommand }>;
+type CommandLoader = () => Promise<{ command: AnyCommand }>;
 
 /** A command, or a group of them, by its place in the tree; nothing of it is loaded before it is named. */
 export interface CommandNode {

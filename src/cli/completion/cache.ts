@@ -9,7 +9,7 @@ import type { CatalogFacts } from '../../model/facts.js';
 import type { CommandContext } from '../context.js';
 
 /** Channels by package. */
-export type CatalogNames = ReadonlyMap<string, readonly string[]>;
+type CatalogNames = ReadonlyMap<string, readonly string[]>;
 
 /** No list of names is as long as this; what is longer was not written here. */
 const maxBytes = 16 * 1024 * 1024;

@@ -2,7 +2,7 @@ import type { Argument, Command, Option } from 'commander';
 import { findCommand } from '../command/command-line.js';
 
 /** What a name is the name of. */
-export type NameKind = 'package' | 'channel';
+type NameKind = 'package' | 'channel';
 
 /** A name that is being typed. */
 export interface WantedName {

@@ -56,7 +56,7 @@ export async function openBase(
 }
 
 /** Stores images: one as it is, several as an index of platforms. */
-export async function pushIndexImages(
+async function pushIndexImages(
   target: WritableRepository,
   reference: string,
   images: readonly BuiltImage[],

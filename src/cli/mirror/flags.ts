@@ -90,7 +90,7 @@ const unneeded = (value: string, traits: { short?: string; mayBeEmpty?: boolean 
 const refused = (value: string) => text(value, 'not supported', { hidden: true });
 
 /** Flags that scripts written for `oc-mirror` have, beyond those that opmate has itself; all hidden. */
-export const ocMirrorFlags = {
+const ocMirrorFlags = {
   parallelImages: unneeded('count'),
   parallelLayers: unneeded('count'),
   retryTimes: unneeded('count'),

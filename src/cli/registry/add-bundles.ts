@@ -103,7 +103,7 @@ async function isThere(file: string): Promise<boolean> {
 }
 
 /** What was added, and with `--permissive` what was not. */
-export interface AddOutcome {
+interface AddOutcome {
   /** Names of bundles by package. */
   added: Map<string, string[]>;
   failures: OpmateError[];

@@ -2,7 +2,7 @@ import { type Diagnostic, formatMessage, formatPlace } from '../../core/diagnost
 import { getSubjects } from '../../model/catalog-diagnostic.js';
 
 /** How a report is named, and which findings count as failures in it. */
-export interface JUnitOptions {
+interface JUnitOptions {
   name: string;
   isFailure(diagnostic: Diagnostic): boolean;
 }

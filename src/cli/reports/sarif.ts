@@ -11,7 +11,7 @@ export interface ReportRule {
 }
 
 /** Who reports. */
-export interface ReportTool {
+interface ReportTool {
   name: string;
   version: string;
 }

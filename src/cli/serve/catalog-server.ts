@@ -19,7 +19,7 @@ import type { catalogServerFlags } from './server-flags.js';
 export type CatalogServerOptions = FlagValues<typeof catalogServerFlags>;
 
 /** A server that is set up and does not listen yet. */
-export interface PreparedCatalogServer {
+interface PreparedCatalogServer {
   /** Listens; returns the URL that it is reached at. Throws OpmateError IO. */
   listen(): Promise<string>;
   /** Finishes requests that are under way. Does nothing where it has not listened. */

@@ -1,5 +1,4 @@
 import type { Diagnostic } from '../../core/diagnostic.js';
-import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -120,9 +119,4 @@ export async function rehearse(
   const { errors } = await kubectl.run(args, { objects });
   // Webhooks of others that have side effects cannot be asked like this.
   return errors.filter((error) => !error.includes('does not support dry run'));
-}
-
-/** Throws OpmateError with all that kubectl said. */
-export function failAll(subject: string, errors: readonly string[]): void {
-  if (errors.length > 0) throw new OpmateError('INVALID', `${subject}: ${errors.join('; ')}`);
 }

@@ -96,7 +96,7 @@ export interface ApplyReport {
 }
 
 /** An object in the namespace where it belongs. */
-export interface PlacedObject extends ObjectId {
+interface PlacedObject extends ObjectId {
   value: JsonObject;
 }
 

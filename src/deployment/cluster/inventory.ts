@@ -19,7 +19,7 @@ export interface StoredRender {
 }
 
 /** How an attempt to change a deployment ended. */
-export type RevisionResult = 'applied' | 'failed';
+type RevisionResult = 'applied' | 'failed';
 
 /** What of a pin is kept. */
 export type KeptPin = Pick<Pin, 'name' | 'type' | 'ref' | 'content'>;
@@ -71,7 +71,7 @@ export interface InventoryPlace {
 }
 
 /** Renders that are kept, and attempts that are told of. */
-export const keptRenders = 10;
+const keptRenders = 10;
 const keptRevisions = 25;
 /** A Secret may hold 1 MiB. */
 const pieceSize = 900 * 1024;

@@ -5,7 +5,7 @@ import { type JsonObject, isJsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 
 /** Which cluster, and what reaches it. */
-export interface KubectlOptions {
+interface KubectlOptions {
   /** The program, looked up in PATH where it is no path. */
   program: string;
   kubeconfig?: string | undefined;
@@ -18,14 +18,14 @@ export interface KubectlOptions {
 }
 
 /** What one call gave. */
-export interface KubectlAnswer {
+interface KubectlAnswer {
   stdout: string;
   /** What went wrong, one line each; empty where nothing did. */
   errors: string[];
 }
 
 /** What one call is given. */
-export interface KubectlCall {
+interface KubectlCall {
   /** Objects for `-f -`. */
   objects?: readonly JsonObject[];
   timeoutMs?: number;

@@ -52,7 +52,7 @@ export const phases = [
   'workloads',
   'admission',
 ] as const;
-export type Phase = (typeof phases)[number];
+type Phase = (typeof phases)[number];
 
 const rbac = 'rbac.authorization.k8s.io';
 /** By group and kind, in the order within their phase; a kind that is not here is configuration. */

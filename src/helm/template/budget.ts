@@ -13,7 +13,7 @@ export interface EvaluationLimits {
   maxItems: number;
 }
 
-export const defaultEvaluationLimits: EvaluationLimits = {
+const defaultEvaluationLimits: EvaluationLimits = {
   maxSteps: 1_000_000,
   maxOutput: 64 * 1024 * 1024,
   maxDepth: 100,

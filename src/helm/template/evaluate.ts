@@ -16,7 +16,7 @@ export interface CallContext {
 /** A function of templates; it checks what it is passed. Throws TemplateFault. */
 export type TemplateFunction = (args: readonly GoValue[], context: CallContext) => GoValue;
 
-export interface TemplateSetOptions {
+interface TemplateSetOptions {
   functions: ReadonlyMap<string, TemplateFunction>;
   limits?: Partial<EvaluationLimits> | undefined;
 }

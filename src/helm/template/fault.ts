@@ -3,7 +3,7 @@
  * `refused`: the template itself ends the rendering (`fail`, `required`). `evaluation`: a value has another type than a
  * step needs. `unsupported`: a function of Helm that this evaluator lacks. `limit`: a cap was reached.
  */
-export type TemplateFaultKind = 'syntax' | 'refused' | 'evaluation' | 'unsupported' | 'limit';
+type TemplateFaultKind = 'syntax' | 'refused' | 'evaluation' | 'unsupported' | 'limit';
 
 /** A fault in a template, with its place once that is known. */
 export class TemplateFault extends Error {

@@ -8,7 +8,7 @@ export interface ParsedTemplate {
   defined: Map<string, TemplateNode[]>;
 }
 
-export interface ParseOptions {
+interface ParseOptions {
   /** Names the template in faults. */
   name: string;
   isFunction: (name: string) => boolean;

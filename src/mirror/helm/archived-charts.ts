@@ -9,7 +9,7 @@ import type { ImageSetLock, LockedChart } from '../lock/lock.js';
 import type { ChartConfig, HelmConfig } from './helm-config.js';
 import { type OpenedChart, type OpenedCharts, maxChartBytes, readPackedChart } from './open-charts.js';
 
-export interface ArchivedChartsOptions extends CancelOptions {
+interface ArchivedChartsOptions extends CancelOptions {
   archive: OpenedArchive;
   lock: ImageSetLock;
 }

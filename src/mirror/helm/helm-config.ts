@@ -27,7 +27,7 @@ export interface ChartConfig {
   place: Place;
 }
 
-export interface RepositoryChartConfig extends ChartConfig {
+interface RepositoryChartConfig extends ChartConfig {
   name: string;
   /** A version or a constraint; undefined for the newest stable one. */
   version: string | undefined;

@@ -47,7 +47,7 @@ export interface OpenedCharts {
   close(): Promise<void>;
 }
 
-export interface OpenChartsOptions extends SourceSession {
+interface OpenChartsOptions extends SourceSession {
   /** Relative paths count from it. */
   directory: string;
 }

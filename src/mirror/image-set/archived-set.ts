@@ -20,7 +20,7 @@ import type { MirroredSet } from './image-set-resources.js';
 import { openArchivedCharts } from '../helm/archived-charts.js';
 import { archivedImagesOf } from './set-archive.js';
 
-export interface ArchivedSetOptions extends Omit<
+interface ArchivedSetOptions extends Omit<
   PlanOptions,
   'openCatalog' | 'openCharts' | 'withCharts' | 'digestOfRebuilt'
 > {

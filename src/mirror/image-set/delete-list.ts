@@ -12,7 +12,7 @@ import type { ImageSetPlan, PlannedImage } from './image-set-plan.js';
 import type { KeptImages } from './kept-images.js';
 
 /** An image in a list of what is to be deleted. */
-export interface DeleteItem {
+interface DeleteItem {
   /** What it was mirrored from, with its transport. */
   imageName: string;
   /** What it is called at the target, with its transport. */

@@ -42,7 +42,7 @@ export interface OperatorConfig {
   place: Place;
 }
 
-export interface PackageConfig extends VersionBounds {
+interface PackageConfig extends VersionBounds {
   name: string;
   /** Undefined for all channels. */
   channels: ChannelConfig[] | undefined;
@@ -50,7 +50,7 @@ export interface PackageConfig extends VersionBounds {
   place: Place;
 }
 
-export interface ChannelConfig extends VersionBounds {
+interface ChannelConfig extends VersionBounds {
   name: string;
   place: Place;
 }
@@ -71,7 +71,7 @@ export interface BlockedImageConfig {
 }
 
 /** Characters of a configuration, at most. */
-export const maxConfigLength = 4 * 1024 * 1024;
+const maxConfigLength = 4 * 1024 * 1024;
 
 const defaultArchiveGiB = 500;
 const gibibyte = 1024 ** 3;

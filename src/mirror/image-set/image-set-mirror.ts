@@ -28,7 +28,7 @@ import type {
 /** What to do about an image that cannot be copied. */
 export type OnError = 'stop' | 'skip-image' | 'skip-bundle';
 
-export interface ImageSetMirrorOptions {
+interface ImageSetMirrorOptions {
   config: ImageSetConfiguration;
   target: MirrorTarget;
   transfer: TransferOptions;
@@ -47,7 +47,7 @@ interface Prepared {
 }
 
 /** What mirroring has come to. */
-export interface ImageSetReport extends TransferReport {
+interface ImageSetReport extends TransferReport {
   /** What became of the catalogs for want of images, one sentence each. */
   changes: string[];
 }

@@ -96,7 +96,7 @@ export interface ImageSetPlan {
 }
 
 /** A chart of the set, and the name of its artifact below whatever it is mirrored to. */
-export interface PlannedChart {
+interface PlannedChart {
   chart: OpenedChart;
   name: ImageName;
 }

@@ -23,7 +23,7 @@ export interface ArchivableSet {
   skip(targetName: string, error: OpmateError): Promise<void>;
 }
 
-export interface ArchiveImageSetOptions extends CancelOptions {
+interface ArchiveImageSetOptions extends CancelOptions {
   session: ImageSession;
   partBytes: number;
   strict: boolean;

@@ -15,7 +15,7 @@ export interface BytePlan {
   packages: PackageBytes[];
 }
 
-export interface PackageBytes {
+interface PackageBytes {
   name: string;
   images: number;
   /** All that its images need, each blob once. */

@@ -20,7 +20,7 @@ import type {
   TransferReport,
 } from '../transfer/transfer-types.js';
 
-export interface LockMirrorOptions extends LockedTransfersOptions {
+interface LockMirrorOptions extends LockedTransfersOptions {
   transfer: TransferOptions;
   /** Only this part of the images; the catalogs by whoever finds everything else there. */
   shard?: Shard | undefined;
@@ -30,7 +30,7 @@ export interface LockMirrorOptions extends LockedTransfersOptions {
 }
 
 /** What mirroring by a lock has come to. */
-export interface LockReport extends TransferReport {
+interface LockReport extends TransferReport {
   /** Images that other machines have not copied yet, so that the catalogs wait. */
   waiting: number;
 }

@@ -29,7 +29,7 @@ export interface LockStatus {
   archive?: { id: string; base: string | undefined; isOfLock: boolean } | undefined;
 }
 
-export interface PackageStatus {
+interface PackageStatus {
   name: string;
   images: number;
   complete: number;

@@ -60,13 +60,13 @@ export interface LockedChart {
 }
 
 /** A CatalogSource template: its file as the configuration names it, and what that held. */
-export interface LockedTemplate {
+interface LockedTemplate {
   file: string;
   /** Undefined in locks that were written before locks held it. */
   text: string | undefined;
 }
 
-export interface LockedPackage {
+interface LockedPackage {
   name: string;
   defaultChannel: string;
   /** In the order of the catalog. */

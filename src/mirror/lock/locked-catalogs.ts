@@ -6,7 +6,7 @@ import type { ImageSetLock, LockedImage } from './lock.js';
 import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
 import { rebuildFrom } from '../selection/rebuilt-source.js';
 
-export interface RebuildLockedOptions {
+interface RebuildLockedOptions {
   /** Plans what the lock was made of; called when the first catalog must be rebuilt. */
   plan: () => Promise<ImageSetPlan>;
   session: ImageSession;
@@ -15,7 +15,7 @@ export interface RebuildLockedOptions {
 }
 
 /** Catalogs and charts of a lock, made again when the first byte of one is needed. */
-export interface LockedCatalogs {
+interface LockedCatalogs {
   /** How to open the source of an image of the lock; undefined where a reference names it. */
   openerOf(image: LockedImage): (() => Promise<OpenedReference>) | undefined;
   close(): Promise<void>;

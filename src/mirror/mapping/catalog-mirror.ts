@@ -31,7 +31,7 @@ export async function planCatalogMirror(catalog: Catalog, options: PlanOptions):
 }
 
 /** Files for whoever carries the mirror to a cluster. */
-export const outputNames = {
+const outputNames = {
   mapping: 'mapping.txt',
   contentSourcePolicy: 'imageContentSourcePolicy.yaml',
   digestMirrorSet: 'imageDigestMirrorSet.yaml',

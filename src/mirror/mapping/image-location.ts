@@ -9,7 +9,7 @@ import {
 } from './image-names.js';
 
 /** Name of the layout directory, below the root of `file://`, that holds all images there. */
-export const fileLayoutName = 'v2';
+const fileLayoutName = 'v2';
 
 /**
  * The image that a place names, to be opened. All of `file://` is one OCI layout, `v2` below `root`, whose names are

@@ -101,7 +101,7 @@ function parsePair(from: string, to: string): Omit<MappingPair, 'file' | 'line'>
 }
 
 /** A pair that names one image. */
-export type ResolvedPair = Omit<MappingPair, 'tagPattern'>;
+type ResolvedPair = Omit<MappingPair, 'tagPattern'>;
 
 /**
  * Finds the tags that patterns stand for, by `listTags`, and gives each target the tag, or else the digest, of its

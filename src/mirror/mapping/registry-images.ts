@@ -30,14 +30,14 @@ import {
 } from './image-names.js';
 
 /** Which part of a catalog is meant: the bundles for which all hold that are given. */
-export interface ImageSelection {
+interface ImageSelection {
   packages?: readonly string[] | undefined;
   channels?: readonly string[] | undefined;
   bundles?: readonly string[] | undefined;
 }
 
 /** An image that only a deployment of an operator names, where mirrors do not look. */
-export interface UndeclaredImage {
+interface UndeclaredImage {
   image: string;
   bundle: string;
   /** `variable RELATED_IMAGE_X` or `init container`. */
@@ -310,21 +310,21 @@ function checkCharacters(catalog: string, image: string): void {
 }
 
 /** An image and its place at the target. */
-export interface RegistryPair {
+interface RegistryPair {
   /** With what Docker clients fill in. */
   source: ImageName;
   /** Without a tag where the image keeps its own tag, or is the only digest of its repository. */
   target: ImageName;
 }
 
-export interface RegistryMappingOptions {
+interface RegistryMappingOptions {
   /** Registry, and what goes before the repositories there. */
   destination: ImageName;
   /** Gives digests the tag that `oc adm catalog mirror` gives them, so that no registry takes them for leftovers. */
   tagDigests?: boolean | undefined;
 }
 
-export interface RegistryMapping {
+interface RegistryMapping {
   /** Sorted by the text of their lines. */
   pairs: RegistryPair[];
   /** References that are none, one error each. */
@@ -411,13 +411,13 @@ function checkTargets(pairs: readonly RegistryPair[]): void {
 }
 
 /** The files that `registry images` writes. */
-export const registryManifestNames = {
+const registryManifestNames = {
   contentSourcePolicy: 'imagecontentsourcepolicy.yaml',
   digestMirrorSet: 'imagedigestmirrorset.yaml',
   catalogSource: 'catalogsource.yaml',
 } as const;
 
-export interface RegistryManifestOptions {
+interface RegistryManifestOptions {
   /** What the objects are called; made fit to be a name. */
   name: string;
   /** What the cluster is to pull the catalog from; undefined where there is no image of it. */

@@ -24,7 +24,7 @@ export function smallRequestsAtOnce(maxPerRegistry: number): number {
   return maxPerRegistry === 1 ? 1 : maxPerRegistry * 4;
 }
 
-export interface StepOptions extends TransferOptions {
+interface StepOptions extends TransferOptions {
   /** Images at a time. */
   atOnce: number;
   /** How progress names the step, where it is told by images. */

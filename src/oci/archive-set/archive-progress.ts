@@ -13,7 +13,7 @@ import { type PlacedBlob, blobHeader, partialName, stagedName } from './archive-
 import { planPattern } from './archive-set-writer.js';
 
 /** An archive set that is being written, or was when the writing was interrupted. */
-export interface UnfinishedArchive {
+interface UnfinishedArchive {
   /** What it is to become; its parts have no sums yet. */
   index: ArchiveIndex;
   /** Blobs and manifests that are whole, by what their headers say; the next run checks their contents. */

@@ -16,7 +16,7 @@ import { readManifestFacts } from '../layout/layout-manifest.js';
 import { parseLayoutIndex, refNameAnnotation } from '../layout/layout-store.js';
 import { type Descriptor, type ImageManifest, mediaTypes, maxManifestBytes } from '../image/types.js';
 
-export interface ArchiveOptions extends CancelOptions {
+interface ArchiveOptions extends CancelOptions {
   /** Where a compressed archive is unpacked until `close`; without it one is refused. */
   temporaryDirectory?: string | undefined;
   /** Caps on unpacking; the defaults of `defaultArchiveLimits` when left out. */

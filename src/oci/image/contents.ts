@@ -33,7 +33,7 @@ export interface ImageContents {
   manifests: readonly ContentManifest[];
 }
 
-export interface ReadContentsOptions extends CancelOptions {
+interface ReadContentsOptions extends CancelOptions {
   /** Of an index only these platforms' images; see `CopyOptions`. */
   platforms?: readonly Platform[] | undefined;
   /** What refers to its manifests too. */

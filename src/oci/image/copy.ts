@@ -84,7 +84,7 @@ export async function copyImage(
 }
 
 /** What a target lacks of an image. */
-export interface MissingContents {
+interface MissingContents {
   /** In the order of the contents. */
   manifests: readonly ContentManifest[];
   /** Blobs that these need, each once. */

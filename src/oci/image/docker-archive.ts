@@ -5,7 +5,7 @@ import { openLayout } from '../layout/layout.js';
 import { packLayout } from '../layout/layout-pack.js';
 import type { Descriptor, ImageManifest } from './types.js';
 
-export interface SaveImageOptions extends CancelOptions {
+interface SaveImageOptions extends CancelOptions {
   /** `REGISTRY/NAME:TAG`, which the image has once it is loaded; without it, it has none. */
   name?: string | undefined;
   /** Holds the layers until the archive is written; whoever names it removes it. */

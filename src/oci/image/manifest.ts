@@ -26,7 +26,7 @@ export function isIndexType(mediaType: string): boolean {
   return mediaType === mediaTypes.ociIndex || mediaType === mediaTypes.dockerManifestList;
 }
 
-export interface ParseManifestOptions {
+interface ParseManifestOptions {
   /** Begins every message, e.g. `quay.io/ns/name:v1`. */
   subject: string;
   /** What the document was announced as: a descriptor's media type, or a Content-Type header. */

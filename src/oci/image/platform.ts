@@ -99,7 +99,7 @@ function variantOf({ architecture, variant }: Platform): string {
   return { arm: 'v7', arm64: 'v8', amd64: 'v1' }[architecture] ?? '';
 }
 
-export interface ResolvedImage {
+interface ResolvedImage {
   /** What the reference names: the index, or the image itself. */
   root: Descriptor;
   descriptor: Descriptor;

@@ -6,7 +6,7 @@ import { retryDamaged } from '../registry/retry-policy.js';
 import type { Descriptor } from './types.js';
 
 /** What became of a blob: sent, mounted from a neighbour, there already, or not to be had and not needed. */
-export type BlobOutcome = 'copied' | 'mounted' | 'present' | 'skipped';
+type BlobOutcome = 'copied' | 'mounted' | 'present' | 'skipped';
 
 export interface CopyBlobOptions extends PutBlobOptions {
   logger?: Logger | undefined;

@@ -8,14 +8,14 @@ import { readFileClock } from '../../files/staging.js';
 import type { LayoutStore } from './layout-store.js';
 import { manifestMediaTypes, maxManifestBytes } from '../image/types.js';
 
-export interface GarbageOptions extends CancelOptions {
+interface GarbageOptions extends CancelOptions {
   /** Blobs written or claimed more recently than this, in milliseconds, are kept: they may be of a running upload. */
   minAgeMs: number;
   /** Removes nothing. */
   isDryRun?: boolean;
 }
 
-export interface Garbage {
+interface Garbage {
   digest: string;
   /** Bytes. */
   size: number;

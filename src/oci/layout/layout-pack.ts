@@ -6,7 +6,7 @@ import { type CancelOptions } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import { replaceFile } from '../../files/replace-file.js';
 
-export interface PackOptions extends CancelOptions {
+interface PackOptions extends CancelOptions {
   /** Further files of the archive. */
   files?: readonly TarInput[] | undefined;
 }

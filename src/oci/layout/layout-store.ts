@@ -32,7 +32,7 @@ export interface OpenLayoutOptions {
 }
 
 /** Changes the entries of an index: returns the new list, or the given one when nothing is to change. */
-export type IndexChange = (entries: readonly Descriptor[]) => readonly Descriptor[];
+type IndexChange = (entries: readonly Descriptor[]) => readonly Descriptor[];
 
 interface PendingChange {
   change: IndexChange;

@@ -20,7 +20,7 @@ import { readRegistryErrors } from './transport-answers.js';
 import { NetworkError } from './transport-faults.js';
 import { type Transport, type TransportResponse, describeUrl } from './transport.js';
 
-export interface AppRegistryOptions {
+interface AppRegistryOptions {
   transport: Transport;
   /** `http` or `https`, without user information, query and fragment; paths of the API are put behind it. */
   endpoint: URL;
@@ -29,7 +29,7 @@ export interface AppRegistryOptions {
 }
 
 /** A package of a namespace. */
-export interface AppRegistryPackage {
+interface AppRegistryPackage {
   /** Without the namespace; fit to be the name of a file. */
   name: string;
   /** The one to take: the default of the registry, or else the highest; undefined where the list tells none. */
@@ -37,7 +37,7 @@ export interface AppRegistryPackage {
 }
 
 /** The content of a release. */
-export interface AppRegistryContent {
+interface AppRegistryContent {
   /** 64 hexadecimal digits. */
   sha256: string;
   /** Bytes; undefined where the registry does not say. */

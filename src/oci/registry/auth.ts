@@ -16,12 +16,12 @@ import { retryAfterMs, TemporaryAnswerError } from './transport-retry.js';
 import { discard, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
 
 /** One challenge of a `WWW-Authenticate` header; scheme and parameter names in lower case. */
-export interface Challenge {
+interface Challenge {
   scheme: string;
   parameters: Record<string, string>;
 }
 
-export interface AuthOptions {
+interface AuthOptions {
   /** The registry as credentials know it, e.g. `docker.io`. */
   registry: string;
   credentials: CredentialStore;
@@ -41,7 +41,7 @@ interface Token {
 }
 
 /** Tokens by all that decides who may see them, and the challenge that each kind of request met last. */
-export interface TokenCache {
+interface TokenCache {
   tokens: Map<string, Promise<Token>>;
   challenges: Map<string, MetChallenges>;
 }

@@ -20,7 +20,7 @@ const staleMs = 60 * 60 * 1000;
 /** Blobs up to this size are read and written in one piece. */
 const smallBytes = 1024 * 1024;
 
-export interface BlobCacheOptions {
+interface BlobCacheOptions {
   /** Made when it is not there. */
   directory: string;
   /** Milliseconds since 1970; decides which leftovers of killed processes are swept. */

@@ -18,7 +18,7 @@ const usefulBytes = 256 * 1024;
 /** How many attempts in a row may be worth nothing. */
 const maxUselessAttempts = 5;
 
-export type DownloadOptions = CancelOptions & { logger: Logger };
+type DownloadOptions = CancelOptions & { logger: Logger };
 
 /**
  * Opens a blob at an endpoint. The stream fails when content and descriptor disagree. A connection that

@@ -16,7 +16,7 @@ const maxChunkAttempts = 5;
 /** How long giving up an upload may take. */
 const cancelTimeoutMs = 5_000;
 
-export interface UploadOptions extends CancelOptions {
+interface UploadOptions extends CancelOptions {
   /** Larger blobs are sent in requests of this many bytes, each held in memory; one request when left out. */
   chunkBytes?: number | undefined;
   /** Called with the bytes that have been read for sending so far; they begin anew with every attempt. */

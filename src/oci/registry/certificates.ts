@@ -7,7 +7,7 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import { readNamedFile } from '../../files/read-file.js';
 import type { Environment } from './proxy.js';
 
-export interface CertificateOptions {
+interface CertificateOptions {
   environment: Environment;
   homeDirectory: string;
   /** Where system-wide configuration lies; `/etc`. */

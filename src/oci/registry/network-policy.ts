@@ -82,7 +82,7 @@ export function literalKind(url: URL): AddressKind | undefined {
 }
 
 /** The kind of address that an answer came from; of one through a proxy only what its URL says is known. */
-export function answerKind(response: { url: string; address?: string | undefined }): AddressKind {
+function answerKind(response: { url: string; address?: string | undefined }): AddressKind {
   if (response.address !== undefined) return addressKind(response.address);
   return literalKind(new URL(response.url)) ?? 'public';
 }

@@ -5,7 +5,7 @@ import { OpmateError } from '../../core/errors.js';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The proxy for a URL, or undefined when it is to be reached directly. */
-export type ProxyChoice = (url: URL) => URL | undefined;
+type ProxyChoice = (url: URL) => URL | undefined;
 
 /**
  * Reads HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, upper case before lower. Local hosts are never

@@ -3,7 +3,7 @@ import type { Endpoint } from './connection.js';
 import type { TransportRequest, TransportResponse } from './transport.js';
 import { readRegistryErrors } from './transport-answers.js';
 
-export type RequestOptions = Pick<TransportRequest, 'headers' | 'body' | 'bodySize' | 'signal'>;
+type RequestOptions = Pick<TransportRequest, 'headers' | 'body' | 'bodySize' | 'signal'>;
 
 /** What a request is going to do, which decides the scope of a token and the words of a refusal. */
 export type Access = 'pull' | 'push' | 'delete';

@@ -18,7 +18,7 @@ export interface RetryBudget {
 }
 
 /** A failed attempt. */
-export interface FailedAttempt {
+interface FailedAttempt {
   /** From 1. */
   attempt: number;
   /** Since the first attempt began. */
@@ -32,7 +32,7 @@ export interface FailedAttempt {
 }
 
 /** When to try again, or why not. */
-export type RetryDecision = { waitMs: number } | { giveUp: 'attempts' | 'time' | 'asked for longer' };
+type RetryDecision = { waitMs: number } | { giveUp: 'attempts' | 'time' | 'asked for longer' };
 
 const maxBackoff = 8;
 

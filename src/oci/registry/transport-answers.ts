@@ -9,7 +9,7 @@ import type { TransportRequest, TransportResponse } from './transport.js';
 const maxErrorBody = 65_536;
 
 /** What a registry says in an answer that is not a success. */
-export interface RegistryComplaint {
+interface RegistryComplaint {
   /** One line: `registry answered 404 Not Found: manifest unknown`. */
   summary: string;
   /** Codes of the distribution specification, e.g. `MANIFEST_UNKNOWN`. */

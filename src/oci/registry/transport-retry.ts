@@ -6,7 +6,7 @@ import { readRegistryErrors, subjectOf } from './transport-answers.js';
 import { isShortBody, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
 import { NetworkError } from './transport-faults.js';
 
-export interface RetryOptions extends RetryBudget {
+interface RetryOptions extends RetryBudget {
   random: () => number;
   /** Milliseconds of a clock that never goes back. */
   now: () => number;

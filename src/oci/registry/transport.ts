@@ -58,7 +58,7 @@ export interface AgentRoute extends Route {
   agent: Agent;
 }
 
-export interface HttpTransportOptions {
+interface HttpTransportOptions {
   /** The agent for a URL: its certificates, its proxy, its addresses. May refuse where `lead` does not lead to. */
   routeTo(url: URL, lead: Lead | undefined): Promise<AgentRoute>;
   /** How long nothing may move: while connecting, waiting for the answer, or in a body. */
@@ -379,7 +379,7 @@ function watchProgress(
 
 const redirectStatuses: readonly number[] = [301, 302, 303, 307, 308];
 
-export interface RedirectOptions {
+interface RedirectOptions {
   /** Refuses a redirect that leaves the origin. */
   sameOrigin?: boolean;
 }

@@ -30,7 +30,7 @@ export interface KeeperClock {
   wait(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-export interface KeeperOptions {
+interface KeeperOptions {
   /** What is served. */
   held: HeldCatalogs;
   /** Where contents and records are kept; in memory or nameless files where it is left out. */

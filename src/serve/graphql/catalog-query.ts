@@ -26,7 +26,7 @@ export interface QueryLimits {
 
 export const defaultQueryLimits: QueryLimits = { maxResultBytes: 32 * 1024 * 1024, maxMs: 10_000 };
 
-export interface QueryResult {
+interface QueryResult {
   /** JSON text, in pieces. */
   body: Buffer[];
   /** The same query of the same content has the same result. */

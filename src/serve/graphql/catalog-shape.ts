@@ -80,7 +80,7 @@ function* groupedBlobs(content: StoredContent): Generator<BlobGroup, void, undef
 }
 
 /** Collects the shape of a catalog, blob by blob. */
-export class ShapeBuilder {
+class ShapeBuilder {
   readonly #schemas = new Map<string, SchemaShape>();
   #fields = 0;
 

@@ -32,7 +32,7 @@ export interface SchemaSize {
   fieldsPerType: number;
 }
 
-export interface ParsedQuery {
+interface ParsedQuery {
   document: DocumentNode;
   /** Bytes that each object of the result has for `__typename`, at most: no resolver sees them. */
   typenameBytes: number;

@@ -26,7 +26,7 @@ import type { ApiName } from './registry-answers.js';
 const manifestTypes: ReadonlySet<string> = new Set([propertyTypes.bundleObject, propertyTypes.csvMetadata]);
 
 /** What is told of a bundle in a channel in addition to what is in its blob. */
-export interface ChannelPart {
+interface ChannelPart {
   channelName: string;
   entry: ChannelEntry;
   /** Whether to include `replaces` and `skips`, which only a list of all bundles has. */

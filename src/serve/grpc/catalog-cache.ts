@@ -81,7 +81,7 @@ async function hashFile(
 }
 
 /** A cache that was found whole. */
-export interface OpenedCache {
+interface OpenedCache {
   index: CatalogIndex;
   records: RecordFile;
 }

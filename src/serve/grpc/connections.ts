@@ -15,7 +15,7 @@ interface Connection {
   windowStart: number;
 }
 
-export interface ConnectionsOptions {
+interface ConnectionsOptions {
   max: number;
   logger?: Logger | undefined;
 }

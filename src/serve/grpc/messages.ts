@@ -54,7 +54,7 @@ export interface PackageMessage {
 }
 
 /** `api.ChannelEntry` */
-export interface ChannelEntryMessage {
+interface ChannelEntryMessage {
   packageName: string;
   channelName: string;
   bundleName: string;

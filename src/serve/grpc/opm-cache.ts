@@ -21,7 +21,7 @@ export interface CacheFile {
   size: number;
 }
 
-export interface OpmCacheOptions extends CancelOptions {
+interface OpmCacheOptions extends CancelOptions {
   /** The files of the catalog as they will be where it is served from, with mode 0644 in directories of mode 0755. */
   catalogFiles: readonly CacheFile[];
   /** Where the cache is written; must not exist. Whoever names it removes it, also after a failure. */

@@ -39,7 +39,7 @@ const resultVersion = 'graphql 1';
 const contentType = 'application/jsonl';
 const jsonType = 'application/json';
 
-export interface CatalogRequestsOptions {
+interface CatalogRequestsOptions {
   catalogs: CatalogSet;
   logger: Logger;
   /** Without a final slash. */

@@ -94,7 +94,7 @@ function secondsOf(date: Date): number {
 }
 
 /** First and last byte, both included. */
-export interface ByteRange {
+interface ByteRange {
   start: number;
   end: number;
 }

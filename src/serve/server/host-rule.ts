@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 
-export interface HostRuleOptions {
+interface HostRuleOptions {
   /** Names that the server goes by, in addition to `localhost` and addresses. */
   names?: readonly (string | undefined)[];
   /** Also checks connections that come in on an address of the network. */

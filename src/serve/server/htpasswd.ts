@@ -13,7 +13,7 @@ const maxPending = 32;
 const maxRemembered = 1_000;
 const bcryptPattern = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
 
-export type PasswordVerdict = 'right' | 'wrong' | 'busy';
+type PasswordVerdict = 'right' | 'wrong' | 'busy';
 
 /**
  * Users and passwords of an htpasswd file, as `htpasswd -B` writes it: one `USER:HASH` per line, bcrypt only, as

@@ -37,7 +37,7 @@ export interface GitOptions extends CancelOptions {
 }
 
 /** One run of git. */
-export interface GitRun {
+interface GitRun {
   /** How long it may take. */
   timeoutMs: number;
   /** Where it runs; the temporary directory where left out. */

@@ -155,7 +155,7 @@ function listed(names: readonly string[]): string {
  * Unpacks what a commit has under `roots` into `destination`, which must not be there yet: as it is in the
  * repository, attributes of git aside. Submodules are empty directories. Throws OpmateError.
  */
-export async function fetchGit(
+async function fetchGit(
   source: GitPlace,
   commit: string,
   destination: string,

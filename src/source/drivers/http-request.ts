@@ -50,7 +50,7 @@ export function checkUrl(
   return url;
 }
 
-export interface PlaceRequest {
+interface PlaceRequest {
   url: URL;
   /** The state that is known: it alone may be the response 304. */
   known?: PlaceState | undefined;

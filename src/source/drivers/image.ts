@@ -231,7 +231,7 @@ function imageIn(
 }
 
 /** Unpacks the files of an image that is no catalog. */
-export function unpackImage(reference: Reference, session: SourceSession): Unpack {
+function unpackImage(reference: Reference, session: SourceSession): Unpack {
   const { limits = defaultArchiveLimits, signal, logger } = session;
   return (destination, roots) =>
     withImage(reference, session, async (image) => {

@@ -4,7 +4,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import type { Logger } from '../../core/log.js';
 import { openRegularFile } from '../../files/read-file.js';
 
-export interface UnpackOptions extends CancelOptions {
+interface UnpackOptions extends CancelOptions {
   /** How messages name the archive. */
   label: string;
   roots: readonly string[];

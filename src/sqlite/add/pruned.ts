@@ -4,7 +4,7 @@ import type { BundleRecord } from '../schema/bundle-record.js';
 import { type PackageState, edgesOf, findHeads } from '../schema/package-state.js';
 
 /** A bundle that is not in its channel, though it should be. */
-export interface PrunedBundle {
+interface PrunedBundle {
   record: BundleRecord;
   error: OpmateError;
 }

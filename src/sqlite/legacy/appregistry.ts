@@ -18,7 +18,7 @@ import { type LoadOptions, type LoadReport, type LoadSession, ManifestLoader } f
 import { loadTree } from './package-manifests.js';
 
 /** What loading archives needs of a session besides: where, and how far, they are unpacked while they are read. */
-export interface LoadArchivesSession extends LoadSession, TemporaryPlace {
+interface LoadArchivesSession extends LoadSession, TemporaryPlace {
   limits?: ArchiveLimits | undefined;
 }
 

@@ -20,7 +20,7 @@ import { splitObjects } from './convert-package.js';
 import type { Database } from '../schema/database.js';
 import { IndexQueries, type StoredPackage } from './queries.js';
 
-export interface ExportOptions extends CancelOptions {
+interface ExportOptions extends CancelOptions {
   /** Opens the image of a bundle; `close` is called when its layers were read. */
   openImage(reference: string): Promise<{ image: Image; close(): Promise<void> }>;
   limits?: ArchiveLimits | undefined;
@@ -30,7 +30,7 @@ export interface ExportOptions extends CancelOptions {
 }
 
 /** What was written. */
-export interface ExportReport {
+interface ExportReport {
   packages: string[];
   bundles: number;
 }

@@ -14,7 +14,7 @@ import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
 import type { Platform } from '../../oci/image/types.js';
 import { openDatabase } from '../schema/database.js';
 
-export interface ExtractDatabaseOptions extends CancelOptions {
+interface ExtractDatabaseOptions extends CancelOptions {
   limits?: ArchiveLimits | undefined;
   logger?: Logger | undefined;
 }
@@ -98,7 +98,7 @@ async function checkJournal(file: string, subject: string): Promise<void> {
 }
 
 /** Where an index image has its database. */
-export const databasePath = '/database/index.db';
+const databasePath = '/database/index.db';
 
 /**
  * The image that index images are built on: the last release of opm that can serve a database. By version,

@@ -39,7 +39,7 @@ const lookups = {
   related_image: { table: 'related_image', column: 'operatorbundle_name' },
 } as const satisfies Record<string, { table: TableName; column: string; type?: string }>;
 
-export type LookupName = keyof typeof lookups;
+type LookupName = keyof typeof lookups;
 
 /** The name of the temporary table of APIs. */
 const apis = 'opmate_provided';

@@ -12,7 +12,7 @@ export interface StoredPackage {
   channels: StoredChannel[];
 }
 
-export interface StoredChannel {
+interface StoredChannel {
   name: string;
   /** Name of the bundle at its head; empty where none is stored. */
   head: string;
@@ -49,7 +49,7 @@ export interface StoredBundle {
 }
 
 /** The manifests of a bundle as they are stored: one object; and objects one after the other. Empty where there are none. */
-export interface StoredManifests {
+interface StoredManifests {
   csv: Buffer;
   objects: Buffer;
 }

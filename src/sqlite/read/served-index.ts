@@ -23,7 +23,7 @@ import {
 import { refuseBytesAsNames } from '../schema/schema.js';
 
 /** An API of Kubernetes; the plural is empty where the index does not know it. */
-export interface ServedApi {
+interface ServedApi {
   group: string;
   version: string;
   kind: string;

@@ -13,7 +13,7 @@ import { removeBundleRows } from '../schema/remove-bundle.js';
 /** Gets the manifests of a bundle from its image, and the name that it has there. */
 export type FetchManifests = (image: string) => Promise<{ name: string; manifests: BundleManifests }>;
 
-export interface DeleteBundleOptions {
+interface DeleteBundleOptions {
   /** Needed where the next bundle of a channel has lost its manifests to a smaller index. */
   fetchManifests?: FetchManifests | undefined;
 }

@@ -12,7 +12,7 @@ import {
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { noSuchPackage } from './remove.js';
 
-export interface DeleteLatestOptions {
+interface DeleteLatestOptions {
   /** Removes the head of every channel, not only the newest of them. */
   eachChannel?: boolean | undefined;
 }

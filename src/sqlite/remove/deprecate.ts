@@ -9,7 +9,7 @@ import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
 import { brokenEdges, checkEdges, removePackages } from './remove.js';
 import { type BundlesByPackage, packagesOfBundles, removeOfUnknownPackages } from './stranded.js';
 
-export interface DeprecateOptions extends CancelOptions {
+interface DeprecateOptions extends CancelOptions {
   /** Deprecate what can be deprecated, and report the rest. */
   permissive?: boolean | undefined;
   /** Remove a package when the heads of all its channels, the default one among them, are to be deprecated. */

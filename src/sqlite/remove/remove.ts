@@ -6,7 +6,7 @@ import { withEditIndexes } from '../schema/helper-indexes.js';
 import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
 import { packagesOfBundles, removeStranded } from './stranded.js';
 
-export interface RemoveOptions extends CancelOptions {
+interface RemoveOptions extends CancelOptions {
   /** Remove what can be removed, and report the rest. */
   permissive?: boolean | undefined;
 }

@@ -266,7 +266,7 @@ export interface ReadOptions {
 }
 
 /** A database that is open for reading; `close` it when done. */
-export interface ReadableDatabase {
+interface ReadableDatabase {
   database: Database;
   close(): Promise<void>;
 }

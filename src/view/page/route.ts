@@ -8,7 +8,7 @@ export type Route =
   | { view: 'compare'; package: string };
 
 /** Reads an address; what is not known is the list of packages. */
-export function parseRoute(hash: string): Route {
+function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
   const [view, ...names] = path.split('/').map(decode);
   const values = new URLSearchParams(query);

@@ -3,7 +3,7 @@ import { encodeGoJson, sortKeysDeep } from '../../../document/go-json.js';
 import type { JsonObject, JsonValue } from '../../../document/json.js';
 
 /** A change of one schema that may break objects which exist already. */
-export interface SchemaChange {
+interface SchemaChange {
   /** Which rule it is against, as operator-controller names them. */
   check: string;
   detail: string;

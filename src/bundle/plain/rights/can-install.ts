@@ -7,7 +7,7 @@ import { rulesOf, textsOf } from './rights.js';
 import { isResource } from './risks.js';
 
 /** Rules that somebody holds, and where; in the whole cluster where the namespace is empty. */
-export interface HeldRules {
+interface HeldRules {
   namespace: string;
   rules: JsonObject[];
 }

@@ -16,7 +16,7 @@ const readNamespaces: PolicyRule = {
 };
 
 /** A permission as it is granted: in one namespace, or, where that is empty, in the whole cluster. */
-export interface Grant {
+interface Grant {
   permission: Permission;
   namespace: string;
   /** Name of the role and its binding. */
@@ -29,7 +29,7 @@ export interface Grant {
  * The permissions that an operator gets when it watches these namespaces: with all of them watched, what it
  * asks for in single namespaces is given in the whole cluster, and reading namespaces too.
  */
-export function grantsOf({ csv }: RegistryV1, targets: readonly string[]): Grant[] {
+function grantsOf({ csv }: RegistryV1, targets: readonly string[]): Grant[] {
   const csvName = csv.metadata.name ?? '';
   const { permissions = [], clusterPermissions = [] } = csv.spec.install.spec ?? {};
   const isForAll = targets.length === 1 && targets[0] === '';

@@ -26,7 +26,7 @@ function dict(values: readonly GoValue[]): GoMap {
 }
 
 /** Fills in what a map lacks, or with `isOverwriting` replaces what another has; nothing is replaced by an empty value. */
-export function mergeInto(target: GoMap, source: GoMap, isOverwriting: boolean, depth = 0): GoMap {
+function mergeInto(target: GoMap, source: GoMap, isOverwriting: boolean, depth = 0): GoMap {
   if (depth > 500) throw new LimitError('merge: nested too deeply');
   for (const [key, value] of Object.entries(source)) {
     const own = getKey(target, key);

@@ -29,6 +29,29 @@ export function measure(script, args, environment = {}) {
   });
 }
 
+/**
+ * Runs a program, its output read and thrown away. Returns its wall time and the processor time of it and of all that
+ * it started, in seconds.
+ */
+export function timeCommand(program, args, { cwd, ...environment }) {
+  return new Promise((resolve, reject) => {
+    const script = 'TIMEFORMAT="%R %U %S"; { time "$@" >&3 2>&3; } 3>/dev/null';
+    const child = spawn('bash', ['-c', script, 'bash', program, ...args], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, ...environment },
+      cwd,
+    });
+    let told = '';
+    child.stderr.on('data', (chunk) => (told += chunk));
+    child.on('error', reject);
+    child.on('close', (code) => {
+      const [seconds, user, system] = told.trim().split(' ').map(Number);
+      if (code !== 0) reject(new Error(`${program} ${args.slice(0, 8).join(' ')}: exit ${code}`));
+      else resolve({ seconds, processor: user + system });
+    });
+  });
+}
+
 export function median(values) {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)];

@@ -51,13 +51,7 @@ export function readBundles(count) {
  * is what comes after the host, and the files are by name. Returns the references.
  */
 export async function pushBundles(host, work, bundles) {
-  const session = await openSession({
-    environment: {},
-    homeDirectory: work,
-    temporaryDirectory: work,
-    architecture: process.arch,
-    registry: { useHttp: true },
-  });
+  const session = await openBenchSession(work);
   const references = [];
   for (const { name, packageName, manifests, metadata } of bundles) {
     const below = (directory, files) =>
@@ -76,4 +70,37 @@ export async function pushBundles(host, work, bundles) {
   }
   await session.close();
   return references;
+}
+
+/** Layers that several images of one repository have, for 100 images: 222 blobs with theirs and the configurations. */
+const sharedLayers = 22;
+
+/** Pushes images of two layers, one of which others of their repository have too. Returns `ns/name:tag` of each. */
+export async function pushRepositories(host, work, { count, repositories }) {
+  const session = await openBenchSession(work);
+  const names = [];
+  for (let i = 0; i < count; i++) {
+    const group = i % sharedLayers;
+    const layer = (name) => layerOf([{ path: `manifests/${name}`, content: Buffer.from(name.repeat(200)) }]);
+    const image = await buildImage({
+      layers: [await layer(`shared-${group}`), await layer(`own-${i}`)],
+      labels: { [packageLabel]: `package-${i}` },
+    });
+    const name = `bench/repository-${group % repositories}:v${i}`;
+    const target = await openTarget(parseReference(`${host}/${name}`), session);
+    await pushImage(target.repository, target.reference, image);
+    names.push(name);
+  }
+  await session.close();
+  return names;
+}
+
+function openBenchSession(work) {
+  return openSession({
+    environment: {},
+    homeDirectory: work,
+    temporaryDirectory: work,
+    architecture: process.arch,
+    registry: { useHttp: true },
+  });
 }

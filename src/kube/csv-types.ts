@@ -7,6 +7,7 @@ import {
   type Of,
   type TextType,
   listOf,
+  namedString,
   pointerTo,
   stringMap,
   strings,
@@ -63,7 +64,10 @@ const webhookDefinitions = listOf({
 
 export type WebhookDescription = Of<typeof webhookDefinitions>[number];
 
-const installModes = listOf({ type: 'string', supported: 'bool' });
+const installModes = listOf(
+  { type: namedString('v1alpha1.InstallModeType'), supported: 'bool' },
+  'v1alpha1.InstallMode',
+);
 
 /** A version, which may lack its last parts. */
 export const version: TextType<string, undefined> = {
@@ -102,53 +106,91 @@ function problemOf(parse: () => unknown): string | undefined {
   }
 }
 
-const descriptors = listOf({
+const descriptorFields = {
   path: 'string',
   'displayName?': 'string',
   'description?': 'string',
   'x-descriptors?': strings,
   'value?': 'raw',
-});
+} as const satisfies Fields;
 
 const descriptionFields = {
   'displayName?': 'string',
   'description?': 'string',
-  'resources?': listOf({ name: 'string', kind: 'string', version: 'string' }),
-  'statusDescriptors?': descriptors,
-  'specDescriptors?': descriptors,
-  'actionDescriptors?': descriptors,
+  'resources?': listOf(
+    { name: 'string', kind: 'string', version: 'string' },
+    'v1alpha1.APIResourceReference',
+  ),
+  'statusDescriptors?': listOf(descriptorFields, 'v1alpha1.StatusDescriptor'),
+  'specDescriptors?': listOf(descriptorFields, 'v1alpha1.SpecDescriptor'),
+  'actionDescriptors?': listOf(descriptorFields, 'v1alpha1.ActionDescriptor'),
 } as const satisfies Fields;
 
-const crds = listOf({ name: 'string', version: 'string', kind: 'string', ...descriptionFields });
+const crds = listOf(
+  { name: 'string', version: 'string', kind: 'string', ...descriptionFields },
+  'v1alpha1.CRDDescription',
+);
 /** A custom resource that a ClusterServiceVersion describes. */
 export type ApiDescription = Of<typeof crds>[number];
 
-const apiServices = listOf({
-  name: 'string',
-  group: 'string',
-  version: 'string',
-  kind: 'string',
-  'deploymentName?': 'string',
-  'containerPort?': 'int32',
-  ...descriptionFields,
-});
+const apiServices = listOf(
+  {
+    name: 'string',
+    group: 'string',
+    version: 'string',
+    kind: 'string',
+    'deploymentName?': 'string',
+    'containerPort?': 'int32',
+    ...descriptionFields,
+  },
+  'v1alpha1.APIServiceDescription',
+);
+const crdDescriptions = struct({ 'owned?': crds, 'required?': crds }, 'v1alpha1.CustomResourceDefinitions');
+const apiServiceDescriptions = struct(
+  { 'owned?': apiServices, 'required?': apiServices },
+  'v1alpha1.APIServiceDefinitions',
+);
+const nativeApis = listOf({ group: 'string', version: 'string', kind: 'string' }, 'v1.GroupVersionKind');
+const maintainers = listOf({ 'name?': 'string', 'email?': 'string' }, 'v1alpha1.Maintainer');
+const link = struct({ 'name?': 'string', 'url?': 'string' }, 'v1alpha1.AppLink');
 const times = pointerTo(time);
+
+/** The value of `olm.csv.metadata`. (Source: operator-registry, property.CSVMetadata.) */
+export const csvMetadataType = struct(
+  {
+    'annotations?': stringMap,
+    'apiServiceDefinitions?': apiServiceDescriptions,
+    'crdDescriptions?': crdDescriptions,
+    'description?': 'string',
+    'displayName?': 'string',
+    'installModes?': installModes,
+    'keywords?': strings,
+    'labels?': stringMap,
+    'links?': { list: link },
+    'maintainers?': maintainers,
+    'maturity?': 'string',
+    'minKubeVersion?': 'string',
+    'nativeAPIs?': nativeApis,
+    'provider?': link,
+  },
+  'property.CSVMetadata',
+);
 
 const specFields = {
   'version?': version,
   'release?': release,
   'maturity?': 'string',
-  'customresourcedefinitions?': struct({ 'owned?': crds, 'required?': crds }),
-  'apiservicedefinitions?': struct({ 'owned?': apiServices, 'required?': apiServices }),
+  'customresourcedefinitions?': crdDescriptions,
+  'apiservicedefinitions?': apiServiceDescriptions,
   'webhookdefinitions?': webhookDefinitions,
-  'nativeAPIs?': listOf({ group: 'string', version: 'string', kind: 'string' }),
+  'nativeAPIs?': nativeApis,
   'minKubeVersion?': 'string',
   displayName: 'string',
   'description?': 'string',
   'keywords?': strings,
-  'maintainers?': listOf({ 'name?': 'string', 'email?': 'string' }),
-  'provider?': struct({ 'name?': 'string', 'url?': 'string' }),
-  'links?': listOf({ 'name?': 'string', 'url?': 'string' }),
+  'maintainers?': maintainers,
+  'provider?': link,
+  'links?': { list: link },
   'icon?': listOf({ base64data: 'string', mediatype: 'string' }),
   'installModes?': installModes,
   'replaces?': 'string',

@@ -1,6 +1,7 @@
 import { type DocumentPath, formatPath } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { describeKind } from '../document/field.js';
+import { goKindOf } from '../document/go-json.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
 
@@ -70,6 +71,8 @@ export interface TextType<
   readonly zero: Z;
   /** What messages call it, with its article. */
   readonly expected: string;
+  /** What Go calls it, as in `v1alpha1.InstallModeType`. */
+  readonly goName?: string;
   /** Says why `read` returned undefined, in place of `expected X, found Y`. */
   readonly explain?: (value: JsonValue) => string;
 }
@@ -86,6 +89,8 @@ export interface StructType<F extends Fields = Fields> {
   readonly folded: ReadonlyMap<string, string>;
   /** Fields that are written even where there is no value. */
   readonly always: readonly (readonly [string, Field])[];
+  /** What Go calls it, as in `property.GVK`. */
+  readonly goName: string | undefined;
   /** Exists for `Of` only. */
   readonly table?: F;
 }
@@ -119,7 +124,7 @@ export type Of<T extends Type> = T extends 'string'
                     : JsonValue;
 
 /** The same where there may be none, which is null. */
-type Nullable<T extends Type> = T extends
+export type Nullable<T extends Type> = T extends
   ListType<Type> | MapType<Type> | PointerType<Type> | TextType<JsonValue, undefined>
   ? Of<T> | null
   : Of<T>;
@@ -146,7 +151,7 @@ type OmittedName<K, T extends Type> = K extends `${infer N}?`
   : never;
 
 /** Makes a struct of a table of its fields. */
-export function struct<const F extends Fields>(table: F): StructType<F> {
+export function struct<const F extends Fields>(table: F, goName?: string): StructType<F> {
   const entries = Object.entries(table).map(([key, type]): [string, Field] => {
     const optional = key.endsWith('?');
     return [optional ? key.slice(0, -1) : key, { type, optional }];
@@ -158,6 +163,17 @@ export function struct<const F extends Fields>(table: F): StructType<F> {
     fields: new Map(entries),
     folded: new Map(entries.map(([name]) => [foldFieldName(name), name])),
     always,
+    goName,
+  };
+}
+
+/** Makes a string with a type name of its own. */
+export function namedString(goName: string): TextType<string, string> {
+  return {
+    read: (value) => (typeof value === 'string' ? value : undefined),
+    zero: '',
+    expected: 'a string',
+    goName,
   };
 }
 
@@ -165,8 +181,8 @@ export const strings = { list: 'string' } as const satisfies Type;
 export const stringMap = { map: 'string' } as const satisfies Type;
 
 /** Makes a list of structs. */
-export function listOf<const F extends Fields>(table: F): ListType<StructType<F>> {
-  return { list: struct(table) };
+export function listOf<const F extends Fields>(table: F, goName?: string): ListType<StructType<F>> {
+  return { list: struct(table, goName) };
 }
 
 /** Makes a pointer. */
@@ -224,8 +240,21 @@ export function readTyped<T extends Type>(
   return readRoot(value, type, options, state) as Nullable<T>;
 }
 
+/**
+ * Returns the first value of the wrong type, with folded names, or undefined. It makes no value, and so takes half the
+ * time of `conform`.
+ */
+export function findTypeFault(value: JsonValue, type: Type): TypeMismatchError | undefined {
+  let first: TypeMismatchError | undefined;
+  const state = stateOf({ foldNames: true }, (fault) => (first ??= fault));
+  read(value, type, undefined, { ...state, checksOnly: true });
+  return first;
+}
+
 interface State {
   fail: (fault: TypeMismatchError) => void;
+  /** Whether nothing is made of lists, maps and structs. */
+  checksOnly: boolean;
   dropped: (string | number)[][] | undefined;
   foldNames: boolean;
   except: StructType | undefined;
@@ -238,7 +267,7 @@ function stateOf(
   dropped?: State['dropped'],
 ): State {
   const except = typeof foldNames === 'object' ? foldNames.except : undefined;
-  return { fail, dropped, foldNames: foldNames !== false, except, inTableOrder };
+  return { fail, dropped, checksOnly: false, foldNames: foldNames !== false, except, inTableOrder };
 }
 
 function readRoot(
@@ -283,6 +312,10 @@ function read(value: JsonValue, type: Type, at: Place | undefined, state: State)
   }
   if ('list' in type) {
     if (!Array.isArray(value)) return fail(value, 'a list', at, state);
+    if (state.checksOnly) {
+      for (const [index, item] of value.entries()) read(item, type.list, { key: index, parent: at }, state);
+      return undefined;
+    }
     return value.map((item, index) => read(item, type.list, { key: index, parent: at }, state) ?? null);
   }
   if (!isJsonObject(value)) return fail(value, 'an object', at, state);
@@ -293,6 +326,7 @@ function readMap(value: JsonObject, type: Type, at: Place | undefined, state: St
   const out: JsonObject = {};
   for (const key of Object.keys(value)) {
     const item = read(value[key] as JsonValue, type, { key, parent: at }, state);
+    if (state.checksOnly) continue;
     setJsonKey(out, key, item ?? zeroOf(type) ?? null);
   }
   return out;
@@ -316,10 +350,12 @@ function readStruct(value: JsonObject, type: StructType, at: Place | undefined, 
     // Null leaves what another spelling of the same field gave.
     if (item === null && field.type !== 'raw' && inner.foldNames && Object.hasOwn(out, name)) continue;
     const conformed = read(item, field.type, { key, parent: at }, inner);
+    if (state.checksOnly) continue;
     if (!field.optional || (conformed !== undefined && !isEmpty(conformed, field.type))) {
       out[name] = conformed ?? null;
     } else if (inner.foldNames) delete out[name];
   }
+  if (state.checksOnly) return out;
   for (const [name, field] of type.always) {
     if (Object.hasOwn(out, name)) continue;
     const zero = zeroOf(field.type);
@@ -402,4 +438,51 @@ function isEmpty(value: JsonValue, type: Type): boolean {
 function fail(value: JsonValue, expected: string, at: Place | undefined, state: State): undefined {
   state.fail(new TypeMismatchError(pathOf(at), `expected ${expected}, got ${describeKind(value)}`));
   return undefined;
+}
+
+/**
+ * Returns the message of Go's decoder for the value at `path` of `root`, read as `type`: `json: cannot unmarshal
+ * number into Go struct field GVK.group of type string`. (Source: encoding/json, UnmarshalTypeError.)
+ */
+export function describeGoMismatch(root: JsonValue, type: Type, path: DocumentPath): string {
+  let value = root;
+  let at = type;
+  let owner: StructType | undefined;
+  const fields: string[] = [];
+  for (const key of path) {
+    value = (value as JsonObject)[key] as JsonValue;
+    at = innerType(at);
+    if (typeof at === 'string') break;
+    if ('list' in at) at = at.list;
+    else if ('map' in at) at = at.map;
+    else if ('fields' in at) {
+      owner = at;
+      const name = at.fields.has(String(key))
+        ? String(key)
+        : (at.folded.get(foldFieldName(String(key))) ?? '');
+      fields.push(name);
+      at = at.fields.get(name)?.type ?? 'any';
+    }
+  }
+  const isNumber = at === 'int32' && (typeof value === 'number' || typeof value === 'bigint');
+  const kind = isNumber ? `number ${String(value)}` : goKindOf(value);
+  const target =
+    owner === undefined
+      ? `value of type ${goNameOf(at)}`
+      : `struct field ${owner.goName?.replace(/^.*\./, '')}.${fields.join('.')} of type ${goNameOf(at)}`;
+  return `json: cannot unmarshal ${kind} into Go ${target}`;
+}
+
+function innerType(type: Type): Type {
+  if (typeof type === 'string') return type;
+  if ('later' in type) return innerType(type.later());
+  return 'pointer' in type ? innerType(type.pointer) : type;
+}
+
+function goNameOf(type: Type): string {
+  const inner = innerType(type);
+  if (typeof inner === 'string') return inner;
+  if ('list' in inner) return `[]${goNameOf(inner.list)}`;
+  if ('map' in inner) return `map[string]${goNameOf(inner.map)}`;
+  return 'goName' in inner ? (inner.goName ?? 'any') : 'any';
 }

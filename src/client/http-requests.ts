@@ -1,6 +1,7 @@
 import { Agent as HttpAgent, STATUS_CODES } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { OpmateError, RegistryError } from '../core/errors.js';
+import { fetchExchange } from '../oci/registry/exchange.js';
 import { guardLookup } from '../oci/registry/guarded-lookup.js';
 import { checkLiteralAddress, type Lead } from '../oci/registry/network-policy.js';
 import { NetworkError } from '../oci/registry/transport-faults.js';
@@ -72,6 +73,7 @@ export class HttpRequests {
         return { agent: agentFor(url.protocol, lead), trustPaths };
       },
       idleTimeoutMs,
+      exchange: fetchExchange,
     });
     this.#transport = withRetry(withRedirects(http), {
       maxAttempts: maxAttempts ?? defaultMaxAttempts,

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import { CancelledError, systemCode, throwIfCancelled } from './errors.js';
 
 /** Options that every long operation takes. */
@@ -7,9 +6,12 @@ export interface CancelOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** What waits for signals: of each signal all of it behind one listener. */
+const waiting = new WeakMap<AbortSignal, { calls: Set<() => void>; stop: () => void }>();
+
 /**
  * Calls `fn` once when `signal` fires, at once when it has fired already. Returns what takes `fn` off again, to
- * be called when there is nothing left to stop. Any number may wait for one signal.
+ * be called when there is nothing left to stop. Any number may wait for one signal; it has one listener for all.
  */
 export function onAbort(signal: AbortSignal | undefined, fn: () => void): () => void {
   if (signal === undefined) return () => undefined;
@@ -17,10 +19,27 @@ export function onAbort(signal: AbortSignal | undefined, fn: () => void): () => 
     fn();
     return () => undefined;
   }
-  // Node would take more than ten for a leak, and warn.
-  setMaxListeners(0, signal);
-  signal.addEventListener('abort', fn, { once: true });
-  return () => signal.removeEventListener('abort', fn);
+  const { calls, stop } = waiting.get(signal) ?? startWaiting(signal);
+  const call = (): void => fn();
+  calls.add(call);
+  return () => {
+    if (calls.delete(call) && calls.size === 0) stop();
+  };
+}
+
+function startWaiting(signal: AbortSignal): { calls: Set<() => void>; stop: () => void } {
+  const calls = new Set<() => void>();
+  function callAll(): void {
+    for (const call of calls) call();
+  }
+  function stop(): void {
+    signal.removeEventListener('abort', callAll);
+    waiting.delete(signal);
+  }
+  signal.addEventListener('abort', callAll, { once: true });
+  const started = { calls, stop };
+  waiting.set(signal, started);
+  return started;
 }
 
 /**

@@ -9,6 +9,7 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import { createTokenCache, withAuth } from './auth.js';
 import { type CertificateStore, createCertificateStore, type TlsFiles } from './certificates.js';
 import { createCredentialStore } from './credentials.js';
+import { type Exchange, fetchExchange } from './exchange.js';
 import { defaultLookup, guardLookup } from './guarded-lookup.js';
 import {
   type AddressKind,
@@ -153,7 +154,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   }
 
   /** Sends what is for one registry: to itself, and to where its answers lead. */
-  function wire(registry: Security): Transport {
+  function wire(registry: Security, exchange?: Exchange): Transport {
     const isFlagged = (host: string): boolean =>
       registry === 'insecure-by-flag' && typeof insecure === 'function' && insecure(host);
     const http = createHttpTransport({
@@ -169,6 +170,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         return agents.routeTo(url, trust, lead.kind);
       },
       idleTimeoutMs: options.idleTimeoutMs ?? 30_000,
+      exchange,
     });
     return withLog(http, logger);
   }
@@ -290,7 +292,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         }),
       );
     },
-    plainTransport: () => retrying(withRedirects(wires.verified)),
+    plainTransport: () => retrying(withRedirects(wire('verified', fetchExchange))),
     close: agents.close,
   };
 }

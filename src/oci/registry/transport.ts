@@ -2,12 +2,12 @@
  * HTTP as the OCI client sees it: one interface, and layers that each add one duty. The connection puts
  * them together: retry(auth(redirects(log(http)))).
  */
-import type { Agent, ClientRequest } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Agent } from 'node:http';
 import { pipeline, Readable, Transform } from 'node:stream';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
+import { type Exchange, httpExchange } from './exchange.js';
 import { refusedAddressCode } from './guarded-lookup.js';
 import { type Lead, leadFrom, refusedAddress } from './network-policy.js';
 import {
@@ -63,21 +63,23 @@ interface HttpTransportOptions {
   routeTo(url: URL, lead: Lead | undefined): Promise<AgentRoute>;
   /** How long nothing may move: while connecting, waiting for the answer, or in a body. */
   idleTimeoutMs: number;
+  /** How requests are sent; by node:http when left out. */
+  exchange?: Exchange | undefined;
 }
 
 /** Slower than this over four idle periods counts as a stalled connection. */
 const minBytesPerSecond = 256;
 const ticksPerIdlePeriod = 4;
 
-/** The transport that really sends, by node-fetch. Follows no redirect and undoes no compression. */
+/** The transport that really sends. Follows no redirect and undoes no compression. */
 export function createHttpTransport(options: HttpTransportOptions): Transport {
+  const { exchange = httpExchange } = options;
   const ticker = createTicker(Math.max(1, options.idleTimeoutMs / ticksPerIdlePeriod));
   return {
     async send(request) {
       throwIfCancelled(request.signal);
       const url = new URL(request.url);
       const route = await options.routeTo(url, request.lead);
-      const { default: fetch } = await import('node-fetch');
       const controller = new AbortController();
       let stopped: OpmateError | undefined;
       function stop(reason: OpmateError): void {
@@ -95,7 +97,6 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         // An answer that came before the whole body was sent leaves a rest that nobody wants.
         if (upload && !Buffer.isBuffer(upload)) upload.destroy();
       }
-      let socket: Socket | undefined;
       const patience = request.method === 'GET' || request.method === 'HEAD' ? 1 : 4;
       try {
         throwIfCancelled(request.signal);
@@ -106,30 +107,26 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
           upload = request.body as Buffer | undefined;
           watch.wait(patience);
         }
-        const answer = await fetch(url, {
+        const { status, headers, ...received } = await exchange(url, {
           method: request.method,
           headers: requestHeaders(request, content?.size),
-          body: upload ?? null,
-          redirect: 'manual',
-          compress: false,
-          agent: watchSocket(route.agent, (used) => (socket = used)),
+          body: upload,
+          agent: route.agent,
           signal: controller.signal,
         });
-        if (answer.status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
-        const source = answer.body as Readable | null;
-        if (!source) throw new NetworkError('answer without a body', { subject: url.host, temporary: false });
-        const length = answer.headers.get('content-length');
+        if (status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
+        const length = headers.get('content-length');
         const body = receive(
-          source,
+          received.body,
           watch,
           release,
-          (received, cause) => stopped ?? cutOff(url.host, received, length, cause),
+          (bytes, cause) => stopped ?? cutOff(url.host, bytes, length, cause),
         );
-        if (url.protocol === 'http:' && answer.status === 400) {
-          await refuseTlsComplaint(url, answer.headers.get('content-type'), body);
+        if (url.protocol === 'http:' && status === 400) {
+          await refuseTlsComplaint(url, headers.get('content-type'), body);
         }
-        const address = route.proxy === undefined ? socket?.remoteAddress : undefined;
-        return { status: answer.status, headers: answer.headers, body, url: url.href, address };
+        const address = route.proxy === undefined ? received.address : undefined;
+        return { status, headers, body, url: url.href, address };
       } catch (error) {
         release();
         controller.abort();
@@ -142,19 +139,6 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
       }
     },
   };
-}
-
-/** The same agent, telling which socket a request is given. */
-function watchSocket(agent: Agent, onSocket: (socket: Socket) => void): Agent {
-  type Adding = Agent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
-  return Object.create(agent, {
-    addRequest: {
-      value(request: ClientRequest, ...rest: unknown[]) {
-        request.once('socket', onSocket);
-        (agent as Adding).addRequest(request, ...rest);
-      },
-    },
-  }) as Agent;
 }
 
 function requestHeaders(request: TransportRequest, size: number | undefined): Record<string, string> {
@@ -200,6 +184,10 @@ function sendThrough({ open, size }: StreamedBody, watch: ProgressWatch, patienc
     flush(done) {
       const error = checked(true);
       if (!error) watch.wait(patience);
+      done(error);
+    },
+    destroy(error, done) {
+      source.destroy();
       done(error);
     },
   });

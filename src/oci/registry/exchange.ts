@@ -1,0 +1,104 @@
+/** One HTTP request and its response: nothing is watched, followed or retried here. */
+import { type Agent, type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
+
+export interface ExchangeRequest {
+  method: string;
+  headers: Record<string, string>;
+  /** A stream that fails fails the exchange with its error. */
+  body: Readable | Buffer | undefined;
+  agent: Agent;
+  /** Destroys the connection, before the response and after it. */
+  signal: AbortSignal;
+}
+
+export interface ExchangeResponse {
+  status: number;
+  headers: { get(name: string): string | null };
+  /** The raw bytes; fails where the connection is cut. */
+  body: Readable;
+  /** The IP address of the other side of the connection. */
+  address: string | undefined;
+}
+
+/** Resolves when the header of the response is there, and throws what the system or the body throws. */
+export type Exchange = (url: URL, request: ExchangeRequest) => Promise<ExchangeResponse>;
+
+/** Sends requests by node:http and node:https. */
+export const httpExchange: Exchange = (url, { method, headers, body, agent, signal }) =>
+  new Promise((resolve, reject) => {
+    const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
+    const request = send(url, { method, headers: { accept: '*/*', ...headers }, agent });
+    const destroy = (): void => {
+      request.destroy();
+      // A request that has no socket yet says nothing until it gets one.
+      reject(new Error('stopped'));
+    };
+    if (signal.aborted) destroy();
+    else signal.addEventListener('abort', destroy, { once: true });
+    request.once('response', (response: IncomingMessage) => {
+      // Nobody else listens where the response is refused for its header.
+      response.on('error', () => undefined);
+      resolve({
+        status: response.statusCode as number,
+        headers: { get: (name) => headerOf(response, name) },
+        body: response,
+        address: request.socket?.remoteAddress,
+      });
+    });
+    // What comes after the response is met in its body.
+    request.on('error', reject);
+    request.once('close', () => {
+      signal.removeEventListener('abort', destroy);
+      reject(new Error('connection closed before the response'));
+    });
+    if (body instanceof Readable) sendStream(body, request);
+    else request.end(body);
+  });
+
+function headerOf({ headers }: IncomingMessage, name: string): string | null {
+  const value = headers[name.toLowerCase()];
+  return value === undefined ? null : Array.isArray(value) ? value.join(', ') : value;
+}
+
+function sendStream(body: Readable, request: ClientRequest): void {
+  body.on('error', (error: Error) => request.destroy(error));
+  body.on('close', () => {
+    if (!body.readableEnded) request.destroy();
+  });
+  body.pipe(request);
+}
+
+/** Sends requests by node-fetch: for servers that are no registries. */
+export const fetchExchange: Exchange = async (url, { agent, body, ...request }) => {
+  const { default: fetch } = await import('node-fetch');
+  let socket: Socket | undefined;
+  const response = await fetch(url, {
+    ...request,
+    body: body ?? null,
+    redirect: 'manual',
+    compress: false,
+    agent: watchSocket(agent, (used) => (socket = used)),
+  });
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (response.body as Readable | null) ?? Readable.from([]),
+    address: socket?.remoteAddress,
+  };
+};
+
+/** The same agent, reporting which socket a request uses. */
+function watchSocket(agent: Agent, onSocket: (socket: Socket) => void): Agent {
+  type Adding = Agent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
+  return Object.create(agent, {
+    addRequest: {
+      value(request: ClientRequest, ...rest: unknown[]) {
+        request.once('socket', onSocket);
+        (agent as Adding).addRequest(request, ...rest);
+      },
+    },
+  }) as Agent;
+}

@@ -3,6 +3,7 @@ import {
   type ChoiceType,
   type Fields,
   type LaterType,
+  type Of,
   type StructType,
   type TextType,
   listOf,
@@ -180,6 +181,8 @@ export const crdStruct = struct({
   'status?': statusFields({ 'lastTransitionTime?': time }),
 });
 
+export type Crd = Of<typeof crdStruct>;
+
 const oldColumns = listOf({
   name: 'string',
   type: 'string',
@@ -226,3 +229,5 @@ export const oldCrdStruct = struct({
   }),
   status: statusFields({ lastTransitionTime: pointerTo(time) }),
 });
+
+export type OldCrd = Of<typeof oldCrdStruct>;

@@ -1,76 +1,39 @@
 import { isDeepStrictEqual } from 'node:util';
 import { quoteGo } from '../../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { type JsonValue, isJsonObject } from '../../document/json.js';
 import type { CheckDiagnostic } from './diagnostic.js';
 import { type Place, child, forbidden, invalid, notSupported, required } from './field-diagnostics.js';
+import type { OldCrd } from '../../kube/crd-types.js';
 import { dns1035LabelFaults, subdomainFaults } from '../../kube/names.js';
 import type { ObjectMeta } from '../../kube/meta-types.js';
 import { objectMetaFaults } from './object-meta.js';
 import { selectableFieldFaults } from './selectable-fields.js';
 import { parseRequestUri } from './uri.js';
 
-/** A version of a custom resource, whichever form of definition it is from. */
-interface CrdVersion {
-  name: string;
-  served: boolean;
-  storage: boolean;
-  deprecated?: boolean;
-  deprecationWarning?: string;
-  schema?: { openAPIV3Schema?: JsonObject };
-  subresources?: Subresources;
-  additionalPrinterColumns?: PrinterColumn[];
-  selectableFields?: { jsonPath: string }[];
-}
-
-interface Subresources {
-  status?: JsonObject;
-  scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath?: string };
-}
+type OldSpec = OldCrd['spec'];
+type OldVersion = NonNullable<OldSpec['versions']>[number];
+type OldColumn = NonNullable<OldSpec['additionalPrinterColumns']>[number];
 
 /** A column of `kubectl get`. Its path is `JSONPath` in the old form. */
-interface PrinterColumn {
-  name: string;
-  type: string;
-  format?: string;
-  jsonPath?: string;
-  JSONPath?: string;
-}
+type PrinterColumn = Omit<OldColumn, 'JSONPath'> & { jsonPath?: string; JSONPath?: string };
 
-interface Names {
-  plural: string;
-  singular?: string;
-  shortNames?: string[];
-  kind: string;
-  listKind?: string;
-  categories?: string[];
-}
-
-interface Conversion {
-  strategy: string;
-  webhookClientConfig?: {
-    url?: string;
-    service?: { namespace: string; name: string; path?: string; port?: number };
-  };
-  conversionReviewVersions?: string[];
-}
+/** A version of a custom resource, whichever form of definition it is from. */
+type CrdVersion = Omit<OldVersion, 'additionalPrinterColumns'> & {
+  additionalPrinterColumns?: PrinterColumn[];
+};
 
 /** A custom resource definition of v1beta1, or one of v1 that has been turned into it. */
 export interface Crd {
-  metadata?: ObjectMeta;
-  spec: {
-    group: string;
-    version?: string;
-    names: Names;
-    scope: string;
-    validation?: { openAPIV3Schema?: JsonObject };
-    subresources?: Subresources;
+  metadata: ObjectMeta;
+  spec: Omit<OldSpec, 'versions' | 'additionalPrinterColumns'> & {
     versions?: CrdVersion[];
     additionalPrinterColumns?: PrinterColumn[];
-    selectableFields?: { jsonPath: string }[];
-    conversion?: Conversion;
-    preserveUnknownFields?: boolean;
   };
 }
+
+type Subresources = NonNullable<OldSpec['subresources']>;
+type Conversion = NonNullable<OldSpec['conversion']>;
+type WebhookService = NonNullable<NonNullable<Conversion['webhookClientConfig']>['service']>;
 
 const spec: Place = { field: 'spec', path: ['spec'] };
 const columnTypes = ['boolean', 'date', 'integer', 'number', 'string'];
@@ -83,7 +46,7 @@ const columnFormats = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 
 export function crdFaults(crd: Crd, shared: readonly (string | number)[]): CheckDiagnostic[] {
   const { group, names } = crd.spec;
   const wanted = `${names.plural}.${group}`;
-  const faults = objectMetaFaults(crd.metadata ?? {}, (name, isPrefix) => [
+  const faults = objectMetaFaults(crd.metadata, (name, isPrefix) => [
     // What is put behind a prefix makes its last dash an inner one.
     ...subdomainFaults(isPrefix ? name.replace(/(.)-$/s, '$1a') : name),
     ...(name === wanted ? [] : ['must be spec.names.plural+"."+spec.group']),
@@ -208,7 +171,7 @@ function deprecationFaults(
   return faults;
 }
 
-function namesFaults(names: Names): CheckDiagnostic[] {
+function namesFaults(names: OldSpec['names']): CheckDiagnostic[] {
   const place = child(spec, 'names');
   const faults: CheckDiagnostic[] = [];
   for (const field of ['plural', 'singular'] as const) {
@@ -365,7 +328,7 @@ function webhookUrlFaults(text: string, place: Place): CheckDiagnostic[] {
 }
 
 function webhookServiceFaults(
-  { name, namespace, path, port = 443 }: { namespace: string; name: string; path?: string; port?: number },
+  { name, namespace, path, port = 443 }: WebhookService,
   place: Place,
 ): CheckDiagnostic[] {
   const faults: CheckDiagnostic[] = [];
@@ -397,7 +360,7 @@ function approvalFaults({ metadata, spec: { group } }: Crd): CheckDiagnostic[] {
     field: `metadata.annotations[${approvalAnnotation}]`,
     path: ['metadata', 'annotations', approvalAnnotation],
   };
-  const approval = metadata?.annotations?.[approvalAnnotation] ?? '';
+  const approval = metadata.annotations?.[approvalAnnotation] ?? '';
   const proposal = 'https://github.com/kubernetes/enhancements/pull/1111';
   if (approval === '') {
     const detail = `protected groups must have approval annotation ${quoteGo(approvalAnnotation)}, see ${proposal}`;

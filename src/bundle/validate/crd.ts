@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../document/json.js';
-import { crdStruct, oldCrdStruct, schemaStruct } from '../../kube/crd-types.js';
-import { conform } from '../../kube/struct.js';
+import { type Crd as V1Crd, crdStruct, oldCrdStruct, schemaStruct } from '../../kube/crd-types.js';
+import { type Nullable, type StructType, conform } from '../../kube/struct.js';
 import { type Crd, crdFaults } from './crd-rules.js';
 import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 
@@ -25,19 +25,13 @@ export function checkCrd(manifest: JsonObject): {
   defined: DefinedResources | undefined;
 } {
   const isV1 = manifest['apiVersion'] === 'apiextensions.k8s.io/v1';
-  const type = isV1 ? crdStruct : oldCrdStruct;
-  // Upstream reads definitions by a decoder that lets names of fields have any case, but for schemas.
-  const conformed = conform(manifest, type, { foldNames: { except: schemaStruct } });
-  if (conformed.faults.length > 0) {
-    return {
-      faults: conformed.faults.map(({ message, path }) => errorAt(path, message)),
-      defined: undefined,
-    };
-  }
-  const crd = (isV1 ? fromV1(conformed.value as unknown as V1Crd) : conformed.value) as unknown as Crd;
+  const { crd, faults } = isV1
+    ? readAs(manifest, crdStruct, fromV1)
+    : readAs(manifest, oldCrdStruct, (old) => old);
+  if (crd === undefined) return { faults, defined: undefined };
   const { version = '', versions = [] } = crd.spec;
   const defined = {
-    name: crd.metadata?.name ?? '',
+    name: crd.metadata.name ?? '',
     group: crd.spec.group,
     kind: crd.spec.names.kind,
     versions: !isV1 && version !== '' ? [version] : versions.map(({ name }) => name),
@@ -48,12 +42,15 @@ export function checkCrd(manifest: JsonObject): {
   return { faults: crdFaults(crd, isV1 ? ['spec', 'versions', 0] : ['spec']), defined };
 }
 
-interface V1Crd extends Omit<Crd, 'spec'> {
-  spec: Crd['spec'] & {
-    conversion?: {
-      webhook?: { clientConfig?: JsonObject; conversionReviewVersions?: string[] | null };
-    };
-  };
+function readAs<T extends StructType>(
+  manifest: JsonObject,
+  type: T,
+  toCrd: (value: Nullable<T>) => Crd,
+): { crd: Crd | undefined; faults: CheckDiagnostic[] } {
+  // Upstream reads definitions by a decoder that lets names of fields have any case, but for schemas.
+  const { value, faults } = conform(manifest, type, { foldNames: { except: schemaStruct } });
+  if (faults.length === 0) return { crd: toCrd(value), faults: [] };
+  return { crd: undefined, faults: faults.map(({ message, path }) => errorAt(path, message)) };
 }
 
 /** What is the same in all versions stands above them, as it does in the old form. */
@@ -61,7 +58,7 @@ function fromV1({ metadata, spec }: V1Crd): Crd {
   const { conversion, versions: given, ...rest } = spec;
   // A list that is null is written where it is required.
   const versions = (given ?? []).map((version) => ({ ...version }));
-  const crd = { metadata, spec: { ...rest, versions } } as Crd;
+  const crd: Crd = { metadata, spec: { ...rest, versions } };
   crd.spec.preserveUnknownFields ??= false;
   if (conversion !== undefined) {
     const { clientConfig, conversionReviewVersions } = conversion.webhook ?? {};

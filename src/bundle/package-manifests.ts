@@ -283,12 +283,7 @@ function* parseManifestFile(
     if (isManifestName(file)) {
       yield {
         kind: 'problem',
-        error: new OpmateError(error.code, error.message, {
-          subject: file,
-          file,
-          line: fault?.line,
-          cause: error,
-        }),
+        error: addContext(error, { subject: file, file, line: fault?.line }),
       };
     } else yield { kind: 'skipped', file, reason: error.message };
     return;
@@ -382,12 +377,11 @@ function missingApi(bundle: Bundle, spec: JsonObject, file: string): OpmateError
     return undefined;
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const subject = error.subject === file ? undefined : file;
-    return new OpmateError(error.code, error.message, {
-      subject,
+    return addContext(error, {
+      subject: file,
       file,
-      cause: error,
-      hint: 'put the definition beside the ClusterServiceVersion, or correct spec.customresourcedefinitions.owned',
+      newHint:
+        'put the definition beside the ClusterServiceVersion, or correct spec.customresourcedefinitions.owned',
     });
   }
 }

@@ -114,10 +114,9 @@ function fieldsOf(
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const what = `parse property[${index}] of type ${quoteGo(property.type)}`;
-    throw new OpmateError('INVALID', `${what}: ${error.message}`, {
+    throw addContext(addContext(error, { subject: what }), {
       subject,
       hint: 'correct it in metadata/, or in the olm.properties annotation of the ClusterServiceVersion',
-      cause: error,
     });
   }
 }

@@ -1,3 +1,4 @@
+import { addNote } from '../core/diagnostics-error.js';
 import { Agent as HttpAgent, STATUS_CODES } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { OpmateError, RegistryError } from '../core/errors.js';
@@ -70,7 +71,7 @@ export class HttpRequests {
     const http = createHttpTransport({
       async routeTo(url, lead) {
         if (lead) checkLiteralAddress(url, lead);
-        return { agent: agentFor(url.protocol, lead), trustPaths };
+        return { agent: agentFor(url.protocol, lead), trustPaths, certificateHint };
       },
       idleTimeoutMs,
       exchange: fetchExchange,
@@ -152,13 +153,12 @@ function refusal(label: string, status: number): RegistryError {
 /** The transport speaks of registries and of flags of the command line. */
 function translated(error: unknown, label: string): unknown {
   if (error instanceof RegistryError) {
-    const { status } = refusal(label, error.status);
-    const attempts = /\(after \d+ attempts[^)]*\)$/.exec(error.message)?.[0];
-    const message = refusal(label, status).message + (attempts === undefined ? '' : ` ${attempts}`);
-    return new RegistryError(message, { status, cause: error });
+    const { subject, problem } = refusal(label, error.status);
+    const refused = new RegistryError(problem, { subject, status: error.status, cause: error });
+    return error.note === undefined ? refused : addNote(refused, error.note);
   }
   if (error instanceof NetworkError) {
-    const hint = error.hint?.includes('--ca-file') === true ? certificateHint : undefined;
+    const hint = error.hint === certificateHint ? error.hint : undefined;
     return new NetworkError(error.message, { temporary: error.temporary, hint, cause: error });
   }
   return error;

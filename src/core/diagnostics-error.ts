@@ -82,6 +82,8 @@ interface ErrorContext {
   file?: string | undefined;
   line?: number | undefined;
   hint?: string | undefined;
+  /** Replaces a hint that does not fit here. */
+  newHint?: string | undefined;
 }
 
 /**
@@ -102,7 +104,8 @@ export function addContext<E extends OpmateError>(
       one.file === undefined || (one.file === file && one.line === undefined) ? { ...one, file, line } : one,
     );
   }
-  if (error.hint === undefined && context.hint !== undefined) fields['hint'] = context.hint;
+  const hint = context.newHint ?? error.hint ?? context.hint;
+  if (hint !== error.hint) fields['hint'] = hint;
   if (subject !== undefined) {
     if (!hasSubject(error, subject)) {
       const problem = replaces.includes(error.subject ?? '') ? error.problem : error.message;
@@ -114,6 +117,40 @@ export function addContext<E extends OpmateError>(
     });
   }
   if (diagnostics !== undefined) fields['diagnostics'] = diagnostics;
+  return copyError(error, fields);
+}
+
+/** Returns the same error, with a note in parentheses at the end of its message. */
+export function addNote<E extends OpmateError>(error: E, note: string): E {
+  const problem = `${error.problem} (${note})`;
+  return copyError(error, { note, problem, message: `${error.message} (${note})`, stack: error.stack });
+}
+
+/**
+ * Returns the same error with another name for a directory, in all texts: those of programs that ran in it name it
+ * too. For content that was unpacked to a place that means nothing to the user.
+ */
+export function renameDirectory<E extends OpmateError>(error: E, directory: string, name: string): E {
+  const rename = <T extends string | undefined>(text: T): T => text?.replaceAll(directory, name) as T;
+  const renamed = <T extends Pick<Diagnostic, 'subject' | 'problem' | 'file'>>(one: T): T => ({
+    ...one,
+    subject: rename(one.subject),
+    problem: rename(one.problem),
+    file: rename(one.file),
+  });
+  const { subject, problem, file } = renamed(error);
+  return copyError(error, {
+    cause: error,
+    stack: error.stack,
+    subject,
+    problem,
+    file,
+    message: rename(error.message),
+    diagnostics: error.diagnostics?.map(renamed),
+  });
+}
+
+function copyError<E extends OpmateError>(error: E, fields: Readonly<Record<string, unknown>>): E {
   const copy = Object.create(
     Object.getPrototypeOf(error) as object,
     Object.getOwnPropertyDescriptors(error),

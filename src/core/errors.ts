@@ -61,6 +61,8 @@ export class OpmateError extends Error {
   readonly column: number | undefined;
   readonly path: DocumentPath | undefined;
   readonly diagnostics: readonly Diagnostic[] | undefined;
+  /** What was tried before giving up; ends the message in parentheses. See `addNote`. */
+  declare readonly note?: string;
 
   constructor(code: ErrorCode, problem: string, details: ErrorDetails = {}) {
     const { subject, cause } = details;

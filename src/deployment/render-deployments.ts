@@ -8,9 +8,9 @@ import { type Diagnostic, formatMessage, formatPath, withSubject } from '../core
 import { type RenderedContent, renderContent } from '../bundle/plain/render-content.js';
 import { writeObjects } from '../bundle/plain/write.js';
 import { type CancelOptions } from '../core/concurrency.js';
-import { OpmateError, redact, throwIfCancelled } from '../core/errors.js';
+import { OpmateError, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
-import { DiagnosticsError, combineErrors } from '../core/diagnostics-error.js';
+import { DiagnosticsError, addContext, combineErrors, renameDirectory } from '../core/diagnostics-error.js';
 import type { ContentPlace } from '../source/place.js';
 import {
   type ContentOptions,
@@ -442,16 +442,14 @@ function aboutDeployment(
   const { file, line, title } = deployment;
   const { content, ignored } = about;
   const where = line === undefined ? file : `${file}:${line}`;
-  const message =
+  const inUserTerms =
     content === undefined || content.isInPlace
-      ? error.message
-      : error.message.replaceAll(content.directory, content.pins[0]?.ref ?? 'the content');
-  return new OpmateError(error.code, redact(`${where}: ${title}: ${message}`), {
+      ? error
+      : renameDirectory(error, content.directory, content.pins[0]?.ref ?? 'the content');
+  return addContext(inUserTerms, {
+    subject: `${where}: ${title}`,
     // Whoever names a Secret does not look for his own credentials.
-    hint:
-      error.code === 'AUTH' && ignored !== undefined
-        ? `${formatMessage(ignored)}: ${secretHint}`
-        : error.hint,
-    cause: error,
+    newHint:
+      error.code === 'AUTH' && ignored !== undefined ? `${formatMessage(ignored)}: ${secretHint}` : undefined,
   });
 }

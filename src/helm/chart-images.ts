@@ -1,3 +1,4 @@
+import { addContext } from '../core/diagnostics-error.js';
 import { parseReference } from '../core/reference.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
@@ -109,7 +110,7 @@ class ImageCollection {
         value = parseYaml(part);
       } catch (error) {
         if (!(error instanceof OpmateError)) throw error;
-        throw new OpmateError(error.code, `${this.#label}: ${path}: ${error.message}`, { cause: error });
+        throw addContext(error, { subject: `${this.#label}: ${path}` });
       }
       this.#addDocument(path, value);
     }

@@ -1,3 +1,4 @@
+import { addContext } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { encodeGoJson, quoteGo } from '../document/go-json.js';
 import {
@@ -77,8 +78,8 @@ function sortedMap(map: JsonValue | undefined): JsonObject | undefined {
 /** Wraps a fault of a CSV for messages of migrations. */
 export function csvFault(name: string, error: unknown): unknown {
   if (!(error instanceof OpmateError)) return error;
-  return new OpmateError(error.code, `bundle ${quoteGo(name)}: ClusterServiceVersion ${error.message}`, {
-    hint: error.hint ?? 'correct this field of the ClusterServiceVersion in the bundle',
-    cause: error,
+  return addContext(error, {
+    subject: `bundle ${quoteGo(name)}: ClusterServiceVersion`,
+    hint: 'correct this field of the ClusterServiceVersion in the bundle',
   });
 }

@@ -1,3 +1,4 @@
+import { renameDirectory } from '../../core/diagnostics-error.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, optionalList, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
@@ -165,10 +166,8 @@ async function renderOther(
     });
     return { ...rendered, isInPlace };
   } catch (error) {
-    if (!(error instanceof OpmateError) || isInPlace || !error.message.includes(directory)) throw error;
-    // Where it was unpacked is nobody's business.
-    const message = error.message.replaceAll(directory, redact(reference));
-    throw new OpmateError(error.code, message, { hint: error.hint, cause: error });
+    if (!(error instanceof OpmateError) || isInPlace) throw error;
+    throw renameDirectory(error, directory, redact(reference));
   }
 }
 

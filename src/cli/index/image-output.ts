@@ -1,4 +1,5 @@
 /** Images that commands build: what they are built on, and where they go. */
+import { addContext } from '../../core/diagnostics-error.js';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
@@ -48,9 +49,10 @@ export async function openBase(
     await opened?.close();
     if (given || !(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
     // Nobody asked for this image: what to do about it is not to correct its name.
-    throw new OpmateError(error.code, `${base}, to build on: ${error.message}`, {
-      hint: `name another with ${flag}, from a registry or layout; scratch makes an image of the data only`,
-      cause: error,
+    throw addContext(error, {
+      subject: `base image ${base}`,
+      replaces: [base],
+      newHint: `name another with ${flag}, from a registry or layout; scratch makes an image of the data only`,
     });
   }
 }

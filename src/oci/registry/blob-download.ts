@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import { pipeline, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
@@ -147,8 +148,7 @@ function isRest(response: TransportResponse, offset: number, size: number, etag:
 async function missing(error: OpmateError, descriptor: Descriptor): Promise<OpmateError> {
   const foreign = descriptor.urls?.[0];
   if (error.code !== 'NOT_FOUND' || foreign === undefined) return error;
-  return new OpmateError('NOT_FOUND', error.message, {
-    hint: `a foreign layer, kept at ${redact(JSON.stringify(foreign.slice(0, 200)))}; opmate does not fetch from there`,
-    cause: error,
+  return addContext(error, {
+    newHint: `a foreign layer, kept at ${redact(JSON.stringify(foreign.slice(0, 200)))}; opmate does not fetch from there`,
   });
 }

@@ -22,6 +22,8 @@ export interface Route {
   proxy?: string | undefined;
   /** How names are looked up for it. */
   lookup?: LookupFunction | undefined;
+  /** What to do about a certificate that is not trusted; flags of the command line unless set. */
+  certificateHint?: string | undefined;
 }
 
 const certificateFaults: Readonly<Record<string, string>> = {
@@ -84,7 +86,10 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
     return new NetworkError(`TLS: ${certificate}${issuer}${trusted}`, {
       subject: host,
       temporary: false,
-      hint: hint ?? 'give its authority with --ca-file or certs.d, or accept any by --skip-tls-verify',
+      hint:
+        hint ??
+        route.certificateHint ??
+        'give its authority with --ca-file or certs.d, or accept any by --skip-tls-verify',
       cause,
     });
   }

@@ -1,3 +1,4 @@
+import { addNote } from '../../core/diagnostics-error.js';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, RegistryError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
@@ -65,11 +66,11 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
         }
         if (decision.giveUp === 'asked for longer') {
           const seconds = Math.ceil((asked as number) / 1000);
-          throw withNote(failure, `asks to wait ${seconds} s, longer than the time for retries`);
+          throw addNote(failure, `asks to wait ${seconds} s, longer than the time for retries`);
         }
         if (attempt === 1) throw failure;
         const time = decision.giveUp === 'time' ? ` in ${Number((elapsedMs / 1000).toPrecision(2))} s` : '';
-        throw withNote(failure, `after ${attempt} attempts${time}`);
+        throw addNote(failure, `after ${attempt} attempts${time}`);
       }
     },
   };
@@ -137,18 +138,4 @@ export function retryAfterMs({ headers }: Pick<TransportResponse, 'headers'>): n
   const until = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : Number.NaN;
   const wait = until - Date.parse(headers.get('date') ?? '');
   return Number.isNaN(wait) ? undefined : Math.max(0, wait);
-}
-
-function withNote(failure: OpmateError, note: string): OpmateError {
-  const message = `${failure.message} (${note})`;
-  const { hint, cause } = failure;
-  if (failure instanceof RegistryError) {
-    return new RegistryError(message, {
-      hint,
-      cause,
-      status: failure.status,
-      registryCodes: failure.registryCodes,
-    });
-  }
-  return new NetworkError(message, { hint, cause, temporary: true });
 }

@@ -1,3 +1,4 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
@@ -83,7 +84,7 @@ async function request(
     return { name: 'all', ...(await requestPlace({ url: all, known }, {}, session)) };
   } catch (error) {
     if (!isNotFound(error)) throw error;
-    throw new OpmateError('NOT_FOUND', error.message, { hint: catalogHint, cause: error });
+    throw addContext(error, { newHint: catalogHint });
   }
 }
 

@@ -70,7 +70,7 @@ describe('model/migrations', () => {
   it('names the bundle and the field of a CSV that has the wrong types', () => {
     const broken = '{"kind":"ClusterServiceVersion","spec":{"displayName":1}}';
     expect(() => migrateBundle(bundle([object(broken)]), 'all')).toThrow(
-      'bundle "foo.v1": ClusterServiceVersion spec.displayName: expected a string, got the number 1',
+      'bundle "foo.v1": ClusterServiceVersion: spec.displayName: expected a string, got the number 1',
     );
   });
 });

@@ -1,8 +1,8 @@
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 
-/** Whether labels are those that a selector asks for. */
-type LabelSelector = (labels: Readonly<Record<string, string>>) => boolean;
+/** Returns whether labels match. */
+export type LabelSelector = (labels: Readonly<Record<string, string>>) => boolean;
 
 /** A name of a label, or its value. */
 const word = '[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?';

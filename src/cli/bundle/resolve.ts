@@ -15,7 +15,7 @@ import { SemverError } from '../../core/semver.js';
 import { parseConstraint } from '../../core/semver-range.js';
 import { type BundleVersion } from '../../graph/resolve-content.js';
 import { readableVersion } from '../../graph/upgrade-graph.js';
-import { parseLabelSelector } from '../../graph/resolve-selector.js';
+import { labelSelector } from '../command/values.js';
 import {
   type DeprecationNotice,
   type Resolution,
@@ -130,19 +130,10 @@ function chooseCatalogs(options: FlagValues<typeof resolveFlags>): NamedCatalog[
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new UsageError(`--catalog: two catalogs are named ${twice}`);
   if (options.selector === undefined) return catalogs;
-  const isSelected = readSelector(options.selector);
+  const isSelected = labelSelector(options.selector);
   const selected = catalogs.filter(({ labels }) => isSelected(labels));
   if (selected.length > 0) return selected;
   throw new UsageError(`--selector ${options.selector}: no catalog has such labels`);
-}
-
-function readSelector(text: string): ReturnType<typeof parseLabelSelector> {
-  try {
-    return parseLabelSelector(text);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw new UsageError(`--${error.message}`, { hint: error.hint });
-  }
 }
 
 /** The installed bundle with the version that the catalogs give it, where the user gives none. */

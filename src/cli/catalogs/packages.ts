@@ -1,4 +1,6 @@
-import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
+import { labelSelector } from '../command/values.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { isJsonObject } from '../../document/json.js';
 import { CatalogRecords, contentsOf } from '../../serve/catalogs/catalog-records.js';
@@ -36,14 +38,12 @@ export const command = defineCommand({
       options.url === undefined
         ? await packagesStored(context, options)
         : await packagesServed(context, options.url);
-    const labels = parseSelector(selector);
+    const isSelected = labelSelector(selector ?? '');
     const [qualifier, plain] = name?.includes('/') === true ? name.split('/', 2) : [undefined, name];
     const chosen = found
       .filter((one) => (catalog ?? one.catalog) === one.catalog && (qualifier ?? one.catalog) === one.catalog)
       .filter((one) => (plain ?? one.name) === one.name)
-      .filter((one) =>
-        labels.every(([key, value]) => Object.hasOwn(one.labels, key) && one.labels[key] === value),
-      );
+      .filter((one) => isSelected(one.labels));
     if (plain !== undefined) {
       if (chosen.length === 0) throw new OpmateError('NOT_FOUND', `${name}: no catalog has such a package`);
       const most = Math.max(...chosen.map(({ priority }) => priority));
@@ -110,19 +110,5 @@ async function packagesServed(context: CommandContext, url: string): Promise<Fou
       });
     }
   }
-  return found.sort((a, b) =>
-    a.catalog < b.catalog ? -1 : a.catalog > b.catalog ? 1 : a.name < b.name ? -1 : 1,
-  );
-}
-
-/** `key=value,key=value`. Throws UsageError. */
-function parseSelector(text: string | undefined): [string, string][] {
-  return (text ?? '')
-    .split(',')
-    .filter((part) => part.trim() !== '')
-    .map((part) => {
-      const [, key, value] = /^\s*([^=!\s]+)\s*={1,2}\s*([^=\s]*)\s*$/.exec(part) ?? [];
-      if (key !== undefined && value !== undefined) return [key, value];
-      throw new UsageError(`--selector ${part}: not of the form KEY=VALUE`);
-    });
+  return found.sort((a, b) => compareBytes(a.catalog, b.catalog) || compareBytes(a.name, b.name));
 }

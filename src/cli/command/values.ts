@@ -1,4 +1,6 @@
 import { InvalidArgumentError } from 'commander';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { type LabelSelector, parseLabelSelector } from '../../graph/resolve-selector.js';
 
 /** A whole number above 0. */
 export function positiveInteger(text: string): number {
@@ -35,4 +37,14 @@ export function itemsOf(value: string): string[] {
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '');
+}
+
+/** Reads the value of `--selector`. Throws UsageError. */
+export function labelSelector(text: string): LabelSelector {
+  try {
+    return parseLabelSelector(text);
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new UsageError(`--${error.message}`, { hint: error.hint });
+  }
 }

@@ -1,6 +1,5 @@
 import { defineCommand } from '../command/declaration.js';
-import { list } from '../command/flags.js';
-import { permissiveFlag } from '../registry/database.js';
+import { keptPackagesFlag, permissiveFlag } from '../registry/database.js';
 import { containerToolFlag, fromIndex, indexImageFlags } from './index-image-flags.js';
 import { prunePackages } from '../../sqlite/remove/prune.js';
 import { requireFlag } from '../command/require-flag.js';
@@ -12,7 +11,7 @@ export const command = defineCommand({
   summary: 'remove all other packages from an index image',
   tool: 'opm',
   flags: {
-    packages: list('package', 'packages to keep', { short: 'p', aliases: ['package'], group: 'Selection' }),
+    packages: keptPackagesFlag,
     fromIndex: fromIndex('index image to prune'),
     permissive: permissiveFlag,
     ...indexImageFlags,

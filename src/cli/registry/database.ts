@@ -1,4 +1,7 @@
 import { UsageError } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import type { Database } from '../../sqlite/schema/database.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
 import { type Flag, flag, list, text } from '../command/flags.js';
 import { itemsOf } from '../command/values.js';
 
@@ -20,6 +23,27 @@ export const editFlags = {
   database: databaseFlag(),
   outputDb: text('file', 'write the result to this file instead of editing in place', { group: 'Output' }),
 };
+
+/**
+ * Changes a database file in one transaction, and reports what was done with the name of the file that was written.
+ * Throws what `editDatabase` throws.
+ */
+export async function changeDatabase<R>(
+  { signal, logger }: { signal?: AbortSignal | undefined; logger: Logger },
+  { file, outputDb }: { file: string; outputDb: string | undefined },
+  change: (opened: Database) => R | Promise<R>,
+  report: (logger: Logger, name: string, result: R) => void,
+): Promise<void> {
+  const options = { outputFile: outputDb, vacuum: true, signal, logger };
+  report(logger, outputDb ?? file, await editDatabase(file, options, change));
+}
+
+/** `--packages` of the commands that remove all other packages. */
+export const keptPackagesFlag = list('package', 'packages to keep', {
+  short: 'p',
+  aliases: ['package'],
+  group: 'Selection',
+});
 
 /** `--permissive`. */
 export const permissiveFlag = flag('continue on errors and report them', { group: 'Behavior' });

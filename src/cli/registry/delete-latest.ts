@@ -1,9 +1,15 @@
 import { parsePullFrom } from '../../source/bundles.js';
 import { deleteLatest } from '../../sqlite/remove/delete-latest.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { useSession } from '../session.js';
-import { databaseOf, databaseSummary, eachChannelFlag, editFlags, pullFromFlag } from './database.js';
+import {
+  changeDatabase,
+  databaseOf,
+  databaseSummary,
+  eachChannelFlag,
+  editFlags,
+  pullFromFlag,
+} from './database.js';
 import { manifestFetcher, reportDeleted } from './removals.js';
 
 /** `opmate registry delete-latest`: removes the newest version of a package. */
@@ -16,17 +22,17 @@ export const command = defineCommand({
     ['Keep the index, and write a new one', 'opmate registry delete-latest demo index.db --output-db new.db'],
   ],
   async run({ context, args: [packageName, file], options }) {
-    const { outputDb, eachChannel } = options;
-    const database = databaseOf(file, options.database);
+    const { eachChannel } = options;
+    const place = { file: databaseOf(file, options.database), outputDb: options.outputDb };
     const pullFrom = parsePullFrom(options.pullFrom ?? []);
     await useSession(context, options, async (session) => {
-      const { signal, logger } = session;
-      const report = await editDatabase(
-        database,
-        { outputFile: outputDb, vacuum: true, signal, logger },
-        (opened) => deleteLatest(opened, packageName, manifestFetcher(session, pullFrom), { eachChannel }),
+      const fetchManifests = manifestFetcher(session, pullFrom);
+      await changeDatabase(
+        session,
+        place,
+        (opened) => deleteLatest(opened, packageName, fetchManifests, { eachChannel }),
+        reportDeleted,
       );
-      reportDeleted(logger, outputDb ?? database, report);
     });
   },
 });

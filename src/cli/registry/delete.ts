@@ -1,11 +1,10 @@
 import { UsageError } from '../../core/errors.js';
 import { parsePullFrom } from '../../source/bundles.js';
 import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
 import { defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { useSession } from '../session.js';
-import { databaseOf, pullFromFlag } from './database.js';
+import { changeDatabase, databaseOf, pullFromFlag } from './database.js';
 import { manifestFetcher, reportDeleted } from './removals.js';
 import { removeArguments, removeFlags, removeFromDatabase } from './remove-packages.js';
 
@@ -23,7 +22,7 @@ export const command = defineCommand({
     ['Remove one bundle', 'opmate registry delete --bundle demo.v1.1.0 --database index.db'],
   ],
   async run({ context, args, options }) {
-    const { bundle, packages, outputDb } = options;
+    const { bundle, packages } = options;
     if (bundle === undefined) return removeFromDatabase(context, args, options);
     const [file, ...more] = args;
     if (packages !== undefined || more.some((word) => word !== undefined)) {
@@ -31,16 +30,16 @@ export const command = defineCommand({
         hint: 'write registry delete --bundle NAME --database FILE',
       });
     }
-    const database = databaseOf(file, options.database);
+    const place = { file: databaseOf(file, options.database), outputDb: options.outputDb };
     const pullFrom = parsePullFrom(options.pullFrom ?? []);
     await useSession(context, options, async (session) => {
-      const { signal, logger } = session;
-      const report = await editDatabase(
-        database,
-        { outputFile: outputDb, vacuum: true, signal, logger },
-        (opened) => deleteBundle(opened, bundle, { fetchManifests: manifestFetcher(session, pullFrom) }),
+      const fetchManifests = manifestFetcher(session, pullFrom);
+      await changeDatabase(
+        session,
+        place,
+        (opened) => deleteBundle(opened, bundle, { fetchManifests }),
+        reportDeleted,
       );
-      reportDeleted(logger, outputDb ?? database, report);
     });
   },
 });

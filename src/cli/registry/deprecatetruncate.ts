@@ -1,9 +1,15 @@
 import { deprecateTruncate } from '../../sqlite/remove/deprecate.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, list } from '../command/flags.js';
 import { createLogger } from '../logger.js';
-import { databaseFlag, databaseOf, databaseSummary, editFlags, permissiveFlag } from './database.js';
+import {
+  changeDatabase,
+  databaseFlag,
+  databaseOf,
+  databaseSummary,
+  editFlags,
+  permissiveFlag,
+} from './database.js';
 import { reportDeprecated } from './removals.js';
 
 /** `opmate registry deprecatetruncate`: deprecates bundles of a database file, and removes what is older. */
@@ -37,13 +43,11 @@ export const command = defineCommand({
   async run({ context, args: [file], options }) {
     const { bundleImages = [], permissive, allowPackageRemoval, outputDb } = options;
     const { signal } = context;
-    const logger = createLogger(context, options);
-    const database = databaseOf(file, options.database, 'index.db');
-    const report = await editDatabase(
-      database,
-      { outputFile: outputDb, vacuum: true, signal, logger },
+    await changeDatabase(
+      { signal, logger: createLogger(context, options) },
+      { file: databaseOf(file, options.database, 'index.db'), outputDb },
       (opened) => deprecateTruncate(opened, bundleImages, { permissive, allowPackageRemoval, signal }),
+      reportDeprecated,
     );
-    reportDeprecated(logger, outputDb ?? database, report);
   },
 });

@@ -1,8 +1,7 @@
 import { pruneStranded } from '../../sqlite/remove/stranded.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { createLogger } from '../logger.js';
-import { databaseOf, databaseSummary, editFlags } from './database.js';
+import { changeDatabase, databaseOf, databaseSummary, editFlags } from './database.js';
 import { reportStranded } from './removals.js';
 
 /** `opmate registry prune-stranded`: removes the bundles of a database file that are in no channel. */
@@ -16,15 +15,9 @@ export const command = defineCommand({
     ['Keep the index, and write a new one', 'opmate registry prune-stranded index.db --output-db new.db'],
   ],
   async run({ context, args: [file], options }) {
-    const { outputDb } = options;
     const { signal } = context;
+    const place = { file: databaseOf(file, options.database), outputDb: options.outputDb };
     const logger = createLogger(context, options);
-    const database = databaseOf(file, options.database);
-    const report = await editDatabase(
-      database,
-      { outputFile: outputDb, vacuum: true, signal, logger },
-      pruneStranded,
-    );
-    reportStranded(logger, outputDb ?? database, report);
+    await changeDatabase({ signal, logger }, place, pruneStranded, reportStranded);
   },
 });

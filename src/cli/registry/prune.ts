@@ -1,10 +1,15 @@
 import { prunePackages } from '../../sqlite/remove/prune.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { list } from '../command/flags.js';
 import { createLogger } from '../logger.js';
 import { requireFlag } from '../command/require-flag.js';
-import { databaseOf, databaseSummary, editFlags, permissiveFlag } from './database.js';
+import {
+  changeDatabase,
+  databaseOf,
+  databaseSummary,
+  editFlags,
+  keptPackagesFlag,
+  permissiveFlag,
+} from './database.js';
 import { reportPruned } from './removals.js';
 
 /** `opmate registry prune`: removes all packages but those that are named from a database file. */
@@ -13,7 +18,7 @@ export const command = defineCommand({
   tool: 'opm',
   arguments: [argument('[database]', databaseSummary)],
   flags: {
-    packages: list('package', 'packages to keep', { short: 'p', aliases: ['package'], group: 'Selection' }),
+    packages: keptPackagesFlag,
     ...editFlags,
     permissive: permissiveFlag,
   },
@@ -23,15 +28,13 @@ export const command = defineCommand({
   ],
   async run({ context, args: [file], options }) {
     const names = requireFlag(options.packages, 'packages');
-    const { outputDb } = options;
     const { signal } = context;
-    const logger = createLogger(context, options);
-    const database = databaseOf(file, options.database);
-    const report = await editDatabase(
-      database,
-      { outputFile: outputDb, vacuum: true, signal, logger },
+    const place = { file: databaseOf(file, options.database), outputDb: options.outputDb };
+    await changeDatabase(
+      { signal, logger: createLogger(context, options) },
+      place,
       (opened) => prunePackages(opened, names, { signal }),
+      reportPruned,
     );
-    reportPruned(logger, outputDb ?? database, report);
   },
 });

@@ -1,6 +1,5 @@
 import { UsageError } from '../../core/errors.js';
 import { removePackages } from '../../sqlite/remove/remove.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
 import { argument } from '../command/declaration.js';
 import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -8,6 +7,7 @@ import type { CommandContext } from '../context.js';
 import { createLogger } from '../logger.js';
 import { requireFlag } from '../command/require-flag.js';
 import {
+  changeDatabase,
   databaseOf,
   databaseSummary,
   editFlags,
@@ -36,17 +36,15 @@ export async function removeFromDatabase(
   args: readonly (string | undefined)[],
   options: FlagValues<typeof removeFlags> & GlobalOptions,
 ): Promise<void> {
-  const { packages, permissive, outputDb } = options;
+  const { packages, permissive } = options;
   const { list, file } = listAndDatabase(args, 'packages', packages && '--packages');
   const names = requireFlag(list ?? packages, 'packages');
   if (names.length === 0) throw new UsageError('no package named', { hint: 'name the packages to remove' });
   const { signal } = context;
-  const logger = createLogger(context, options);
-  const database = databaseOf(file, options.database);
-  const report = await editDatabase(
-    database,
-    { outputFile: outputDb, vacuum: true, signal, logger },
+  await changeDatabase(
+    { signal, logger: createLogger(context, options) },
+    { file: databaseOf(file, options.database), outputDb: options.outputDb },
     (opened) => removePackages(opened, names, { permissive, signal }),
+    reportRemoved,
   );
-  reportRemoved(logger, outputDb ?? database, report);
 }

@@ -16,19 +16,19 @@ export async function run() {
     const groups = Math.ceil(count / 50);
     const blobs = 2 * count + groups;
     const expected = {
-      plan: [{ 'GET manifests': count }, { 'HEAD manifests': count, 'HEAD blobs': 3 * count }],
+      plan: [{ 'GET manifests': count }, { 'GET tags': count, 'HEAD blobs': count }],
       copy: [
         { 'GET manifests': count, 'GET blobs': blobs },
         {
-          'HEAD manifests': count,
-          'HEAD blobs': 3 * count,
+          'GET tags': count,
+          'HEAD blobs': count,
           'POST mount': count - groups,
           'POST blobs/uploads': blobs,
           'PUT blobs/uploads': blobs,
           'PUT manifests': count,
         },
       ],
-      again: [{ 'GET manifests': count }, { 'HEAD manifests': count }],
+      again: [{ 'GET manifests': count }, { 'GET tags': count, 'HEAD manifests': count }],
     };
     let good = true;
     for (const [what, [ofSource, ofTarget]] of Object.entries(expected)) {

@@ -38,7 +38,7 @@ export async function serveMadeUp({ images, blobs } = { images: new Map(), blobs
   const server = createServer((request, response) => {
     const url = new URL(request.url, 'http://x');
     const [, name, kind, last] =
-      /^\/v2\/(.+)\/(manifests|blobs\/uploads|blobs)\/(.*)$/.exec(url.pathname) ?? [];
+      /^\/v2\/(.+)\/(manifests|blobs\/uploads|blobs|tags)\/(.*)$/.exec(url.pathname) ?? [];
     const what = url.searchParams.has('mount') ? 'mount' : kind;
     counts[`${request.method} ${what}`] = (counts[`${request.method} ${what}`] ?? 0) + 1;
     const answer = (status, headers = {}, body = '') => {
@@ -53,6 +53,10 @@ export async function serveMadeUp({ images, blobs } = { images: new Map(), blobs
         const digest = `sha256:${hash.digest('hex')}`;
         stored.add(`${name} ${digest}`).add(`${name} ${last}`);
         return answer(201, { 'docker-content-digest': digest });
+      }
+      if (kind === 'tags') {
+        if (stored.has(`${name} v1`)) return answer(200, {}, JSON.stringify({ name, tags: ['v1'] }));
+        return answer(404, {}, JSON.stringify({ errors: [{ code: 'NAME_UNKNOWN' }] }));
       }
       if (kind === 'blobs/uploads') {
         const digest = url.searchParams.get('mount') ?? url.searchParams.get('digest');

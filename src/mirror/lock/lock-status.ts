@@ -57,6 +57,7 @@ export async function readRegistryStatus(
     ...options.transfer,
     continueOnError: false,
     skipMissing: false,
+    isExact: true,
   });
   const complete = new Set(surveyed.filter(isComplete).map(({ transfer }) => transfer.targetName));
   return statusOf(lock, {

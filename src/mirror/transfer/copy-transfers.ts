@@ -10,6 +10,7 @@ import { type BlobPlace, type CopyBlobOptions, SharedBlobs } from '../../oci/ima
 import type { Descriptor } from '../../oci/image/types.js';
 import type { SurveyedTransfer, TransferOptions, TransferReport } from './transfer-types.js';
 import {
+  inCopyOrder,
   OpenPlaces,
   placeKey,
   referenceAt,
@@ -41,6 +42,7 @@ export async function copyTransfers(
   const progress = new ByteProgress(surveyed, options.logger ?? silentLogger);
   noteKnown(surveyed, shared);
   const run: Run = {
+    firstBlobs: new FirstBlobs(inCopyOrder(surveyed, ({ transfer }) => transfer)),
     options,
     places,
     shared,
@@ -56,7 +58,7 @@ export async function copyTransfers(
       const found = await runStep(
         round,
         ({ transfer }) => transfer,
-        (one) => copyOne(one, run),
+        (one) => copyOne(one, run).finally(() => run.firstBlobs.end(one)),
         {
           ...options,
           atOnce: smallRequestsAtOnce(options.maxPerRegistry),
@@ -79,6 +81,7 @@ export async function copyTransfers(
 }
 
 interface Run {
+  firstBlobs: FirstBlobs;
   options: TransferOptions;
   places: OpenPlaces;
   shared: SharedBlobs;
@@ -93,27 +96,24 @@ interface Copied {
 }
 
 async function copyOne(surveyed: SurveyedTransfer, run: Run): Promise<Copied | 'missing'> {
-  const { transfer, manifests, blobs, isTagged } = surveyed;
+  const { transfer, manifests, isTagged } = surveyed;
   const copied: Copied = { transfer, blobs: 0, bytes: 0 };
   if (manifests.length === 0 && isTagged) return copied;
   const { options, places, shared, progress, whenFree } = run;
   const target = await places.target(transfer.target);
   const from = await places.source(transfer);
+  const copyBlob = async (blob: Descriptor): Promise<void> => {
+    const onSent = progress.watch(transfer.target, blob);
+    const how = { ...options, whenFree, onSent, isAbsent: true };
+    const outcome = await shared.copy(from.repository, target, blob, how);
+    progress.settle(transfer.target, blob, outcome === 'copied');
+    if (outcome !== 'copied') return;
+    copied.blobs++;
+    copied.bytes += blob.size;
+  };
   try {
-    await mapConcurrent(
-      blobs,
-      blobsOfImageAtOnce,
-      async (blob) => {
-        const onSent = progress.watch(transfer.target, blob);
-        const how = { ...options, whenFree, onSent, isAbsent: true };
-        const outcome = await shared.copy(from.repository, target, blob, how);
-        progress.settle(transfer.target, blob, outcome === 'copied');
-        if (outcome !== 'copied') return;
-        copied.blobs++;
-        copied.bytes += blob.size;
-      },
-      options,
-    );
+    const others = await run.firstBlobs.copy(surveyed, copyBlob);
+    await mapConcurrent(others, blobsOfImageAtOnce, copyBlob, options);
     const reference = referenceAt(transfer);
     const resend = (blob: Descriptor) =>
       shared.resend(from.repository, target, blob, { ...options, whenFree });
@@ -129,6 +129,51 @@ async function copyOne(surveyed: SurveyedTransfer, run: Run): Promise<Copied | '
     throw transfer.platforms === undefined ? error : explainSparse(error);
   } finally {
     await from.close();
+  }
+}
+
+/** The blobs that new repositories get before all others; see `SurveyedTransfer`. */
+class FirstBlobs {
+  /** By place: who brings its first blob, which whoever else brings something waits for. */
+  readonly #arrivals = new Map<
+    string,
+    { owner: SurveyedTransfer; promise: Promise<void>; end: () => void }
+  >();
+
+  /** Takes the transfers in the order in which they begin, so that none waits for one that has not begun. */
+  constructor(surveyed: readonly SurveyedTransfer[]) {
+    const seen = new Set<string>();
+    for (const owner of surveyed) {
+      const key = placeKey(owner.transfer.target);
+      if (owner.firstBlob === undefined || seen.has(key)) continue;
+      seen.add(key);
+      if (!owner.blobs.some(({ digest }) => digest === owner.firstBlob)) continue;
+      let end = (): void => undefined;
+      const promise = new Promise<void>((resolve) => (end = resolve));
+      this.#arrivals.set(key, { owner, promise, end });
+    }
+  }
+
+  /** Copies the first blob, or waits until it has been copied or has failed; returns what is left to copy. */
+  async copy(
+    surveyed: SurveyedTransfer,
+    copyBlob: (blob: Descriptor) => Promise<void>,
+  ): Promise<readonly Descriptor[]> {
+    const { transfer, blobs, firstBlob } = surveyed;
+    const arrival = this.#arrivals.get(placeKey(transfer.target));
+    if (arrival?.owner !== surveyed) {
+      await arrival?.promise;
+      return blobs;
+    }
+    for (const blob of blobs.filter(({ digest }) => digest === firstBlob)) await copyBlob(blob);
+    this.end(surveyed);
+    return blobs.filter(({ digest }) => digest !== firstBlob);
+  }
+
+  /** Lets the others go on, whatever became of the first blob. */
+  end(surveyed: SurveyedTransfer): void {
+    const arrival = this.#arrivals.get(placeKey(surveyed.transfer.target));
+    if (arrival?.owner === surveyed) arrival.end();
   }
 }
 

@@ -1,3 +1,4 @@
+import { isDigest } from '../../core/digest.js';
 import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
 import { type ImageContents, readContents, withReferrers } from '../../oci/image/contents.js';
@@ -18,6 +19,7 @@ export async function findSignatures(
   options: TransferOptions,
 ): Promise<{ pinned: PinnedTransfer[]; signatures: PinnedTransfer[] }> {
   const places = new OpenPlaces(options);
+  const tags = new KnownTags(options);
   const signatures = new Map<string, PinnedTransfer>();
   try {
     const found = await runStep(
@@ -27,7 +29,7 @@ export async function findSignatures(
         const from = await places.source(transfer).catch(unlessFatal(options));
         if (from === undefined) return { transfer, attached: [] };
         try {
-          return await lookAt(from, transfer, options);
+          return await lookAt(from, transfer, { ...options, tags: await tags.of(from) });
         } finally {
           await from.close();
         }
@@ -50,16 +52,38 @@ export async function findSignatures(
   }
 }
 
+/** Tags of source repositories, asked for once each. */
+class KnownTags {
+  readonly #options: TransferOptions;
+  readonly #tags = new Map<string, Promise<ReadonlySet<string> | undefined>>();
+
+  constructor(options: TransferOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined where they are unknown, or where the list lacks the tag that the image was read by. */
+  async of({ repository, reference }: OpenedReference): Promise<ReadonlySet<string> | undefined> {
+    let asked = this.#tags.get(repository.name);
+    if (asked === undefined) {
+      asked = Promise.resolve(repository.findTags?.(this.#options)).catch(unlessFatal(this.#options));
+      this.#tags.set(repository.name, asked);
+    }
+    const tags = await asked;
+    return tags?.size === 0 || (!isDigest(reference) && tags?.has(reference) === false) ? undefined : tags;
+  }
+}
+
 async function lookAt(
   { repository }: OpenedReference,
   transfer: PinnedTransfer,
-  options: TransferOptions,
+  options: TransferOptions & { tags: ReadonlySet<string> | undefined },
 ): Promise<{ transfer: PinnedTransfer; attached: PinnedTransfer[] }> {
   const how = { ...options, concurrency: 1 };
   const attached: PinnedTransfer[] = [];
   for (const { descriptor } of transfer.contents.manifests) {
     for (const suffix of suffixes) {
       const tag = `${descriptor.digest.replace(':', '-')}.${suffix}`;
+      if (options.tags?.has(tag) === false) continue;
       const contents = await readContents(repository, tag, how).catch(unlessFatal(options));
       if (contents !== undefined) attached.push(attachedTo(transfer, tag, contents));
     }

@@ -111,6 +111,13 @@ export function sortOutcomes<T, R>(
   return sorted;
 }
 
+/** What is copied first stands first: catalogs last, else the given order. */
+export function inCopyOrder<T>(items: readonly T[], transferOf: (item: T) => Transfer): T[] {
+  return [false, true].flatMap((isLast) =>
+    items.filter((item) => (transferOf(item).isLast ?? false) === isLast),
+  );
+}
+
 /** Sources and targets that are open during a step; archives and targets are opened once each. */
 export class OpenPlaces {
   readonly #session: ImageSession;

@@ -37,6 +37,11 @@ export interface SurveyedTransfer {
   blobs: readonly Descriptor[];
   /** Whether the target's tag names the root already; true where it has none. */
   isTagged: boolean;
+  /**
+   * Digest of the blob that a new repository gets before any other. A run that finds it in a repository without tags
+   * knows that an earlier run was interrupted there.
+   */
+  firstBlob?: string | undefined;
 }
 
 /** What became of the images in a step that goes on after failures. */

@@ -8,6 +8,7 @@ import type { Descriptor } from '../../oci/image/types.js';
 import { withChanges } from '../../source/session.js';
 import { copyTransfers } from './copy-transfers.js';
 import {
+  inCopyOrder,
   OpenPlaces,
   placeKey,
   referenceAt,
@@ -81,14 +82,23 @@ async function readImage(
 }
 
 /**
- * Asks the target what it has: one request a manifest, and one a blob of those manifests that are not there, each
- * blob once a repository. Nothing is written, and no layout directory made.
+ * Asks the target what it has: its tags, one request a manifest under a tag that is there, and one a blob of those
+ * manifests that are not there, each blob once a repository; of a new repository only one. Nothing is written, and no layout directory made.
  */
 export async function surveyTransfers(
   pinned: readonly PinnedTransfer[],
-  options: TransferOptions,
+  options: TransferOptions & {
+    /** Asks for every manifest and blob, whatever the list of tags says. */
+    isExact?: boolean | undefined;
+  },
 ): Promise<StepFaults & { surveyed: SurveyedTransfer[] }> {
   const targets = new Map<string, Promise<AskedTarget>>();
+  const firstBlobs = new Map<string, Descriptor>();
+  for (const { target, contents } of inCopyOrder(pinned, (one) => one)) {
+    const [first] = contents.manifests.flatMap(({ blobs }) => blobs);
+    const key = placeKey(target);
+    if (first !== undefined && !firstBlobs.has(key)) firstBlobs.set(key, first);
+  }
   const { atOnce, concurrency } = shareOut(pinned.length, options);
   const outcomes = await runStep(
     pinned,
@@ -97,12 +107,12 @@ export async function surveyTransfers(
       const reference = referenceAt(transfer);
       const key = placeKey(transfer.target);
       let target = targets.get(key);
-      if (target === undefined) targets.set(key, (target = openToAsk(transfer.target, options)));
+      if (target === undefined)
+        targets.set(key, (target = openToAsk(transfer.target, firstBlobs.get(key), options)));
+      const asked = await target;
       const { contents } = transfer;
-      return {
-        transfer,
-        ...(await surveyContents(await target, contents, reference, { ...options, concurrency })),
-      };
+      const missing = await surveyContents(asked, contents, reference, { ...options, concurrency });
+      return { transfer, ...missing, ...(asked.isNew && { firstBlob: firstBlobs.get(key)?.digest }) };
     },
     { ...options, atOnce, task: 'look at the target' },
   );
@@ -111,13 +121,21 @@ export async function surveyTransfers(
 }
 
 /** A target that is asked by digest once for each; one that is not there has nothing. */
-async function openToAsk(target: Reference, options: TransferOptions): Promise<AskedTarget> {
+async function openToAsk(
+  target: Reference,
+  firstBlob: Descriptor | undefined,
+  options: Parameters<typeof surveyTransfers>[1],
+): Promise<AskedTarget> {
   const repository = await openToRead(target, options);
   if (repository === undefined)
     return { headManifest: () => Promise.resolve(undefined), hasBlob: () => Promise.resolve(false) };
   const manifests = new Map<string, Promise<Descriptor | undefined>>();
   const blobs = new Map<string, Promise<boolean>>();
+  const tags = options.isExact ? undefined : await repository.findTags?.(options);
+  const isEmpty = tags?.size === 0 && firstBlob !== undefined;
   return {
+    tags,
+    isNew: isEmpty && !(await repository.hasBlob(firstBlob, options)),
     headManifest(reference, how) {
       let answer = manifests.get(reference);
       if (answer === undefined) manifests.set(reference, (answer = repository.headManifest(reference, how)));

@@ -39,6 +39,8 @@ interface ReadContentsOptions extends CancelOptions {
   /** What refers to its manifests too. */
   referrers?: boolean | undefined;
   concurrency?: number | undefined;
+  /** All tags of the source, where they are known; see `ReferrersOptions`. */
+  tags?: ReadonlySet<string> | undefined;
   logger?: Logger | undefined;
 }
 

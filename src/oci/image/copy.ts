@@ -94,11 +94,17 @@ interface MissingContents {
 }
 
 /** What a target can be asked, e.g. by a repository itself or by one that remembers the answers. */
-export type AskedTarget = Pick<Repository, 'headManifest' | 'hasBlob'>;
+export interface AskedTarget extends Pick<Repository, 'headManifest' | 'hasBlob'> {
+  /** All its tags, where they are known. */
+  tags?: ReadonlySet<string> | undefined;
+  /** Whether it is known to have nothing that a tag names, and no blob of this or an earlier run. */
+  isNew?: boolean | undefined;
+}
 
 /**
  * Asks a target what it has of an image: each manifest once, the root by its tag, and each blob of those that are not
  * there. A root that is there under another name counts as missing: its blobs are then found, and it gets its tag.
+ * A new repository is asked for nothing.
  */
 export async function surveyContents(
   target: AskedTarget,
@@ -108,13 +114,17 @@ export async function surveyContents(
 ): Promise<MissingContents> {
   const { concurrency = defaultCopyConcurrency } = options;
   const { root } = contents;
+  const { tags } = target;
   let isTagged = reference === root.digest;
+  const isNew = !isTagged && target.isNew;
   const found = await mapConcurrent(
     contents.manifests,
     concurrency,
     async ({ descriptor: { digest } }) => {
+      if (isNew) return false;
       if (digest !== root.digest || isTagged)
         return (await target.headManifest(digest, options)) !== undefined;
+      if (tags?.has(reference) === false) return false;
       const named = await target.headManifest(reference, options);
       return (isTagged = named?.digest === digest);
     },
@@ -123,7 +133,12 @@ export async function surveyContents(
   const manifests = contents.manifests.filter((_, i) => !found[i]);
   const needed = new Map(manifests.flatMap(({ blobs }) => blobs).map((blob) => [blob.digest, blob]));
   const wanted = [...needed.values()];
-  const present = await mapConcurrent(wanted, concurrency, (blob) => target.hasBlob(blob, options), options);
+  const present = await mapConcurrent(
+    wanted,
+    concurrency,
+    async (blob) => !isNew && target.hasBlob(blob, options),
+    options,
+  );
   return { manifests, blobs: wanted.filter((_, i) => !present[i]), isTagged };
 }
 

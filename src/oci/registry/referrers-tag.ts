@@ -16,7 +16,7 @@ const concurrency = 6;
  * The tag under which registries without referrers API list what refers to a digest. (Source: distribution
  * specification, "Referrers Tag Schema".)
  */
-function referrersTag(digest: string): string {
+export function referrersTag(digest: string): string {
   const [algorithm = '', hex = ''] = digest.split(':');
   return `${algorithm.slice(0, 32)}-${hex.slice(0, 64)}`;
 }

@@ -1,7 +1,13 @@
 import type { Readable } from 'node:stream';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
-import { DigestMismatchError, LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import {
+  DigestMismatchError,
+  LimitError,
+  OpmateError,
+  RegistryError,
+  throwIfCancelled,
+} from '../../core/errors.js';
 import { isJsonObject } from '../../document/json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -11,17 +17,19 @@ import { abandonUpload, type OpenContent, uploadBlob } from './blob-upload.js';
 import type { Connection } from './connection.js';
 import { parseManifest } from '../image/manifest.js';
 import { subjectOf } from '../image/platform.js';
-import { ReferrersTags, referrerOf, subjectDigest } from './referrers-tag.js';
+import { ReferrersTags, referrerOf, referrersTag, subjectDigest } from './referrers-tag.js';
 import { type Access, mayBeElsewhere, RegistryRequester } from './registry-request.js';
-import type { ManifestContent, PutBlobOptions, WritableRepository } from './repository.js';
+import type { ManifestContent, PutBlobOptions, ReferrersOptions, WritableRepository } from './repository.js';
 import { maxContentAttempts, pauseBeforeAttempt } from './retry-policy.js';
 import { discard, type TransportResponse } from './transport.js';
 import { readLimited } from '../image/read-limited.js';
 import { NetworkError } from './transport-faults.js';
 import { type Descriptor, mediaTypes, maxManifestBytes, manifestMediaTypes } from '../image/types.js';
 
+/** Tags that a page of their list is asked for. */
+const tagsPerPage = 1_000;
 /** Pages of a list that are followed. */
-const maxPages = 1_000;
+const maxPagesOfList = 1_000;
 /** Bytes of one page. */
 const maxPageBytes = 4 * 1024 * 1024;
 
@@ -120,31 +128,35 @@ class RegistryApiRepository implements RegistryRepository {
   }
 
   async listTags(options: CancelOptions = {}): Promise<string[]> {
-    const tags = await this.#read(false, options, async (at) => {
-      const found = new Set<string>();
-      for await (const page of readPages(at, 'tags/list?n=1000', `${this.name}: tags`, options)) {
-        if (page.status !== 200) throw await at.failure(page.response, `${this.name}: tags`, 'pull');
-        const list = isJsonObject(page.document) ? (page.document.tags ?? []) : undefined;
-        if (!Array.isArray(list) || !list.every((tag) => typeof tag === 'string')) {
-          throw new OpmateError('REGISTRY', 'tags: the answer is not a list of tags', { subject: this.name });
-        }
-        for (const tag of list as string[]) found.add(tag);
-      }
-      return [...found];
-    });
+    const tags = await this.#read(false, options, (at) => readTags(at, options));
     return sortedByBytes(tags ?? []);
   }
 
-  async listReferrers(
-    digest: string,
-    options: CancelOptions & { artifactType?: string } = {},
-  ): Promise<Descriptor[]> {
+  async findTags(options: CancelOptions = {}): Promise<ReadonlySet<string> | undefined> {
+    const choice = { withoutMirrors: this.#withoutMirrors, signal: options.signal };
+    const [own, ...others] = await this.#connection.endpoints(this.registry, this.repository, choice);
+    if (own === undefined || others.length > 0) return undefined;
+    try {
+      const tags = await readTags(new RegistryRequester(own, this.name), { ...options, maxPages: 1 });
+      // A registry that cuts its lists off without a link to the rest does so at the number that was asked for.
+      return tags.length < tagsPerPage ? new Set(tags) : undefined;
+    } catch (error) {
+      // Only this code says that it is the repository that is missing, and not the list.
+      if (error instanceof RegistryError && error.registryCodes.includes('NAME_UNKNOWN')) return new Set();
+      throwIfCancelled(options.signal);
+      if (!(error instanceof OpmateError) || error.code === 'NETWORK') throw error;
+      this.#logger.log('debug', `${error.message}; asking for each tag`);
+      return undefined;
+    }
+  }
+
+  async listReferrers(digest: string, options: ReferrersOptions = {}): Promise<Descriptor[]> {
     parseDigest(digest);
-    const { artifactType } = options;
+    const { artifactType, tags } = options;
     const found = await this.#read(true, options, async (at) => {
-      return (
-        (await readReferrers(at, digest, options)) ?? (await this.#referrersTags.list(at, digest, options))
-      );
+      const listed = await readReferrers(at, digest, options);
+      if (listed !== undefined || tags?.has(referrersTag(digest)) === false) return listed ?? [];
+      return this.#referrersTags.list(at, digest, options);
     });
     const all = [...new Map(found?.map((entry) => [entry.digest, entry])).values()];
     return artifactType === undefined ? all : all.filter((entry) => entry.artifactType === artifactType);
@@ -377,12 +389,53 @@ async function subjectAt(
   }
 }
 
-/** What the referrers API says, or undefined if missing. */
+/** The tags of a repository in the order of their list. */
+async function readTags(at: RegistryRequester, options: PageOptions): Promise<string[]> {
+  const found = new Set<string>();
+  for await (const page of readPages(at, `tags/list?n=${tagsPerPage}`, `${at.name}: tags`, options)) {
+    if (page.status !== 200) throw await at.failure(page.response, `${at.name}: tags`, 'pull');
+    const list = isJsonObject(page.document) ? (page.document.tags ?? []) : undefined;
+    if (!Array.isArray(list) || !list.every((tag) => typeof tag === 'string')) {
+      throw new OpmateError('REGISTRY', 'tags: the answer is not a list of tags', { subject: at.name });
+    }
+    for (const tag of list as string[]) found.add(tag);
+  }
+  return [...found];
+}
+
+/** Whether repositories have the referrers API, by their registries and how these are reached. */
+const referrersApis = new WeakMap<object, Map<string, Promise<boolean>>>();
+
+/** What the referrers API says, or undefined if missing; a repository without it is asked once. */
 async function readReferrers(
   at: RegistryRequester,
   digest: string,
-  options: CancelOptions & { artifactType?: string },
+  options: ReferrersOptions,
 ): Promise<Descriptor[] | undefined> {
+  const known = referrersApis.get(at.route) ?? new Map<string, Promise<boolean>>();
+  referrersApis.set(at.route, known);
+  const api = at.url('referrers/');
+  const asked = known.get(api);
+  if (asked !== undefined && !(await asked)) return undefined;
+  const reading = readReferrersPages(at, digest, options);
+  if (asked === undefined) {
+    const settled = reading.then(
+      (found) => found !== 'missing',
+      () => true,
+    );
+    known.set(api, settled);
+    void settled.then(async () => (await reading.catch(() => undefined)) === undefined && known.delete(api));
+  }
+  const found = await reading;
+  return found === 'missing' ? undefined : found;
+}
+
+/** The listed manifests; `missing` without the API, and undefined where the repository is not there. */
+async function readReferrersPages(
+  at: RegistryRequester,
+  digest: string,
+  options: ReferrersOptions,
+): Promise<Descriptor[] | 'missing' | undefined> {
   const subject = `${at.name}: referrers of ${digest}`;
   const filter =
     options.artifactType === undefined ? '' : `?artifactType=${encodeURIComponent(options.artifactType)}`;
@@ -392,8 +445,8 @@ async function readReferrers(
     // Some registries answer with a web page or an empty object instead of 404.
     const isIndex = page.mediaType === mediaTypes.ociIndex;
     if (pages++ === 0 && ([404, 405].includes(page.status) || (page.status === 200 && !isIndex))) {
-      discard(page.response);
-      return undefined;
+      const { registryCodes } = await at.failure(page.response, subject, 'pull');
+      return registryCodes.some((code) => unknownContent.includes(code)) ? undefined : 'missing';
     }
     if (page.status !== 200) throw await at.failure(page.response, subject, 'pull');
     const parsed = parseManifest(page.bytes, { subject, mediaType: page.mediaType });
@@ -401,6 +454,11 @@ async function readReferrers(
   }
   return found;
 }
+
+/** Codes that say that what was asked about is missing, and not the API. */
+const unknownContent = ['NAME_UNKNOWN', 'MANIFEST_UNKNOWN'];
+
+type PageOptions = CancelOptions & { maxPages?: number | undefined };
 
 interface Page {
   response: TransportResponse;
@@ -416,7 +474,7 @@ async function* readPages(
   at: RegistryRequester,
   first: string,
   subject: string,
-  options: CancelOptions,
+  { signal, maxPages = maxPagesOfList }: PageOptions,
 ): AsyncGenerator<Page> {
   let url: string | undefined = at.url(first);
   const seen = new Set<string>();
@@ -425,7 +483,7 @@ async function* readPages(
       throw new OpmateError('REGISTRY', 'the list leads back to a page that was read', { subject });
     if (seen.size >= maxPages) throw new LimitError(`more than ${maxPages} pages`, { subject });
     seen.add(url);
-    const response = await at.send('GET', url, 'pull', { signal: options.signal });
+    const response = await at.send('GET', url, 'pull', { signal });
     const mediaType = response.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
     const page: Page = {
       response,
@@ -438,7 +496,7 @@ async function* readPages(
       try {
         page.bytes = await readLimited(response.body, maxPageBytes, `${subject}: the answer`);
       } catch (error) {
-        throwIfCancelled(options.signal);
+        throwIfCancelled(signal);
         throw error;
       }
       try {

@@ -28,8 +28,19 @@ export interface Repository {
   hasBlob(descriptor: Descriptor, options?: CancelOptions): Promise<boolean>;
   /** Tags in byte order. */
   listTags(options?: CancelOptions): Promise<string[]>;
-  /** Descriptors of the manifests whose `subject` is `digest`, optionally of one artifact type. */
-  listReferrers(digest: string, options?: CancelOptions & { artifactType?: string }): Promise<Descriptor[]>;
+  /**
+   * All tags, where one request lists them: an empty set for a repository that is not there, and undefined for a list
+   * of several pages, a refused one, and a repository that has mirrors. Missing where tags are cheap to ask for.
+   */
+  findTags?(options?: CancelOptions): Promise<ReadonlySet<string> | undefined>;
+  /** Descriptors of the manifests whose `subject` is `digest`. */
+  listReferrers(digest: string, options?: ReferrersOptions): Promise<Descriptor[]>;
+}
+
+export interface ReferrersOptions extends CancelOptions {
+  artifactType?: string | undefined;
+  /** All tags, where they are known: a list of referrers whose tag is not among them is not asked for. */
+  tags?: ReadonlySet<string> | undefined;
 }
 
 export interface PutBlobOptions extends CancelOptions {

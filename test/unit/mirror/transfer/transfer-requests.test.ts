@@ -101,13 +101,59 @@ describe('mirror/transfer, requests', () => {
     expect(target.requests).toEqual([]);
   });
 
-  it('asks the target once a manifest, and once a blob of those that are not there', async () => {
+  it('asks a repository that is there once a manifest, and once a blob of those that are not there', async () => {
+    serveSharing('ns/multi');
+    await copy([transferOf('ns/multi:v1', 'ns/multi:other')]);
     serveIndex('ns/multi');
     const { pinned } = await pinTransfers([transferOf('ns/multi:v1')], options);
+    target.requests.length = 0;
     const { surveyed } = await surveyTransfers(pinned, options);
-    expect(target.counts()).toEqual({ 'HEAD manifests': 3, 'HEAD blobs': 4 });
+    expect(target.counts()).toEqual({ 'GET tags': 1, 'HEAD manifests': 2, 'HEAD blobs': 4 });
     expect(surveyed[0]).toMatchObject({ isTagged: false });
     expect(surveyed[0]?.blobs).toHaveLength(4);
+  });
+
+  it('asks a repository without tags for one blob, and for the others where that is there', async () => {
+    options = { ...options, maxPerRegistry: 6 };
+    const names = Array.from({ length: 12 }, (_, i) => {
+      serveSharingAs('ns/a', `v${i}`);
+      return transferOf(`ns/a:v${i}`);
+    });
+    const { pinned } = await pinTransfers(names, options);
+    const { surveyed } = await surveyTransfers(pinned, options);
+    expect(target.counts()).toEqual({ 'GET tags': 1, 'HEAD blobs': 1 });
+    const puts = ({ method, path }: { method: string; path: string }): boolean =>
+      method === 'PUT' && path.includes('/manifests/');
+    target.disturb((request) => (puts(request) ? { status: 403 } : undefined));
+    await failureOf(copyTransfers(surveyed, options));
+    const [first] = target.uploaded();
+    expect(first).toBe(pinned[0]?.contents.manifests[0]?.blobs[0]?.digest);
+    target.disturb(() => undefined);
+    await copy(names);
+    expect(new Set(target.uploaded()).size).toBe(target.uploaded().length);
+  });
+
+  it('asks for everything where the survey is to be exact', async () => {
+    serveSharing('ns/a');
+    const { pinned } = await pinTransfers([transferOf('ns/a:v1')], options);
+    await surveyTransfers(pinned, { ...options, isExact: true });
+    expect(target.counts()).toEqual({ 'HEAD manifests': 1, 'HEAD blobs': 3 });
+  });
+
+  it.each([
+    ['is refused', { status: 403 }],
+    ['says nothing of the repository', { status: 404, body: '404 page not found' }],
+    [
+      'has further pages',
+      { status: 200, body: '{"tags":["x"]}', headers: { link: '<?n=1&last=x>; rel="next"' } },
+    ],
+  ])('asks for each manifest and blob where the list of tags %s', async (_, list) => {
+    serveSharing('ns/a');
+    target.disturb(({ path }) => (path.includes('/tags/list') ? list : undefined));
+    const { surveyed } = await copy([transferOf('ns/a:v1')]);
+    expect(surveyed[0]?.blobs).toHaveLength(3);
+    const { 'GET tags': lists, 'HEAD manifests': manifests, 'HEAD blobs': blobs } = target.counts();
+    expect([lists, manifests, blobs]).toEqual([1, 1, 3]);
   });
 
   it('asks a second time, with what is known, one request a manifest and nothing else', async () => {
@@ -120,7 +166,7 @@ describe('mirror/transfer, requests', () => {
     expect(report.done.map(({ digest }) => digest)).toEqual(
       pinned.map(({ contents }) => contents.root.digest),
     );
-    expect(target.counts()).toEqual({ 'HEAD manifests': 4 });
+    expect(target.counts()).toEqual({ 'GET tags': 2, 'HEAD manifests': 4 });
     expect(source.requests).toEqual([]);
   });
 
@@ -187,7 +233,7 @@ describe('mirror/transfer, requests', () => {
     await copy([transferOf('ns/a:v1')]);
     source.requests.length = target.requests.length = 0;
     await copy([transferOf('ns/a:v1', 'ns/a:v2')]);
-    expect(target.counts()).toEqual({ 'HEAD manifests': 1, 'HEAD blobs': 3, 'PUT manifests': 1 });
+    expect(target.counts()).toEqual({ 'GET tags': 1, 'HEAD blobs': 3, 'PUT manifests': 1 });
     expect(source.requests).toHaveLength(1);
   });
 
@@ -283,6 +329,33 @@ describe('mirror/find-signatures', () => {
     );
     const again = await findSignatures(pinned, options);
     expect(again.signatures).toHaveLength(2);
+  });
+
+  it('asks for no tag that the list of the repository lacks, and for the referrers API once', async () => {
+    const connection = bench.connect({ useHttp: true });
+    options = { ...options, session: { connect: () => connection } };
+    for (const tag of ['v1', 'v2', 'v3']) serveSharingAs('ns/a', tag);
+    const names = ['v1', 'v2', 'v3'].map((tag) => transferOf(`ns/a:${tag}`));
+    const { pinned } = await pinTransfers(names, options);
+    const { digest } = pinned[1]?.contents.root ?? index.descriptor;
+    const tag = `${digest.replace(':', '-')}.sig`;
+    serveImage(source, 'ns/a', tag, smallImage({ text: 'signature' }));
+    const body = JSON.stringify({ name: 'ns/a', tags: ['v1', 'v2', 'v3', tag] });
+    source.on({ path: '/v2/ns/a/tags/list', respond: { status: 200, body } });
+    source.on({ path: /\/referrers\//, respond: { status: 404, body: '404 page not found' } });
+    source.requests.length = 0;
+    const { signatures } = await findSignatures(pinned, options);
+    expect(signatures.map(({ targetName }) => targetName)).toEqual([`target ns/a:${tag}`]);
+    expect([askedFor('/tags/list'), askedFor('/referrers/'), askedFor('/manifests/')]).toEqual([1, 1, 1]);
+  });
+
+  it('asks for every tag where the list lacks that of the image itself', async () => {
+    const { descriptor } = serveSharing('ns/a');
+    const { pinned } = await pinTransfers([transferOf('ns/a:v1')], options);
+    const tag = `${descriptor.digest.replace(':', '-')}.sig`;
+    serveImage(source, 'ns/a', tag, smallImage({ text: 'signature' }));
+    source.on({ path: '/v2/ns/a/tags/list', respond: { status: 200, body: '{"tags":["other"]}' } });
+    expect((await findSignatures(pinned, options)).signatures).toHaveLength(1);
   });
 
   it('takes what cannot be asked for as none', async () => {

@@ -1,17 +1,31 @@
 /**
- * The library behind the commands. Everything here is typed, streams where there is much of it, stops when
- * its AbortSignal fires, and throws OpmateError; nothing prints, exits, or reads the environment.
+ * The library behind the commands. Calls are typed, stream where results are large, stop when their AbortSignal fires,
+ * and throw OpmateError; nothing prints or exits.
  *
- * Most work begins with a session, which is told what it may know of the outside world:
+ *     const session = await openSession();
  *
- *     const session = await openSession({
- *       environment: process.env,
- *       homeDirectory: homedir(),
- *       temporaryDirectory: tmpdir(),
- *       architecture: process.arch,
- *     });
+ * A session has the environment and directories of the process unless its options name others.
  */
-export { type Session, type SessionOptions, openSession } from './source/session.js';
+export { openSession } from './api/session.js';
+export type { Session, SessionOptions } from './source/session.js';
+export { type FilteredCatalog, type FilteredOutput, filterCatalog } from './api/filter-catalog.js';
+export { type CatalogFilter, emptyFilter } from './catalog/selection/catalog-filter.js';
+export { readFilterFile } from './catalog/selection/filter-file.js';
+export { diffCatalogs } from './api/diff-catalogs.js';
+export { type CatalogDiff, isSameCatalog } from './catalog/diff/diff.js';
+export { diagnoseCatalog } from './api/diagnose-catalog.js';
+export { chooseChecks } from './catalog/doctor/checks.js';
+export { parseOpenShiftVersion } from './catalog/doctor/openshift.js';
+export {
+  addToCatalog,
+  type AddBundlesOptions,
+  type CatalogEdit,
+  type CatalogRemoval,
+  deprecateInCatalog,
+  type EditCatalogOptions,
+  removeFromCatalog,
+  type RemoveFromCatalogOptions,
+} from './api/edit-catalog.js';
 export {
   loadCatalog,
   type LoadedCatalog,
@@ -21,7 +35,7 @@ export {
   render,
   type RenderCatalogOptions,
   validate,
-} from './source/library.js';
+} from './api/catalogs.js';
 
 export {
   CancelledError,

@@ -22,6 +22,7 @@ const arrow = [
   ['source'],
   ['mirror', 'serve', 'deployment'],
   ['client', 'view'],
+  ['api'],
   ['cli'],
 ];
 

@@ -14,7 +14,7 @@ import { type EditPlan, requireBlob, requirePackage } from './find-named.js';
 import { type Orphans, findOrphans } from './orphans.js';
 
 /** What is to be removed of a package: bundles, or channels, or all of it where neither is named. */
-interface Removal {
+export interface Removal {
   package: string;
   bundles?: readonly string[] | undefined;
   channels?: readonly string[] | undefined;
@@ -23,7 +23,7 @@ interface Removal {
 }
 
 /** How something is removed, and the clusters that this would leave behind. */
-interface RemovalPlan extends EditPlan<BlobEdit> {
+export interface RemovalPlan extends EditPlan<BlobEdit> {
   orphans: Orphans[];
 }
 

@@ -5,7 +5,7 @@ import type { JsonValue } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { type BundleVersion, parseBundleVersion } from '../../graph/resolve-content.js';
 import { repeated } from '../command/flags.js';
-import { catalogForms } from '../command/shared-flags.js';
+import { catalogForms } from '../../api/open-catalog.js';
 
 /** What a catalog of `--catalog` may be, for help. */
 export const namedCatalogForms = `${catalogForms}: REF or NAME=REF`;

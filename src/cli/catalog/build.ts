@@ -13,7 +13,7 @@ import { chooseBases } from '../../oci/image/image-builder.js';
 import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
 import { statIfPresent } from '../../files/file-status.js';
-import { withCatalog } from './input.js';
+import { withCatalog } from '../../api/open-catalog.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import {

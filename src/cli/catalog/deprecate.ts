@@ -1,10 +1,10 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, text } from '../command/flags.js';
 import { editDryRun } from '../command/shared-flags.js';
-import { planDeprecate } from '../../catalog/edit/plan-deprecate.js';
 import { UsageError } from '../../core/errors.js';
 import { decodeUtf8 } from '../../document/go-json.js';
-import { editCatalog } from './edit.js';
+import { deprecateInCatalog } from '../../api/edit-catalog.js';
+import { reportEdit } from './edit.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import { requireFlag } from '../command/require-flag.js';
@@ -36,11 +36,12 @@ export const command = defineCommand({
     const name = requireFlag(options.package, 'package');
     const { channel, bundle } = options;
     const message = await messageOf(context, options);
-    return useSession(context, options, (session) =>
-      editCatalog(context, session, directory, options, (catalog) =>
-        planDeprecate(catalog, { package: name, channel, bundle, message }),
-      ),
-    );
+    return useSession(context, options, async (session) => {
+      const { dryRun } = options;
+      const deprecation = { package: name, channel, bundle, message, dryRun };
+      const edit = await deprecateInCatalog(directory, session, deprecation);
+      return reportEdit(context, session, directory, options, edit);
+    });
   },
 });
 

@@ -1,16 +1,15 @@
+import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { choice, list, text } from '../command/flags.js';
-import { catalogForms, reportOutput } from '../command/shared-flags.js';
+import { reportOutput } from '../command/shared-flags.js';
 import { groupBy } from '../../core/groups.js';
 import { type CheckName, checks, chooseChecks, severities } from '../../catalog/doctor/checks.js';
-import { diagnoseCatalog } from '../../catalog/doctor/diagnose.js';
+import { diagnoseCatalog } from '../../api/diagnose-catalog.js';
 import { parseOpenShiftVersion } from '../../catalog/doctor/openshift.js';
 import { type Diagnostic, type Severity, formatMessage, formatPlace } from '../../core/diagnostic.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
-import { inReference } from '../../source/reference-error.js';
-import { withCatalog } from './input.js';
 import { exitCodes } from '../exit-codes.js';
 import { count, countMore, printable } from '../printable.js';
 import { type Report, pickFields, writeReport } from '../reports/report.js';
@@ -56,14 +55,7 @@ export const command = defineCommand({
       severity: options.severity,
     };
     const findings = await useSession(context, options, (session) =>
-      withCatalog(reference, session, async ({ catalog }) => {
-        const { signal, logger } = session;
-        try {
-          return await diagnoseCatalog(catalog, { ...chosen, signal, logger });
-        } catch (error) {
-          throw inReference(error, reference);
-        }
-      }),
+      diagnoseCatalog(reference, session, chosen),
     );
     const isFailure = ({ severity }: Diagnostic): boolean => severities.indexOf(severity) <= limit;
     const passed = !findings.some(isFailure);

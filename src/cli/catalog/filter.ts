@@ -1,31 +1,22 @@
+import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, choice, flag, text } from '../command/flags.js';
 import { filterFlags } from './filter-request.js';
-import { catalogForms, migrateLevel } from '../command/shared-flags.js';
+import { migrateLevel } from '../command/shared-flags.js';
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
-import { Assembly } from '../../catalog/assemble.js';
-import { writeCatalogDirectory } from '../../catalog/directory-writer.js';
-import { collectFacts } from '../../catalog/facts.js';
 import { type CatalogFilter, emptyFilter } from '../../catalog/selection/catalog-filter.js';
-import { creationDayOf } from '../../catalog/selection/creation-days.js';
-import { filterCatalog } from '../../catalog/selection/filter-catalog.js';
+import { filterCatalog } from '../../api/filter-catalog.js';
 import type { CatalogSelection } from '../../catalog/selection/selection.js';
-import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
-import type { Catalog } from '../../catalog/catalog.js';
 import { UsageError, fileError } from '../../core/errors.js';
 import { decodeUtf8, quoteGo } from '../../document/go-json.js';
 import { withoutCredentials } from '../../core/reference.js';
-import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
-import type { CatalogFormat } from '../../model/encode.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { replaceFiles, replacedFile } from '../../files/replace-file.js';
-import { inReference } from '../../source/reference-error.js';
 import { readFilterFile } from '../../catalog/selection/filter-file.js';
 import { addFlags } from './filter-request.js';
 import { type FilterReport, filterReport, filterText } from './filter-text.js';
-import { withCatalog } from './input.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import { writeAll } from '../output.js';
@@ -63,7 +54,8 @@ export const command = defineCommand({
   async run({ context, args: [reference], options }) {
     const { directory, output, dryRun, report: reportFile } = options;
     const format = output ?? 'json';
-    const migrationLevel = resolveMigrationLevel(options.migrateLevel ?? '');
+    const { migrateLevel } = options;
+    resolveMigrationLevel(migrateLevel ?? '');
     if (directory === undefined && output === undefined && !dryRun) {
       throw new UsageError('nothing says where the catalog goes', {
         hint: 'give -o DIRECTORY, or -o - for standard output; --dry-run only tells what would be kept',
@@ -74,23 +66,42 @@ export const command = defineCommand({
     await useSession(context, options, async (session) => {
       if (!isForStdout && !dryRun) await requireEmptyDirectory(directory);
       if (reportFile !== undefined) await requirePlace(reportFile);
-      await withCatalog(reference, session, async ({ catalog }) => {
+      const filtered = await filterCatalog(reference, filter, session);
+      try {
+        tell(filtered.selection, session);
         const shown = withoutCredentials(reference);
-        const chosen = await choose(catalog, filter, reference, session);
-        tell(chosen.filtered, session);
-        const report = filterReport(shown, chosen.before, chosen.filtered);
-        const made = { catalog, ...chosen, format, migrationLevel };
-        const writeOutput = (): Promise<void> =>
-          dryRun
-            ? writeDryRun(context, report, output, session)
-            : write(context, made, isForStdout ? undefined : directory, session);
+        const report = filterReport(shown, filtered.before, filtered.selection);
+        const made = { format, migrateLevel };
+        const writeOutput = async (): Promise<void> => {
+          const { logger, signal } = session;
+          if (dryRun) await writeDryRun(context, report, output, session);
+          else if (isForStdout) {
+            const pieces = beforeFirst(filtered.write(made), () => logger.close());
+            await writeAll(context.stdout, pieces, signal);
+          } else {
+            await filtered.writeDirectory(directory, made);
+            logger.log('info', `wrote the catalog to ${directory}`);
+          }
+        };
         const { signal } = session;
         const files = reportFile === undefined ? [] : [{ target: reportFile, text: jsonOf(report) }];
         await replaceFiles(files, { signal, then: writeOutput });
-      });
+      } finally {
+        await filtered.close();
+      }
     });
   },
 });
+
+/** Returns the pieces; calls `act` ahead of the first, so that progress leaves the terminal before data. */
+async function* beforeFirst<T>(pieces: AsyncIterable<T>, act: () => void): AsyncGenerator<T> {
+  let isFirst = true;
+  for await (const piece of pieces) {
+    if (isFirst) act();
+    isFirst = false;
+    yield piece;
+  }
+}
 
 /** Finds out before anything is written whether a file can be. */
 async function requirePlace(file: string): Promise<void> {
@@ -114,45 +125,6 @@ async function readFilter(
       : readFilterFile(decodeUtf8(await readInput(file, context)), file === '-' ? 'stdin' : file, today);
   addFlags(filter, options, today);
   return filter;
-}
-
-interface Chosen {
-  before: CatalogFacts;
-  filtered: CatalogSelection;
-  /** The blobs of other schemas. */
-  others: BlobOrigin[];
-}
-
-async function choose(
-  catalog: Catalog,
-  filter: CatalogFilter,
-  reference: string,
-  { signal, logger }: CommandSession,
-): Promise<Chosen> {
-  const needsDays = filter.criteria.some(({ criteria }) => criteria.createdSince !== undefined);
-  const others: BlobOrigin[] = [];
-  const days = new Map<string, string>();
-  const before = await collectFacts(catalog, {
-    signal,
-    logger,
-    withoutManifests: !needsDays,
-    onOther: (origin) => others.push(origin),
-    onBundle: needsDays
-      ? (bundle) => {
-          const day = creationDayOf(bundle);
-          if (day !== undefined) days.set(`${bundle.package}/${bundle.name}`, day);
-        }
-      : undefined,
-  }).catch((error: unknown) => {
-    throw inReference(error, reference);
-  });
-  const dayOf = (packageName: string, bundle: string): string | undefined =>
-    days.get(`${packageName}/${bundle}`);
-  return {
-    before,
-    others,
-    filtered: filterCatalog(before, filter, { catalog: withoutCredentials(reference), dayOf }),
-  };
 }
 
 /** What was kept in addition to what was asked for, what was changed, and what was left out. */
@@ -180,35 +152,4 @@ async function writeDryRun(
   }
   logger.close();
   await writeAll(context.stdout, output === 'json' ? jsonOf(report) : filterText(report), context.signal);
-}
-
-interface Made extends Chosen {
-  catalog: Catalog;
-  format: CatalogFormat;
-  migrationLevel: string;
-}
-
-/** Writes into a directory, or to standard output by default. */
-async function write(
-  context: CommandContext,
-  { catalog, filtered, others, format, migrationLevel }: Made,
-  directory: string | undefined,
-  session: CommandSession,
-): Promise<void> {
-  const { logger, signal, temporaryDirectory } = session;
-  const kept = new KeptCatalog(catalog, filtered.facts, new Set(), others);
-  const assembly = new Assembly({ format, migrationLevel, temporaryDirectory, keepUnknownFields: true });
-  try {
-    for await (const meta of kept.metas({ signal, logger })) await assembly.add(kept, meta);
-    if (directory === undefined) {
-      logger.close();
-      await writeAll(context.stdout, assembly.write({ signal }), signal);
-    } else {
-      await writeCatalogDirectory(assembly, directory, format, { signal });
-      logger.log('info', `wrote the catalog to ${directory}`);
-    }
-  } finally {
-    await assembly.close();
-    await kept.close();
-  }
 }

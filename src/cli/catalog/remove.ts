@@ -1,9 +1,10 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, list, text } from '../command/flags.js';
 import { editDryRun } from '../command/shared-flags.js';
-import { planRemove } from '../../catalog/edit/plan-remove.js';
 import { quoteGo } from '../../document/go-json.js';
-import { editCatalog } from './edit.js';
+import { removeFromCatalog } from '../../api/edit-catalog.js';
+import { exitCodes } from '../exit-codes.js';
+import { reportEdit } from './edit.js';
 import { requireFlag } from '../command/require-flag.js';
 import { useSession } from '../session.js';
 
@@ -31,22 +32,24 @@ export const command = defineCommand({
     const name = requireFlag(options.package, 'package');
     const { bundle: bundles, channel: channels, defaultChannel } = options;
     const isForced = options.force;
-    return useSession(context, options, (session) =>
-      editCatalog(context, session, directory, options, (catalog) => {
-        const plan = planRemove(catalog, { package: name, bundles, channels, defaultChannel });
-        const level = isForced ? 'warn' : 'error';
-        for (const orphans of plan.orphans) {
-          const subject = `package ${quoteGo(name)}, channel ${quoteGo(orphans.channel)}`;
-          const names = orphans.bundles.map(quoteGo).join(', ');
-          session.logger.log(level, `${subject}: no way to a head any more from ${names}`);
-        }
-        if (plan.orphans.length === 0 || isForced) return plan;
-        session.logger.log(
-          'error',
-          `${directory}: nothing is removed, since clusters may be left behind; use --force to remove it anyway`,
-        );
-        return undefined;
-      }),
-    );
+    return useSession(context, options, async (session) => {
+      const removal = { package: name, bundles, channels, defaultChannel, force: isForced };
+      const { edit, orphans } = await removeFromCatalog(directory, session, {
+        ...removal,
+        dryRun: options.dryRun,
+      });
+      const level = isForced ? 'warn' : 'error';
+      for (const { channel, bundles: stranded } of orphans) {
+        const subject = `package ${quoteGo(name)}, channel ${quoteGo(channel)}`;
+        const names = stranded.map(quoteGo).join(', ');
+        session.logger.log(level, `${subject}: no way to a head any more from ${names}`);
+      }
+      if (edit !== undefined) return reportEdit(context, session, directory, options, edit);
+      session.logger.log(
+        'error',
+        `${directory}: nothing is removed, since clusters may be left behind; use --force to remove it anyway`,
+      );
+      return exitCodes.findings;
+    });
   },
 });

@@ -1,10 +1,6 @@
 import { reportFormats } from '../reports/formats.js';
 import { type Flag, type FlagTraits, choice, flag, text } from './flags.js';
 
-/** What a catalog of the command line may be, for help. */
-export const catalogForms =
-  'directory, image, sqlite index, or URL of a served catalog, archive or git repository';
-
 /** `-o` with these formats. */
 export function outputFormat<const C extends string>(
   choices: readonly C[],

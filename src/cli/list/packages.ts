@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { catalogForms } from '../command/shared-flags.js';
+import { catalogForms } from '../../api/open-catalog.js';
 import { printList } from './table.js';
 
 /** `opmate list packages`. */

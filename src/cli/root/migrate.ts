@@ -1,5 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { catalogForms, catalogOutput, migrateLevel } from '../command/shared-flags.js';
+import { catalogOutput, migrateLevel } from '../command/shared-flags.js';
+import { catalogForms } from '../../api/open-catalog.js';
 import { writeCatalogDirectory } from '../../catalog/directory-writer.js';
 import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { withoutCredentials } from '../../core/reference.js';

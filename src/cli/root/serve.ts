@@ -14,7 +14,7 @@ import { openSource } from '../../source/source.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type Flag, type FlagValues, flag, optional, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
-import { catalogForms } from '../command/shared-flags.js';
+import { catalogForms } from '../../api/open-catalog.js';
 import type { CommandContext } from '../context.js';
 import { portOf } from '../serve/listen-options.js';
 import { reportingFailure, serveAnswers } from '../serve/registry-server.js';

@@ -1,5 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { catalogForms, reportOutput } from '../command/shared-flags.js';
+import { reportOutput } from '../command/shared-flags.js';
+import { catalogForms } from '../../api/open-catalog.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { placeDiagnostics } from '../../catalog/locate.js';

@@ -1,10 +1,9 @@
+import { catalogForms, openCatalog } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
-import { catalogForms } from '../command/shared-flags.js';
 import { onAbort } from '../../core/concurrency.js';
 import { localStateReader } from '../../source/source.js';
 import { CurrentView, type OpenedView } from '../../view/current-view.js';
-import { openCatalog } from '../catalog/input.js';
 import { portOf } from '../serve/listen-options.js';
 import { openView, startPage, withSignal } from '../serve/page.js';
 import { type CommandSession, useSession } from '../session.js';

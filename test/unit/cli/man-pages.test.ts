@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { catalogForms } from '../../../src/cli/command/shared-flags.js';
+import { catalogForms } from '../../../src/api/open-catalog.js';
 import { commandSummaries, manPages } from '../../../src/cli/man-pages.js';
 import { projectRoot } from '../../support/command-line.js';
 import { directoryWith } from '../../support/temporary.js';

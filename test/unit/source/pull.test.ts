@@ -11,7 +11,7 @@ import {
 } from '../../../src/index.js';
 import { directoryWith } from '../../support/temporary.js';
 
-describe('source/library pullImage', () => {
+describe('api/catalogs pullImage', () => {
   it('gives the files of an image, or the part that was asked for', async () => {
     const directory = await directoryWith();
     const session = await openSession({

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { defaultArchiveLimits } from '../../../../src/archive/limits.js';
-import { render, validate } from '../../../../src/source/library.js';
+import { render, validate } from '../../../../src/api/catalogs.js';
 import { openPlace, openResolved, resolvePlace } from '../../../../src/source/resolve-place.js';
 import { type Session, openSession } from '../../../../src/source/session.js';
 import { openSource } from '../../../../src/source/source.js';

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CatalogFacts, CancelledError, OpmateError } from '../../../src/index.js';
-import { loadCatalog, render, validate } from '../../../src/source/library.js';
+import { loadCatalog, render, validate } from '../../../src/api/catalogs.js';
 import { type Session, openSession } from '../../../src/source/session.js';
 import { catalogOf, widgetCatalog } from '../../e2e/catalogs.js';
 import { makeCatalogImage, serveBuilt } from '../../e2e/images.js';
@@ -10,7 +10,7 @@ import { bundlesDirectory } from '../../support/command-line.js';
 import { failureOf } from '../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../support/fault-registry.js';
 import { directoryWith } from '../../support/temporary.js';
-import { sessionOptions } from './session-options.js';
+import { sessionOptions } from '../source/session-options.js';
 
 let registry: FaultRegistry;
 beforeAll(async () => {
@@ -33,7 +33,7 @@ async function textOf(pieces: AsyncIterable<Buffer | string>): Promise<string> {
   return text;
 }
 
-describe('source/library', () => {
+describe('api/catalogs', () => {
   it('renders a blob a piece, and the second time the same', async () => {
     const session = await openSession(await sessionOptions());
     const directory = await directoryWith({ 'all.json': widgetCatalog });

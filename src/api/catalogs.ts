@@ -12,11 +12,11 @@ import { validateInTurns, type ValidationReport } from '../graph/validate.js';
 import { type Image, openImage, readImage } from '../oci/image/image.js';
 import { openReference } from '../oci/image/open.js';
 import type { OpenedIndex } from '../sqlite/read/images.js';
-import { renderReferences } from './render.js';
-import type { Session } from './session.js';
+import { renderReferences } from '../source/render.js';
+import type { Session } from '../source/session.js';
 import { statIfPresent } from '../files/file-status.js';
-import { withImage } from './drivers/image.js';
-import { openSource } from './source.js';
+import { withImage } from '../source/drivers/image.js';
+import { openSource } from '../source/source.js';
 
 export interface RenderCatalogOptions {
   /** `json` unless told. */

@@ -1,0 +1,51 @@
+import { type CatalogDiff, diffCatalogs as compareSnapshots } from '../catalog/diff/diff.js';
+import { type CatalogSnapshot, takeSnapshot } from '../catalog/diff/snapshot.js';
+import type { Catalog } from '../catalog/catalog.js';
+import { OpmateError } from '../core/errors.js';
+import { describeMissing } from '../core/suggest.js';
+import { inReference } from '../source/reference-error.js';
+import type { Session } from '../source/session.js';
+import { withCatalog } from './open-catalog.js';
+
+/**
+ * Compares two catalogs: packages, channels, upgrade edges, bundles, images and deprecations. Layout, order and format
+ * do not count; `isSameCatalog` tests the result. Throws OpmateError, NOT_FOUND for a package that neither has.
+ */
+export async function diffCatalogs(
+  from: string,
+  to: string,
+  session: Session,
+  options: {
+    /** Compare only these packages; default all. */
+    packages?: readonly string[] | undefined;
+  } = {},
+): Promise<CatalogDiff> {
+  const { packages: names } = options;
+  const { signal, logger } = session;
+  const packages = names === undefined ? undefined : new Set(names);
+  const read = async (reference: string, catalog: Catalog): Promise<CatalogSnapshot> => {
+    try {
+      return await takeSnapshot(catalog, { signal, logger, packages });
+    } catch (error) {
+      throw inReference(error, reference);
+    }
+  };
+  return withCatalog(from, session, (first) =>
+    withCatalog(to, session, async (second) => {
+      const [before, after] = [await read(from, first.catalog), await read(to, second.catalog)];
+      requirePackages(names ?? [], before, after);
+      return compareSnapshots(before, after, session);
+    }),
+  );
+}
+
+/** A package that is in neither catalog is a typing error, not an equal package. */
+function requirePackages(names: readonly string[], before: CatalogSnapshot, after: CatalogSnapshot): void {
+  const missing = names.filter((name) =>
+    [before, after].every(({ facts }) => facts.packages.every((one) => one.name !== name)),
+  );
+  if (missing.length === 0) return;
+  throw new OpmateError('NOT_FOUND', describeMissing('package', missing, 'either catalog'), {
+    hint: 'see opmate list packages for the names',
+  });
+}

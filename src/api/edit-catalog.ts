@@ -1,0 +1,177 @@
+import { parseImageTemplate } from '../bundle/image-template.js';
+import { parseBundle } from '../bundle/parse.js';
+import { type AppliedEdits, applyEdits, requireValidInput } from '../catalog/edit/apply-edits.js';
+import type { BlobEdit } from '../catalog/edit/blob-edits.js';
+import { type EditableCatalog, readEditableCatalog } from '../catalog/edit/editable-catalog.js';
+import type { EditPlan } from '../catalog/edit/find-named.js';
+import { type NewBundle, newBundle } from '../catalog/edit/new-bundle.js';
+import type { Orphans } from '../catalog/edit/orphans.js';
+import { type AddOptions, planAdd } from '../catalog/edit/plan-add.js';
+import { type Deprecation, planDeprecate } from '../catalog/edit/plan-deprecate.js';
+import { type Removal, planRemove } from '../catalog/edit/plan-remove.js';
+import { mapConcurrent } from '../core/concurrency.js';
+import { combineErrors } from '../core/diagnostics-error.js';
+import { CancelledError, OpmateError } from '../core/errors.js';
+import { resolveMigrationLevel } from '../model/migrations.js';
+import { inReference } from '../source/reference-error.js';
+import { renderBundleSource } from '../source/render.js';
+import type { Session } from '../source/session.js';
+import { openSource } from '../source/source.js';
+
+/** A change of a catalog directory, written or, with `dryRun`, planned. */
+export interface CatalogEdit extends AppliedEdits {
+  /** One sentence per change. */
+  changes: string[];
+}
+
+/** Options of all edits. */
+export interface EditCatalogOptions {
+  /** Return the changes as a unified diff without writing them. */
+  dryRun?: boolean | undefined;
+}
+
+/** Bundles to add to a catalog, in addition to `AddOptions`. */
+export interface AddBundlesOptions extends EditCatalogOptions, AddOptions {
+  /** Migration level by name; default none. */
+  migrateLevel?: string | undefined;
+  /** Template of image references for bundles that are not from a registry. */
+  imageTemplate?: string | undefined;
+}
+
+/** Bundles, channels or a package to remove. */
+export interface RemoveFromCatalogOptions extends EditCatalogOptions, Removal {
+  /** Remove even if installed bundles lose their way to a channel head. */
+  force?: boolean | undefined;
+}
+
+/** Result of a removal. */
+export interface CatalogRemoval {
+  /** Undefined if nothing was removed, because `orphans` is not empty and `force` was not set. */
+  edit: CatalogEdit | undefined;
+  /** Bundles that lose their way to a channel head. */
+  orphans: Orphans[];
+}
+
+/**
+ * Adds bundles to channels of a catalog directory; unrelated blobs keep their bytes. The result is validated before any
+ * file is written, and all files change or none. Throws OpmateError, with all bundles that cannot be read.
+ */
+export async function addToCatalog(
+  directory: string,
+  references: readonly string[],
+  session: Session,
+  options: AddBundlesOptions,
+): Promise<CatalogEdit> {
+  const { dryRun, migrateLevel, imageTemplate, ...add } = options;
+  const migrationLevel = resolveMigrationLevel(migrateLevel ?? '');
+  if (imageTemplate !== undefined) parseImageTemplate(imageTemplate);
+  return edit(directory, session, dryRun, async (catalog) => {
+    const bundles = await readBundles(references, session, { imageTemplate, migrationLevel });
+    return planAdd(catalog, bundles, add);
+  });
+}
+
+/**
+ * Removes bundles, channels or a package from a catalog directory and repairs the upgrade graph. Nothing is written if
+ * installed bundles would be stranded, unless `force` is set. Throws OpmateError, NOT_FOUND with the nearest name.
+ */
+export async function removeFromCatalog(
+  directory: string,
+  session: Session,
+  options: RemoveFromCatalogOptions,
+): Promise<CatalogRemoval> {
+  const { dryRun, force = false, ...removal } = options;
+  return editing(directory, session, async (catalog) => {
+    const plan = planRemove(catalog, removal);
+    const { orphans } = plan;
+    const isAllowed = orphans.length === 0 || force;
+    return { edit: isAllowed ? await apply(catalog, plan, dryRun, session) : undefined, orphans };
+  });
+}
+
+/**
+ * Deprecates a package, channel or bundle of a catalog directory; a message of undefined removes the deprecation. Throws
+ * OpmateError, NOT_FOUND with the nearest name.
+ */
+export async function deprecateInCatalog(
+  directory: string,
+  session: Session,
+  options: EditCatalogOptions & Deprecation,
+): Promise<CatalogEdit> {
+  const { dryRun, ...deprecation } = options;
+  return edit(directory, session, dryRun, (catalog) => planDeprecate(catalog, deprecation));
+}
+
+function edit(
+  directory: string,
+  session: Session,
+  dryRun: boolean | undefined,
+  plan: (catalog: EditableCatalog) => Promise<EditPlan<BlobEdit>> | EditPlan<BlobEdit>,
+): Promise<CatalogEdit> {
+  return editing(directory, session, async (catalog) => apply(catalog, await plan(catalog), dryRun, session));
+}
+
+async function editing<T>(
+  directory: string,
+  session: Session,
+  work: (catalog: EditableCatalog) => Promise<T>,
+): Promise<T> {
+  const catalog = await readEditableCatalog(directory, session);
+  try {
+    requireValidInput(catalog);
+    return await work(catalog);
+  } finally {
+    await catalog.catalog.close();
+  }
+}
+
+async function apply(
+  catalog: EditableCatalog,
+  { edits, changes }: EditPlan<BlobEdit>,
+  dryRun: boolean | undefined,
+  { temporaryDirectory, signal }: Session,
+): Promise<CatalogEdit> {
+  return { changes, ...(await applyEdits(catalog, edits, { dryRun, temporaryDirectory, signal })) };
+}
+
+interface ReadOptions {
+  imageTemplate: string | undefined;
+  migrationLevel: string;
+}
+
+/** Reads all bundles, many at once. Throws OpmateError with every one that cannot be read. */
+async function readBundles(
+  references: readonly string[],
+  session: Session,
+  options: ReadOptions,
+): Promise<NewBundle[]> {
+  const read = await mapConcurrent(
+    references,
+    8,
+    async (reference): Promise<NewBundle | OpmateError> => {
+      try {
+        return await readBundle(reference, session, options);
+      } catch (error) {
+        const told = inReference(error, reference);
+        if (told instanceof OpmateError && !(told instanceof CancelledError)) return told;
+        throw told;
+      }
+    },
+    session,
+  );
+  const failures = read.filter((one) => one instanceof OpmateError);
+  if (failures.length > 0) throw combineErrors(failures);
+  return read.filter((one): one is NewBundle => !(one instanceof OpmateError));
+}
+
+async function readBundle(reference: string, session: Session, options: ReadOptions): Promise<NewBundle> {
+  const source = await openSource(reference, session, { bundles: true, catalogs: false });
+  try {
+    if (source.kind !== 'bundle')
+      throw new OpmateError('UNSUPPORTED', `${reference}: is a catalog, not a bundle`);
+    const blob = renderBundleSource(source, reference, options);
+    return newBundle(parseBundle(source.files, { subject: reference }), blob, reference);
+  } finally {
+    await source.close();
+  }
+}

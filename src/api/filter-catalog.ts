@@ -1,0 +1,135 @@
+import { Assembly } from '../catalog/assemble.js';
+import { writeCatalogDirectory } from '../catalog/directory-writer.js';
+import { collectFacts } from '../catalog/facts.js';
+import type { Catalog } from '../catalog/catalog.js';
+import type { CatalogFilter } from '../catalog/selection/catalog-filter.js';
+import { creationDayOf } from '../catalog/selection/creation-days.js';
+import { filterCatalog as selectBundles } from '../catalog/selection/filter-catalog.js';
+import { KeptCatalog } from '../catalog/selection/kept-catalog.js';
+import type { CatalogSelection } from '../catalog/selection/selection.js';
+import { withoutCredentials } from '../core/reference.js';
+import type { CatalogFormat } from '../model/encode.js';
+import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
+import { resolveMigrationLevel } from '../model/migrations.js';
+import { inReference } from '../source/reference-error.js';
+import type { Session } from '../source/session.js';
+import { openCatalog } from './open-catalog.js';
+
+/** Format of a filtered catalog. */
+export interface FilteredOutput {
+  /** Default `json`. */
+  format?: CatalogFormat | undefined;
+  /** Migration level by name; default none. */
+  migrateLevel?: string | undefined;
+}
+
+/** The part of a catalog that a filter keeps. `close` it at the end. */
+export interface FilteredCatalog {
+  /** Names, edges and versions of the whole catalog. */
+  before: CatalogFacts;
+  /** Kept packages, with the reason for each bundle that the filter does not name, changes and warnings. */
+  selection: CatalogSelection;
+  /** Returns the catalog piece by piece. Nothing is returned before the whole is known to be good. */
+  write(output?: FilteredOutput): AsyncGenerator<Buffer | string, void, undefined>;
+  /** Writes the catalog to a new or empty directory, one file per package. The directory appears whole or not at all. */
+  writeDirectory(directory: string, output?: FilteredOutput): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Keeps the part of a catalog that a filter selects, as a valid catalog. Filters come from `readFilterFile` or
+ * `emptyFilter`. Throws OpmateError, with every package, channel and bundle that the catalog lacks.
+ */
+export async function filterCatalog(
+  reference: string,
+  filter: CatalogFilter,
+  session: Session,
+): Promise<FilteredCatalog> {
+  const source = await openCatalog(reference, session);
+  const { catalog } = source;
+  try {
+    const chosen = await select(catalog, filter, reference, session);
+    return {
+      before: chosen.before,
+      selection: chosen.selection,
+      write: async function* (output = {}) {
+        const made = await assemble(catalog, chosen, output, session);
+        try {
+          yield* made.assembly.write({ signal: session.signal });
+        } finally {
+          await made.close();
+        }
+      },
+      writeDirectory: async (directory, output = {}) => {
+        const made = await assemble(catalog, chosen, output, session);
+        try {
+          await writeCatalogDirectory(made.assembly, directory, output.format ?? 'json', session);
+        } finally {
+          await made.close();
+        }
+      },
+      close: () => source.close(),
+    };
+  } catch (error) {
+    await source.close();
+    throw error;
+  }
+}
+
+interface Chosen {
+  before: CatalogFacts;
+  selection: CatalogSelection;
+  /** Blobs of schemas that OLM does not define. */
+  others: BlobOrigin[];
+}
+
+async function select(
+  catalog: Catalog,
+  filter: CatalogFilter,
+  reference: string,
+  { signal, logger }: Session,
+): Promise<Chosen> {
+  const needsDays = filter.criteria.some(({ criteria }) => criteria.createdSince !== undefined);
+  const others: BlobOrigin[] = [];
+  const days = new Map<string, string>();
+  const before = await collectFacts(catalog, {
+    signal,
+    logger,
+    withoutManifests: !needsDays,
+    onOther: (origin) => others.push(origin),
+    onBundle: needsDays
+      ? (bundle) => {
+          const day = creationDayOf(bundle);
+          if (day !== undefined) days.set(`${bundle.package}/${bundle.name}`, day);
+        }
+      : undefined,
+  }).catch((error: unknown) => {
+    throw inReference(error, reference);
+  });
+  const dayOf = (packageName: string, bundle: string): string | undefined =>
+    days.get(`${packageName}/${bundle}`);
+  const selection = selectBundles(before, filter, { catalog: withoutCredentials(reference), dayOf });
+  return { before, selection, others };
+}
+
+async function assemble(
+  catalog: Catalog,
+  { selection, others }: Chosen,
+  { format = 'json', migrateLevel = '' }: FilteredOutput,
+  { logger, signal, temporaryDirectory }: Session,
+): Promise<{ assembly: Assembly; close: () => Promise<void> }> {
+  const migrationLevel = resolveMigrationLevel(migrateLevel);
+  const kept = new KeptCatalog(catalog, selection.facts, new Set(), others);
+  const assembly = new Assembly({ format, migrationLevel, temporaryDirectory, keepUnknownFields: true });
+  const close = async (): Promise<void> => {
+    await assembly.close();
+    await kept.close();
+  };
+  try {
+    for await (const meta of kept.metas({ signal, logger })) await assembly.add(kept, meta);
+    return { assembly, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

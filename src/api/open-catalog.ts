@@ -1,0 +1,39 @@
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../document/go-json.js';
+import { inReference } from '../source/reference-error.js';
+import type { Session } from '../source/session.js';
+import type { CatalogSource } from '../source/source-types.js';
+import { openSource } from '../source/source.js';
+
+/** References that name a catalog, in words. */
+export const catalogForms =
+  'directory, image, sqlite index, or URL of a served catalog, archive or git repository';
+
+/**
+ * Opens the catalog that a reference names while `work` runs; errors name the reference. Throws OpmateError, UNSUPPORTED
+ * for a bundle.
+ */
+export async function withCatalog<T>(
+  reference: string,
+  session: Session,
+  work: (source: CatalogSource) => Promise<T>,
+): Promise<T> {
+  const source = await openCatalog(reference, session);
+  try {
+    return await work(source);
+  } finally {
+    await source.close();
+  }
+}
+
+/** Opens the catalog that a reference names; the caller closes it. Throws OpmateError, UNSUPPORTED for a bundle. */
+export async function openCatalog(reference: string, session: Session): Promise<CatalogSource> {
+  const source = await openSource(reference, session).catch((error: unknown) => {
+    throw inReference(error, reference);
+  });
+  if (source.kind === 'catalog') return source;
+  await source.close();
+  throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is a bundle, not a catalog`, {
+    hint: `name a catalog: ${catalogForms}`,
+  });
+}

@@ -13,7 +13,7 @@ const cases = [
 export async function run() {
   const catalog = await catalogOf(355, 'json');
   const [first] = readdirSync(catalog).sort();
-  const onePackage = { name: 'one package', args: ['--packages', first], maxRatio: 3 };
+  const onePackage = { name: 'one package', args: ['--package', first], maxRatio: 3 };
   let good = true;
   for (const { name, args, maxRatio } of [...cases, onePackage]) {
     const subject = [opmate, ['catalog', 'filter', catalog, '-o', '-', ...args]];

@@ -180,7 +180,7 @@ async function main() {
     opmate(['list', 'bundles', 'catalog', 'microcks']);
 
     say('6. Draw its upgrade graph');
-    opmate(['graph', 'catalog', '--package-name', 'skupper-operator'], { lines: 16 });
+    opmate(['graph', 'catalog', '--package', 'skupper-operator'], { lines: 16 });
 
     say('7. Write it out as YAML, one file a package');
     opmate(['migrate', 'catalog', 'published', '--output', 'yaml']);

@@ -4,16 +4,19 @@ import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { NameIndex } from '../core/suggest.js';
 import { type CommandLine, findCommand } from './command/command-line.js';
+import { helpTopics } from './help-topics.js';
 
 /** Returns the full name of a command: `opmate catalog filter`. */
 export function commandPath(command: Command): string {
   return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 }
 
-/** Returns what `help WORDS` asks for; `help options` lists the global options. Throws UsageError. */
+/** Returns what `help WORDS` asks for: a command, the global options or a topic. Throws UsageError. */
 export async function helpFor(commandLine: CommandLine, words: readonly string[]): Promise<string> {
   const { program } = commandLine;
   if (words.length === 1 && words[0] === 'options') return globalOptionsText(program);
+  const topic = words.length === 1 ? helpTopics[words[0] as string] : undefined;
+  if (topic !== undefined) return topic;
   let command = program;
   for (const word of words) {
     const next = findCommand(command, word);
@@ -32,7 +35,9 @@ export async function helpText(commandLine: CommandLine, command: Command): Prom
   const isRoot = command.parent === null;
   // Its options are those of every command, which have a page of their own.
   if (isRoot) command.configureHelp({ ...command.configureHelp(), visibleOptions: () => [] });
-  const footer = `\nSee "${commandLine.program.name()} help options" for global options.\n`;
+  const name = commandLine.program.name();
+  const topics = isRoot ? `, "${name} help versions" for version ranges and "${name} help exit-codes"` : '';
+  const footer = `\nSee "${name} help options" for global options${topics}.\n`;
   const examplesText = shown.length === 0 ? '' : `\nExamples:\n${shown.join('\n')}`;
   return `${command.helpInformation()}${examplesText}${footer}`;
 }

@@ -11,6 +11,8 @@ import {
   type VersionNumber,
   type VersionRange,
   compareVersions,
+  parseRange,
+  tryParse,
 } from './semver.js';
 
 /** Bytes of a constraint and of a version in it, and groups: the limits of that library. */
@@ -55,6 +57,22 @@ interface Term {
   /** Whether any part of the version is left open, and which is the first; a version that is all open has neither. */
   isOpen: boolean;
   openFrom: 'minor' | 'patch' | undefined;
+}
+
+/**
+ * Parses a range in the syntax of catalogs, or one that is none in that of OLM v1; `prefer` names the syntax of what is
+ * valid in both. Throws the SemverError of that one.
+ */
+export function parseVersionRange(text: string, prefer: 'catalog' | 'olm-v1'): VersionRange {
+  const [first, second] =
+    prefer === 'catalog' ? [parseRange, parseConstraint] : [parseConstraint, parseRange];
+  try {
+    return first(text);
+  } catch (error) {
+    const range = tryParse(second, text);
+    if (range === undefined) throw error;
+    return range;
+  }
 }
 
 /**

@@ -12,8 +12,8 @@ import { SkipRanges } from './skip-ranges.js';
 export interface DrawOptions {
   /** Leave out everything below this bundle, and every package but its own. */
   minimumEdge?: string | undefined;
-  /** Draw this package only. */
-  package?: string | undefined;
+  /** Draw these packages only; all of them if empty. */
+  packages?: readonly string[] | undefined;
   /** Mark skipped bundles, and the links that lead to what is skipped, in red. */
   drawV0Semantics?: boolean | undefined;
   /**
@@ -363,12 +363,12 @@ function channelFilter(
   ranges: SkipRanges,
   options: DrawOptions,
 ): ChannelFilter {
-  const only = options.package ?? '';
+  const only = options.packages ?? [];
   const floorName = options.minimumEdge ?? '';
-  if (only === '' && floorName === '') return (channel) => channel.entries;
+  if (only.length === 0 && floorName === '') return (channel) => channel.entries;
   const nonEmpty = (entries: ChannelEntry[]): ChannelEntry[] | undefined =>
     entries.length > 0 ? entries : undefined;
-  const wanted = (channel: ChannelFacts): boolean => only === '' || channel.package === only;
+  const wanted = (channel: ChannelFacts): boolean => only.length === 0 || only.includes(channel.package);
   if (floorName === '') return (channel) => (wanted(channel) ? nonEmpty(channel.entries) : undefined);
 
   const floor = versions.get(floorName);

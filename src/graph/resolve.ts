@@ -1,6 +1,6 @@
 import { quoteGo } from '../core/go-json-quote.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import { parseConstraint } from '../core/semver-range.js';
+import { parseVersionRange } from '../core/semver-range.js';
 import { type VersionRange } from '../core/semver.js';
 import { compareNewestFirst, compareVersionReleases } from './bundle-version.js';
 import {
@@ -23,7 +23,7 @@ import { schemas } from '../model/declarative-config.js';
 /** What is to be resolved, as in a ClusterExtension. */
 export interface ResolveRequest {
   packageName: string;
-  /** See `parseConstraint`; empty for any. */
+  /** See `parseVersionRange`; empty for any. */
   versionRange: string;
   /** Empty for all. */
   channels: readonly string[];
@@ -109,7 +109,7 @@ export interface Resolution {
  */
 export function resolveBundle(request: ResolveRequest, given: readonly ResolveCatalog[]): Resolution {
   const { versionRange } = request;
-  const range = versionRange === '' ? undefined : parseConstraint(versionRange);
+  const range = versionRange === '' ? undefined : parseVersionRange(versionRange, 'olm-v1');
   const found = [...given]
     .sort((a, b) => compareBytes(a.name, b.name))
     .map((catalog) => judgeCatalog(request, range, catalog));

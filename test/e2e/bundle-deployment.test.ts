@@ -101,7 +101,7 @@ describe('opmate bundle deployment', () => {
       'taken.out': yaml.stdout,
       'taken.json': (await render('-f', 'taken.yaml', '-o', 'json')).stdout,
     });
-    expect((await render('-f', 'taken.yaml', '--output-dir', 'taken')).code).toBe(0);
+    expect((await render('-f', 'taken.yaml', '--to', 'taken')).code).toBe(0);
     const names = (loadAll(yaml.stdout) as { kind: string; metadata: { name: string } }[]).map(
       ({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}`,
     );
@@ -243,7 +243,7 @@ describe('opmate bundle deployment', () => {
       'bad.yaml': `${document('a', '  format: plain\n  sorces: []\n')}---\n${document('b', '  format: plain\n  sources: [{kind: zip}]\n')}`,
       'tag.yaml': document('a', `  format: plain\n  sources:\n${gitSource('one', 'v1')}`),
     });
-    const bad = await render('-f', 'bad.yaml', '--output-dir', 'never');
+    const bad = await render('-f', 'bad.yaml', '--to', 'never');
     expect(bad).toMatchObject({ code: 3, stdout: '' });
     expect(bad.stderr.split('\n').filter((line) => line.startsWith('bad.yaml:'))).toEqual([
       'bad.yaml:5: BundleDeployment "a": spec.sources: missing',
@@ -268,7 +268,7 @@ describe('opmate bundle deployment', () => {
     await sandbox.write({ 'old.yaml': of('one'), 'new.yaml': of('both'), 'other.yaml': of('two') });
     const old = await render('-f', 'old.yaml');
     await sandbox.write({ 'rendered.yaml': old.stdout });
-    expect((await render('-f', 'old.yaml', '--output-dir', 'rendered')).code).toBe(0);
+    expect((await render('-f', 'old.yaml', '--to', 'rendered')).code).toBe(0);
     const diff = (file: string, against: string, ...args: string[]) =>
       sandbox.run([
         ...['bundle', 'deployment', 'diff', '-f', file, '--against', against, '--allow-local'],

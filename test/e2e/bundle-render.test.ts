@@ -50,7 +50,7 @@ describe('opmate bundle render', () => {
       skupper,
       ...here,
       '--watch-namespace=there',
-      '--output-dir',
+      '--to',
       out,
     ]);
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
@@ -65,7 +65,7 @@ describe('opmate bundle render', () => {
 
   it('writes one file an object into a directory, whole or not at all', async () => {
     const out = path.join(sandbox.work, 'out');
-    const args = ['bundle', 'render', skupper, ...here, '--output-dir', out];
+    const args = ['bundle', 'render', skupper, ...here, '--to', out];
     expect(await sandbox.run(args)).toEqual({ code: 0, stdout: '', stderr: '' });
     const files = (await readdir(out)).sort();
     expect(files[0]).toMatch(/^00_clusterrole_[\w.-]+\.yaml$/);
@@ -129,7 +129,7 @@ describe('opmate bundle render', () => {
     [['bundle', 'render', 'b', ...here, '-o', 'xml'], 'invalid --output value "xml"'],
     [['bundle', 'render', 'b', ...here, '--optional-kinds'], 'needs --available-apis'],
     [['bundle', 'render', 'b', ...here, '--format=plain'], '--install-namespace: plain manifests'],
-    [['bundle', 'render', 'b', ...here, '--output-dir=o', '-o', 'json'], '--output-dir: writes YAML'],
+    [['bundle', 'render', 'b', ...here, '--to=o', '-o', 'json'], '--to: writes YAML'],
   ])('refuses wrong usage: %j', async (args, said) => {
     const { code, stdout, stderr } = await sandbox.run(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

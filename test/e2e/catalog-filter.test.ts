@@ -203,10 +203,10 @@ describe('opmate catalog filter', () => {
       expect(result).toMatchObject({ code, stdout: '' });
       expect(result.stderr).toContain(message);
     };
-    await refused(2, 'nothing says where the catalog goes', '-p', 'widget');
-    await refused(1, '--packages: package "widgets" not found in catalog', '-p', 'widgets', '-o', 'refused');
+    await refused(2, '--to: missing', '-p', 'widget');
+    await refused(1, '--package: package "widgets" not found in catalog', '-p', 'widgets', '-o', 'refused');
     const versions = ['--versions', 'widget=>=2.0.0', '-o', 'refused'];
-    await refused(1, '--versions: nothing of package "widget" in catalog is left', ...versions);
+    await refused(1, '--version: nothing of package "widget" in catalog is left', ...versions);
     await refused(1, 'catalog: the filter selects nothing', '--min-version', '2.0.0', '-o', 'refused');
     await refused(1, 'catalog', '-p', 'widget', '-o', 'catalog');
     const report = ['--report', 'nowhere/report.json'];

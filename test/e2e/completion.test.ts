@@ -108,7 +108,7 @@ describe('names for completion', () => {
     [['list', 'channels', 'nothing-here', ''], []],
     [['list', 'packages', 'catalog', ''], []],
     [['init', ''], []],
-    [['graph', '--package-name', ''], []],
+    [['graph', '--package', ''], []],
     [['list', 'channels', 'catalog', '--'], []],
     [['list', 'channels', 'http://127.0.0.1:1/catalogs/x', ''], []],
     [['list', 'channels', 'registry.test/never/asked:v1', ''], []],
@@ -199,9 +199,9 @@ describe('completion in bash', () => {
   it.each([
     ['opmate list channels catalog ', ['gadget', 'widget']],
     ["opmate list channels 'a b' ", ['widget']],
-    ['opmate graph catalog --package-name wid', ['widget']],
-    ['opmate graph catalog --package-name=', ['gadget', 'widget']],
-    ['opmate graph catalog --package-name=ga', ['gadget']],
+    ['opmate graph catalog --package wid', ['widget']],
+    ['opmate graph catalog --package=', ['gadget', 'widget']],
+    ['opmate graph catalog --package=ga', ['gadget']],
     ['opmate mirror list operators --catalog=catalog --package widget --channel=stable-', ['stable-1.x']],
     ['opmate mirror list operators --catalog=oci:none:v1 --package ', []],
     ['opmate render -o ', ['json', 'yaml']],
@@ -215,7 +215,7 @@ describe('completion in bash', () => {
 
   it('runs nothing that a catalog says', async () => {
     await offered('opmate list channels catalog ');
-    await offered('opmate graph catalog --package-name=');
+    await offered('opmate graph catalog --package=');
     expect(await readdir(sandbox.work)).not.toContain('pwned');
   });
 });
@@ -247,10 +247,10 @@ while zpty -r shell seen; do print -rn -- "$seen"; done
     expect(await shown('opmate list channels catalog w')).toContain(
       'LINE<opmate list channels catalog widget >',
     );
-    const all = await shown('opmate graph catalog --package-name ');
+    const all = await shown('opmate graph catalog --package ');
     expect(all).toMatch(/gadget\s+widget/);
     expect(all).not.toContain('touch');
-    expect(await shown('opmate graph catalog --package-name=g')).toContain('--package-name=gadget');
+    expect(await shown('opmate graph catalog --package=g')).toContain('--package-name=gadget');
     expect(await shown('opmate list chan')).toContain('LINE<opmate list channels >');
   });
 });
@@ -266,9 +266,9 @@ describe.runIf(hasShell('fish'))('completion in fish', () => {
 
   it.each([
     ['opmate list channels catalog ga', ['gadget']],
-    ['opmate graph catalog --package-name ', ['gadget', 'widget']],
+    ['opmate graph catalog --package ', ['gadget', 'widget']],
     ['opmate graph catalog -p w', ['widget']],
-    ['opmate graph catalog --package-name=w', ['--package-name=widget']],
+    ['opmate graph catalog --package=w', ['--package-name=widget']],
     ['opmate mirror list operators --catalog catalog --package widget --channel f', ['fast']],
     ['opmate list chan', ['channels']],
   ])('after "%s" offers %j', async (line, expected) => {

@@ -80,8 +80,8 @@ describe('opmate registry rm', () => {
 
   it.each([
     // `rm` is opm's, with its exit code for wrong use.
-    [['rm', '-d', 'e.db'], 1, 'required flag(s) "packages" not set'],
-    [['delete', 'widget', 'e.db', '-o', 'gadget'], 2, 'widget: packages are named by --packages already'],
+    [['rm', '-d', 'e.db'], 1, 'required flag(s) "package" not set'],
+    [['delete', 'widget', 'e.db', '-o', 'gadget'], 2, 'widget: packages are named by --package already'],
     [['delete', 'widget', 'e.db', '-d', 'f.db'], 2, 'e.db: --database says f.db'],
     [
       ['delete', '--bundle', 'x', '-o', 'gadget', '-d', 'e.db'],
@@ -142,7 +142,7 @@ describe('opmate registry delete-latest', () => {
       code: 1,
       stderr:
         'a.db: without gadget.v1.0.0 package gadget has no channel left\n' +
-        'hint: to remove the package, run registry rm --packages gadget\n',
+        'hint: to remove the package, run registry rm --package gadget\n',
     });
   });
 });

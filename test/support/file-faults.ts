@@ -167,7 +167,7 @@ export const writingCommands: readonly WritingCommand[] = [
   {
     name: 'bundle render to a directory',
     files: installable,
-    args: ['bundle', 'render', 'installable', '--output-dir', 'rendered', '--install-namespace', 'widgets'],
+    args: ['bundle', 'render', 'installable', '--to', 'rendered', '--install-namespace', 'widgets'],
   },
   {
     name: 'bundle render with a new lock',

@@ -88,7 +88,7 @@ export async function completeFacts(
   let { packageName, channels, defaultChannel } = request;
   const inferred: string[] = [];
   if (channels === '' || packageName === '') {
-    const hint = 'give --package and --channels';
+    const hint = 'add --package and --channel';
     const found = await inferFacts(directory, options).catch((error: unknown) => {
       if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
       throw new OpmateError(

@@ -130,7 +130,7 @@ function additionOf(
   }
   const channels = [...new Set(options.channels ?? bundle.channels)];
   if (channels.length === 0) {
-    throw fail('its annotations name no channel', 'name channels by --channels');
+    throw fail('its annotations name no channel', 'name channels by --channel');
   }
   const text = describeBundle(blob).packageProperties[0]?.version ?? '';
   try {

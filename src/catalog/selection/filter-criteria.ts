@@ -1,5 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
-import { parseRange, parseVersion } from '../../core/semver.js';
+import { parseVersionRange } from '../../core/semver-range.js';
+import { parseVersion } from '../../core/semver.js';
 import type { Criteria } from './catalog-filter.js';
 import { dayOf, monthsBefore } from './creation-days.js';
 
@@ -13,8 +14,8 @@ export function parseQualifiedName(text: string): { package: string | undefined;
 }
 
 /** Parses a range as OLM reads it. */
-export function parseVersionRange(text: string): NonNullable<Criteria['versions']> {
-  return { text, range: parseRange(text) };
+export function parseNamedRange(text: string): NonNullable<Criteria['versions']> {
+  return { text, range: parseVersionRange(text, 'catalog') };
 }
 
 /** Returns a version as it is written. */

@@ -14,7 +14,7 @@ import {
   parseInstalled,
   parseQualifiedName,
   parseSince,
-  parseVersionRange,
+  parseNamedRange,
 } from './filter-criteria.js';
 
 /** Characters of a filter file. */
@@ -126,7 +126,7 @@ class FilterFileReader {
     channel: string | undefined,
   ): void {
     const criteria: Criteria = {};
-    const versions = fields.versions.optionalParsed(parseVersionRange);
+    const versions = fields.versions.optionalParsed(parseNamedRange);
     const minVersion = fields.minVersion.optionalParsed(checkVersion);
     const maxVersion = fields.maxVersion.optionalParsed(checkVersion);
     const reachableFrom = fields.reachableFrom.optionalParsed(parseInstalled);

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { BundleRequest } from '../../bundle/author/generate.js';
-import { type FlagValues, text } from '../command/flags.js';
+import { type FlagValues, repeated, text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { requireFlag } from '../command/require-flag.js';
 
@@ -8,10 +8,14 @@ import { requireFlag } from '../command/require-flag.js';
 export const authorFlags = {
   directory: text('directory', 'directory of the bundle manifests', { short: 'd', group: 'Input' }),
   package: text('name', 'package name', { short: 'p', group: 'Selection' }),
-  channels: text('channel,…', 'channels of the bundle', { short: 'c', group: 'Selection' }),
+  channel: repeated('channel,…', 'channels of the bundle', {
+    short: 'c',
+    aliases: ['channels'],
+    group: 'Selection',
+  }),
   default: text('channel', 'default channel of the package', { short: 'e', group: 'Selection' }),
-  outputDir: text('directory', 'copy the manifests to this directory and write the metadata next to them', {
-    short: 'u',
+  to: text('directory', 'copy the manifests to this directory and write the metadata next to them', {
+    aliases: ['output-dir', 'u'],
     group: 'Output',
   }),
   baseImage: text('image', 'image to build on (default: scratch)', { group: 'Output' }),
@@ -20,12 +24,12 @@ export const authorFlags = {
 /** Returns the request that the flags make. Throws UsageError without a directory. */
 export function requestOf(context: CommandContext, options: FlagValues<typeof authorFlags>): BundleRequest {
   const { workingDirectory } = context;
-  const { outputDir, baseImage } = options;
+  const { to, baseImage } = options;
   return {
     directory: path.resolve(workingDirectory, requireFlag(options.directory, 'directory')),
-    outputDirectory: outputDir ? path.resolve(workingDirectory, outputDir) : undefined,
+    outputDirectory: to ? path.resolve(workingDirectory, to) : undefined,
     packageName: options.package ?? '',
-    channels: options.channels ?? '',
+    channels: (options.channel ?? []).join(','),
     defaultChannel: options.default ?? '',
     baseImage,
     workingDirectory,

@@ -20,14 +20,14 @@ const builders = ['docker', 'podman', 'buildah'];
 export const command = defineCommand({
   summary: 'build the image of a bundle, without a container engine',
   description:
-    'Missing annotations are generated for the image. No file is written but the image, unless --output-dir asks for ' +
+    'Missing annotations are generated for the image. No file is written but the image, unless --to asks for ' +
     'copies and annotations, or --overwrite for the Dockerfile too. A bundle.Dockerfile that is there gives its base ' +
     'image, its labels, and further directories that it copies. The same files make the same digest.',
   flags: {
     ...authorFlags,
     ...imageOutputFlags,
     overwrite: flag('overwrite existing annotations, Dockerfile and copies', {
-      short: 'o',
+      aliases: ['o'],
       group: 'Output',
     }),
     imageBuilder: text('tool', 'ignored; accepted for compatibility', {

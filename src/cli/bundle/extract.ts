@@ -45,13 +45,13 @@ export const command = defineCommand({
     gzip: flag('compress the files', { short: 'z', group: 'Output' }),
     split: flag('split a bundle that is too large into several ConfigMaps', { group: 'Output' }),
     output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
-    outputFile: text('file', 'write to this file', { group: 'Output' }),
+    to: text('file', 'write to this file', { aliases: ['output-file'], group: 'Output' }),
   },
   examples: [
     ['Write a bundle as a ConfigMap', 'opmate bundle extract ./bundle -c demo'],
     [
       'Compress the files, and write to a file',
-      'opmate bundle extract registry.example.com/demo/bundle:v1.0.0 -c demo --gzip --output-file demo.yaml',
+      'opmate bundle extract registry.example.com/demo/bundle:v1.0.0 -c demo --gzip --to demo.yaml',
     ],
   ],
   async run({ context, args: [source], options, tool }) {
@@ -81,8 +81,8 @@ export const command = defineCommand({
         return isAlpha ? exitCodes.failed : exitCodes.findings;
       }
       const text = textOf(configMaps, output);
-      if (options.outputFile === undefined) await writeAll(context.stdout, text, signal);
-      else await replaceFile(options.outputFile, text);
+      if (options.to === undefined) await writeAll(context.stdout, text, signal);
+      else await replaceFile(options.to, text);
       return exitCodes.done;
     });
   },

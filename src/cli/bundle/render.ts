@@ -46,7 +46,8 @@ const renderFlags = {
     { group: 'Cluster' },
   ),
   output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
-  outputDir: text('directory', 'write one file per object to this new or empty directory', {
+  to: text('directory', 'write one file per object to this new or empty directory', {
+    aliases: ['output-dir'],
     group: 'Output',
   }),
 };
@@ -63,7 +64,7 @@ export const command = defineCommand({
     ['Print the manifests of a bundle', 'opmate bundle render ./bundle --install-namespace demo'],
     [
       'Write one file per object',
-      'opmate bundle render registry.example.com/demo/bundle:v1.0.0 --install-namespace demo --output-dir ./rendered',
+      'opmate bundle render registry.example.com/demo/bundle:v1.0.0 --install-namespace demo --to ./rendered',
     ],
   ],
   async run({ context, args: [reference], options }) {
@@ -111,9 +112,9 @@ export const command = defineCommand({
         return exitCodes.findings;
       }
       const { signal } = session;
-      if (options.outputDir === undefined) {
+      if (options.to === undefined) {
         await writeAll(context.stdout, writeObjects(objects, output, { signal }), signal);
-      } else await writeObjectDirectory(objects, options.outputDir, { signal });
+      } else await writeObjectDirectory(objects, options.to, { signal });
       return exitCodes.done;
     });
   },
@@ -183,8 +184,8 @@ function checkOptions(options: FlagValues<typeof renderFlags>): void {
       hint: 'write the kinds of the cluster with kubectl api-resources > FILE',
     });
   }
-  if (options.outputDir !== undefined && options.output === 'json') {
-    throw new UsageError('--output-dir: writes YAML', { hint: 'leave -o json away' });
+  if (options.to !== undefined && options.output === 'json') {
+    throw new UsageError('--to: writes YAML', { hint: 'leave -o json away' });
   }
   const needless = needlessOption(options);
   if (needless !== undefined) {

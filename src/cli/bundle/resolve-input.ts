@@ -4,7 +4,7 @@ import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import type { JsonValue } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { type BundleVersion, parseBundleVersion } from '../../graph/resolve-content.js';
-import { repeated } from '../command/flags.js';
+import { list } from '../command/flags.js';
 import { catalogForms } from '../../api/open-catalog.js';
 
 /** What a catalog of `--catalog` may be, for help. */
@@ -12,7 +12,7 @@ export const namedCatalogForms = `${catalogForms}: REF or NAME=REF`;
 
 /** The flag for the channels that upgrades are looked for in. */
 export const channelFlags = {
-  channel: repeated('channel', 'use only this channel (default: all)', {
+  channel: list('channel', 'use only this channel (default: all)', {
     group: 'Selection',
   }),
 };

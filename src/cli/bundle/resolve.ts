@@ -12,7 +12,7 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError } from '../../core/semver.js';
-import { parseConstraint } from '../../core/semver-range.js';
+import { parseVersionRange } from '../../core/semver-range.js';
 import { type BundleVersion } from '../../graph/resolve-content.js';
 import { readableVersion } from '../../graph/upgrade-graph.js';
 import { labelSelector } from '../command/values.js';
@@ -36,7 +36,7 @@ const maxChannels = 256;
 
 const resolveFlags = {
   catalog: repeated('catalog', `${namedCatalogForms}[,priority=N][,labels=KEY=VALUE,…]`, { group: 'Input' }),
-  version: text('range', 'version range, e.g. "1.2.3", "~1.2" or ">=1.2, <2"', { group: 'Selection' }),
+  version: text('range', 'version range; see "opmate help versions"', { group: 'Selection' }),
   ...channelFlags,
   installed: text('bundle', 'installed bundle: NAME, or NAME@VERSION if no catalog has it', {
     group: 'Input',
@@ -108,7 +108,7 @@ function readRequest(
     throw new UsageError(`--channel: more than ${maxChannels} of them, which OLM v1 does not take`);
   }
   try {
-    if (versionRange !== '') parseConstraint(versionRange);
+    if (versionRange !== '') parseVersionRange(versionRange, 'olm-v1');
   } catch (error) {
     if (!(error instanceof SemverError)) throw error;
     throw new UsageError(`desired version range ${quoteGo(versionRange)} is invalid: ${error.message}`, {

@@ -32,8 +32,8 @@ export const command = defineCommand({
   arguments: [argument('<source>', sourceForms)],
   flags: {
     ...contentFlags,
-    out: text('directory', 'output directory; existing files are never replaced', {
-      short: 'o',
+    to: text('directory', 'output directory; existing files are never replaced', {
+      aliases: ['out', 'o'],
       default: './',
       group: 'Output',
     }),
@@ -43,8 +43,11 @@ export const command = defineCommand({
     skipTls: flag('the old name of --use-http', { short: 's', hidden: true }),
   },
   examples: [
-    ['Extract a bundle image', 'opmate bundle unpack registry.example.com/demo/bundle:v1.0.0 -o ./unpacked'],
-    ['Extract a bundle as it is', 'opmate bundle unpack ./bundle -o ./copy --skip-validation'],
+    [
+      'Extract a bundle image',
+      'opmate bundle unpack registry.example.com/demo/bundle:v1.0.0 --to ./unpacked',
+    ],
+    ['Extract a bundle as it is', 'opmate bundle unpack ./bundle --to ./copy --skip-validation'],
   ],
   async run({ context, commands, args: [reference], options: given, tool }) {
     const options = isShortVerbose(commands.program)
@@ -63,7 +66,7 @@ export const command = defineCommand({
         const { limits, signal, followLinks } = session;
         const roots = content.isInPlace ? ownParts : [''];
         await fillDirectory(
-          options.out,
+          options.to,
           async (staging) => {
             const copyTo = async (name: string): Promise<FileHandle> => {
               const file = path.join(staging, name);

@@ -1,5 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, choice, list, text } from '../command/flags.js';
+import { type FlagValues, list, text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
 import path from 'node:path';
 import type { BundleFiles } from '../../bundle/read.js';
@@ -38,9 +39,9 @@ const validateFlags = {
     'name',
     'additional validators: operatorhub, operatorhub/v2, standardcapabilities, standardcategories, ' +
       'bundle-objects, install, community, good-practices, alpha-deprecated-apis',
-    { short: 'o', group: 'Selection' },
+    { group: 'Selection' },
   ),
-  output: choice('format', reportFormats, 'output format (also -o json)', { group: 'Output' }),
+  output: outputFormat(reportFormats, { otherwise: 'optionalValidators' }),
   k8sVersion: text('version', 'Kubernetes version for alpha-deprecated-apis', { group: 'Selection' }),
 };
 
@@ -58,7 +59,7 @@ export const command = defineCommand({
       'Check a bundle image for a community catalog',
       'opmate bundle validate registry.example.com/demo/bundle:v1.0.0 -o community',
     ],
-    ['Annotate a pull request on GitHub', 'opmate bundle validate ./bundle --output github'],
+    ['Annotate a pull request on GitHub', 'opmate bundle validate ./bundle -o github'],
   ],
   async run({ context, args: [source], options, tool }) {
     const isOpm = tool !== undefined;
@@ -98,7 +99,6 @@ export const command = defineCommand({
   },
 });
 
-/** `-o` is the flag of `opm` for validators; no validator is called like a format. */
 function checkOptions(
   source: string | undefined,
   { tag, imageBuilder, optionalValidators: names = [], ...options }: FlagValues<typeof validateFlags>,
@@ -109,14 +109,12 @@ function checkOptions(
   if (imageBuilder !== undefined && !builders.includes(imageBuilder)) {
     throw new UsageError(`unrecognized container-tool option: ${imageBuilder}`);
   }
-  const isFormat = (name: string): name is ReportFormat =>
-    (reportFormats as readonly string[]).includes(name);
-  const format = options.output ?? names.findLast(isFormat) ?? 'text';
+  const format = options.output ?? 'text';
   const optional: OptionalValidator[] = [];
   for (const name of names) {
     const known = optionalValidators.find((one) => one === name);
     if (known !== undefined) optional.push(known);
-    else if (!isFormat(name)) {
+    else {
       throw new UsageError(`unknown validator ${quoteGo(name)}`, {
         hint: `optional validators are ${optionalValidators.join(', ')}`,
       });

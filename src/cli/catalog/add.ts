@@ -13,7 +13,7 @@ export const command = defineCommand({
     argument('<bundles...>', 'bundle: image, layout, archive or directory'),
   ],
   flags: {
-    channels: list('name', 'channels to add to (default: those of the bundles)'),
+    channel: list('name', 'channels to add to (default: those of the bundles)', { aliases: ['channels'] }),
     mode: choice(
       'mode',
       ['replaces', 'semver', 'semver-skippatch'],
@@ -34,17 +34,17 @@ export const command = defineCommand({
   examples: [
     [
       'Add a release to a channel',
-      'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.3.0 --channels stable',
+      'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.3.0 --channel stable',
     ],
     [
       'Show the changes first',
-      'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.3.0 --channels stable --dry-run',
+      'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.3.0 --channel stable --dry-run',
     ],
   ],
   async run({ context, args: [directory, references], options }) {
     const {
       mode,
-      channels,
+      channel: channels,
       replaces,
       skips,
       skipRange,

@@ -6,7 +6,7 @@ import {
   parseInstalled,
   parseQualifiedName,
   parseSince,
-  parseVersionRange,
+  parseNamedRange,
 } from '../../catalog/selection/filter-criteria.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -18,9 +18,19 @@ const names = (value: string, summary: string): Flag<string[] | undefined> =>
 
 /** What a filter keeps, as flags. */
 export const filterFlags = {
-  packages: list('name', 'keep only these packages', { short: 'p', group: 'Selection' }),
-  channels: names('[package/]channel', 'keep only these channels in packages that have any of them'),
-  versions: scoped('[scope=]range', "keep versions in a range such as '>=1.2.0 <2.0.0'"),
+  package: list('name', 'keep only these packages', {
+    short: 'p',
+    aliases: ['packages'],
+    group: 'Selection',
+  }),
+  channel: list('[package/]channel', 'keep only these channels in packages that have any of them', {
+    aliases: ['channels'],
+    group: 'Selection',
+  }),
+  version: repeated('[scope=]range', 'keep versions in a range; see "opmate help versions"', {
+    aliases: ['versions'],
+    group: 'Selection',
+  }),
   minVersion: scoped('[scope=]version', 'keep this version and higher ones'),
   maxVersion: scoped('[scope=]version', 'keep this version and lower ones'),
   reachableFrom: scoped('[scope=]installed', 'keep bundles reachable from an installed bundle'),
@@ -60,12 +70,12 @@ export function addFlags(
       filter.criteria.push({ package: of, channel, where: { subject: `--${flag}` }, criteria });
     }
   };
-  for (const name of flags.packages ?? [])
-    (filter.packages ??= []).push({ name, where: { subject: '--packages' } });
-  for (const text of flags.channels ?? []) {
-    filter.channels.push({ ...parseQualifiedName(text), where: { subject: '--channels' } });
+  for (const name of flags.package ?? [])
+    (filter.packages ??= []).push({ name, where: { subject: '--package' } });
+  for (const text of flags.channel ?? []) {
+    filter.channels.push({ ...parseQualifiedName(text), where: { subject: '--channel' } });
   }
-  addScoped('versions', flags.versions, (text) => ({ versions: parseVersionRange(text) }));
+  addScoped('version', flags.version, (text) => ({ versions: parseNamedRange(text) }));
   addScoped('min-version', flags.minVersion, (text) => ({ minVersion: checkVersion(text) }));
   addScoped('max-version', flags.maxVersion, (text) => ({ maxVersion: checkVersion(text) }));
   addScoped('reachable-from', flags.reachableFrom, (text) => ({ reachableFrom: parseInstalled(text) }));

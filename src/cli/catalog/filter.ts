@@ -1,8 +1,8 @@
 import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, choice, flag, text } from '../command/flags.js';
+import { type FlagValues, flag, text } from '../command/flags.js';
 import { filterFlags } from './filter-request.js';
-import { migrateLevel } from '../command/shared-flags.js';
+import { migrateLevel, outputFormat } from '../command/shared-flags.js';
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
 import { type CatalogFilter, emptyFilter } from '../../catalog/selection/catalog-filter.js';
@@ -28,11 +28,11 @@ const flags = {
     short: 'f',
     group: 'Selection',
   }),
-  directory: text('directory', 'new or empty directory to write to; - for stdout', {
-    short: 'o',
+  to: text('directory', 'new or empty directory to write to; - for stdout', {
+    aliases: ['directory'],
     group: 'Output',
   }),
-  output: choice('format', ['json', 'yaml'], 'output format (default: json)', { group: 'Output' }),
+  output: outputFormat(['json', 'yaml'], { otherwise: 'to' }),
   migrateLevel,
   report: text('file', 'write kept bundles and reasons to a JSON file', { group: 'Output' }),
   dryRun: flag('print what would be kept, with reasons, without writing a catalog', { group: 'Output' }),
@@ -46,19 +46,19 @@ export const command = defineCommand({
   examples: [
     [
       'Keep the channel heads of one package',
-      'opmate catalog filter ./catalog -p demo --heads-only -o small-catalog',
+      'opmate catalog filter ./catalog -p demo --heads-only --to small-catalog',
     ],
     ['Print what would be kept, and why', 'opmate catalog filter ./catalog -p demo --dry-run'],
-    ['Filter by a file', 'opmate catalog filter ./catalog -f filter.yaml -o -'],
+    ['Filter by a file', 'opmate catalog filter ./catalog -f filter.yaml -o yaml'],
   ],
   async run({ context, args: [reference], options }) {
-    const { directory, output, dryRun, report: reportFile } = options;
+    const { to: directory, output, dryRun, report: reportFile } = options;
     const format = output ?? 'json';
     const { migrateLevel } = options;
     resolveMigrationLevel(migrateLevel ?? '');
     if (directory === undefined && output === undefined && !dryRun) {
-      throw new UsageError('nothing says where the catalog goes', {
-        hint: 'give -o DIRECTORY, or -o - for standard output; --dry-run only tells what would be kept',
+      throw new UsageError('--to: missing', {
+        hint: 'add --to DIRECTORY, or --to - for standard output; --dry-run prints what would be kept',
       });
     }
     const filter = await readFilter(context, options);

@@ -201,7 +201,16 @@ function addOption(
   if (parse !== undefined) option.argParser((given, previous) => parse(given, previous, long));
   if (hidden === true) option.hideHelp();
   if (group !== undefined) option.helpGroup(`${group}:`);
-  command.addOption(option);
+  if (one.otherwise === undefined || short === undefined) {
+    command.addOption(option);
+    return;
+  }
+  // The first option of a name is the one that takes its values, which are sorted when all are known.
+  const shared = new Option(`-${short} <value>`).hideHelp();
+  command.addOption(shared.argParser((given, previous?: string[]) => [...(previous ?? []), given]));
+  const shown = `-${short}`;
+  command.addOption(Object.assign(option, { short: undefined }));
+  option.short = shown;
 }
 
 /** `maxEntries` → `--max-entries`; a key that is quoted because of other characters stays as it is. */
@@ -216,7 +225,38 @@ function valuesOf(flags: Flags, raw: Readonly<Record<string, unknown>>): Record<
     const names = [key, ...(one.aliases ?? []).map(attributeName)];
     values[key] = one.value === undefined ? switchOf(names, one.default, raw) : valueOf(names, one, raw);
   }
+  for (const [key, { short, otherwise }] of Object.entries(flags)) {
+    if (short === undefined || otherwise === undefined) continue;
+    const given = (raw[short] ?? []) as string[];
+    sortValues(
+      given,
+      [key, flags[key] as Flag<unknown>],
+      [otherwise, flags[otherwise] as Flag<unknown>],
+      values,
+    );
+  }
   return values;
+}
+
+/** Sets two flags from the values of a short name: the choices of the first belong to it, all others to the second. */
+function sortValues(
+  given: readonly string[],
+  [key, { short, choices = [] }]: readonly [string, Flag<unknown>],
+  [otherKey, other]: readonly [string, Flag<unknown>],
+  values: Record<string, unknown>,
+): void {
+  const isSet = values[otherKey] !== undefined;
+  for (const value of given) {
+    if (choices.includes(value)) {
+      values[key] = value;
+      continue;
+    }
+    if (value === '' && isPath(other)) throw emptyPath(longName(otherKey));
+    if (isSet && other.parse === undefined) {
+      throw new UsageError(`invalid -${short} value ${quoteGo(value)}, expected (${choices.join('|')})`);
+    }
+    values[otherKey] = other.parse?.(value, values[otherKey], `-${short}`) ?? value;
+  }
 }
 
 function switchOf(
@@ -247,13 +287,18 @@ function attributeName(name: string): string {
 /** Refuses an empty path, which would otherwise name the working directory: an unset variable of a script. */
 function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>): void {
   for (const [key, one] of Object.entries(flags)) {
-    if (one.mayBeEmpty === true || !/^<(?:file|directory|path|archive)>$/.test(one.value ?? '')) continue;
+    if (!isPath(one)) continue;
     for (const name of [key, ...(one.aliases ?? [])]) {
       const value = raw[attributeName(name)];
       if (value !== '' && !(Array.isArray(value) && value.includes(''))) continue;
       throw emptyPath(name.length === 1 ? `-${name}` : longName(name));
     }
   }
+}
+
+/** Whether the value of a flag is a path that names something. */
+function isPath({ mayBeEmpty, value = '' }: Flag<unknown>): boolean {
+  return mayBeEmpty !== true && /^<(?:file|directory|path|archive)>$/.test(value);
 }
 
 /** Returns the error for a flag whose path is empty. */

@@ -26,6 +26,11 @@ export interface FlagTraits {
   readonly hidden?: boolean | 'alpha';
   /** Older names, which go on working unseen; without dashes, one letter for a short one. */
   readonly aliases?: readonly string[];
+  /**
+   * The key of the flag that takes what is none of `choices`: `-o DIR` of scripts, where `-o` is a format and `--to` is
+   * the directory.
+   */
+  readonly otherwise?: string;
   /** An empty path means none, as in `opm`, or the command refuses it in words of its own. */
   readonly mayBeEmpty?: boolean;
 }

@@ -4,12 +4,15 @@ import { type Flag, type FlagTraits, choice, flag, text } from './flags.js';
 /** `-o` with these formats. */
 export function outputFormat<const C extends string>(
   choices: readonly C[],
-  traits: { default: NoInfer<C> },
+  traits: { default: NoInfer<C>; otherwise?: string },
 ): Flag<C>;
-export function outputFormat<const C extends string>(choices: readonly C[]): Flag<C | undefined>;
 export function outputFormat<const C extends string>(
   choices: readonly C[],
-  traits: { default?: C } = {},
+  traits?: { otherwise?: string },
+): Flag<C | undefined>;
+export function outputFormat<const C extends string>(
+  choices: readonly C[],
+  traits: { default?: C; otherwise?: string } = {},
 ): Flag<C | undefined> {
   return choice('format', choices, 'output format', {
     short: 'o',

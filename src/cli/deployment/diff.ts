@@ -59,7 +59,7 @@ export const command = defineCommand({
   },
 });
 
-/** What was rendered before: a file, or a directory as `--output-dir` writes it. */
+/** What was rendered before: a file, or a directory as `--to` writes it. */
 async function readRender(
   place: string,
   { signal, followLinks }: CommandSession,

@@ -19,7 +19,8 @@ export const command = defineCommand({
   flags: {
     ...deploymentFlags,
     output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
-    outputDir: text('directory', 'write one file per object to this new or empty directory', {
+    to: text('directory', 'write one file per object to this new or empty directory', {
+      aliases: ['output-dir'],
       group: 'Output',
     }),
   },
@@ -29,16 +30,16 @@ export const command = defineCommand({
   ],
   async run({ context, options }) {
     const { output } = options;
-    if (options.outputDir !== undefined && options.output === 'json') {
-      throw new UsageError('--output-dir: writes YAML', { hint: 'leave -o json away' });
+    if (options.to !== undefined && options.output === 'json') {
+      throw new UsageError('--to: writes YAML', { hint: 'leave -o json away' });
     }
     return useSession(context, options, async (session) => {
       const objects = await objectsOfDeployments(context, session, options);
       if (objects === undefined) return exitCodes.findings;
       const { signal } = session;
-      if (options.outputDir === undefined) {
+      if (options.to === undefined) {
         await writeAll(context.stdout, writeObjects(objects, output, { signal }), signal);
-      } else await writeObjectDirectory(objects, options.outputDir, { signal });
+      } else await writeObjectDirectory(objects, options.to, { signal });
       return exitCodes.done;
     });
   },

@@ -24,11 +24,11 @@ export const command = defineCommand({
     ],
     [
       'Remove a package, and save the image to a file',
-      'opmate index delete --packages demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
+      'opmate index delete --package demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
     ],
   ],
   async run({ context, options }) {
-    const { bundle, packages } = options;
+    const { bundle, package: packages } = options;
     if (bundle === undefined) return removeFromIndex(context, options);
     requireFlag(options.fromIndex, 'from-index');
     if (packages !== undefined) {

@@ -26,8 +26,8 @@ export const command = defineCommand({
       group: 'Selection',
     }),
     xpackage: list('package', 'the old name of --package', { aliases: ['o'], hidden: true }),
-    downloadFolder: text('directory', 'output directory', {
-      short: 'f',
+    to: text('directory', 'output directory', {
+      aliases: ['download-folder', 'f'],
       default: 'downloaded',
       group: 'Output',
     }),
@@ -38,13 +38,13 @@ export const command = defineCommand({
       'Export one package of an index image',
       'opmate index export -i registry.example.com/demo/index:v1 -p demo',
     ],
-    ['Export all packages of a database', 'opmate index export -i index.db -f exported'],
+    ['Export all packages of a database', 'opmate index export -i index.db --to exported'],
   ],
   async run({ context, options }) {
     const index = requireFlag(options.index, 'index');
     if (options.package !== undefined && options.xpackage !== undefined)
       throw new UsageError("cannot simultaneously set '-p' and '-o' flags, remove '-o'");
-    const { downloadFolder } = options;
+    const { to: folder } = options;
     await useSession(context, options, (session) =>
       withTemporaryDirectory(session, async (directory) => {
         const { logger } = session;
@@ -53,7 +53,7 @@ export const command = defineCommand({
         const { database, close } = await openForReading(file, session, { name: index });
         try {
           const names = options.package ?? options.xpackage ?? [];
-          const report = await exportPackages(database, names, downloadFolder, {
+          const report = await exportPackages(database, names, folder, {
             limits: session.limits,
             logger,
             signal: session.signal,
@@ -64,7 +64,7 @@ export const command = defineCommand({
             },
           });
           const { packages, bundles } = report;
-          logger.log('info', `${downloadFolder}: exported ${packages.join(', ') || 'nothing'}`, { bundles });
+          logger.log('info', `${folder}: exported ${packages.join(', ') || 'nothing'}`, { bundles });
         } finally {
           await close();
         }

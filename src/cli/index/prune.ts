@@ -11,7 +11,7 @@ export const command = defineCommand({
   summary: 'remove all other packages from an index image',
   tool: 'opm',
   flags: {
-    packages: keptPackagesFlag,
+    package: keptPackagesFlag,
     fromIndex: fromIndex('index image to prune'),
     permissive: permissiveFlag,
     ...indexImageFlags,
@@ -29,7 +29,7 @@ export const command = defineCommand({
   ],
   async run({ context, options }) {
     requireFlag(options.fromIndex, 'from-index');
-    const names = requireFlag(options.packages, 'packages');
+    const names = requireFlag(options.package, 'package');
     await changeIndex(
       context,
       options,

@@ -10,7 +10,7 @@ import { fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
 
 /** Flags of the commands that remove packages from an index image. */
 export const removeFlags = {
-  packages: removedPackagesFlag,
+  package: removedPackagesFlag,
   fromIndex: fromIndex('index image to edit'),
   permissive: permissiveFlag,
   ...indexImageFlags,
@@ -23,7 +23,7 @@ export async function removeFromIndex(
   options: FlagValues<typeof removeFlags> & GlobalOptions,
 ): Promise<void> {
   requireFlag(options.fromIndex, 'from-index');
-  const names = requireFlag(options.packages, 'packages');
+  const names = requireFlag(options.package, 'package');
   const { permissive } = options;
   await changeIndex(
     context,

@@ -9,11 +9,11 @@ export const command = defineCommand({
   examples: [
     [
       'Remove a package',
-      'opmate index rm --packages demo -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
+      'opmate index rm --package demo -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
     ],
     [
       'Save the image to a file',
-      'opmate index rm --packages demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
+      'opmate index rm --package demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
     ],
   ],
   run: ({ context, options }) => removeFromIndex(context, options),

@@ -41,7 +41,7 @@ export async function changeDatabase<R>(
 /** `--packages` of the commands that remove all other packages. */
 export const keptPackagesFlag = list('package', 'packages to keep', {
   short: 'p',
-  aliases: ['package'],
+  aliases: ['packages'],
   group: 'Selection',
 });
 
@@ -60,7 +60,7 @@ export const eachChannelFlag = flag('remove every channel head instead of the ne
 
 /** Packages to remove; `-o` is what `opm` calls it. */
 export const removedPackagesFlag = list('package', 'packages to remove', {
-  aliases: ['package', 'operators', 'o'],
+  aliases: ['packages', 'operators', 'o'],
   group: 'Selection',
 });
 

@@ -22,7 +22,7 @@ export const command = defineCommand({
     ['Remove one bundle', 'opmate registry delete --bundle demo.v1.1.0 --database index.db'],
   ],
   async run({ context, args, options }) {
-    const { bundle, packages } = options;
+    const { bundle, package: packages } = options;
     if (bundle === undefined) return removeFromDatabase(context, args, options);
     const [file, ...more] = args;
     if (packages !== undefined || more.some((word) => word !== undefined)) {

@@ -32,8 +32,8 @@ const flags = {
     group: 'Input',
   }),
   fromDb: text('file', databaseSummary, { group: 'Input' }),
-  packages: list('package', 'select these packages', { aliases: ['package'], group: 'Selection' }),
-  channels: list('channel', 'select bundles in these channels', { aliases: ['channel'], group: 'Selection' }),
+  package: list('package', 'select these packages', { aliases: ['packages'], group: 'Selection' }),
+  channel: list('channel', 'select bundles in these channels', { aliases: ['channels'], group: 'Selection' }),
   bundle: list('name', 'select these bundles', { aliases: ['bundles'], group: 'Selection' }),
   includeUndeclared: flag(
     'add images named only in deployments (RELATED_IMAGE_* variables, init containers)',
@@ -129,7 +129,7 @@ async function listImages(
   options: ImagesOptions,
 ): Promise<{ list: ImageList; archive: Reference | undefined }> {
   const { source, archive } = await openCatalog(session, options);
-  const { packages, channels, bundle: bundles } = options;
+  const { package: packages, channel: channels, bundle: bundles } = options;
   try {
     const list = await listCatalogImages(source.catalog, { packages, channels, bundles }, session);
     return { list, archive };

@@ -18,7 +18,7 @@ export const command = defineCommand({
   tool: 'opm',
   arguments: [argument('[database]', databaseSummary)],
   flags: {
-    packages: keptPackagesFlag,
+    package: keptPackagesFlag,
     ...editFlags,
     permissive: permissiveFlag,
   },
@@ -27,7 +27,7 @@ export const command = defineCommand({
     ['Keep the index, and write a new one', 'opmate registry prune index.db -p demo --output-db new.db'],
   ],
   async run({ context, args: [file], options }) {
-    const names = requireFlag(options.packages, 'packages');
+    const names = requireFlag(options.package, 'package');
     const { signal } = context;
     const place = { file: databaseOf(file, options.database), outputDb: options.outputDb };
     await changeDatabase(

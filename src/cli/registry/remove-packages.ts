@@ -25,7 +25,7 @@ export const removeArguments = [
 
 /** Flags of the commands that remove packages from a database file. */
 export const removeFlags = {
-  packages: removedPackagesFlag,
+  package: removedPackagesFlag,
   ...editFlags,
   permissive: permissiveFlag,
 };
@@ -36,9 +36,9 @@ export async function removeFromDatabase(
   args: readonly (string | undefined)[],
   options: FlagValues<typeof removeFlags> & GlobalOptions,
 ): Promise<void> {
-  const { packages, permissive } = options;
-  const { list, file } = listAndDatabase(args, 'packages', packages && '--packages');
-  const names = requireFlag(list ?? packages, 'packages');
+  const { package: packages, permissive } = options;
+  const { list, file } = listAndDatabase(args, 'packages', packages && '--package');
+  const names = requireFlag(list ?? packages, 'package');
   if (names.length === 0) throw new UsageError('no package named', { hint: 'name the packages to remove' });
   const { signal } = context;
   await changeDatabase(

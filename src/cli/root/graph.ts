@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, text } from '../command/flags.js';
+import { flag, list, text } from '../command/flags.js';
 import { mapConcurrent } from '../../core/concurrency.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
 import { joinFacts, sourceFacts } from '../../source/facts.js';
@@ -10,7 +10,13 @@ import { useSession } from '../session.js';
 
 const flags = {
   minimumEdge: text('bundle', 'omit bundles older than this one', { group: 'Selection' }),
-  packageName: text('package', 'show only this package', { short: 'p', group: 'Selection' }),
+  package: list('name', 'show only these packages', {
+    short: 'p',
+    aliases: ['package-name'],
+    group: 'Selection',
+    // As in opm: an empty name draws all.
+    mayBeNone: true,
+  }),
   drawV0Semantics: flag('mark upgrades that OLM v0 cannot perform', { group: 'Output' }),
 };
 
@@ -46,7 +52,7 @@ export const command = defineCommand({
       );
       const { text, warnings } = drawGraph(joinFacts(all), {
         minimumEdge: options.minimumEdge,
-        package: options.packageName,
+        packages: options.package,
         drawV0Semantics: options.drawV0Semantics,
         ...(tool === undefined && drawingLimits),
       });

@@ -405,7 +405,7 @@ function checkTargets(pairs: readonly RegistryPair[]): void {
   const [only] = errors;
   if (only === undefined) return;
   throw new OpmateError('INVALID', errors.length === 1 ? only.message : `${errors.length} names collide`, {
-    hint: 'leave one of them out with --packages, --channels or --bundle, and mirror it below another namespace',
+    hint: 'leave one of them out with --package, --channel or --bundle, and mirror it below another namespace',
     cause: errors.length === 1 ? undefined : new AggregateError(errors),
   });
 }

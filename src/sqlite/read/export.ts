@@ -56,7 +56,7 @@ export async function exportPackages(
   if ((await statIfPresent(directory))?.isDirectory() === false) {
     throw new OpmateError('IO', 'is a file, not a directory', {
       subject: directory,
-      hint: 'name another directory with --download-folder',
+      hint: 'name another directory with --to',
     });
   }
   await changeDirectory(directory, {}, async ({ staging, add }) => {
@@ -142,7 +142,7 @@ async function requireAbsent(target: string): Promise<void> {
   if ((await lstatIfPresent(target)) === undefined) return;
   throw new OpmateError('IO', 'already exists', {
     subject: target,
-    hint: 'remove it, or name another directory with --download-folder',
+    hint: 'remove it, or name another directory with --to',
   });
 }
 

@@ -146,7 +146,7 @@ function takeOutOfPackage(
   if (channels.length > 0 && left.length === 0) {
     throw new OpmateError('INVALID', `without ${bundle.name} package ${packageName} has no channel left`, {
       subject: database.name,
-      hint: `to remove the package, run registry rm --packages ${packageName}`,
+      hint: `to remove the package, run registry rm --package ${packageName}`,
     });
   }
   const next = nextDefault(database, packageName, left);

@@ -35,7 +35,7 @@ describe('graph/mermaid', () => {
   it.each(vectors.map((vector, index) => ({ ...vector, index })))(
     'draws catalog $index as the reference library: minimum edge "$minimumEdge", package "$package", v0 $v0',
     ({ blobs, v0, minimumEdge, package: packageName, text, error }) => {
-      const options = { drawV0Semantics: v0, minimumEdge, package: packageName };
+      const options = { drawV0Semantics: v0, minimumEdge, packages: packageName === '' ? [] : [packageName] };
       let answer: string | undefined;
       try {
         answer = draw(blobs, options);

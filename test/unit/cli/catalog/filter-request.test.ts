@@ -22,13 +22,7 @@ function flags(given: Parameters<typeof addFlags>[1]) {
 describe('cli/catalog-filter-request', () => {
   it('reads scopes from flags', () => {
     const { criteria } = flags({
-      versions: [
-        '>=1.0.0',
-        'widget=>=1.0.0 <2.0.0',
-        'widget/stable-1.0==1.2.0',
-        '!=1.1.0',
-        '1.0.0 || =1.2.0',
-      ],
+      version: ['>=1.0.0', 'widget=>=1.0.0 <2.0.0', 'widget/stable-1.0==1.2.0', '!=1.1.0', '1.0.0 || =1.2.0'],
       latest: ['widget=3'],
       createdSince: '6 months',
     });
@@ -46,7 +40,7 @@ describe('cli/catalog-filter-request', () => {
   });
 
   it.each<[Parameters<typeof addFlags>[1], string]>([
-    [{ versions: ['latest'] }, '--versions "latest": Could not get version from string: "latest"'],
+    [{ version: ['latest'] }, '--version "latest": Could not get version from string: "latest"'],
     [{ minVersion: ['widget=1.0'] }, '--min-version "1.0": No Major.Minor.Patch elements found'],
     [{ latest: ['0'] }, '--latest "0": expected an integer from 1 to 1000000'],
     [{ latest: ['2'], headsOnly: true }, '--heads-only and --latest cannot be used together'],

@@ -7,7 +7,7 @@ describe('cli/index/edit: wrong use', () => {
     ['no place for the image', ['add', '-b', 'x'], 'nowhere to put the image'],
     ['no bundles', ['add', '-t', 'r.io/a:v1'], 'required flag(s) "bundles" not set'],
     ['no index', ['rm', '-o', 'x', '-t', 'r.io/a:v1'], 'required flag(s) "from-index" not set'],
-    ['no packages', ['prune', '-f', 'x', '-t', 'r.io/a:v1'], 'required flag(s) "packages" not set'],
+    ['no packages', ['prune', '-f', 'x', '-t', 'r.io/a:v1'], 'required flag(s) "package" not set'],
     [
       'a tool twice',
       ['add', '-b', 'x', '-t', 'r.io/a:v1', '-c', 'docker', '-p', 'none'],

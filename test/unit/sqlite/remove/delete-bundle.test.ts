@@ -162,7 +162,7 @@ describe('sqlite/delete-bundle', () => {
     await deprecateTruncate(database, [imageOf('first', 2)]);
     await expect(deleteBundle(database, name(3))).rejects.toMatchObject({
       message: `index.db: without ${name(3)} package first has no channel left`,
-      hint: 'to remove the package, run registry rm --packages first',
+      hint: 'to remove the package, run registry rm --package first',
     });
     await deleteBundle(database, name(2));
     expect(edges(database)).toEqual(['1.3 > 1.2']);

@@ -4,6 +4,9 @@ import { chmod, mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/pr
 import path from 'node:path';
 import { ChannelCredentials } from '@grpc/grpc-js';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { layerOf } from '../../src/archive/tar-writer.js';
+import { imageLabels } from '../../src/model/image-labels.js';
+import { buildImage } from '../../src/oci/image/image-builder.js';
 import { createAuthority } from '../support/certificates.js';
 import {
   type RunOptions,
@@ -282,7 +285,7 @@ describe('opmate serve', () => {
     expect(wrong.stderr).toContain('--name ../x: must be a DNS-1123 subdomain');
   });
 
-  it('serves the file of a sqlite index', async () => {
+  it('serves the file of a sqlite index, and an image of one', async () => {
     const made = await sandbox.run([
       'registry',
       'add',
@@ -294,6 +297,15 @@ describe('opmate serve', () => {
     expect(made.code).toBe(0);
     await withServer(['index.db'], async (client) => {
       expect(await client.call('ListBundles')).toHaveLength(1);
+    });
+    const content = await readFile(at('index.db'));
+    const image = await buildImage({
+      layers: [await layerOf([{ path: 'database/index.db', content }])],
+      labels: { [imageLabels.database]: '/database/index.db' },
+    });
+    await storeImage(at('index-layout'), 'v1', image);
+    await withServer(['oci:index-layout:v1'], async (client) => {
+      expect(await packagesOf(client)).toEqual(['silicom-sts-operator']);
     });
   });
 

@@ -157,7 +157,7 @@ function catalogIn(source: Source, reference: string): Catalog {
   throw new OpmateError('UNSUPPORTED', `${reference}: a bundle, not a catalog`);
 }
 
-/** The answers of a file-based catalog, or of the file of a sqlite index, which needs no cache. */
+/** Opens the answers of a file-based catalog, or of a sqlite index, which needs no cache. */
 async function openAnswers(
   catalog: Catalog,
   reference: string,
@@ -165,12 +165,8 @@ async function openAnswers(
   options: CatalogAnswersOptions,
 ): Promise<RegistryAnswers & Partial<Pick<CatalogAnswers, 'encoded'>>> {
   if (catalog.listFiles !== undefined) return openCatalogAnswers(catalog, options);
-  const { isDatabaseFile } = await import('../../sqlite/schema/database.js');
-  if (!(await isDatabaseFile(reference).catch(() => false))) {
-    throw new OpmateError('UNSUPPORTED', `${reference}: an image of a sqlite index`, {
-      hint: 'take the database out of the image, and serve the file',
-    });
-  }
+  const { SqliteCatalog } = await import('../../sqlite/read/catalog.js');
+  if (!(catalog instanceof SqliteCatalog)) return openCatalogAnswers(catalog, options);
   const { openSqliteAnswers } = await import('../../serve/grpc/sqlite-answers.js');
-  return openSqliteAnswers(reference, session, { name: reference });
+  return openSqliteAnswers(catalog.file, session, { name: reference });
 }

@@ -59,7 +59,7 @@ export async function openSqliteCatalog(
   options?: ReadOptions,
 ): Promise<SqliteCatalog> {
   const { database, close } = await openForReading(file, session, options);
-  return new SqliteCatalog(new IndexQueries(database), close);
+  return new SqliteCatalog(new IndexQueries(database), file, close);
 }
 
 /**
@@ -71,6 +71,8 @@ export async function openSqliteCatalog(
  */
 export class SqliteCatalog implements Catalog {
   readonly name: string;
+  /** The database file. */
+  readonly file: string;
   readonly #queries: IndexQueries;
   readonly #close: () => Promise<void>;
   readonly #state: number;
@@ -78,8 +80,9 @@ export class SqliteCatalog implements Catalog {
   #last: OpenPackage | undefined;
   #batch = new Map<number, StoredBundle>();
 
-  constructor(queries: IndexQueries, close: () => Promise<void>) {
+  constructor(queries: IndexQueries, file: string, close: () => Promise<void>) {
     this.name = queries.name;
+    this.file = file;
     this.#queries = queries;
     this.#close = close;
     this.#state = queries.state();

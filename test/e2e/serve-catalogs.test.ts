@@ -483,7 +483,13 @@ describe('opmate serve --catalogs', () => {
     expect((await sandbox.run(['catalogs', 'wait', '--catalogs', 'd7'], { env })).code).toBe(0);
     const status = await sandbox.run(['catalogs', 'status', 'a', '-o', 'yaml'], { env });
     expect(status.stdout).toContain('reason: Available');
+    // Another server with the same storage would remove contents of this one.
+    const second = await sandbox.run(['serve', '--catalogs', 'd7', '--http', '0'], { env });
+    expect(second).toMatchObject({ code: 1, stdout: '' });
+    expect(second.stderr).toMatch(/in use by process \d+ on .*--storage/s);
     await command.stop();
+    const again = await serve('d7', [], env);
+    await again.command.stop();
   });
 
   it.skipIf(!hasDockerRegistry)('follows a registry that is not ours, away and back', async () => {

@@ -1,9 +1,11 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onAbort } from '../../core/concurrency.js';
+import { addContext } from '../../core/diagnostics-error.js';
 import { digestOf, parseDigest } from '../../core/digest.js';
-import { OpmateError, UsageError, messageOf, systemReason } from '../../core/errors.js';
+import { OpmateError, UsageError, messageOf, systemCode, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
+import { acquireLock } from '../../files/lock.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import type { CatalogManifests } from '../../serve/catalogs/catalog-manifests.js';
 import { CatalogKeeper, type KeeperClock } from '../../serve/catalogs/catalog-keeper.js';
@@ -46,6 +48,7 @@ export async function serveCatalogs(
     const statuses = (root: string) => keeper.records().map((record) => catalogStatus(record, root));
     const server = await prepareCatalogServer(context, options, held, logger, statuses);
     const storage = await prepareStorage(context, options, catalogs, logger);
+    const lock = storage === undefined ? undefined : await lockStorage(storage, logger);
     const clock: KeeperClock = { now: context.now, wait };
     const keeper = new CatalogKeeper({
       held,
@@ -86,6 +89,7 @@ export async function serveCatalogs(
       await server.close();
       await keeper.close();
       await held.close();
+      await lock?.release();
     }
   });
   // Being told to stop is how a server ends.
@@ -138,6 +142,22 @@ async function prepareStorage(
     }
     logger.log('warn', `${message}; after a restart all of them are fetched again`);
     return undefined;
+  }
+}
+
+/**
+ * Locks the storage directory: two servers would remove contents of each other. One that cannot be written to has
+ * nothing to lock. Throws OpmateError IO.
+ */
+async function lockStorage(storage: string, logger: Logger): Promise<{ release(): Promise<void> }> {
+  try {
+    return await acquireLock(storage, { task: 'opmate serve' });
+  } catch (error) {
+    if (error instanceof OpmateError && systemCode(error.cause) === undefined) {
+      throw addContext(error, { newHint: 'stop that server, or name another directory with --storage' });
+    }
+    logger.log('warn', `${storage}: not locked: ${messageOf(error)}`);
+    return { release: () => Promise.resolve() };
   }
 }
 
